@@ -1,0 +1,71 @@
+# Two commands do everything: `make run` and `make test`. Each sets up what it needs in .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+RUN_STAMP := $(VENV)/.run-installed
+DEV_STAMP := $(VENV)/.dev-installed
+
+.DEFAULT_GOAL := help
+.PHONY: help run test install check lint types layers unit bench lock clean
+
+help: ## Show this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+run: $(RUN_STAMP) ## Compare the policies on the paper's K = 8 instance: a table and a figure
+	@$(BIN)/decoupled demo
+
+test: check unit ## Every check and every test
+
+install: $(DEV_STAMP) ## Create .venv with locked versions, for running and for development
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || \
+	  { echo "decoupled needs Python 3.11, 3.12 or 3.13; say which with: make PYTHON=python3.12 ..."; exit 1; }
+	@echo "Creating $(VENV) with $$($(PYTHON) --version) ..."
+	@$(PYTHON) -m venv $(VENV)
+
+$(RUN_STAMP): requirements/run.txt pyproject.toml | $(BIN)/python
+	@echo "Installing the package and the locked versions it runs on ..."
+	@$(PIP) install --require-hashes -r requirements/run.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV_STAMP): requirements/dev.txt $(RUN_STAMP)
+	@echo "Installing the locked development tools ..."
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@
+
+check: lint types layers ## Format, lint, types and import layers
+
+lint: $(DEV_STAMP) ## Ruff: format and lint
+	@echo "Checking format and lint ..."
+	@$(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ."; exit 1; }
+	@$(BIN)/ruff check --quiet .
+
+types: $(DEV_STAMP) ## Mypy, strict
+	@echo "Checking types ..."
+	@$(BIN)/mypy --no-error-summary
+
+layers: $(DEV_STAMP) ## Imports point one way only
+	@echo "Checking import layers ..."
+	@$(BIN)/lint-imports --no-logo --no-timing 2>/dev/null || $(BIN)/lint-imports
+
+unit: $(DEV_STAMP) ## Unit, property and statistical tests, doctests, every code block of the docs
+	@echo "Running the tests ..."
+	@$(BIN)/pytest -q --numprocesses 2
+
+bench: $(DEV_STAMP) ## Measure speed, as ratios within one run
+	@$(BIN)/decoupled bench
+
+lock: $(DEV_STAMP) ## Renew the locked versions
+	@$(PIP) install uv
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in -o requirements/run.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in --group dev \
+	  -c requirements/run.txt -o requirements/dev.txt
+
+clean: ## Remove .venv and everything built
+	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,65 @@
+"""Decoupled bandits: exploit one arm, explore another.
+
+>>> import decoupled as dc
+>>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
+>>> decision = learner.decide()              # decision.exploit is used, decision.explore is tried
+>>> learner.observe(decision, loss=0.3)      # the loss of decision.explore
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from . import environments as environments
+    from .decision import Decision as Decision
+    from .errors import ArmError as ArmError
+    from .errors import DecoupledError as DecoupledError
+    from .errors import FeedbackError as FeedbackError
+    from .errors import LossError as LossError
+    from .errors import ParameterError as ParameterError
+    from .errors import StateError as StateError
+    from .errors import UnsupportedError as UnsupportedError
+    from .learner import Learner as Learner
+    from .policies import FTPL as FTPL
+    from .policies import Exp3 as Exp3
+    from .policies import FollowTheLeader as FollowTheLeader
+    from .policies import Policy as Policy
+    from .policies import TsallisINF as TsallisINF
+
+__version__ = "0.1.0"
+
+# Names are looked up when first used: the command line's help need not wait for a compiler to load.
+_HOMES = {
+    "ArmError": "errors",
+    "Decision": "decision",
+    "DecoupledError": "errors",
+    "Exp3": "policies",
+    "FTPL": "policies",
+    "FeedbackError": "errors",
+    "FollowTheLeader": "policies",
+    "Learner": "policies",  # not "learner": loading a saved one needs the policies known by name
+    "LossError": "errors",
+    "ParameterError": "errors",
+    "Policy": "policies",
+    "StateError": "errors",
+    "TsallisINF": "policies",
+    "UnsupportedError": "errors",
+}
+
+_SUBMODULES = ("environments",)
+
+__all__ = sorted([*_HOMES, *_SUBMODULES])
+
+
+def __getattr__(name: str) -> object:
+    if name in _SUBMODULES:
+        return import_module(f".{name}", __name__)
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

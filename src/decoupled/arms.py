@@ -1,0 +1,90 @@
+"""The names of the arms: a number of them, or a list of names."""
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from .arrays import Ints
+from .decision import Arm
+from .errors import ArmError, near_name
+
+Arms: TypeAlias = int | Iterable[Arm]
+
+
+class ArmNames:
+    """The arms in order, and the way from a name to its place."""
+
+    def __init__(self, arms: Arms) -> None:
+        self.names: Sequence[Arm] = _checked(arms)
+        numbered = isinstance(self.names, range)
+        # Numbered arms are their own places; a table is made only for names.
+        self._places = None if numbered else {name: i for i, name in enumerate(self.names)}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def place(self, name: object) -> int:
+        """The place of one arm."""
+        if not isinstance(name, bool):
+            try:
+                if self._places is not None:
+                    return self._places[name]  # type: ignore[index]
+                place = operator.index(name)  # type: ignore[arg-type]
+                if 0 <= place < len(self.names):
+                    return place
+            except (TypeError, KeyError):
+                pass
+        raise ArmError(f"arm = {name!r}: is not an arm of this learner; {self._hint(name)}")
+
+    def places(self, names: Iterable[object]) -> Ints:
+        """The places of a set of available arms, in order."""
+        if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+            raise ArmError(f"available = {names!r}: must be a list of arms; put the names in a list")
+        places = {self.place(name) for name in names}
+        if not places:
+            raise ArmError("available = []: names no arm; leave it out where every arm can be had")
+        return np.array(sorted(places), np.int64)
+
+    def to_json(self) -> int | list[Arm]:
+        """What `ArmNames` takes to make these again."""
+        return len(self.names) if self._places is None else list(self.names)
+
+    def _hint(self, name: object) -> str:
+        if self._places is None:
+            return f"the arms are 0 to {len(self.names) - 1}"
+        return near_name(name, self.names)
+
+
+def _checked(arms: Arms) -> Sequence[Arm]:
+    if isinstance(arms, (str, bytes, bool)):
+        raise ArmError(f"arms = {arms!r}: must be a number or a list of names; put the names in a list")
+    if isinstance(arms, Iterable):
+        names = [_checked_name(name) for name in arms]
+        seen: set[Arm] = set()
+        for name in names:
+            if name in seen:
+                raise ArmError(f"arms: {name!r} appears twice; give every arm a name of its own")
+            seen.add(name)
+    else:
+        try:
+            names = range(operator.index(arms))  # type: ignore[assignment]
+        except TypeError:
+            raise ArmError(
+                f"arms = {arms!r}: must be a number or a list of names; for example 3, or ['a', 'b', 'c']"
+            ) from None
+    if len(names) < 2:
+        raise ArmError(f"arms = {arms!r}: must be two at least; with one arm there is nothing to decide")
+    return names
+
+
+def _checked_name(name: object) -> Arm:
+    if isinstance(name, str):
+        return str(name)
+    if not isinstance(name, bool):
+        try:
+            return operator.index(name)  # type: ignore[arg-type]
+        except TypeError:
+            pass
+    raise ArmError(f"arms: {name!r} is no name; use strings or whole numbers")

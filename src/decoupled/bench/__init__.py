@@ -1,0 +1,1 @@
+"""What `decoupled bench` measures: ratios of times taken within one run."""

@@ -1,0 +1,59 @@
+"""The cost of one decision and its feedback, beside river's Exp3."""
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..policies import FTPL, Exp3, FollowTheLeader, Policy, TsallisINF
+from .timing import Ratio, race
+
+POLICIES: tuple[Policy, ...] = (
+    FTPL(),
+    FTPL(ranking="sorting"),
+    TsallisINF(),
+    Exp3(),
+    FollowTheLeader(),
+)
+ARMS = (8, 256)
+
+
+def pair(policy: Policy, arms: int) -> Callable[[], None]:
+    """Decide + observe, on random losses with one good arm."""
+    learner = policy.start(arms, seed=0)
+    luck = random.Random(0)
+
+    def step() -> None:
+        decision = learner.decide()
+        learner.observe(decision, loss=float(luck.random() < (0.3 if decision.explore == 0 else 0.5)))
+
+    return step
+
+
+def river_pair(arms: int) -> Callable[[], None]:
+    """Pull + update of river's Exp3, on the same losses, as rewards."""
+    from river import bandit
+
+    policy: Any = bandit.Exp3(gamma=0.1, seed=0)
+    ids = list(range(arms))
+    luck = random.Random(0)
+
+    def step() -> None:
+        arm = policy.pull(ids)
+        policy.update(arm, 1.0 - float(luck.random() < (0.3 if arm == 0 else 0.5)))
+
+    return step
+
+
+def measure(repetitions: int = 15) -> Iterator[Ratio]:
+    """One line for each policy and number of arms."""
+    for arms in ARMS:
+        for policy in POLICIES:
+            yield race(
+                f"{policy} decide + observe, K = {arms}",
+                pair(policy, arms),
+                "river Exp3 pull + update",
+                river_pair(arms),
+                # Few enough that river's weights, which grow without bound, do not overflow.
+                calls=100,
+                repetitions=repetitions,
+            )

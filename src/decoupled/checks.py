@@ -1,0 +1,49 @@
+"""Checks at the boundary: what a user passes becomes a plain value or a clear error."""
+
+import math
+import operator
+from collections.abc import Sequence
+
+from .errors import ParameterError, complaint, near_name
+
+
+def as_float(value: object) -> float | None:
+    """A finite float, or None where `value` is no number, not finite, or a truth value."""
+    if isinstance(value, (bool, str, bytes)):
+        return None
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def number_in(
+    name: str, value: object, low: float, high: float = math.inf, remedy: str = "choose another"
+) -> float:
+    """A finite number strictly between `low` and `high`."""
+    number = as_float(value)
+    if number is None or not low < number < high:
+        bounds = f"above {low:g}" if high == math.inf else f"strictly between {low:g} and {high:g}"
+        rule = f"must be a finite number {bounds}"
+        raise ParameterError(complaint(name, value, rule, remedy))
+    return number
+
+
+def whole_number(name: str, value: object, low: int, remedy: str) -> int:
+    """An integer of at least `low`."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = low - 1
+    if number < low or isinstance(value, bool):
+        raise ParameterError(complaint(name, value, f"must be a whole number from {low} on", remedy))
+    return number
+
+
+def one_of(name: str, value: object, choices: Sequence[str]) -> str:
+    """One of the given words."""
+    if value not in choices:
+        rule = "must be " + " or ".join(repr(choice) for choice in choices)
+        raise ParameterError(complaint(name, value, rule, near_name(value, choices)))
+    return str(value)

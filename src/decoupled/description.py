@@ -1,0 +1,66 @@
+"""Frozen descriptions: values that print as the call that made them and survive a JSON round trip."""
+
+import json
+from dataclasses import asdict, fields
+from typing import Any, ClassVar, Self
+
+from .errors import ParameterError, near_name
+
+
+class Description:
+    """The base of policies and environments, which are frozen dataclasses.
+
+    Its JSON is the class's name and its parameters, `{"name": "FTPL", "alpha": 3.0, ...}`. Every
+    concrete subclass is known by name from the moment it is defined.
+    """
+
+    kind: ClassVar[str]
+    _known: ClassVar[dict[str, type["Description"]]]
+
+    def __init_subclass__(cls, kind: str | None = None, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if kind is not None:  # the root of a family: policies, environments
+            cls.kind = kind
+            cls._known = {}
+        else:
+            cls._known[cls.__name__] = cls
+
+    def to_dict(self) -> dict[str, Any]:
+        """The name and every parameter, as plain values."""
+        return {"name": type(self).__name__, **asdict(self)}  # type: ignore[call-overload]
+
+    def to_json(self) -> str:
+        """The description as JSON text."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """The description that `to_dict` wrote; parameters left out take their defaults."""
+        if not isinstance(values, dict) or "name" not in values:
+            raise ParameterError(f"{cls.kind} = {values!r}: must be an object with a 'name'; see to_dict()")
+        parameters = dict(values)
+        name = parameters.pop("name")
+        known = cls._known.get(name) if isinstance(name, str) else None
+        if known is None or not issubclass(known, cls):
+            raise ParameterError(f"name = {name!r}: is no {cls.kind}; {near_name(name, cls._known)}")
+        allowed = [field.name for field in fields(known)]  # type: ignore[arg-type]
+        for key in parameters:
+            if key not in allowed:
+                raise ParameterError(
+                    f"{key} = {parameters[key]!r}: is no parameter of {name}; {near_name(key, allowed)}"
+                )
+        return known(**parameters)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The description that `to_json` wrote."""
+        try:
+            values = json.loads(text)
+        except ValueError as error:
+            raise ParameterError(f"{cls.kind}: is not JSON ({error}); see to_json()") from None
+        return cls.from_dict(values)
+
+    @classmethod
+    def known(cls) -> dict[str, type[Self]]:
+        """Every description of this family, by name."""
+        return dict(cls._known)  # type: ignore[arg-type]

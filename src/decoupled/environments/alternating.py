@@ -1,0 +1,57 @@
+"""The alternating environment: gaps stay, levels jump."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..checks import number_in, whole_number
+from ..kernels.drive import Table
+from .base import Environment
+
+
+@dataclass(frozen=True)
+class Alternating(Environment):
+    """Zimmert and Seldin's stochastically constrained adversary, with Bernoulli losses.
+
+    The mean losses of (arm 0, every other arm) alternate between (0, gap) and (1 - gap, 1). Phase
+    n = 1, 2, ... lasts floor(growth ** n) rounds and the first has the low level. Arm 0 is optimal.
+
+    Zimmert, J. and Seldin, Y. (2021). Tsallis-INF: an optimal algorithm for stochastic and adversarial
+    bandits. JMLR 22.
+
+    Args:
+        arms: how many arms, two at least.
+        gap: how much worse every other arm is, in (0, 1).
+        growth: the factor by which phases grow, above 1.
+
+    >>> import decoupled as dc
+    >>> table = dc.environments.Alternating(arms=2, gap=0.25).table(horizon=5)
+    >>> table.rows.tolist(), table.row_at.tolist()
+    ([[0.0, 0.25], [0.75, 1.0]], [0, 1, 1, 0, 0])
+    """
+
+    arms: int
+    gap: float
+    growth: float = 1.6
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arms", whole_number("arms", self.arms, 2, "the paper has 8"))
+        gap = number_in("gap", self.gap, 0.0, 1.0, remedy="the paper has 0.125")
+        object.__setattr__(self, "gap", gap)
+        growth = number_in("growth", self.growth, 1.0, remedy="the default is 1.6")
+        object.__setattr__(self, "growth", growth)
+
+    def table(self, horizon: int) -> Table:
+        rows = np.full((2, self.arms), self.gap)
+        rows[0, 0] = 0.0
+        rows[1] = 1.0
+        rows[1, 0] = 1.0 - self.gap
+        row_at = np.empty(horizon, np.int64)
+        start, phase = 0, 1
+        while start < horizon:
+            # Past the horizon the length no longer matters, and a large power would overflow.
+            length = math.floor(min(self.growth**phase, horizon)) if phase < 1000 else horizon
+            row_at[start : start + length] = (phase - 1) % 2
+            start, phase = start + length, phase + 1
+        return Table(rows, row_at)

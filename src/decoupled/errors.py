@@ -1,0 +1,110 @@
+"""Every error this package raises on purpose.
+
+    DecoupledError
+    |-- ParameterError     a parameter or argument outside its domain        (also a ValueError)
+    |-- ArmError           arms that are unknown, repeated or too few        (also a ValueError)
+    |-- LossError          a loss that is not a number of the declared range (also a ValueError)
+    |-- FeedbackError      feedback for a decision that is not pending       (also a LookupError)
+    |-- StateError         a saved state that cannot be read                 (also a ValueError)
+    `-- UnsupportedError   something this policy does not offer              (also a NotImplementedError)
+
+Whatever raises one of these has changed nothing.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class DecoupledError(Exception):
+    """The root of the tree: catch it to catch every error of this package.
+
+    >>> import decoupled as dc
+    >>> try:
+    ...     dc.FTPL(alpha=1.0)
+    ... except dc.DecoupledError as error:
+    ...     print(error)
+    alpha = 1.0: must be a finite number above 1; the default is 3
+    """
+
+
+class ParameterError(DecoupledError, ValueError):
+    """A parameter or argument lies outside its domain.
+
+    >>> import decoupled as dc
+    >>> dc.Exp3(c=-1)
+    Traceback (most recent call last):
+        ...
+    decoupled.errors.ParameterError: c = -1: must be a finite number above 0; the default is 2
+    """
+
+
+class ArmError(DecoupledError, ValueError):
+    """Arms are unknown, repeated, of the wrong type or too few.
+
+    >>> import decoupled as dc
+    >>> dc.FTPL().start(arms=["left", "left"], seed=0)
+    Traceback (most recent call last):
+        ...
+    decoupled.errors.ArmError: arms: 'left' appears twice; give every arm a name of its own
+    """
+
+
+class LossError(DecoupledError, ValueError):
+    """A loss or reward is not a number within the declared range.
+
+    >>> import decoupled as dc
+    >>> learner = dc.FTPL().start(arms=2, seed=0)
+    >>> learner.observe(learner.decide(), loss=7.0)
+    Traceback (most recent call last):
+        ...
+    decoupled.errors.LossError: loss = 7.0: must lie in [0.0, 1.0]; declare another range with start(..., loss_range=(low, high))
+    """
+
+
+class FeedbackError(DecoupledError, LookupError):
+    """Feedback names a decision that is not pending: observed before, forgotten, or never made.
+
+    >>> import decoupled as dc
+    >>> learner = dc.FTPL().start(arms=2, seed=0)
+    >>> decision = learner.decide()
+    >>> learner.observe(decision, loss=0.5)
+    >>> learner.observe(decision, loss=0.5)
+    Traceback (most recent call last):
+        ...
+    decoupled.errors.FeedbackError: decision '9d7b8d41-1': is not pending: its feedback was applied before, or it was forgotten; send feedback once for each decision
+    """
+
+
+class StateError(DecoupledError, ValueError):
+    """A saved state is damaged, or of a version this package cannot read.
+
+    >>> import decoupled as dc
+    >>> dc.Learner.from_json("{}")
+    Traceback (most recent call last):
+        ...
+    decoupled.errors.StateError: state: has no 'format'; give the text that Learner.to_json() wrote
+    """
+
+
+class UnsupportedError(DecoupledError, NotImplementedError):
+    """A policy does not offer what was asked of it; the message says why and what does.
+
+    >>> import decoupled as dc
+    >>> issubclass(dc.UnsupportedError, dc.DecoupledError)
+    True
+    """
+
+
+def complaint(argument: str, value: object, rule: str, remedy: str) -> str:
+    """One sentence that names the argument, its value, the rule and the remedy."""
+    return f"{argument} = {value!r}: {rule}; {remedy}"
+
+
+def near_name(name: object, known: Iterable[object]) -> str:
+    """A hint at the known name most like `name`, or a list of those there are."""
+    names = [str(each) for each in known]
+    close = get_close_matches(str(name), names, n=1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    shown = ", ".join(repr(each) for each in names[:8])
+    return f"known are {shown}" + (", ..." if len(names) > 8 else "")

@@ -1,0 +1,109 @@
+"""`compiled`: the one way this package turns a function into machine code.
+
+Numba keeps machine code on disk, but it watches only the file of the function it cached: when a kernel
+that function calls changes in another file, the stale code stays. So the cache lives in a folder named
+by a digest of all the package's sources, and any edit starts a fresh one.
+"""
+
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+_settings: Any = numba.config
+_njit: Any = numba.njit  # its stubs know nothing of _nrt
+
+PACKAGE = __name__.partition(".")[0]
+UNUSED_FOR = 30 * 24 * 3600.0  # seconds after which the folder of another version is swept away
+
+
+@cache
+def source_digest() -> str:
+    """A digest of every source file of the package: the name of its cache folder."""
+    digest = hashlib.sha256()
+    root = Path(__file__).resolve().parents[1]
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@cache
+def cache_folder() -> str | None:
+    """The folder for machine code, or None where no folder can be written.
+
+    `NUMBA_CACHE_DIR` is honoured; otherwise the user's cache folder is used.
+    """
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    root = Path(_settings.CACHE_DIR or Path(base) / PACKAGE) / "compiled"
+    folder = root / source_digest()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+        os.utime(folder)
+    except OSError:
+        return None
+    _sweep(root)
+    return str(folder)
+
+
+def _sweep(root: Path) -> None:
+    for folder in root.iterdir():
+        try:
+            if time.time() - folder.stat().st_mtime > UNUSED_FOR:
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:  # another process swept it first
+            continue
+
+
+@contextmanager
+def _cache_directory(folder: str) -> Iterator[None]:
+    # Numba reads the setting when a function is decorated, so it is ours for that moment only.
+    before = _settings.CACHE_DIR
+    _settings.CACHE_DIR = folder
+    try:
+        yield
+    finally:
+        _settings.CACHE_DIR = before
+
+
+def is_ours(thing: Callable[..., object]) -> bool:
+    """Whether a function or class is of this package.
+
+    The digest covers no one else's sources, so machine code that depends on them is not kept on disk.
+    """
+    return thing.__module__.partition(".")[0] == PACKAGE
+
+
+def compiled(function: Function) -> Function:
+    """Compile a function that allocates nothing; it runs without the interpreter lock."""
+    # Counting references to arrays costs two atomic operations each time one is passed on, which at
+    # eight arms is five times the round itself. Code that allocates nothing has no need of it.
+    return translate(function, keep=is_ours(function), counting=False)
+
+
+def compiled_allocating(function: Function) -> Function:
+    """Compile a function that makes arrays of its own; they are counted and freed."""
+    return translate(function, keep=is_ours(function), counting=True)
+
+
+def translate(function: Function, keep: bool, counting: bool) -> Function:
+    """Compile a function on first use; `keep` the machine code on disk, `counting` references or not."""
+    folder = cache_folder() if keep else None
+    # error_model="numpy" drops the zero-division branches that keep loops from being vectorised.
+    jit = _njit(nogil=True, error_model="numpy", _nrt=counting, cache=folder is not None)
+    if folder is None:
+        return cast(Function, jit(function))
+    with _cache_directory(folder):
+        return cast(Function, jit(function))

@@ -1,0 +1,71 @@
+"""What a running policy holds: three plain arrays.
+
+Every policy's state has the same type, so the learner, the round loop and a saved file treat all
+policies alike, and a compiled call takes few, flat arguments. A policy names its rows with a `Layout`
+and reads them by their numbers.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays import Floats, Ints
+
+# The scalars that every policy has, kept by the package and only read by policies.
+ROUND = 0  # 1 + the number of observations applied
+ARMS = 1  # the number of arms of the whole problem, also where a state holds only some of them
+SHARED_SCALARS = ("round", "arms")
+
+
+class State(NamedTuple):
+    """The state of a running policy, as compiled code sees it.
+
+    `scalars` holds single numbers, `floats` and `ints` one row per quantity and one column per arm.
+    """
+
+    scalars: Floats
+    floats: Floats
+    ints: Ints
+
+
+class Layout(NamedTuple):
+    """The names of a policy's scalars and rows, and which of them are learned.
+
+    What is learned is saved; everything else is derived from it by the policy's `init`.
+    Scalars of a policy's own come after the shared ones, `round` and `arms`.
+    """
+
+    scalars: tuple[str, ...] = ()
+    floats: tuple[str, ...] = ()
+    ints: tuple[str, ...] = ()
+    learned: tuple[str, ...] = ()
+
+    def new_state(self, arms: int) -> State:
+        """A state before the first observation: round 1, all else zero."""
+        state = State(
+            np.zeros(len(SHARED_SCALARS) + len(self.scalars)),
+            np.zeros((len(self.floats), arms)),
+            np.zeros((len(self.ints), arms), np.int64),
+        )
+        state.scalars[ROUND] = 1.0
+        state.scalars[ARMS] = arms
+        return state
+
+    def row(self, state: State, name: str) -> Any:
+        """The row called `name`, a view; a scalar is a view of length one."""
+        scalars = SHARED_SCALARS + self.scalars
+        if name in scalars:
+            place = scalars.index(name)
+            return state.scalars[place : place + 1]
+        if name in self.floats:
+            return state.floats[self.floats.index(name)]
+        return state.ints[self.ints.index(name)]
+
+    def restrict(self, state: State, arms: Ints) -> State:
+        """A new state that holds only the given arms' share of what is learned."""
+        part = self.new_state(len(arms))
+        part.scalars[: len(SHARED_SCALARS)] = state.scalars[: len(SHARED_SCALARS)]
+        for name in self.learned:
+            whole = self.row(state, name)
+            self.row(part, name)[:] = whole if name in self.scalars else whole[arms]
+        return part

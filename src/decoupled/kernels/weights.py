@@ -1,0 +1,59 @@
+"""Exact probabilities of the perturbed leader, by quadrature.
+
+Arm i wins with probability w_i = integral over z >= 1 of f(z + v_i) * prod_{j != i} F(z + v_j), where
+v is eta times the gaps. As functions of s = log z all factors are analytic and vary on the scale
+1 / alpha whatever the gaps, so Gauss-Legendre panels of that width converge geometrically.
+"""
+
+import math
+
+import numpy as np
+
+from ..arrays import Floats
+from .compiled import compiled
+from .powers import power
+
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
+_TAIL = 1e-8
+
+
+@compiled
+def _pareto_integral(
+    shifts: Floats,
+    alpha: float,
+    panels: int,
+    width: float,
+    nodes: Floats,
+    node_weights: Floats,
+    tails: Floats,
+    law: Floats,
+) -> None:
+    arms = len(shifts)
+    for panel in range(panels):
+        for node in range(len(nodes)):
+            z = math.exp((panel + 0.5 * (1.0 + nodes[node])) * width)
+            everyone = 1.0
+            for i in range(arms):
+                tails[i] = power(1.0 / (z + shifts[i]), alpha)
+                everyone *= 1.0 - tails[i]
+            # dz = z ds; the density of arm i is alpha * tail / (z + v_i).
+            share = 0.5 * width * node_weights[node] * z * alpha * everyone
+            for i in range(arms):
+                law[i] += share * tails[i] / ((z + shifts[i]) * (1.0 - tails[i]))
+    last = math.exp(panels * width)
+    for i in range(arms):
+        # Past the last panel another arm's draw matters less than one part in 10^8 of this tail.
+        law[i] += power(1.0 / (last + shifts[i]), alpha)
+
+
+def pareto_winner_law(shifts: Floats, alpha: float) -> Floats:
+    """W for shifts v = eta * gap (the smallest is 0) and Pareto(alpha) perturbations.
+
+    The absolute error is below 1e-12 for any shifts; the cost is about 450 evaluations an arm.
+    """
+    width = min(1.0 / alpha, 1.0)
+    panels = math.ceil(math.log(len(shifts) / _TAIL) / (alpha * width))
+    law = np.zeros(len(shifts))
+    tails = np.empty(len(shifts))
+    _pareto_integral(shifts, alpha, panels, width, _NODES, _NODE_WEIGHTS, tails, law)
+    return law

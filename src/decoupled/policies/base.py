@@ -1,0 +1,83 @@
+"""What every policy shares: parameters that are checked and frozen, and `start`."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..arms import Arms
+from ..arrays import Floats
+from ..description import Description
+from ..kernels.dispatch import Entries, Functions, entries, register
+from ..kernels.state import Layout, State
+from ..learner import DEFAULT_PENDING, Learner, Seed
+
+
+class Policy(Description, kind="policy"):
+    """A frozen description of how to decide and learn; `start` sets it running.
+
+    A policy is one file: a frozen dataclass of parameters, a tuple of numbers for compiled code, and
+    three compiled functions over a `State` whose rows the `layout` names.
+
+    >>> import decoupled as dc
+    >>> policy = dc.FTPL(alpha=2.5)
+    >>> policy
+    FTPL(alpha=2.5, c=2.0, ranking='improved')
+    >>> dc.Policy.from_json(policy.to_json()) == policy
+    True
+    >>> sorted(dc.Policy.known())
+    ['Exp3', 'FTPL', 'FollowTheLeader', 'TsallisINF']
+    """
+
+    layout: ClassVar[Layout]
+    params_type: ClassVar[Any]
+    functions: ClassVar[Functions]
+    entries: ClassVar[Entries]
+
+    # The learned row that adds up losses, or None: see Learner.decide(available=...).
+    cumulative: ClassVar[str | None] = "estimates"
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        register(cls.params_type, cls.functions)
+        cls.entries = entries(cls.params_type)
+
+    def params(self) -> Any:
+        """The parameters as a tuple of floats, the form that compiled code takes."""
+        raise NotImplementedError
+
+    def exploitation_law(self, state: State) -> Floats:
+        """The exact probability with which each arm is exploited."""
+        raise NotImplementedError
+
+    def exploration_law(self, state: State) -> Floats:
+        """The exact probability with which each arm is explored."""
+        raise NotImplementedError
+
+    def estimates(self, state: State) -> Floats:
+        """What is learned about each arm: the sum of its loss estimates, unless the policy says else."""
+        return np.array(self.layout.row(state, "estimates"), np.float64)
+
+    def start(
+        self,
+        arms: Arms,
+        seed: Seed = None,
+        *,
+        loss_range: tuple[float, float] = (0.0, 1.0),
+        max_pending: int = DEFAULT_PENDING,
+    ) -> Learner:
+        """A learner that runs this policy on `arms`: a number, or two or more unique names.
+
+        Args:
+            arms: the number of arms (named 0, 1, ...), or their names: strings or whole numbers.
+            seed: an integer for reproducible draws, None for fresh ones.
+            loss_range: the lowest and highest possible loss; rewards live in the same range.
+            max_pending: how many decisions may await feedback; beyond it the oldest is forgotten.
+
+        >>> import decoupled as dc
+        >>> dc.FTPL().start(arms=["a", "b"], seed=7).decide().exploit
+        'a'
+        """
+        return Learner(self, arms, seed, loss_range=loss_range, max_pending=max_pending)
+
+
+Learner.policy_family = Policy

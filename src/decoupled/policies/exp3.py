@@ -1,0 +1,112 @@
+"""EXP3, decoupled: the limit beta = 1 of Tsallis-INF."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..arrays import Floats, Words
+from ..checks import number_in
+from ..kernels.compiled import compiled
+from ..kernels.dispatch import Functions
+from ..kernels.sampling import categorical, total
+from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
+from .base import Policy
+
+SCALE, EXPLOIT_SUM, EXPLORE_SUM = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 3)
+ESTIMATES, EXPLOIT, EXPLORE = range(3)
+
+
+class Params(NamedTuple):
+    """The parameters as compiled code takes them."""
+
+    c: float
+
+
+@compiled
+def refresh(state: State) -> None:
+    """Both laws, up to their sums, from the gaps: no exponent is ever positive."""
+    floats = state.floats
+    half_eta = 0.5 * state.scalars[SCALE] / math.sqrt(state.scalars[ROUND])
+    lowest = math.inf
+    for i in range(floats.shape[1]):
+        lowest = min(lowest, floats[ESTIMATES, i])
+    for i in range(floats.shape[1]):
+        root = math.exp(half_eta * (lowest - floats[ESTIMATES, i]))
+        floats[EXPLORE, i] = root
+        floats[EXPLOIT, i] = root * root
+    state.scalars[EXPLOIT_SUM] = total(floats[EXPLOIT])
+    state.scalars[EXPLORE_SUM] = total(floats[EXPLORE])
+
+
+@compiled
+def init(params: Params, state: State) -> None:
+    """eta_t * sqrt(t), then both laws."""
+    state.scalars[SCALE] = params.c / math.sqrt(state.scalars[ARMS])
+    refresh(state)
+
+
+@compiled
+def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
+    """Two independent draws, from w and from p."""
+    mass = state.scalars[EXPLORE_SUM]
+    exploit = categorical(state.floats[EXPLOIT], state.scalars[EXPLOIT_SUM], stream)
+    explore = categorical(state.floats[EXPLORE], mass, stream)
+    share = state.floats[EXPLORE, explore]
+    return exploit, explore, mass / share, share / mass
+
+
+@compiled
+def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
+    """Add the importance-weighted loss."""
+    state.floats[ESTIMATES, arm] += weight * loss
+    refresh(state)
+
+
+@dataclass(frozen=True)
+class Exp3(Policy):
+    """Exponential weights, decoupled (EXP3 in the paper's figures).
+
+    With hat_L the summed loss estimates and eta_t = c / sqrt(K * t), each round
+
+    - exploits  i_t ~ w_i proportional to exp(-eta_t * hat_L_i);
+    - explores  j_t ~ p_i proportional to sqrt(w_i);
+    - learns    hat_L[j_t] += loss / p_{j_t}.
+
+    It is the case beta = 1 of decoupled Tsallis-INF (section 2.2 of Kim, Lee and Oh, 2026), close to
+    the policy of Avner, O., Mannor, S. and Shamir, O. (2012). Decoupling exploration and exploitation
+    in multi-armed bandits. ICML (equation (3) of the former, with gamma = 0).
+
+    Args:
+        c: scale of the learning rate, above 0.
+
+    >>> import decoupled as dc
+    >>> learner = dc.Exp3(c=4.0).start(arms=2, seed=1)
+    >>> learner.replay([(0, 0.5, 1.0), (1, 0.5, 0.0)])
+    2
+    >>> learner.exploitation_probabilities().round(3).tolist()
+    [0.037, 0.963]
+    """
+
+    c: float = 2.0
+
+    layout = Layout(
+        scalars=("scale", "exploit_sum", "explore_sum"),
+        floats=("estimates", "exploit", "explore"),
+        learned=("estimates",),
+    )
+    params_type = Params
+    functions = Functions(init, decide, update)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "c", number_in("c", self.c, 0.0, remedy="the default is 2"))
+
+    def params(self) -> Params:
+        return Params(self.c)
+
+    def exploitation_law(self, state: State) -> Floats:
+        law: Floats = state.floats[EXPLOIT] / state.scalars[EXPLOIT_SUM]
+        return law
+
+    def exploration_law(self, state: State) -> Floats:
+        law: Floats = state.floats[EXPLORE] / state.scalars[EXPLORE_SUM]
+        return law

@@ -1,0 +1,161 @@
+"""Decoupled Tsallis-INF: the policy the paper calls FTRL."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..arrays import Floats, Words
+from ..checks import number_in
+from ..kernels.compiled import compiled
+from ..kernels.dispatch import Functions
+from ..kernels.powers import power, tidy_exponent
+from ..kernels.sampling import categorical, total
+from ..kernels.simplex import tsallis_root, tsallis_weights
+from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
+from .base import Policy
+
+ROOT, SCALE, EXPLOIT_SUM, EXPLORE_SUM, STEPS = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 5)
+ESTIMATES, GAPS, EXPLOIT, EXPLORE = range(4)
+
+SOLVED = 1e-10
+
+
+class Params(NamedTuple):
+    """The parameters as compiled code takes them."""
+
+    c: float
+    scale_power: float  # 1/2 - beta
+    rate: float  # 1 - beta
+    exploit_power: float  # a = 1 / (1 - beta)
+    explore_power: float  # a * (1 - beta/2)
+
+
+@compiled
+def scale_gaps(params: Params, state: State) -> None:
+    """Gaps = (1 - beta) * eta_t * (hat_L - min hat_L)."""
+    floats = state.floats
+    rate = params.rate * state.scalars[SCALE] / math.sqrt(state.scalars[ROUND])
+    lowest = math.inf
+    for i in range(floats.shape[1]):
+        lowest = min(lowest, floats[ESTIMATES, i])
+    for i in range(floats.shape[1]):
+        floats[GAPS, i] = rate * (floats[ESTIMATES, i] - lowest)
+
+
+@compiled
+def solve(params: Params, state: State) -> None:
+    """Newton from the last root."""
+    floats = state.floats
+    state.scalars[ROOT], state.scalars[STEPS] = tsallis_root(
+        floats[GAPS], state.scalars[ROOT], params.exploit_power, floats[EXPLOIT], floats[EXPLORE]
+    )
+
+
+@compiled
+def fill(params: Params, state: State) -> None:
+    """Both laws from the root: w = (gap + z) ** -a, and w ** (1 - beta/2), up to their sums."""
+    floats = state.floats
+    root = state.scalars[ROOT]
+    for i in range(floats.shape[1]):
+        inverse = 1.0 / (floats[GAPS, i] + root)
+        floats[EXPLOIT, i] = power(inverse, params.exploit_power)
+        floats[EXPLORE, i] = power(inverse, params.explore_power)
+    state.scalars[EXPLOIT_SUM] = total(floats[EXPLOIT])
+    state.scalars[EXPLORE_SUM] = total(floats[EXPLORE])
+
+
+@compiled
+def is_solved(params: Params, state: State) -> bool:
+    """Whether the root at hand belongs to these gaps, as it does when a saved state is loaded."""
+    floats, root = state.floats, state.scalars[ROOT]
+    if root < 1.0:
+        return False
+    mass = tsallis_weights(floats[GAPS], root, params.exploit_power, floats[EXPLOIT], floats[EXPLORE])
+    return abs(mass - 1.0) <= SOLVED
+
+
+@compiled
+def init(params: Params, state: State) -> None:
+    """Solve for the weights, unless the root at hand already does: then they are the same bits again."""
+    state.scalars[SCALE] = params.c * state.scalars[ARMS] ** params.scale_power
+    scale_gaps(params, state)
+    if not is_solved(params, state):
+        solve(params, state)
+    fill(params, state)
+
+
+@compiled
+def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
+    """Two independent draws, from w and from p."""
+    mass = state.scalars[EXPLORE_SUM]
+    exploit = categorical(state.floats[EXPLOIT], state.scalars[EXPLOIT_SUM], stream)
+    explore = categorical(state.floats[EXPLORE], mass, stream)
+    share = state.floats[EXPLORE, explore]
+    return exploit, explore, mass / share, share / mass
+
+
+@compiled
+def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
+    """Add the importance-weighted loss and solve again."""
+    state.floats[ESTIMATES, arm] += weight * loss
+    scale_gaps(params, state)
+    solve(params, state)
+    fill(params, state)
+
+
+@dataclass(frozen=True)
+class TsallisINF(Policy):
+    """Follow the regularised leader with Tsallis entropy, decoupled (FTRL in the paper's figures).
+
+    With hat_L the summed loss estimates and eta_t = c * K ** (1/2 - beta) / sqrt(t), each round
+
+    - exploits  i_t ~ w = argmin over the simplex of <w, hat_L> - sum_i (w_i ** beta - beta * w_i) / (beta * (1 - beta) * eta_t),
+      that is w_i = ((1 - beta) * eta_t * (hat_L_i - x)) ** (-1 / (1 - beta)) with x such that sum w = 1;
+    - explores  j_t ~ p_i proportional to w_i ** (1 - beta/2);
+    - learns    hat_L[j_t] += loss / p_{j_t}.
+
+    The weights are found by safeguarded Newton steps from the last round's solution, 2 or 3 a round;
+    `learner.diagnostics()["steps"]` is their number.
+
+    Rouyer, C. and Seldin, Y. (2020). Tsallis-INF for decoupled exploration and exploitation in
+    multi-armed bandits. COLT. Equation (4) of Kim, Lee and Oh (2026).
+
+    Args:
+        beta: the entropy's order, in (0, 1); 2/3 is the paper's and corresponds to alpha = 3.
+        c: scale of the learning rate, above 0.
+
+    >>> import decoupled as dc
+    >>> learner = dc.TsallisINF(beta=0.5).start(arms=["a", "b", "c"], seed=1)
+    >>> learner.exploration_probabilities().round(3).tolist()
+    [0.333, 0.333, 0.333]
+    """
+
+    beta: float = 2.0 / 3.0
+    c: float = 2.0
+
+    layout = Layout(
+        scalars=("root", "scale", "exploit_sum", "explore_sum", "steps"),
+        floats=("estimates", "gaps", "exploit", "explore"),
+        learned=("estimates", "root"),
+    )
+    params_type = Params
+    functions = Functions(init, decide, update)
+
+    def __post_init__(self) -> None:
+        beta = number_in("beta", self.beta, 0.0, 1.0, remedy="the default is 2/3; for beta = 1 use Exp3")
+        object.__setattr__(self, "beta", beta)
+        object.__setattr__(self, "c", number_in("c", self.c, 0.0, remedy="the default is 2"))
+
+    def params(self) -> Params:
+        rest = 1.0 - self.beta
+        exploit_power = tidy_exponent(1.0 / rest)
+        explore_power = tidy_exponent((1.0 - 0.5 * self.beta) / rest)
+        return Params(self.c, 0.5 - self.beta, rest, exploit_power, explore_power)
+
+    def exploitation_law(self, state: State) -> Floats:
+        law: Floats = state.floats[EXPLOIT] / state.scalars[EXPLOIT_SUM]
+        return law
+
+    def exploration_law(self, state: State) -> Floats:
+        law: Floats = state.floats[EXPLORE] / state.scalars[EXPLORE_SUM]
+        return law

@@ -1,0 +1,1 @@
+"""Simulation: policies against environments, many runs at once."""
