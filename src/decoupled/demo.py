@@ -31,7 +31,7 @@ def run_demo(runs: int, horizon: int, seed: int, out: Path) -> None:
         )
     console.print(summary_table(result))
     path = out / "demo.png"
-    curves = {str(policy): regret for policy, regret in zip(result.policies, result.regret, strict=True)}
+    curves = {policy.label: regret for policy, regret in zip(result.policies, result.regret, strict=True)}
     plot_regret(result.checkpoints, curves, "Alternating environment, K = 8, gap 0.125", path)
     console.print(f"Figure: {path}")
 
@@ -47,7 +47,7 @@ def summary_table(result: Comparison) -> Table:
         mean = regret.mean()
         half = student.ppf(0.975, runs - 1) * regret.std(ddof=1) / np.sqrt(runs)
         table.add_row(
-            str(policy),
+            policy.label,
             f"{mean:.1f}",
             f"{mean - half:.1f} to {mean + half:.1f}",
             f"{np.median(regret):.1f}",

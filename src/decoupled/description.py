@@ -25,6 +25,21 @@ class Description:
         else:
             cls._known[cls.__name__] = cls
 
+    @property
+    def label(self) -> str:
+        """A short name for tables and figures: the call with what differs from the defaults.
+
+        >>> import decoupled as dc
+        >>> dc.FTPL().label, dc.FTPL(c=4).label
+        ('FTPL', 'FTPL(c=4)')
+        """
+        told = [
+            f"{field.name}={value:g}" if isinstance(value, float) else f"{field.name}={value!r}"
+            for field in fields(self)  # type: ignore[arg-type]
+            if (value := getattr(self, field.name)) != field.default
+        ]
+        return type(self).__name__ + (f"({', '.join(told)})" if told else "")
+
     def to_dict(self) -> dict[str, Any]:
         """The name and every parameter, as plain values."""
         return {"name": type(self).__name__, **asdict(self)}  # type: ignore[call-overload]
