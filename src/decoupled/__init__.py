@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .errors import LossError as LossError
     from .errors import ParameterError as ParameterError
     from .errors import StateError as StateError
+    from .errors import StorageError as StorageError
     from .errors import UnsupportedError as UnsupportedError
     from .learner import Learner as Learner
     from .policies import FTPL as FTPL
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from .policies import FollowTheLeader as FollowTheLeader
     from .policies import Policy as Policy
     from .policies import TsallisINF as TsallisINF
+    from .simulation import Results as Results
+    from .simulation import simulate as simulate
 
 __version__ = "0.1.0"
 
@@ -41,9 +44,12 @@ _HOMES = {
     "LossError": "errors",
     "ParameterError": "errors",
     "Policy": "policies",
+    "Results": "simulation",
     "StateError": "errors",
+    "StorageError": "errors",
     "TsallisINF": "policies",
     "UnsupportedError": "errors",
+    "simulate": "simulation",
 }
 
 _SUBMODULES = ("environments",)

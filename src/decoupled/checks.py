@@ -47,3 +47,16 @@ def one_of(name: str, value: object, choices: Sequence[str]) -> str:
         rule = "must be " + " or ".join(repr(choice) for choice in choices)
         raise ParameterError(complaint(name, value, rule, near_name(value, choices)))
     return str(value)
+
+
+def numbers_within(name: str, values: object, least: int, remedy: str) -> tuple[float, ...]:
+    """A tuple of at least `least` numbers, each in [0, 1]."""
+    try:
+        numbers = [as_float(value) for value in values]  # type: ignore[attr-defined]
+    except TypeError:
+        numbers = []
+    good = [number for number in numbers if number is not None and 0.0 <= number <= 1.0]
+    if len(good) < max(least, len(numbers)):
+        rule = f"must be {least} numbers or more, each in [0, 1]"
+        raise ParameterError(complaint(name, values, rule, remedy))
+    return tuple(good)

@@ -1,6 +1,7 @@
 """The command line: parsing only; what a command needs is imported when it runs."""
 
-import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -55,32 +56,76 @@ def demo(
     horizon: Annotated[int, typer.Option(min=100, help="Rounds of each run.")] = 10_000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("out"),
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Compare the policies on the paper's alternating environment, K = 8: a table and a figure."""
-    from .demo import run_demo
+    from .environments import Alternating
+    from .policies import FTPL, Exp3, FollowTheLeader, TsallisINF
+    from .simulation.command import show
+    from .simulation.plan import make_plan
 
-    run_demo(runs, horizon, seed, out)
+    typer.echo(
+        "The policies on the paper's alternating environment. The first time, compiling takes half a minute."
+    )
+    policies = (FTPL(), TsallisINF(), Exp3(), FollowTheLeader())
+    with _errors_said():
+        plan = make_plan(policies, Alternating(arms=8, gap=0.125), horizon, runs, seed)
+        show(plan, out / "demo", quiet=quiet, resume=False)
+
+
+@app.command()
+def simulate(
+    specification: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="What to simulate.")],
+    out: Annotated[Path, typer.Option(help="Folder for results; a rerun goes on where it was.")] = Path(
+        "out"
+    ),
+    workers: Annotated[int | None, typer.Option(min=1, help="Threads; all cores if not given.")] = None,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Run on a Dask cluster.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the plan and an estimate of its time.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+) -> None:
+    """Run a simulation written in a TOML file; see examples/simulation.toml."""
+    from .simulation.command import estimate, run_all
+    from .simulation.specification import read_specification
+
+    with _errors_said():
+        plans = read_specification(specification)
+        if dry_run:
+            typer.echo(estimate(plans, workers))
+        else:
+            run_all(plans, out, workers=workers, dask=dask, quiet=quiet)
+
+
+@contextmanager
+def _errors_said() -> Iterator[None]:
+    """Errors of this package, and interruptions, end a command with one line."""
+    from .errors import DecoupledError
+
+    try:
+        yield
+    except (DecoupledError, FileNotFoundError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        typer.echo("interrupted: finished blocks are kept; the same command goes on from there", err=True)
+        raise typer.Exit(130) from None
 
 
 @app.command()
 def bench(
+    groups: Annotated[
+        list[str] | None, typer.Argument(help="Any of learner, engine, start; all if none is named.")
+    ] = None,
     repetitions: Annotated[int, typer.Option(min=3, help="Repetitions of every line.")] = 15,
     out: Annotated[Path, typer.Option(help="File for the lines as JSON.")] = Path("out/bench.json"),
 ) -> None:
     """Measure speed: every line is a ratio of two things timed in turn within this run."""
-    from .bench import learner, machine
+    from .bench.command import run_bench
 
-    lines = []
-    typer.echo(f"{'ours':>60}  {'us':>7}  {'rival us':>9}  {'ratio':>6}  (lowest .. highest)")
-    for line in learner.measure(repetitions):
-        lines.append(line.to_dict())
-        typer.echo(
-            f"{line.name:>60}  {line.seconds * 1e6:7.2f}  {line.rival_seconds * 1e6:9.2f}"
-            f"  {line.ratio:6.2f}  ({line.lowest:.2f} .. {line.highest:.2f})  {line.rival}"
-        )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps({"machine": machine.describe(), "lines": lines}, indent=1) + "\n")
-    typer.echo(f"Written to {out}")
+    with _errors_said():
+        run_bench(groups or [], repetitions, out)
 
 
 def main() -> None:

@@ -6,6 +6,7 @@
     |-- LossError          a loss that is not a number of the declared range (also a ValueError)
     |-- FeedbackError      feedback for a decision that is not pending       (also a LookupError)
     |-- StateError         a saved state that cannot be read                 (also a ValueError)
+    |-- StorageError       results that cannot be written or read back       (also an OSError)
     `-- UnsupportedError   something this policy does not offer              (also a NotImplementedError)
 
 Whatever raises one of these has changed nothing.
@@ -83,6 +84,20 @@ class StateError(DecoupledError, ValueError):
     Traceback (most recent call last):
         ...
     decoupled.errors.StateError: state: has no 'format'; give the text that Learner.to_json() wrote
+    """
+
+
+class StorageError(DecoupledError, OSError):
+    """Results cannot be written where they should go, or what is there belongs to something else.
+
+    >>> import decoupled as dc, tempfile
+    >>> folder, easy = tempfile.mkdtemp(), dc.environments.Bernoulli([0.2, 0.7])
+    >>> _ = dc.simulate(dc.FTPL(), easy, horizon=10, runs=2, seed=0, out=folder)
+    >>> try:
+    ...     dc.simulate(dc.FTPL(), easy, horizon=20, runs=2, seed=0, out=folder)
+    ... except dc.StorageError as error:
+    ...     print(str(error).removeprefix(folder))
+    : holds the results of another specification; choose another folder, or remove this one
     """
 
 

@@ -30,8 +30,10 @@ class RunnablePolicy(Protocol):
     """What a learner needs of a policy."""
 
     layout: ClassVar[Layout]
-    entries: ClassVar[Entries]
     cumulative: ClassVar[str | None]
+
+    def entries(self) -> Entries:
+        """The compiled calls."""
 
     def params(self) -> Any:
         """The parameters as a tuple of floats."""
@@ -102,11 +104,10 @@ class Learner:
     def _set_state(self, state: State) -> None:
         self._state = state
         self._values = np.array(self._policy.params(), np.float64)
-        self._policy.entries.init(self._values, *state)
+        self._entries = self._policy.entries()
+        self._entries.init(self._values, *state)
         # The arrays every compiled call takes, kept together because unpacking is part of its cost.
         self._flat = (self._values, *state)
-        self._decide_entry = self._policy.entries.decide
-        self._update_entry = self._policy.entries.update
 
     def __repr__(self) -> str:
         return (
@@ -211,9 +212,9 @@ class Learner:
 
     def _choose(self, part: Ints | None) -> tuple[int, int, float, float]:
         if part is None:
-            return self._decide_entry(*self._flat, self._stream)
+            return self._entries.decide(*self._flat, self._stream)
         state = self._restricted(part)
-        exploit, explore, weight, propensity = self._decide_entry(self._values, *state, self._stream)
+        exploit, explore, weight, propensity = self._entries.decide(self._values, *state, self._stream)
         return int(part[exploit]), int(part[explore]), weight, propensity
 
     def _draw(self, part: Ints | None, exploiting: bool) -> Decision:
@@ -257,7 +258,7 @@ class Learner:
             del self._pending[pending.decision.id]
             if pending.covered is not None:
                 self._charge_absent(pending.covered, scaled)
-            self._update_entry(*self._flat, pending.arm, pending.decision.weight, scaled)
+            self._entries.update(*self._flat, pending.arm, pending.decision.weight, scaled)
 
     def replay(self, records: Iterable[Any]) -> int:
         """Learn from a log, and return how many records it had.
@@ -276,7 +277,7 @@ class Learner:
         checked = [self._checked_record(i, record) for i, record in enumerate(records)]
         with self._lock:
             for arm, weight, loss in checked:
-                self._update_entry(*self._flat, arm, weight, loss)
+                self._entries.update(*self._flat, arm, weight, loss)
         return len(checked)
 
     def forget(self, decision: Decision | str) -> None:
@@ -352,11 +353,11 @@ class Learner:
         absent = np.ones(len(self._arms), np.bool_)
         absent[list(covered)] = False
         self._policy.layout.row(self._state, self._policy.cumulative)[absent] += loss
-        self._policy.entries.init(*self._flat)
+        self._entries.init(*self._flat)
 
     def _restricted(self, part: Ints) -> State:
         state = self._policy.layout.restrict(self._state, part)
-        self._policy.entries.init(self._values, *state)
+        self._entries.init(self._values, *state)
         return state
 
     # Looking

@@ -57,13 +57,13 @@ def unseal(text: str | bytes, kind: str, version: int, writer: str) -> dict[str,
     return content
 
 
-def write_atomically(path: str | os.PathLike[str], text: str) -> None:
-    """Write a file whole or not at all: a reader sees the old text or the new, also after a crash."""
+def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write a file whole or not at all: a reader sees the old content or the new, also after a crash."""
     target = Path(path)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)

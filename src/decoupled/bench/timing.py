@@ -19,10 +19,6 @@ class Ratio(NamedTuple):
     lowest: float
     highest: float
 
-    def to_dict(self) -> dict[str, object]:
-        """The line as plain values."""
-        return self._asdict()
-
 
 def seconds_per_call(function: Callable[[], None], calls: int) -> float:
     """The mean time of a call, with the garbage collector out of the way."""
@@ -42,15 +38,24 @@ def race(
     function: Callable[[], None],
     rival: str,
     rival_function: Callable[[], None],
-    calls: int = 2_000,
+    *,
+    calls: int = 1,
+    units: int = 1,
+    rival_units: int = 1,
     repetitions: int = 15,
 ) -> Ratio:
-    """Time both in turn, many times; the ratio of each repetition is taken within it."""
+    """Time both in turn, many times; the ratio of each repetition is taken within it.
+
+    `units` and `rival_units` are what one call does (rounds, say), and times are told per unit.
+    """
     for each in (function, rival_function):
         seconds_per_call(each, calls // 10 + 1)  # compile, and warm the caches
     pairs = np.array(
         [
-            (seconds_per_call(function, calls), seconds_per_call(rival_function, calls))
+            (
+                seconds_per_call(function, calls) / units,
+                seconds_per_call(rival_function, calls) / rival_units,
+            )
             for _ in range(repetitions)
         ]
     )

@@ -1,6 +1,18 @@
 """Environments: one file each."""
 
+from .adaptive_alternating import AdaptiveAlternating
 from .alternating import Alternating
-from .base import Environment
+from .base import Adversary, Environment
+from .bernoulli import Bernoulli
+from .loss_table import LossTable
+from .punish_last import PunishLast
 
-__all__ = ["Alternating", "Environment"]
+__all__ = [
+    "AdaptiveAlternating",
+    "Adversary",
+    "Alternating",
+    "Bernoulli",
+    "Environment",
+    "LossTable",
+    "PunishLast",
+]

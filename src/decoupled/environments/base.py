@@ -1,11 +1,21 @@
 """What every environment shares."""
 
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+
 from ..description import Description
+from ..kernels.adversary import AdversaryFunctions, Memory, register_adversary
 from ..kernels.drive import Table
 
 
 class Environment(Description, kind="environment"):
     """A frozen description of where losses come from. The horizon is not part of it.
+
+    An *oblivious* environment gives a table: rows of mean losses and the row that holds in each round.
+    To add one, subclass this with a frozen dataclass that has `arms` and `table`; it runs at compiled
+    speed because the loop sees only the table. For one that reacts to what is played, see `Adversary`.
 
     >>> import decoupled as dc
     >>> environment = dc.environments.Alternating(arms=8, gap=0.125)
@@ -13,6 +23,41 @@ class Environment(Description, kind="environment"):
     True
     """
 
+    arms: int
+
     def table(self, horizon: int) -> Table:
         """The mean losses of every round."""
         raise NotImplementedError
+
+
+class Adversary(Environment):
+    """An environment that computes each round's losses from past plays, inside the compiled loop.
+
+    To add one, subclass this with a frozen dataclass that has `arms`, a `Params` named tuple of floats,
+    and two compiled functions: `losses(params, memory, t, out)` fills the mean loss of every arm, and
+    `note(params, memory, t, exploit)` remembers what was exploited.
+
+    Regret is against the best fixed arm in hindsight *on the losses that came*: they are answers to
+    what the policy did, and another policy would have met others. Losses are Bernoulli.
+
+    >>> import decoupled as dc
+    >>> issubclass(dc.environments.PunishLast, dc.environments.Adversary)
+    True
+    """
+
+    params_type: ClassVar[Any]
+    functions: ClassVar[AdversaryFunctions]
+
+    def params(self) -> Any:
+        """The parameters as a tuple of floats, the form that compiled code takes."""
+        raise NotImplementedError
+
+    def memory(self) -> Memory:
+        """What the adversary remembers, before the first round."""
+        return Memory(np.zeros(self.arms), np.zeros(self.arms, np.int64))
+
+    @classmethod
+    @cache
+    def prepare(cls) -> None:
+        """Make the compiled functions known; done on first use, also in another process."""
+        register_adversary(cls.params_type, cls.functions)

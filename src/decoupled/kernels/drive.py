@@ -1,19 +1,26 @@
-"""The round loop: one policy against one table of losses, for a whole horizon."""
+"""The round loop: one policy against one world, for a whole horizon.
+
+Each round takes the same amount of the noise stream whatever is played, so every policy meets the same
+losses. Regret is counted by mean loss.
+"""
 
 from typing import Any, NamedTuple
 
 from ..arrays import Floats, Ints, Words
+from .adversary import Memory, fill_losses, note_play
 from .compiled import compiled
 from .dispatch import decide, init, update
+from .losses import BERNOULLI, draw_loss
 from .state import State
-from .stream import uniform
 
 
 class Table(NamedTuple):
-    """An oblivious environment: mean losses (rows x arms) and the row that holds in each round."""
+    """An oblivious world: mean losses (rows x arms), the row that holds in each round, and the noise."""
 
     rows: Floats
     row_at: Ints
+    noise: int = BERNOULLI
+    concentration: float = 1.0
 
 
 @compiled
@@ -22,16 +29,16 @@ def drive(
     state: State,
     stream: Words,
     noise: Words,
+    local: Words,
     table: Table,
     best: int,
     checkpoints: Ints,
     regret: Floats,
     plays: Ints,
 ) -> None:
-    """Run every round of `table`; fill `regret` at the checkpoints and `plays` (exploited, explored).
+    """Run every round of `table`; fill `regret` against arm `best`, and `plays` (exploited, explored).
 
-    Losses are Bernoulli. Each round takes one number of `noise` whatever is played, so every policy
-    meets the same losses. Regret is by mean loss against the arm `best`.
+    `local` is work space for two words.
     """
     init(params, state)
     rows, row_at = table.rows, table.row_at
@@ -39,13 +46,55 @@ def drive(
     checkpoint = 0
     for t in range(len(row_at)):
         row = row_at[t]
-        draw = uniform(noise)
         exploit, explore, weight, _ = decide(params, state, stream)
-        loss = 1.0 if draw <= rows[row, explore] else 0.0
+        loss = draw_loss(table.noise, table.concentration, rows[row, explore], noise, local)
         update(params, state, explore, weight, loss)
         so_far += rows[row, exploit] - rows[row, best]
         plays[0, exploit] += 1
         plays[1, explore] += 1
         if checkpoint < len(checkpoints) and t + 1 == checkpoints[checkpoint]:
             regret[checkpoint] = so_far
+            checkpoint += 1
+
+
+@compiled
+def drive_adaptive(
+    params: Any,
+    state: State,
+    stream: Words,
+    noise: Words,
+    local: Words,
+    adversary: Any,
+    memory: Memory,
+    horizon: int,
+    losses: Floats,
+    arm_sums: Floats,
+    checkpoints: Ints,
+    suffered: Floats,
+    arm_losses: Floats,
+    plays: Ints,
+) -> None:
+    """Run `horizon` rounds against an adversary, with Bernoulli losses.
+
+    Fills, at the checkpoints, what was `suffered` and what every arm would have cost on the losses that
+    came (`arm_losses`, checkpoints x arms). `losses`, `arm_sums` and `local` are work space.
+    """
+    init(params, state)
+    so_far = 0.0
+    checkpoint = 0
+    for t in range(horizon):
+        fill_losses(adversary, memory, t, losses)
+        exploit, explore, weight, _ = decide(params, state, stream)
+        loss = draw_loss(BERNOULLI, 1.0, losses[explore], noise, local)
+        update(params, state, explore, weight, loss)
+        note_play(adversary, memory, t, exploit)
+        so_far += losses[exploit]
+        for arm in range(len(losses)):
+            arm_sums[arm] += losses[arm]
+        plays[0, exploit] += 1
+        plays[1, explore] += 1
+        if checkpoint < len(checkpoints) and t + 1 == checkpoints[checkpoint]:
+            suffered[checkpoint] = so_far
+            for arm in range(len(losses)):
+                arm_losses[checkpoint, arm] = arm_sums[arm]
             checkpoint += 1

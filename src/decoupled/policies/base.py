@@ -1,5 +1,6 @@
 """What every policy shares: parameters that are checked and frozen, and `start`."""
 
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,15 +32,16 @@ class Policy(Description, kind="policy"):
     layout: ClassVar[Layout]
     params_type: ClassVar[Any]
     functions: ClassVar[Functions]
-    entries: ClassVar[Entries]
 
     # The learned row that adds up losses, or None: see Learner.decide(available=...).
     cumulative: ClassVar[str | None] = "estimates"
 
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        super().__init_subclass__(**keywords)
+    @classmethod
+    @cache
+    def entries(cls) -> Entries:
+        """The compiled calls of this policy, made known on first use, also in another process."""
         register(cls.params_type, cls.functions)
-        cls.entries = entries(cls.params_type)
+        return entries(cls.params_type)
 
     def params(self) -> Any:
         """The parameters as a tuple of floats, the form that compiled code takes."""

@@ -1,0 +1,38 @@
+"""What `decoupled bench` prints and writes."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import ParameterError, complaint, near_name
+from . import engine, learner, machine, start
+from .timing import Ratio
+
+GROUPS: dict[str, Any] = {"learner": learner, "engine": engine, "start": start}
+
+
+def run_bench(groups: Sequence[str], repetitions: int, out: Path) -> None:
+    """Measure the groups named, or all; print each line as it is measured."""
+    for name in groups:
+        if name not in GROUPS:
+            raise ParameterError(complaint("group", name, "is not known", near_name(name, GROUPS)))
+    lines = []
+    for name in groups or GROUPS:
+        print(f"\n{name}")
+        for line in GROUPS[name].measure(repetitions):
+            print(told(line), flush=True)
+            lines.append({"group": name, "line": line.name, **line._asdict()})
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps({"machine": machine.describe(), "lines": lines}, indent=1) + "\n")
+    print(f"\nWritten to {out}")
+
+
+def told(line: Any) -> str:
+    """A line of the table."""
+    if isinstance(line, Ratio):
+        return (
+            f"  {line.name:<58} {line.seconds * 1e6:9.3f} us   {line.rival:<31} {line.rival_seconds * 1e6:9.3f} us"
+            f"   ratio {line.ratio:7.2f}  ({line.lowest:.2f} to {line.highest:.2f})"
+        )
+    return f"  {line.name:<58} {line.value:9.2f} {line.unit}   (meant to stay under {line.limit:g})"

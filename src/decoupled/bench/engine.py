@@ -1,0 +1,94 @@
+"""The round loop: against NumPy, FTPL against Tsallis-INF, and two threads against one."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ..environments import Alternating
+from ..policies import FTPL, Policy, TsallisINF
+from ..simulation import simulate
+from ..simulation.run import run_block
+from .lockstep import lockstep_ftpl
+from .textbook import textbook_ftpl
+from .timing import Ratio, race
+
+ROUNDS = 10_000
+FIGURE_ARMS = (2, 6, 10, 18, 34, 66, 130, 254)  # of the paper's K = 4x + 2
+MANY_ARMS = (1_024, 4_096, 16_384)
+
+
+def run_of(policy: Policy, arms: int, rounds: int) -> Callable[[], None]:
+    """One run of the compiled loop."""
+    environment = Alternating(arms=arms, gap=0.125)
+    last = np.array([rounds])
+    return lambda: void(run_block(policy, environment, rounds, last, 0, 0, 1))
+
+
+def void(_: object) -> None:
+    """Drop a result."""
+
+
+def measure(repetitions: int = 15) -> Iterator[Ratio]:
+    """Every line of this group."""
+    yield from against_numpy(repetitions)
+    yield from against_tsallis(repetitions)
+    yield two_threads(repetitions)
+
+
+def against_numpy(repetitions: int) -> Iterator[Ratio]:
+    """The compiled loop against NumPy in lock step over 1,000 runs, and one run at a time."""
+    for arms, rounds in ((8, 200), (64, 60), (256, 20)):
+        table = Alternating(arms=arms, gap=0.125).table(ROUNDS)
+        yield race(
+            f"FTPL compiled, K = {arms}",
+            run_of(FTPL(), arms, ROUNDS),
+            "NumPy, 1,000 runs in lock step",
+            lambda table=table, rounds=rounds: void(lockstep_ftpl(table, rounds, 1_000, 0)),  # type: ignore[misc]
+            units=ROUNDS,
+            rival_units=1_000 * rounds,
+            repetitions=repetitions,
+        )
+    for arms in (8, 256):
+        table = Alternating(arms=arms, gap=0.125).table(ROUNDS)
+        yield race(
+            f"FTPL compiled, K = {arms}",
+            run_of(FTPL(), arms, ROUNDS),
+            "NumPy, textbook step",
+            lambda table=table: void(textbook_ftpl(table, 2_000, 0)),  # type: ignore[misc]
+            units=ROUNDS,
+            rival_units=2_000,
+            repetitions=repetitions,
+        )
+
+
+def against_tsallis(repetitions: int) -> Iterator[Ratio]:
+    """FTPL against Tsallis-INF, both as fast as we can make them."""
+    for arms in FIGURE_ARMS + MANY_ARMS:
+        rounds = ROUNDS if arms < 1_000 else max(500, 2_000_000 // arms)
+        yield race(
+            f"FTPL, K = {arms}",
+            run_of(FTPL(), arms, rounds),
+            "Tsallis-INF, Newton",
+            run_of(TsallisINF(), arms, rounds),
+            units=rounds,
+            rival_units=rounds,
+            repetitions=repetitions,
+        )
+
+
+def two_threads(repetitions: int) -> Ratio:
+    """How much faster two threads are than one: the ratio of their times."""
+    environment = Alternating(arms=8, gap=0.125)
+
+    def run(workers: int) -> Callable[[], None]:
+        return lambda: void(simulate(FTPL(), environment, ROUNDS, 400, 0, workers=workers))
+
+    return race(
+        "400 runs, K = 8, two threads",
+        run(2),
+        "one thread",
+        run(1),
+        units=400 * ROUNDS,
+        rival_units=400 * ROUNDS,
+        repetitions=repetitions,
+    )

@@ -1,0 +1,95 @@
+"""An adversary that punishes habit."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arrays import Floats
+from ..checks import number_in, whole_number
+from ..errors import ParameterError, complaint
+from ..kernels.adversary import AdversaryFunctions, Memory
+from ..kernels.compiled import compiled
+from .base import Adversary
+
+
+class Params(NamedTuple):
+    """The parameters as compiled code takes them."""
+
+    window: float
+    gap: float
+    level: float
+
+
+@compiled
+def losses(params: Params, memory: Memory, t: int, out: Floats) -> None:
+    """`memory.ints` holds the plays of the window (a ring), then how often each arm is among them."""
+    window = int(params.window)
+    arms = len(out)
+    punished, most = -1, 0
+    if t > 0:
+        # Of several arms exploited equally often, the one exploited last is punished.
+        punished = memory.ints[(t - 1) % window]
+        most = memory.ints[window + punished]
+    for arm in range(arms):
+        out[arm] = params.level - (params.gap if arm == 0 else 0.0)
+        if memory.ints[window + arm] > most:
+            punished, most = arm, memory.ints[window + arm]
+    if punished >= 0:
+        out[punished] = 1.0
+
+
+@compiled
+def note(params: Params, memory: Memory, t: int, exploit: int) -> None:
+    """Put the play into the ring and let the oldest go."""
+    window = int(params.window)
+    place = t % window
+    if t >= window:
+        memory.ints[window + memory.ints[place]] -= 1
+    memory.ints[place] = exploit
+    memory.ints[window + exploit] += 1
+
+
+@dataclass(frozen=True)
+class PunishLast(Adversary):
+    """The arm exploited last, or most often within a window, costs 1; arm 0 is a little better elsewhere.
+
+    Every other arm costs `level`, arm 0 `level - gap`. A policy that commits is punished for it: follow
+    the leader's regret grows linearly.
+
+    Regret is against the best fixed arm on the losses that came.
+
+    Args:
+        arms: how many arms, two at least.
+        window: how many past rounds are looked at; 1 looks at the last one alone.
+        gap: how much better arm 0 is when it is not punished, in (0, level].
+        level: what an arm costs that is not punished, in (0, 1).
+
+    >>> import decoupled as dc
+    >>> dc.environments.PunishLast(arms=8)
+    PunishLast(arms=8, window=1, gap=0.05, level=0.5)
+    """
+
+    arms: int
+    window: int = 1
+    gap: float = 0.05
+    level: float = 0.5
+
+    params_type = Params
+    functions = AdversaryFunctions(losses, note)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arms", whole_number("arms", self.arms, 2, "try 8"))
+        object.__setattr__(self, "window", whole_number("window", self.window, 1, "the default is 1"))
+        level = number_in("level", self.level, 0.0, 1.0, remedy="the default is 0.5")
+        object.__setattr__(self, "level", level)
+        gap = number_in("gap", self.gap, 0.0, 1.0, remedy="the default is 0.05")
+        if gap > level:
+            raise ParameterError(complaint("gap", gap, f"must not exceed level = {level}", "lower it"))
+        object.__setattr__(self, "gap", gap)
+
+    def params(self) -> Params:
+        return Params(float(self.window), self.gap, self.level)
+
+    def memory(self) -> Memory:
+        return Memory(np.zeros(0), np.zeros(self.window + self.arms, np.int64))

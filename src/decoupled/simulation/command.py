@@ -1,0 +1,137 @@
+"""What `decoupled simulate` does: run plans, show tables, write figures."""
+
+import os
+import re
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from ..errors import ParameterError
+from .plan import Plan
+from .progress import progress_bar
+from .results import Results
+from .run import run_block
+from .simulate import simulate
+
+
+def run_all(
+    plans: Sequence[Plan],
+    out: Path,
+    *,
+    workers: int | None = None,
+    dask: str | None = None,
+    quiet: bool = False,
+) -> None:
+    """Run every plan into a folder of its own under `out`."""
+    with dask_executor(dask) as executor:
+        for number, plan in enumerate(plans):
+            name = re.sub(r"[^A-Za-z0-9.]+", "-", plan.environment.label).strip("-")
+            show(plan, out / f"{number:02d}-{name}", workers=workers, executor=executor, quiet=quiet)
+
+
+def show(
+    plan: Plan,
+    folder: Path,
+    *,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    quiet: bool = False,
+    resume: bool = True,
+) -> None:
+    """Run one plan, print its table and write its figure; with `resume`, go on where a killed run was."""
+    total = len(plan.policies) * plan.runs * plan.horizon
+    with progress_bar(total, quiet) as report:
+        results = simulate(
+            plan.policies,
+            plan.environment,
+            plan.horizon,
+            plan.runs,
+            plan.seed,
+            checkpoints=plan.checkpoints,
+            workers=workers,
+            executor=executor,
+            out=folder if resume else None,
+            report=report,
+        )
+    Console().print(summary_table(plan, results))
+    results.plot(folder / "regret.png")
+    results.summary().to_csv(folder / "summary.csv")
+    print(f"Results, summary.csv and regret.png are in {folder}")
+
+
+def summary_table(plan: Plan, results: Results) -> Table:
+    """The summary of final regret, for a terminal."""
+    title = f"{plan.environment.label}: regret after {plan.horizon:,} rounds, {plan.runs:,} runs"
+    table = Table(title=title)
+    table.add_column("policy")
+    for name in ("mean", "95 % interval", "median", "99th percentile"):
+        table.add_column(name, justify="right")
+    for label, line in results.summary().iterrows():
+        interval = f"{line['low']:.1f} to {line['high']:.1f}"
+        figures = (f"{line['mean']:.1f}", interval, f"{line['median']:.1f}", f"{line['p99']:.1f}")
+        table.add_row(str(label), *figures)
+    return table
+
+
+def estimate(plans: Sequence[Plan], workers: int | None) -> str:
+    """The plans in words, with the time they should take on this machine."""
+    count = workers or os.cpu_count() or 1
+    lines = []
+    whole = 0.0
+    for plan in plans:
+        seconds = sum(_seconds_a_round(plan, number) for number in range(len(plan.policies)))
+        seconds *= plan.runs * plan.horizon / count
+        whole += seconds
+        blocks = sum(1 for _ in plan.blocks(plan.block_size()))
+        lines += [
+            f"{plan.environment!r}",
+            *(f"    {policy!r}" for policy in plan.policies),
+            f"    {plan.runs:,} runs of {plan.horizon:,} rounds each, seed {plan.seed}, "
+            f"{len(plan.checkpoints)} checkpoints, {blocks} blocks: about {duration(seconds)}",
+        ]
+    return "\n".join([*lines, f"In all about {duration(whole)} on {count} threads."])
+
+
+def _seconds_a_round(plan: Plan, policy: int, budget: float = 0.2) -> float:
+    """Time a few short runs: rounds get cheaper as a policy settles, so this errs on the long side."""
+    rounds = min(plan.horizon, 1_000)
+    arguments = (plan.policies[policy], plan.environment, rounds, np.array([rounds]), plan.seed)
+    run_block(*arguments, 0, 1)  # compile
+    start, runs = time.perf_counter(), 0
+    while time.perf_counter() - start < budget:
+        run_block(*arguments, runs, runs + 1)
+        runs += 1
+    return (time.perf_counter() - start) / (runs * rounds)
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it."""
+    if seconds < 90:
+        return f"{max(seconds, 0.1):.1f} seconds"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.1f} hours"
+
+
+@contextmanager
+def dask_executor(address: str | None) -> Iterator[Executor | None]:
+    """The executor of a Dask cluster, or none where no address is given."""
+    if address is None:
+        yield None
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ParameterError(
+            "--dask: needs the package distributed, which is not installed; pip install 'decoupled-bandits[dask]'"
+        ) from None
+    connect: Any = Client
+    with connect(address) as client:
+        yield client.get_executor()

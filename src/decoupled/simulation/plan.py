@@ -1,0 +1,140 @@
+"""From a specification to blocks of runs."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ..arrays import Ints
+from ..checks import one_of, whole_number
+from ..environments import Environment
+from ..errors import ParameterError, complaint
+from ..policies import Policy
+
+Checkpoints: TypeAlias = int | str | Sequence[int] | dict[str, Any]
+
+DEFAULT_CHECKPOINTS = 100
+BLOCK_SECONDS = 0.5  # what a block should take: long beside its overhead, short enough to lose
+
+
+class Block(NamedTuple):
+    """Runs `first` to `last - 1` of one policy."""
+
+    policy: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be simulated. Results depend on this alone, never on how it is executed."""
+
+    policies: tuple[Policy, ...]
+    environment: Environment
+    horizon: int
+    runs: int
+    seed: int
+    checkpoints: tuple[int, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain values."""
+        return {
+            "policies": [policy.to_dict() for policy in self.policies],
+            "environment": self.environment.to_dict(),
+            "horizon": self.horizon,
+            "runs": self.runs,
+            "seed": self.seed,
+            "checkpoints": list(self.checkpoints),
+        }
+
+    def digest(self) -> str:
+        """A name for the plan: equal plans of one version of this package have equal digests."""
+        content = json.dumps([version("decoupled-bandits"), self.to_dict()], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    def block_size(self) -> int:
+        """How many runs a block should hold, from a rough cost of a round."""
+        seconds_a_run = self.horizon * (60e-9 + 4e-9 * self.environment.arms)
+        return max(1, min(int(BLOCK_SECONDS / seconds_a_run), -(-self.runs // 16)))
+
+    def blocks(self, size: int) -> Iterator[Block]:
+        """All blocks; runs advance slowest, so that what is finished covers every policy alike."""
+        for first in range(0, self.runs, size):
+            for policy in range(len(self.policies)):
+                yield Block(policy, first, min(first + size, self.runs))
+
+
+def make_plan(
+    policies: Policy | Sequence[Policy],
+    environment: Environment,
+    horizon: int,
+    runs: int,
+    seed: int,
+    checkpoints: Checkpoints = DEFAULT_CHECKPOINTS,
+) -> Plan:
+    """Check every part of a specification."""
+    chosen = (policies,) if isinstance(policies, Policy) else tuple(policies)
+    strangers: list[object] = [each for each in chosen if not isinstance(each, Policy)]
+    if strangers:
+        raise ParameterError(complaint("policies", strangers[0], "is no policy", "for example dc.FTPL()"))
+    labels = [policy.label for policy in chosen]
+    if not chosen or len(set(labels)) < len(labels):
+        raise ParameterError(
+            complaint("policies", labels, "must be one or more, each once", "drop the repeated one")
+        )
+    given: object = environment
+    if not isinstance(given, Environment):
+        raise ParameterError(complaint("environment", given, "is no environment", "see dc.environments"))
+    horizon = whole_number("horizon", horizon, 1, "the paper has 10,000")
+    runs = whole_number("runs", runs, 1, "the paper has 1,000")
+    seed = whole_number("seed", seed, 0, "any will do, such as 0")
+    return Plan(chosen, environment, horizon, runs, seed, checkpoint_rounds(checkpoints, horizon))
+
+
+def checkpoint_rounds(wanted: Checkpoints, horizon: int) -> tuple[int, ...]:
+    """The rounds at which regret is recorded; the last is always the horizon.
+
+    A number means so many, evenly spaced; "log" means 100 on a logarithmic scale; "all" means every
+    round; {"count": 50, "spacing": "log"} says both; a list gives the rounds themselves.
+    """
+    if wanted == "all":
+        return tuple(range(1, horizon + 1))
+    if wanted == "log":
+        wanted = {"spacing": "log"}
+    if isinstance(wanted, dict):
+        unknown = set(wanted) - {"count", "spacing"}
+        if unknown:
+            raise ParameterError(
+                f"checkpoints: {sorted(unknown)[0]!r} is not known; use 'count' and 'spacing'"
+            )
+        spacing = one_of("checkpoints.spacing", wanted.get("spacing", "linear"), ("linear", "log"))
+        return _spaced(wanted.get("count", DEFAULT_CHECKPOINTS), spacing, horizon)
+    if isinstance(wanted, (str, int, np.integer)):
+        return _spaced(wanted, "linear", horizon)
+    return _listed(wanted, horizon)
+
+
+def _spaced(count: object, spacing: str, horizon: int) -> tuple[int, ...]:
+    number = whole_number("checkpoints", count, 1, 'or "log", "all", or a list of rounds')
+    if spacing == "log":
+        rounds = np.geomspace(1, horizon, number) if number > 1 else np.array([horizon])
+    else:
+        rounds = np.linspace(horizon / number, horizon, number)
+    return tuple(sorted({*np.round(rounds).astype(int).clip(1, horizon).tolist(), horizon}))
+
+
+def _listed(rounds: Sequence[int], horizon: int) -> tuple[int, ...]:
+    listed = [whole_number("checkpoints", each, 1, "give round numbers") for each in rounds]
+    if any(each > horizon for each in listed):
+        rule = f"must not exceed horizon = {horizon}"
+        raise ParameterError(complaint("checkpoints", max(listed), rule, "drop it, or raise the horizon"))
+    return tuple(sorted({*listed, horizon}))
+
+
+def as_rounds(plan: Plan) -> Ints:
+    """The checkpoints as compiled code takes them."""
+    return np.array(plan.checkpoints, np.int64)

@@ -1,0 +1,221 @@
+"""Labelled results: summaries, pictures, saving and loading."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import xarray as xr
+
+from ..arrays import Floats
+from ..checks import number_in
+from ..errors import ParameterError, StorageError, complaint, near_name
+from ..plots import Curve, plot_regret
+from ..policies import Policy
+from .plan import Plan
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+FORMAT = "decoupled-results"
+VERSION = 1
+
+
+class Results:
+    """What a simulation found, as a labelled data set (`results.data`, an xarray Dataset).
+
+    `final_regret` (policy x run), `regret_mean` and `regret_std` (policy x round), `plays` (policy x role
+    x arm, counted over all runs) and, unless left out to save memory, `regret` (policy x run x round).
+    Rounds are the checkpoints.
+
+    >>> import decoupled as dc
+    >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
+    >>> results = dc.simulate([dc.FTPL(), dc.Exp3()], easy, horizon=100, runs=20, seed=0)
+    >>> results.final_regret(dc.FTPL()).shape, results.labels
+    ((20,), ['FTPL', 'Exp3'])
+    """
+
+    def __init__(self, data: xr.Dataset) -> None:
+        self.data = data
+
+    def __repr__(self) -> str:
+        sizes = self.data.sizes
+        return f"<Results of {', '.join(self.labels)}: {sizes['run']} runs, {self.horizon} rounds>"
+
+    @property
+    def labels(self) -> list[str]:
+        """The policies' short names, in order."""
+        return [str(label) for label in self.data.policy.values]
+
+    @property
+    def horizon(self) -> int:
+        """The number of rounds of a run."""
+        return int(self.data["round"].values[-1])
+
+    @property
+    def specification(self) -> dict[str, Any]:
+        """The plan these results came from, as plain values."""
+        plan: dict[str, Any] = json.loads(self.data.attrs["plan"])
+        return plan
+
+    def _label(self, policy: Policy | str) -> str:
+        label = policy.label if isinstance(policy, Policy) else policy
+        if label not in self.labels:
+            rule = "is not among these results"
+            raise ParameterError(complaint("policy", label, rule, near_name(label, self.labels)))
+        return label
+
+    def final_regret(self, policy: Policy | str) -> Floats:
+        """The regret of every run at the horizon; give a policy or its label."""
+        return np.array(self.data.final_regret.sel(policy=self._label(policy)).values)
+
+    def summary(self, against: Policy | str | None = None, level: float = 0.95) -> "pd.DataFrame":
+        """A table of final regret, a line for each policy.
+
+        `mean`, `standard_error`, the interval `low` to `high` of the mean at the given level (Student's
+        t), `median` and `p99`, the 99th percentile over runs. Every policy met the same losses in the
+        same run, so with `against` the differences from that policy are paired: their mean, their own
+        interval, and the p-value of a paired t test.
+
+        >>> import decoupled as dc
+        >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
+        >>> results = dc.simulate([dc.FTPL(), dc.Exp3()], easy, horizon=100, runs=20, seed=0)
+        >>> list(results.summary(against="Exp3").columns)
+        ['mean', 'standard_error', 'low', 'high', 'median', 'p99', 'difference', 'difference_low', 'difference_high', 'p_value']
+        """
+        import pandas as pd
+
+        level = number_in("level", level, 0.0, 1.0, remedy="the default is 0.95")
+        rival = None if against is None else self.final_regret(against)
+        lines = {}
+        for label in self.labels:
+            regret = self.final_regret(label)
+            mean, error, low, high = _interval(regret, level)
+            lines[label] = {
+                "mean": mean,
+                "standard_error": error,
+                "low": low,
+                "high": high,
+                "median": float(np.median(regret)),
+                "p99": float(np.quantile(regret, 0.99)),
+            }
+            if rival is not None:
+                lines[label] |= _paired(regret - rival, level)
+        table = pd.DataFrame.from_dict(lines, orient="index")
+        table.index.name = "policy"
+        table.attrs["interval"] = f"{level:.0%} interval of the mean, Student's t"
+        return table
+
+    def plot(self, path: str | os.PathLike[str] | None = None, *, log: bool = False) -> "Figure":
+        """Mean regret by round with bands of one standard deviation; also written to `path` if given."""
+        mean, deviation = self.data.regret_mean.values, np.nan_to_num(self.data.regret_std.values)
+        curves = [Curve(label, mean[number], deviation[number]) for number, label in enumerate(self.labels)]
+        title = f"{self.data.attrs['environment']}, {self.data.sizes['run']:,} runs"
+        return plot_regret(self.data["round"].values, curves, title, path, log=log)
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Regret in long form: policy, round, mean and standard deviation over runs.
+
+        >>> import decoupled as dc
+        >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
+        >>> results = dc.simulate(dc.FTPL(), easy, horizon=100, runs=20, seed=0, checkpoints=4)
+        >>> results.to_pandas()["round"].tolist()
+        [25, 50, 75, 100]
+        """
+        return self.data[["regret_mean", "regret_std"]].to_dataframe().reset_index()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a netCDF file, whole or not at all; the same results give the same bytes."""
+        target = Path(path)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".nc")
+        os.close(handle)
+        try:
+            self.data.to_netcdf(temporary, engine="h5netcdf")
+            with open(temporary, "rb") as file:
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The results that `save` wrote.
+
+        >>> import decoupled as dc, pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "results.nc"
+        >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
+        >>> results = dc.simulate(dc.FTPL(), easy, horizon=100, runs=20, seed=0)
+        >>> results.save(path)
+        >>> bool((dc.Results.load(path).final_regret("FTPL") == results.final_regret("FTPL")).all())
+        True
+        """
+        try:
+            data = xr.load_dataset(path, engine="h5netcdf")
+        except FileNotFoundError:
+            raise
+        except Exception as error:
+            raise StorageError(
+                f"{path}: is no file of results ({error}); give one that Results.save wrote"
+            ) from error
+        if data.attrs.get("format") != FORMAT or int(data.attrs.get("version", 0)) != VERSION:
+            raise StorageError(
+                f"{path}: holds no results of version {VERSION}; give one that Results.save wrote"
+            )
+        return cls(data)
+
+
+def assemble(
+    plan: Plan, final: Floats, curves: Floats | None, means: Floats, deviations: Floats, plays: Any
+) -> Results:
+    """Label what was simulated."""
+    data = xr.Dataset(
+        {
+            "final_regret": (("policy", "run"), final),
+            "regret_mean": (("policy", "round"), means),
+            "regret_std": (("policy", "round"), deviations),
+            "plays": (("policy", "role", "arm"), plays),
+        },
+        coords={
+            "policy": [policy.label for policy in plan.policies],
+            "run": np.arange(plan.runs),
+            "round": np.array(plan.checkpoints, np.int64),
+            "role": ["exploit", "explore"],
+            "arm": np.arange(plan.environment.arms),
+        },
+        attrs={
+            "format": FORMAT,
+            "version": VERSION,
+            "environment": plan.environment.label,
+            "plan": json.dumps(plan.to_dict()),
+        },
+    )
+    if curves is not None:
+        data["regret"] = (("policy", "run", "round"), curves)
+    return Results(data)
+
+
+def _interval(values: Floats, level: float) -> tuple[float, float, float, float]:
+    """Mean, standard error, and the ends of the interval of the mean."""
+    from scipy.stats import t as student
+
+    mean = float(values.mean())
+    if len(values) < 2:
+        return mean, float("nan"), float("nan"), float("nan")
+    error = float(values.std(ddof=1) / np.sqrt(len(values)))
+    half = float(student.ppf(0.5 + level / 2.0, len(values) - 1)) * error
+    return mean, error, mean - half, mean + half
+
+
+def _paired(differences: Floats, level: float) -> dict[str, float]:
+    from scipy.stats import t as student
+
+    mean, error, low, high = _interval(differences, level)
+    # A policy against itself differs by exactly nothing, which no test can call significant.
+    chance = (
+        1.0 if error == 0.0 and mean == 0.0 else 2.0 * student.sf(abs(mean) / error, len(differences) - 1)
+    )
+    return {"difference": mean, "difference_low": low, "difference_high": high, "p_value": float(chance)}

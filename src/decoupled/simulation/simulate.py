@@ -1,0 +1,114 @@
+"""`simulate`: policies against an environment, many runs at once."""
+
+import json
+import os
+from collections.abc import Sequence
+from concurrent.futures import Executor
+
+import numpy as np
+
+from ..checks import one_of, whole_number
+from ..environments import Environment
+from ..policies import Policy
+from ..sealed import write_atomically
+from .execute import Report, execute, own_executor
+from .moments import Moments
+from .plan import DEFAULT_CHECKPOINTS, Checkpoints, Plan, make_plan
+from .results import Results, assemble
+from .store import RESULTS_FILE, TIMINGS_FILE, BlockStore, explained
+
+MOST_NUMBERS = 20_000_000  # curves of single runs are kept up to this many numbers (160 MB)
+
+
+def simulate(
+    policies: Policy | Sequence[Policy],
+    environment: Environment,
+    horizon: int,
+    runs: int,
+    seed: int = 0,
+    *,
+    checkpoints: Checkpoints = DEFAULT_CHECKPOINTS,
+    curves: str = "auto",
+    workers: int | None = None,
+    executor: Executor | None = None,
+    out: str | os.PathLike[str] | None = None,
+    block: int | None = None,
+    report: Report = lambda rounds, seconds: None,
+) -> Results:
+    """Run every policy `runs` times for `horizon` rounds; all meet the same losses.
+
+    The results depend on the first five arguments and the checkpoints alone: any number of workers, any
+    executor and any block size give the same bits.
+
+    Args:
+        policies: one policy, or several that differ.
+        environment: where losses come from.
+        horizon: rounds of a run.
+        runs: runs of each policy. Run r draws from seeds derived from (seed, r).
+        seed: the seed of all randomness.
+        checkpoints: when regret is recorded: a number (evenly spaced), "log", "all", {"count": n,
+            "spacing": "log"}, or a list of rounds. The horizon is always one of them.
+        curves: "runs" keeps the curve of every run, "moments" only their mean and standard deviation,
+            "auto" the former while it takes less than 160 MB.
+        workers: threads to use; all cores if not given.
+        executor: any `concurrent.futures.Executor` in place of threads, such as Dask's
+            `client.get_executor()`.
+        out: a folder. Each finished block is written there, so that the same call goes on where a
+            killed one was; at the end it holds results.nc and timings.json.
+        block: runs in a block; chosen by cost if not given.
+        report: called with the rounds of each finished block and the seconds they took.
+
+    >>> import decoupled as dc
+    >>> environment = dc.environments.Alternating(arms=8, gap=0.125)
+    >>> results = dc.simulate([dc.FTPL(), dc.Exp3()], environment, horizon=1_000, runs=100, seed=0)
+    >>> results.summary()["mean"].round(1).to_dict()
+    {'FTPL': 72.2, 'Exp3': 82.5}
+    """
+    plan = make_plan(policies, environment, horizon, runs, seed, checkpoints)
+    one_of("curves", curves, ("auto", "runs", "moments"))
+    size = None if block is None else whole_number("block", block, 1, "leave it out to have it chosen")
+    numbers = len(plan.policies) * plan.runs * len(plan.checkpoints)
+    keep = curves == "runs" or (curves == "auto" and numbers <= MOST_NUMBERS)
+    store = None if out is None else BlockStore(out, plan, size)
+    timings: list[dict[str, float]] = []
+
+    def note(rounds: int, seconds: float) -> None:
+        if seconds:
+            timings.append({"rounds": rounds, "seconds": seconds})
+        report(rounds, seconds)
+
+    with own_executor(executor, workers) as (pool, count):
+        results = _gather(plan, store.block_size if store else size, store, pool, count, note, keep)
+    if store:
+        with explained(store.folder):
+            results.save(store.folder / RESULTS_FILE)
+            write_atomically(store.folder / TIMINGS_FILE, json.dumps(timings))
+    return results
+
+
+def _gather(
+    plan: Plan,
+    size: int | None,
+    store: BlockStore | None,
+    pool: Executor,
+    workers: int,
+    report: Report,
+    keep: bool,
+) -> Results:
+    count, width = len(plan.policies), len(plan.checkpoints)
+    final = np.empty((count, plan.runs))
+    curves = np.empty((count, plan.runs, width)) if keep else None
+    plays = np.zeros((count, 2, plan.environment.arms), np.int64)
+    moments = [Moments(width) for _ in plan.policies]
+    for block, result in execute(plan, size or plan.block_size(), store, pool, workers, report):
+        span = slice(block.first, block.last)
+        final[block.policy, span] = result.regret[:, -1]
+        if curves is not None:
+            curves[block.policy, span] = result.regret
+        plays[block.policy] += result.plays
+        moments[block.policy].add(result.regret)
+    for each in moments:
+        each.finish()
+    means = np.stack([each.mean for each in moments])
+    deviations = np.stack([each.standard_deviation for each in moments])
+    return assemble(plan, final, curves, means, deviations, plays)

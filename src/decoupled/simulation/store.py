@@ -1,0 +1,98 @@
+"""Finished blocks on disk, so that a killed run goes on where it was."""
+
+import errno
+import hashlib
+import io
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import StorageError
+from ..sealed import write_atomically
+from .plan import Block, Plan
+from .run import BlockResult
+
+PLAN_FILE = "plan.json"
+RESULTS_FILE = "results.nc"
+TIMINGS_FILE = "timings.json"
+
+
+class BlockStore:
+    """A folder that holds the blocks of one plan."""
+
+    def __init__(self, folder: str | os.PathLike[str], plan: Plan, block_size: int | None) -> None:
+        self.folder = Path(folder)
+        self._blocks = self.folder / "blocks"
+        with explained(self.folder):
+            self._blocks.mkdir(parents=True, exist_ok=True)
+            self.block_size = self._claim(plan, block_size)
+
+    def _claim(self, plan: Plan, block_size: int | None) -> int:
+        """Write the plan into a new folder; go on with the block size of a folder that holds it."""
+        path = self.folder / PLAN_FILE
+        if not path.exists():
+            size = block_size or plan.block_size()
+            content = {"digest": plan.digest(), "block_size": size, "plan": plan.to_dict()}
+            write_atomically(path, json.dumps(content, indent=1))
+            return size
+        try:
+            held = json.loads(path.read_text())
+            digest, size = held["digest"], int(held["block_size"])
+        except (ValueError, KeyError, TypeError):
+            raise StorageError(
+                f"{path}: is not readable; choose another folder, or remove this one"
+            ) from None
+        if digest != plan.digest():
+            raise StorageError(
+                f"{self.folder}: holds the results of another specification; choose another folder, or remove this one"
+            )
+        return size
+
+    def _path(self, block: Block) -> Path:
+        return self._blocks / f"policy-{block.policy}-runs-{block.first}-{block.last}.npz"
+
+    def load(self, block: Block) -> BlockResult | None:
+        """A finished block, or None where it is missing, truncated or altered."""
+        try:
+            digest, _, body = self._path(block).read_bytes().partition(b"\n")
+        except OSError:
+            return None
+        if hashlib.sha256(body).hexdigest().encode() != digest:
+            return None
+        with np.load(io.BytesIO(body)) as arrays:
+            return BlockResult(arrays["regret"], arrays["plays"])
+
+    def save(self, block: Block, result: BlockResult) -> None:
+        """Write a finished block, whole or not at all."""
+        buffer = io.BytesIO()
+        np.savez(buffer, regret=result.regret, plays=result.plays)
+        body = buffer.getvalue()
+        with explained(self.folder):
+            write_atomically(self._path(block), hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+
+
+class explained:  # noqa: N801, reads as a word in a with statement
+    """Turn a failure to write into an error that says what to do; finished blocks are kept."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, OSError) or isinstance(error, StorageError):
+            return
+        remedies = {
+            errno.ENOSPC: "free some space and run the same command again",
+            errno.EDQUOT: "free some space and run the same command again",
+            errno.EROFS: "choose a folder that can be written",
+            errno.EACCES: "choose a folder that can be written",
+            errno.EPERM: "choose a folder that can be written",
+        }
+        remedy = remedies.get(error.errno or 0, "see that the folder can be written, and run it again")
+        raise StorageError(
+            f"{self._folder}: cannot be written ({error.strerror or error}); finished blocks are kept: {remedy}"
+        ) from error

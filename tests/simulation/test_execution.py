@@ -1,0 +1,197 @@
+"""Results are the same bits whatever runs them: threads, processes, blocks, interruptions."""
+
+import errno
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled.sealed import write_atomically
+from decoupled.simulation import store as store_module
+
+ENVIRONMENT = dc.environments.Alternating(arms=4, gap=0.2)
+POLICIES = (dc.FTPL(), dc.Exp3())
+
+
+def file_of(folder: Path, **how: object) -> bytes:
+    folder.mkdir(exist_ok=True)
+    results = dc.simulate(POLICIES, ENVIRONMENT, 300, 130, seed=5, **how)  # type: ignore[arg-type]
+    results.save(folder / "results.nc")
+    return (folder / "results.nc").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return file_of(tmp_path_factory.mktemp("reference"), workers=1, block=130)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 16])
+@pytest.mark.parametrize("block", [1, 7, 50, 130])
+def test_workers_and_blocks_change_nothing(
+    reference: bytes, tmp_path: Path, workers: int, block: int
+) -> None:
+    assert file_of(tmp_path, workers=workers, block=block) == reference
+
+
+def test_processes_change_nothing(reference: bytes, tmp_path: Path) -> None:
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
+        assert file_of(tmp_path, executor=executor, block=65) == reference
+
+
+def test_a_run_depends_on_its_number_alone() -> None:
+    few = dc.simulate(dc.FTPL(), ENVIRONMENT, 300, 3, seed=5)
+    many = dc.simulate(dc.FTPL(), ENVIRONMENT, 300, 40, seed=5)
+    assert np.array_equal(few.final_regret("FTPL"), many.final_regret("FTPL")[:3])
+
+
+def test_rerun_goes_on_where_it_was(tmp_path: Path) -> None:
+    whole = dc.simulate(POLICIES, ENVIRONMENT, 300, 40, seed=5, block=10)
+    folder = tmp_path / "out"
+    dc.simulate(POLICIES, ENVIRONMENT, 300, 40, seed=5, block=10, out=folder)
+    blocks = sorted((folder / "blocks").iterdir())
+    assert len(blocks) == 8
+    blocks[0].unlink()
+    blocks[1].write_bytes(blocks[1].read_bytes()[:-20])  # truncated
+    content = bytearray(blocks[2].read_bytes())
+    content[-30] ^= 1  # altered
+    blocks[2].write_bytes(content)
+    redone: list[float] = []
+    again = dc.simulate(
+        POLICIES,
+        ENVIRONMENT,
+        300,
+        40,
+        seed=5,
+        out=folder,
+        report=lambda rounds, seconds: redone.append(seconds),
+    )
+    assert sum(seconds > 0 for seconds in redone) == 3
+    for label in whole.labels:
+        assert np.array_equal(whole.final_regret(label), again.final_regret(label))
+    assert not list(folder.rglob(".*"))
+
+
+def test_another_specification_is_refused(tmp_path: Path) -> None:
+    dc.simulate(POLICIES, ENVIRONMENT, 300, 4, seed=5, out=tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(dc.StorageError, match="another specification"):
+        dc.simulate(POLICIES, ENVIRONMENT, 300, 4, seed=6, out=tmp_path)
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+
+def test_a_damaged_plan_is_refused(tmp_path: Path) -> None:
+    dc.simulate(POLICIES, ENVIRONMENT, 300, 4, seed=5, out=tmp_path)
+    (tmp_path / "plan.json").write_text("{")
+    with pytest.raises(dc.StorageError, match="not readable"):
+        dc.simulate(POLICIES, ENVIRONMENT, 300, 4, seed=5, out=tmp_path)
+
+
+SPECIFICATION = """
+horizon = 4000
+runs = 1200
+seed = 5
+[[policy]]
+name = ["FTPL", "Exp3"]
+[[environment]]
+name = "Alternating"
+arms = 4
+gap = 0.2
+"""
+
+
+def command(specification: Path, out: Path) -> list[str]:
+    return [sys.executable, "-m", "decoupled", "simulate", str(specification), "--out", str(out)]
+
+
+def results_in(out: Path) -> bytes:
+    return next(out.glob("*/results.nc")).read_bytes()
+
+
+def test_sigkill_at_random_moments(tmp_path: Path) -> None:
+    specification = tmp_path / "spec.toml"
+    specification.write_text(SPECIFICATION)
+    subprocess.run(command(specification, tmp_path / "whole"), check=True, capture_output=True)
+    luck, out, kills = random.Random(0), tmp_path / "killed", 0
+    for _ in range(40):
+        process = subprocess.Popen(command(specification, out), stdout=subprocess.DEVNULL)
+        # Wait until it has begun to write, then strike at a random moment.
+        waited = time.monotonic() + 30
+        before = len(list(out.rglob("*.npz")))
+        while (
+            process.poll() is None and len(list(out.rglob("*.npz"))) == before and time.monotonic() < waited
+        ):
+            time.sleep(0.002)
+        time.sleep(luck.random() * 0.05)
+        process.kill()
+        if process.wait() == 0:
+            break
+        kills += 1
+    subprocess.run(command(specification, out), check=True, capture_output=True)
+    assert kills >= 3, "the run was over before it could be killed: make it longer"
+    assert results_in(out) == results_in(tmp_path / "whole")
+
+
+def test_ctrl_c_keeps_finished_blocks(tmp_path: Path) -> None:
+    specification = tmp_path / "spec.toml"
+    specification.write_text(SPECIFICATION.replace("runs = 1200", "runs = 20000"))
+    out = tmp_path / "out"
+    process = subprocess.Popen(command(specification, out), stderr=subprocess.PIPE, text=True)
+    limit = time.monotonic() + 60
+    while not list(out.rglob("*.npz")) and time.monotonic() < limit:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "finished blocks are kept" in said
+    assert "Traceback" not in said
+    assert list(out.rglob("*.npz"))
+
+
+def test_a_full_disk_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = write_atomically, []
+
+    def full(path: Path, content: str | bytes) -> None:
+        calls.append(path)
+        if len(calls) > 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(path, content)
+
+    monkeypatch.setattr(store_module, "write_atomically", full)
+    with pytest.raises(dc.StorageError, match=r"No space left.*finished blocks are kept.*free some space"):
+        dc.simulate(POLICIES, ENVIRONMENT, 300, 40, seed=5, block=10, out=tmp_path)
+    assert len(list(tmp_path.rglob("*.npz"))) == 2
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="mounting a small disk needs root"
+)
+def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True
+    ).returncode:
+        pytest.skip("this machine does not let a test mount a small disk")
+    try:
+        with pytest.raises(dc.StorageError, match="No space left"):
+            dc.simulate(POLICIES, ENVIRONMENT, 300, 400, seed=5, block=10, out=disk / "out")
+        kept = list((disk / "out").rglob("*.npz"))
+        assert kept
+        (disk / "out" / "blocks").stat()
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_a_folder_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(dc.StorageError, match="cannot be written"):
+        dc.simulate(POLICIES, ENVIRONMENT, 300, 4, seed=5, out=tmp_path / "file" / "out")

@@ -1,0 +1,116 @@
+"""The engine and the learner are one thing: from one seed they play the same, round by round."""
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled.kernels.stream import uniform
+from decoupled.simulation.run import run_block, run_streams
+
+POLICIES = [
+    dc.FTPL(),
+    dc.FTPL(alpha=2.0, ranking="sorting"),
+    dc.TsallisINF(),
+    dc.TsallisINF(beta=0.3),
+    dc.Exp3(),
+    dc.FollowTheLeader(),
+]
+ROUNDS = 400
+SEED, RUN = 11, 5
+
+# No two arms cost the same in any row, so a step of the regret curve tells which arm was exploited.
+RNG = np.random.default_rng(0)
+WORLD = dc.environments.LossTable(RNG.random((7, 6)), RNG.integers(0, 7, ROUNDS), noise="bernoulli")
+
+
+def learner_of(policy: dc.Policy, arms: int) -> dc.Learner:
+    return policy.start(arms, np.random.SeedSequence(SEED, spawn_key=(RUN, 1)))
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_table_runs_play_as_the_learner_does(policy: dc.Policy) -> None:
+    every_round = np.arange(1, ROUNDS + 1)
+    engine = run_block(policy, WORLD, ROUNDS, every_round, SEED, RUN, RUN + 1)
+    learner = learner_of(policy, WORLD.arms)
+    noise, _ = run_streams(SEED, RUN)
+    table = WORLD.table(ROUNDS)
+    best = table.rows[table.row_at].mean(axis=0).argmin()
+    regret, plays, curve = 0.0, np.zeros((2, WORLD.arms), int), []
+    for t in range(ROUNDS):
+        means = table.rows[table.row_at[t]]
+        decision = learner.decide()
+        assert isinstance(decision.exploit, int)
+        assert isinstance(decision.explore, int)
+        learner.observe(decision, loss=float(uniform(noise) <= means[decision.explore]))
+        regret += means[decision.exploit] - means[best]
+        curve.append(regret)
+        plays[0, decision.exploit] += 1
+        plays[1, decision.explore] += 1
+    assert engine.regret[0].tolist() == curve
+    assert engine.plays.tolist() == plays.tolist()
+
+
+class PunishTwin:
+    """PunishLast in plain Python."""
+
+    def __init__(self, environment: dc.environments.PunishLast) -> None:
+        self.environment = environment
+        self.history: list[int] = []
+
+    def losses(self) -> list[float]:
+        level, gap = self.environment.level, self.environment.gap
+        losses = [level - gap] + [level] * (self.environment.arms - 1)
+        recent = self.history[-self.environment.window :]
+        if recent:
+            most = max(recent.count(arm) for arm in recent)
+            tied = [arm for arm in range(self.environment.arms) if recent.count(arm) == most]
+            # Of several equally often exploited arms, the last exploited; else the first by number.
+            losses[recent[-1] if recent[-1] in tied else tied[0]] = 1.0
+        return losses
+
+
+class AlternatingTwin:
+    """AdaptiveAlternating in plain Python."""
+
+    def __init__(self, environment: dc.environments.AdaptiveAlternating) -> None:
+        self.environment = environment
+        self.history: list[int] = []
+
+    def losses(self) -> list[float]:
+        gap, others = self.environment.gap, self.environment.arms - 1
+        if self.history and self.history[-1] == 0:
+            return [1.0 - gap] + [1.0] * others
+        return [0.0] + [gap] * others
+
+
+ADVERSARIES = [
+    (dc.environments.PunishLast(6), PunishTwin),
+    (dc.environments.PunishLast(6, window=9, gap=0.2, level=0.6), PunishTwin),
+    (dc.environments.AdaptiveAlternating(6, gap=0.25), AlternatingTwin),
+]
+
+
+@pytest.mark.parametrize("policy", [dc.FTPL(), dc.FollowTheLeader()], ids=str)
+@pytest.mark.parametrize(
+    ("environment", "twin_kind"), ADVERSARIES, ids=lambda each: getattr(each, "label", "")
+)
+def test_adversaries_play_as_their_twins_do(
+    policy: dc.Policy, environment: dc.environments.Adversary, twin_kind: type[PunishTwin | AlternatingTwin]
+) -> None:
+    engine = run_block(policy, environment, ROUNDS, np.arange(1, ROUNDS + 1), SEED, RUN, RUN + 1)
+    learner, twin = learner_of(policy, environment.arms), twin_kind(environment)  # type: ignore[arg-type]
+    noise, _ = run_streams(SEED, RUN)
+    suffered, arm_losses = [], []
+    for _ in range(ROUNDS):
+        losses = twin.losses()
+        decision = learner.decide()
+        assert isinstance(decision.exploit, int)
+        assert isinstance(decision.explore, int)
+        learner.observe(decision, loss=float(uniform(noise) <= losses[decision.explore]))
+        twin.history.append(decision.exploit)
+        suffered.append(losses[decision.exploit])
+        arm_losses.append(losses)
+    sums = np.cumsum(arm_losses, axis=0)
+    regret = np.cumsum(suffered) - sums[:, sums[-1].argmin()]
+    assert np.allclose(engine.regret[0], regret, atol=1e-9)
+    assert engine.plays[0].tolist() == np.bincount(twin.history, minlength=environment.arms).tolist()

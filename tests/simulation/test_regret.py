@@ -1,0 +1,50 @@
+"""Regret against the table of an independent, slow implementation: nine cells, c = 2, T = 10,000."""
+
+import math
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+
+RUNS = 3_000
+EASY = dc.environments.Bernoulli([0.55, 0.6, 0.45, 0.3, 0.2])
+HARD = dc.environments.Bernoulli([0.905, 0.91, 0.89, 0.908, 0.88])
+ALTERNATING = dc.environments.Alternating(arms=8, gap=0.125)
+POLICIES = (dc.FTPL(), dc.TsallisINF(), dc.Exp3())
+
+# (mean, standard error) in the order of POLICIES.
+TABLE = [
+    (ALTERNATING, [(140.3, 2.0), (226.8, 1.6), (207.8, 1.7)]),
+    (EASY, [(68.0, 1.0), (108.5, 0.8), (92.1, 0.9)]),
+    (HARD, [(39.2, 0.3), (63.8, 0.3), (60.6, 0.3)]),
+]
+
+
+@pytest.mark.parametrize(("environment", "cells"), TABLE, ids=lambda each: getattr(each, "label", ""))
+def test_regret_matches_the_independent_table(
+    environment: dc.environments.Environment, cells: list[tuple[float, float]]
+) -> None:
+    # Four joint standard errors: a correct program fails one of nine cells once in about 1,700 seeds.
+    summary = dc.simulate(POLICIES, environment, 10_000, RUNS, seed=2_026, checkpoints=1).summary()
+    for policy, (mean, error) in zip(POLICIES, cells, strict=True):
+        ours, spread = summary["mean"][policy.label], summary["standard_error"][policy.label]
+        joint = math.hypot(error, spread)
+        assert abs(ours - mean) < 4 * joint, (policy.label, ours, mean, joint)
+
+
+def test_follow_the_leader_collapses_only_against_an_adversary() -> None:
+    policies = (dc.FTPL(), dc.FollowTheLeader())
+    benign = dc.simulate(policies, ALTERNATING, 10_000, 200, seed=1).summary()["mean"]
+    hostile = dc.simulate(policies, dc.environments.PunishLast(8), 10_000, 50, seed=1).summary()["mean"]
+    assert benign["FollowTheLeader"] < 0.6 * benign["FTPL"]
+    assert hostile["FollowTheLeader"] > 3 * hostile["FTPL"]
+    # Linear: nearly half a unit a round, where the leader costs 1 and arm 0 about 0.55 on average.
+    assert hostile["FollowTheLeader"] > 0.3 * 10_000
+
+
+def test_same_losses_for_every_policy() -> None:
+    # Two policies that are the same but for their name play the same game and draw the same numbers.
+    results = dc.simulate([dc.FTPL(), dc.FTPL(ranking="sorting")], ALTERNATING, 500, 50, seed=3)
+    first, second = (results.final_regret(label) for label in results.labels)
+    assert np.array_equal(first, second)

@@ -1,0 +1,149 @@
+"""Labelled results: moments, summaries, saving, and that a thousand long runs fit."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import decoupled as dc
+from decoupled.simulation.moments import GROUP, Moments
+from decoupled.simulation.plan import checkpoint_rounds
+
+EASY = dc.environments.Bernoulli([0.2, 0.5, 0.7])
+
+
+@pytest.fixture(scope="module")
+def results() -> dc.Results:
+    return dc.simulate([dc.FTPL(), dc.Exp3()], EASY, 500, 120, seed=0)
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.integers(1, 4 * GROUP), st.lists(st.integers(1, 3 * GROUP), min_size=1), st.integers(0, 2**32 - 1)
+)
+def test_moments_do_not_depend_on_how_runs_arrive(runs: int, pieces: list[int], seed: int) -> None:
+    curves = np.random.default_rng(seed).normal(100.0, 3.0, (runs, 4))
+    whole, parts = Moments(4), Moments(4)
+    whole.add(curves)
+    start = 0
+    while start < runs:
+        for size in pieces:
+            parts.add(curves[start : start + size])
+            start += size
+    whole.finish()
+    parts.finish()
+    assert np.array_equal(whole.mean, parts.mean)
+    assert np.array_equal(whole.standard_deviation, parts.standard_deviation, equal_nan=True)
+    assert np.allclose(whole.mean, curves.mean(axis=0), rtol=1e-13)
+    if runs > 1:
+        assert np.allclose(whole.standard_deviation, curves.std(axis=0, ddof=1), rtol=1e-10)
+
+
+def test_data_is_labelled(results: dc.Results) -> None:
+    data = results.data
+    assert data.regret.dims == ("policy", "run", "round")
+    assert data.regret.shape == (2, 120, 100)
+    assert np.array_equal(data.regret.values[:, :, -1], data.final_regret.values)
+    assert np.allclose(data.regret.mean("run"), data.regret_mean)
+    assert np.allclose(data.regret.std("run", ddof=1), data.regret_std)
+    assert (data.plays.sum("arm") == 500 * 120).all()
+
+
+def test_summary_is_right(results: dc.Results) -> None:
+    table = results.summary(against=dc.Exp3(), level=0.9)
+    ftpl, exp3 = results.final_regret(dc.FTPL()), results.final_regret("Exp3")
+    line = table.loc["FTPL"]
+    interval = scipy.stats.t.interval(0.9, 119, ftpl.mean(), scipy.stats.sem(ftpl))
+    assert np.allclose([line["low"], line["high"]], interval)
+    assert np.isclose(line["median"], np.median(ftpl))
+    assert np.isclose(line["p99"], np.quantile(ftpl, 0.99))
+    test = scipy.stats.ttest_rel(ftpl, exp3)
+    paired = test.confidence_interval(0.9)
+    assert np.isclose(line["p_value"], test.pvalue)
+    assert np.allclose([line["difference_low"], line["difference_high"]], [paired.low, paired.high])
+    assert table.loc["Exp3", "p_value"] == 1.0
+    assert "90%" in table.attrs["interval"]
+
+
+def test_unknown_policies_are_refused(results: dc.Results) -> None:
+    with pytest.raises(dc.ParameterError, match="did you mean 'FTPL'"):
+        results.final_regret("FTLP")
+
+
+def test_saving_gives_the_same_bytes(results: dc.Results, tmp_path: Path) -> None:
+    for name in ("a.nc", "b.nc"):
+        results.save(tmp_path / name)
+    assert (tmp_path / "a.nc").read_bytes() == (tmp_path / "b.nc").read_bytes()
+    again = dc.Results.load(tmp_path / "a.nc")
+    assert again.data.identical(results.data)
+    assert again.specification == results.specification
+
+
+def test_loading_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text.nc").write_text("not a file of results")
+    with pytest.raises(dc.StorageError, match="no file of results"):
+        dc.Results.load(tmp_path / "text.nc")
+    with pytest.raises(FileNotFoundError):
+        dc.Results.load(tmp_path / "missing.nc")
+
+
+def test_figure(results: dc.Results, tmp_path: Path) -> None:
+    figure = results.plot(tmp_path / "regret.png", log=True)
+    assert (tmp_path / "regret.png").stat().st_size > 10_000
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["FTPL", "Exp3"]  # type: ignore[union-attr]
+
+
+def test_curves_may_be_left_out(results: dc.Results) -> None:
+    lean = dc.simulate([dc.FTPL(), dc.Exp3()], EASY, 500, 120, seed=0, curves="moments")
+    assert "regret" not in lean.data
+    assert np.array_equal(lean.data.regret_std, results.data.regret_std)
+
+
+def test_long_runs_fit() -> None:
+    # What is kept grows with checkpoints, not with rounds: T numbers a run would be 40 MB here.
+    long = dc.simulate(dc.FollowTheLeader(), EASY, 100_000, 50, seed=0)
+    assert long.data.nbytes < 200_000
+
+
+@pytest.mark.parametrize(
+    ("wanted", "rounds"),
+    [
+        (4, (25, 50, 75, 100)),
+        (1, (100,)),
+        ("all", tuple(range(1, 101))),
+        ([10, 5, 10], (5, 10, 100)),
+        ({"count": 3, "spacing": "log"}, (1, 10, 100)),
+        ({"count": 2}, (50, 100)),
+    ],
+)
+def test_checkpoints(wanted: object, rounds: tuple[int, ...]) -> None:
+    assert checkpoint_rounds(wanted, 100) == rounds  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wanted", [0, "lin", [101], {"spacing": "cubic"}, {"number": 3}, [0.5], True])
+def test_bad_checkpoints(wanted: object) -> None:
+    with pytest.raises(dc.ParameterError, match="checkpoints"):
+        checkpoint_rounds(wanted, 100)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"policies": []}, "policies"),
+        ({"policies": [dc.FTPL(), dc.FTPL()]}, "each once"),
+        ({"policies": ["FTPL"]}, "is no policy"),
+        ({"environment": "Bernoulli"}, "is no environment"),
+        ({"horizon": 0}, "horizon = 0"),
+        ({"runs": 2.5}, "runs = 2.5"),
+        ({"seed": -1}, "seed = -1"),
+        ({"block": 0}, "block = 0"),
+        ({"curves": "all"}, "curves = 'all'"),
+    ],
+)
+def test_bad_arguments(change: dict[str, object], said: str) -> None:
+    arguments: dict[str, object] = {"policies": dc.FTPL(), "environment": EASY, "horizon": 10, "runs": 2}
+    with pytest.raises(dc.ParameterError, match=said):
+        dc.simulate(**(arguments | change))  # type: ignore[arg-type]

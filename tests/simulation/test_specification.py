@@ -1,0 +1,110 @@
+"""SPEC.toml: what it says is run, and mistakes are named with their line."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import decoupled as dc
+from decoupled.cli import app
+from decoupled.simulation.specification import read_specification
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "simulation.toml"
+
+GOOD = """horizon = 100
+runs = 4
+
+[[policy]]
+name = "FTPL"
+alpha = [2.0, 3.0]
+c = [1.0, 2.0]
+
+[[policy]]
+name = "FollowTheLeader"
+
+[[environment]]
+name = "Bernoulli"
+rewards = [[0.1, 0.9], [0.2, 0.3, 0.4]]
+
+[[environment]]
+name = "Alternating"
+arms = [4, 8]
+gap = 0.125
+"""
+
+
+def plans_of(text: str, folder: Path) -> list[object]:
+    path = folder / "spec.toml"
+    path.write_text(text)
+    return list(read_specification(path))
+
+
+def test_lists_sweep(tmp_path: Path) -> None:
+    path = tmp_path / "spec.toml"
+    path.write_text(GOOD)
+    plans = read_specification(path)
+    assert [policy.label for policy in plans[0].policies] == [
+        "FTPL(alpha=2, c=1)",
+        "FTPL(alpha=2)",
+        "FTPL(c=1)",
+        "FTPL",
+        "FollowTheLeader",
+    ]
+    assert [plan.environment.arms for plan in plans] == [2, 3, 4, 8]
+    assert plans[0].seed == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ("horizon = 100", "horizn = 100", 1, "did you mean 'horizon'"),
+        ("horizon = 100", "horizon = 0.5", 1, "horizon = 0.5: must be a whole number"),
+        ("runs = 4", "runs = '4'", 2, "runs = '4'"),
+        ('name = "FTPL"', 'name = "FTLP"', 5, "did you mean 'FTPL'"),
+        ("alpha = [2.0, 3.0]", "alpha = [2.0, 1.0]", 6, "alpha = 1.0: must be a finite number above 1"),
+        ("alpha = [2.0, 3.0]", "alhpa = 2.0", 6, "did you mean 'alpha'"),
+        ("gap = 0.125", "gap = 'wide'", 19, "gap = 'wide'"),
+        ("gap = 0.125", "", 17, "Alternating needs gap"),
+        ("[[policy]]", "[policy]", None, "."),
+        ("runs = 4", "runs = ", None, "is not TOML"),
+        ("runs = 4", "", None, "has no runs"),
+        ("runs = 4", "runs = 4\ncheckpoints = {spacing = 'cubic'}", 3, "spacing"),
+    ],
+)
+def test_mistakes_are_named_with_their_line(
+    tmp_path: Path, old: str, new: str, line: int | None, said: str
+) -> None:
+    with pytest.raises(dc.ParameterError) as caught:
+        plans_of(GOOD.replace(old, new, 1), tmp_path)
+    assert said in str(caught.value)
+    if line is not None:
+        assert f"spec.toml, line {line}: " in str(caught.value)
+
+
+def test_the_example_runs(tmp_path: Path) -> None:
+    said = CliRunner().invoke(app, ["simulate", str(EXAMPLE), "--out", str(tmp_path)])
+    assert said.exit_code == 0, said.output
+    assert len(list(tmp_path.glob("*/results.nc"))) == 3
+    assert len(list(tmp_path.glob("*/regret.png"))) == 3
+    assert "PunishLast(arms=8)" in said.output
+
+
+def test_dry_run_prints_the_plan_and_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "spec.toml"
+    path.write_text(GOOD)
+    said = CliRunner().invoke(app, ["simulate", str(path), "--dry-run", "--out", str(tmp_path / "out")])
+    assert said.exit_code == 0, said.output
+    assert "Alternating(arms=8, gap=0.125, growth=1.6)" in said.output
+    assert "In all about" in said.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_errors_are_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "spec.toml"
+    path.write_text(GOOD.replace("FTPL", "FTLP"))
+    said = CliRunner().invoke(app, ["simulate", str(path)])
+    assert said.exit_code == 2
+    assert said.output.count("\n") == 1
+    missing = CliRunner().invoke(app, ["simulate", str(tmp_path / "missing.toml")])
+    assert missing.exit_code == 2
+    assert "missing.toml" in missing.output
