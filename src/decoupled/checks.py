@@ -9,7 +9,8 @@ from .errors import ParameterError, complaint, near_name
 
 def as_float(value: object) -> float | None:
     """A finite float, or None where `value` is no number, not finite, or a truth value."""
-    if isinstance(value, (bool, str, bytes)):
+    # By name, because NumPy's truth value is no bool, and this module is quicker to load without NumPy.
+    if isinstance(value, (str, bytes)) or type(value).__name__ in ("bool", "bool_"):
         return None
     try:
         number = float(value)  # type: ignore[arg-type]
@@ -24,8 +25,9 @@ def number_in(
     """A finite number strictly between `low` and `high`."""
     number = as_float(value)
     if number is None or not low < number < high:
-        bounds = f"above {low:g}" if high == math.inf else f"strictly between {low:g} and {high:g}"
-        rule = f"must be a finite number {bounds}"
+        rule = f"must be a finite number above {low:g}" + (
+            f" and below {high:g}" if high < math.inf else ""
+        )
         raise ParameterError(complaint(name, value, rule, remedy))
     return number
 
@@ -36,7 +38,7 @@ def whole_number(name: str, value: object, low: int, remedy: str) -> int:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = low - 1
-    if number < low or isinstance(value, bool):
+    if number < low or type(value).__name__ in ("bool", "bool_"):
         raise ParameterError(complaint(name, value, f"must be a whole number from {low} on", remedy))
     return number
 

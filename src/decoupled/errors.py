@@ -24,7 +24,7 @@ class DecoupledError(Exception):
     ...     dc.FTPL(alpha=1.0)
     ... except dc.DecoupledError as error:
     ...     print(error)
-    alpha = 1.0: must be a finite number above 1; the default is 3
+    alpha = 1.0: must be a finite number above 1 and below 1e+09; the default is 3
     """
 
 
@@ -35,7 +35,7 @@ class ParameterError(DecoupledError, ValueError):
     >>> dc.Exp3(c=-1)
     Traceback (most recent call last):
         ...
-    decoupled.errors.ParameterError: c = -1: must be a finite number above 0; the default is 2
+    decoupled.errors.ParameterError: c = -1: must be a finite number above 0 and below 1e+100; the default is 2
     """
 
 

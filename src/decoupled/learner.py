@@ -1,5 +1,6 @@
 """A policy running: it decides, and it learns from the losses of what it explored."""
 
+import hashlib
 import math
 import os
 from collections.abc import Iterable, Mapping
@@ -341,8 +342,9 @@ class Learner:
                 "keys 'explore', 'propensity' and 'loss'; mend that record"
             ) from None
         chance = as_float(propensity)
-        if chance is None or not 0.0 < chance <= 1.0 or not math.isfinite(1.0 / chance):
-            rule = "must be a probability above 0"
+        # Far below any real propensity, and far enough from overflow that no sum of estimates reaches it.
+        if chance is None or not 1e-200 <= chance <= 1.0:
+            rule = "must be a probability of at least 1e-200"
             remedy = "log the probability with which the arm was explored"
             raise ParameterError(complaint(f"records[{place}].propensity", propensity, rule, remedy))
         return self._arms.place(arm), 1.0 / chance, self._scaled(loss, None)
@@ -428,7 +430,9 @@ class Learner:
         """
         stream, tag = _randomness(seed)
         copy = self.from_json(self.to_json())
-        copy._stream, copy._tag, copy._made = stream, tag, 0
+        # The new ids differ from the old ones also where the seed is the same.
+        lineage = f"{self._tag}-{copy._made}-{tag}".encode()
+        copy._stream, copy._tag, copy._made = stream, hashlib.sha256(lineage).hexdigest()[:8], 0
         return copy
 
     def to_json(self) -> str:

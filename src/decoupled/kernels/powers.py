@@ -1,4 +1,4 @@
-"""Powers, with the exponents that policies use most written out.
+"""Negative powers, with the exponents that policies use most written out.
 
 A general power costs about ten multiplications. The exponents below are those of alpha = 3, 2 and
 beta = 2/3, 1/2; the branch does not depend on the loop around it, so the compiler lifts it out.
@@ -10,24 +10,26 @@ from .compiled import compiled
 
 
 @compiled
-def power(base: float, exponent: float) -> float:
-    """Base ** exponent, for base >= 0."""
+def inverse_power(excess: float, exponent: float) -> float:
+    """(1 + excess) ** -exponent, for excess >= 0; exact also for a small excess and a large exponent."""
     if exponent == 3.0:
-        return base * base * base
+        inverse = 1.0 / (1.0 + excess)
+        return inverse * inverse * inverse
     if exponent == 2.0:
-        return base * base
+        inverse = 1.0 / (1.0 + excess)
+        return inverse * inverse
     if exponent == 1.5:
-        return base * math.sqrt(base)
-    general: float = base**exponent
-    return general
+        inverse = 1.0 / (1.0 + excess)
+        return inverse * math.sqrt(inverse)
+    return math.exp(-exponent * math.log1p(excess))
 
 
 @compiled
 def inverse_root(base: float, degree: float) -> float:
-    """Base ** (-1 / degree), for base > 0."""
+    """Return base ** (-1 / degree) - 1, for base in (0, 1]: a Pareto(degree) draw less 1 if base is uniform."""
     if degree == 2.0:
-        return 1.0 / math.sqrt(base)
-    return math.exp(-math.log(base) / degree)
+        return 1.0 / math.sqrt(base) - 1.0
+    return math.expm1(-math.log(base) / degree)
 
 
 def tidy_exponent(exponent: float) -> float:

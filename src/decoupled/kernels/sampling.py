@@ -4,7 +4,7 @@ import math
 
 from ..arrays import Floats, Words
 from .compiled import compiled
-from .powers import inverse_root, power
+from .powers import inverse_power, inverse_root
 from .stream import uniform
 
 
@@ -20,11 +20,13 @@ def pareto_leader(ranked: Floats, eta: float, alpha: float, stream: Words) -> in
     """
     arms = len(ranked)
     lowest = ranked[0]
-    best = inverse_root(uniform(stream), alpha)
+    best = inverse_root(
+        uniform(stream), alpha
+    )  # scores are kept less 1: large alphas leave little above it
     leader = 0
     place = 1
     while place < arms:
-        bound = power(1.0 / (best + eta * (ranked[place] - lowest)), alpha)
+        bound = inverse_power(best + eta * (ranked[place] - lowest), alpha)
         draw = uniform(stream)
         # (1 - bound) ** m >= 1 - m * bound: most often this says, without logarithms, that no arm is left.
         if draw <= 1.0 - (arms - place) * bound:
@@ -34,7 +36,7 @@ def pareto_leader(ranked: Floats, eta: float, alpha: float, stream: Words) -> in
             break
         shift = eta * (ranked[place] - lowest)
         mark = uniform(stream) * bound
-        if mark <= power(1.0 / (best + shift), alpha):
+        if mark <= inverse_power(best + shift, alpha):
             # Given acceptance, mark is uniform on (0, chance]: it is the winner's own Pareto draw.
             best = inverse_root(mark, alpha) - shift
             leader = place
@@ -66,12 +68,13 @@ def total(weights: Floats) -> float:
 def categorical(weights: Floats, weight_sum: float, stream: Words) -> int:
     """An index drawn with probability weights[k] / weight_sum; one of weight zero is never drawn."""
     target = uniform(stream) * weight_sum
-    last = 0
     for k in range(len(weights)):
-        if weights[k] > 0.0:
-            target -= weights[k]
-            last = k
-            if target <= 0.0:
-                break
-    # Where rounding leaves a remainder after all, the last index that has any weight takes it.
-    return last
+        target -= weights[k]
+        if target <= 0.0 and weights[k] > 0.0:
+            return k
+    # Rounding left a remainder. The heaviest index takes it, whose probability it changes the least.
+    heaviest = 0
+    for k in range(len(weights)):
+        if weights[k] > weights[heaviest]:
+            heaviest = k
+    return heaviest

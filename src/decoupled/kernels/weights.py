@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays import Floats
 from .compiled import compiled
-from .powers import power
+from .powers import inverse_power
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
 _TAIL = 1e-8
@@ -31,19 +31,20 @@ def _pareto_integral(
     arms = len(shifts)
     for panel in range(panels):
         for node in range(len(nodes)):
-            z = math.exp((panel + 0.5 * (1.0 + nodes[node])) * width)
+            place = (panel + 0.5 * (1.0 + nodes[node])) * width
+            above = math.expm1(place)  # z - 1, exact also where alpha is so large that z is all but 1
             everyone = 1.0
             for i in range(arms):
-                tails[i] = power(1.0 / (z + shifts[i]), alpha)
+                tails[i] = inverse_power(above + shifts[i], alpha)
                 everyone *= 1.0 - tails[i]
             # dz = z ds; the density of arm i is alpha * tail / (z + v_i).
-            share = 0.5 * width * node_weights[node] * z * alpha * everyone
+            share = 0.5 * width * node_weights[node] * math.exp(place) * alpha * everyone
             for i in range(arms):
-                law[i] += share * tails[i] / ((z + shifts[i]) * (1.0 - tails[i]))
-    last = math.exp(panels * width)
+                law[i] += share * tails[i] / ((1.0 + (above + shifts[i])) * (1.0 - tails[i]))
+    last = math.expm1(panels * width)
     for i in range(arms):
         # Past the last panel another arm's draw matters less than one part in 10^8 of this tail.
-        law[i] += power(1.0 / (last + shifts[i]), alpha)
+        law[i] += inverse_power(last + shifts[i], alpha)
 
 
 def pareto_winner_law(shifts: Floats, alpha: float) -> Floats:

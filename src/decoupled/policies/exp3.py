@@ -98,7 +98,7 @@ class Exp3(Policy):
     functions = Functions(init, decide, update)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "c", number_in("c", self.c, 0.0, remedy="the default is 2"))
+        object.__setattr__(self, "c", number_in("c", self.c, 0.0, 1e100, "the default is 2"))
 
     def params(self) -> Params:
         return Params(self.c)

@@ -10,7 +10,7 @@ from ..arrays import Floats, Words
 from ..checks import number_in, one_of
 from ..kernels.compiled import compiled
 from ..kernels.dispatch import Functions
-from ..kernels.powers import power
+from ..kernels.powers import inverse_power
 from ..kernels.ranking import move_arm, sort_arms
 from ..kernels.sampling import categorical, pareto_leader, total
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
@@ -40,7 +40,7 @@ def refresh(params: Params, state: State) -> None:
     floats = state.floats
     lowest = floats[RANKED, 0]
     for k in range(floats.shape[1]):
-        by_gap = power(1.0 / (1.0 + eta * (floats[RANKED, k] - lowest)), exponent)
+        by_gap = inverse_power(eta * (floats[RANKED, k] - lowest), exponent)
         floats[SURROGATE, k] = min(by_gap, floats[RANK_LIMIT, k])
     scalars[SURROGATE_SUM] = total(floats[SURROGATE])
 
@@ -98,7 +98,7 @@ class FTPL(Policy):
     best-of-both-worlds and practicality. ICML. Equations (5) to (7), algorithm 1.
 
     Args:
-        alpha: shape of the Pareto perturbations, above 1.
+        alpha: shape of the Pareto perturbations, above 1 (and below 1e9, where they are all but constant).
         c: scale of the learning rate, above 0.
         ranking: how ranks are kept. "improved" moves the one arm whose estimate changed, "sorting"
             sorts all arms each round. Both make the same decisions from the same seed.
@@ -126,9 +126,9 @@ class FTPL(Policy):
     functions = Functions(init, decide, update)
 
     def __post_init__(self) -> None:
-        alpha = number_in("alpha", self.alpha, 1.0, remedy="the default is 3")
+        alpha = number_in("alpha", self.alpha, 1.0, 1e9, "the default is 3")
         object.__setattr__(self, "alpha", alpha)
-        object.__setattr__(self, "c", number_in("c", self.c, 0.0, remedy="the default is 2"))
+        object.__setattr__(self, "c", number_in("c", self.c, 0.0, 1e100, "the default is 2"))
         one_of("ranking", self.ranking, ("improved", "sorting"))
 
     def params(self) -> Params:

@@ -8,16 +8,16 @@ from ..arrays import Floats, Words
 from ..checks import number_in
 from ..kernels.compiled import compiled
 from ..kernels.dispatch import Functions
-from ..kernels.powers import power, tidy_exponent
+from ..kernels.powers import inverse_power, tidy_exponent
 from ..kernels.sampling import categorical, total
-from ..kernels.simplex import tsallis_root, tsallis_weights
+from ..kernels.simplex import tsallis_excess, tsallis_weights
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
 from .base import Policy
 
-ROOT, SCALE, EXPLOIT_SUM, EXPLORE_SUM, STEPS = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 5)
+EXCESS, SCALE, EXPLOIT_SUM, EXPLORE_SUM, STEPS = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 5)
 ESTIMATES, GAPS, EXPLOIT, EXPLORE = range(4)
 
-SOLVED = 1e-10
+SOLVED = 1e-12
 
 
 class Params(NamedTuple):
@@ -44,39 +44,38 @@ def scale_gaps(params: Params, state: State) -> None:
 
 @compiled
 def solve(params: Params, state: State) -> None:
-    """Newton from the last root."""
+    """Newton from the last excess."""
     floats = state.floats
-    state.scalars[ROOT], state.scalars[STEPS] = tsallis_root(
-        floats[GAPS], state.scalars[ROOT], params.exploit_power, floats[EXPLOIT], floats[EXPLORE]
+    state.scalars[EXCESS], state.scalars[STEPS] = tsallis_excess(
+        floats[GAPS], state.scalars[EXCESS], params.exploit_power, floats[EXPLOIT], floats[EXPLORE]
     )
 
 
 @compiled
 def fill(params: Params, state: State) -> None:
-    """Both laws from the root: w = (gap + z) ** -a, and w ** (1 - beta/2), up to their sums."""
+    """Both laws from the excess: w = (1 + gap + x) ** -a, and w ** (1 - beta/2), up to their sums."""
     floats = state.floats
-    root = state.scalars[ROOT]
+    excess = state.scalars[EXCESS]
     for i in range(floats.shape[1]):
-        inverse = 1.0 / (floats[GAPS, i] + root)
-        floats[EXPLOIT, i] = power(inverse, params.exploit_power)
-        floats[EXPLORE, i] = power(inverse, params.explore_power)
+        floats[EXPLOIT, i] = inverse_power(floats[GAPS, i] + excess, params.exploit_power)
+        floats[EXPLORE, i] = inverse_power(floats[GAPS, i] + excess, params.explore_power)
     state.scalars[EXPLOIT_SUM] = total(floats[EXPLOIT])
     state.scalars[EXPLORE_SUM] = total(floats[EXPLORE])
 
 
 @compiled
 def is_solved(params: Params, state: State) -> bool:
-    """Whether the root at hand belongs to these gaps, as it does when a saved state is loaded."""
-    floats, root = state.floats, state.scalars[ROOT]
-    if root < 1.0:
-        return False
-    mass = tsallis_weights(floats[GAPS], root, params.exploit_power, floats[EXPLOIT], floats[EXPLORE])
+    """Whether the excess at hand belongs to these gaps, as it does when a saved state is loaded."""
+    floats = state.floats
+    mass = tsallis_weights(
+        floats[GAPS], state.scalars[EXCESS], params.exploit_power, floats[EXPLOIT], floats[EXPLORE]
+    )
     return abs(mass - 1.0) <= SOLVED
 
 
 @compiled
 def init(params: Params, state: State) -> None:
-    """Solve for the weights, unless the root at hand already does: then they are the same bits again."""
+    """Solve for the weights, unless the excess at hand already does: then they are the same bits again."""
     state.scalars[SCALE] = params.c * state.scalars[ARMS] ** params.scale_power
     scale_gaps(params, state)
     if not is_solved(params, state):
@@ -134,9 +133,9 @@ class TsallisINF(Policy):
     c: float = 2.0
 
     layout = Layout(
-        scalars=("root", "scale", "exploit_sum", "explore_sum", "steps"),
+        scalars=("excess", "scale", "exploit_sum", "explore_sum", "steps"),
         floats=("estimates", "gaps", "exploit", "explore"),
-        learned=("estimates", "root"),
+        learned=("estimates", "excess"),
     )
     params_type = Params
     functions = Functions(init, decide, update)
@@ -144,7 +143,7 @@ class TsallisINF(Policy):
     def __post_init__(self) -> None:
         beta = number_in("beta", self.beta, 0.0, 1.0, remedy="the default is 2/3; for beta = 1 use Exp3")
         object.__setattr__(self, "beta", beta)
-        object.__setattr__(self, "c", number_in("c", self.c, 0.0, remedy="the default is 2"))
+        object.__setattr__(self, "c", number_in("c", self.c, 0.0, 1e100, "the default is 2"))
 
     def params(self) -> Params:
         rest = 1.0 - self.beta

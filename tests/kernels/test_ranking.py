@@ -1,0 +1,76 @@
+"""Arms kept in rank order: every move against a full sort by (estimate, arm)."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decoupled.arrays import Floats, Ints
+from decoupled.kernels.ranking import move_arm, rank_of, sort_arms
+
+# Few distinct values, so that ties are the rule.
+VALUES = st.sampled_from((0.0, 0.5, 1.0, 1.0 + 2.0**-52, 2.0, 1e12))
+START = st.lists(VALUES, min_size=1, max_size=12)
+MOVES = st.lists(st.tuples(st.integers(0, 11), VALUES), max_size=40)
+
+
+def sorted_pairs(estimates: Floats) -> list[tuple[float, int]]:
+    return sorted((float(estimate), arm) for arm, estimate in enumerate(estimates))
+
+
+def ranking_of(estimates: Floats) -> tuple[Floats, Ints]:
+    ranked = np.empty(len(estimates))
+    order = np.empty(len(estimates), np.int64)
+    sort_arms(estimates, ranked, order)
+    return ranked, order
+
+
+def pairs(ranked: Floats, order: Ints) -> list[tuple[float, int]]:
+    return [(float(estimate), int(arm)) for estimate, arm in zip(ranked, order, strict=True)]
+
+
+@settings(deadline=None, max_examples=300)
+@given(START, MOVES)
+def test_every_move_leaves_the_order_of_a_full_sort(
+    start: list[float], moves: list[tuple[int, float]]
+) -> None:
+    estimates = np.array(start)
+    ranked, order = ranking_of(estimates)
+    assert pairs(ranked, order) == sorted_pairs(estimates)
+    for number, after in moves:
+        arm = number % len(estimates)
+        move_arm(ranked, order, arm, estimates[arm], after)
+        estimates[arm] = after
+        assert pairs(ranked, order) == sorted_pairs(estimates)
+
+
+@settings(deadline=None)
+@given(START, VALUES, st.integers(0, 11))
+def test_rank_counts_the_pairs_before(start: list[float], estimate: float, arm: int) -> None:
+    estimates = np.array(start)
+    before = sum(pair < (estimate, arm) for pair in sorted_pairs(estimates))
+    assert rank_of(*ranking_of(estimates), estimate, arm) == before
+
+
+@settings(deadline=None)
+@given(START)
+def test_rank_of_every_arm_is_its_place(start: list[float]) -> None:
+    ranked, order = ranking_of(np.array(start))
+    assert [rank_of(ranked, order, start[arm], arm) for arm in order] == list(range(len(start)))
+
+
+@pytest.mark.parametrize("arms", [2, 300])
+def test_long_way_up_and_back_among_equals(arms: int) -> None:
+    estimates = np.zeros(arms)
+    ranked, order = ranking_of(estimates)
+    move_arm(ranked, order, 0, 0.0, 1.0)
+    assert order.tolist() == [*range(1, arms), 0]
+    move_arm(ranked, order, 0, 1.0, 0.0)
+    assert order.tolist() == list(range(arms))
+
+
+def test_a_move_to_the_same_estimate_changes_nothing() -> None:
+    ranked, order = ranking_of(np.array([1.0, 0.0, 1.0, 1.0]))
+    for arm in range(4):
+        move_arm(ranked, order, arm, [1.0, 0.0, 1.0, 1.0][arm], [1.0, 0.0, 1.0, 1.0][arm])
+    assert order.tolist() == [1, 0, 2, 3]

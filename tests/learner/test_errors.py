@@ -1,0 +1,481 @@
+"""Every error names the argument, its value, the rule and the remedy, and has changed nothing."""
+
+import math
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled import errors
+
+# The tree
+
+
+@pytest.mark.parametrize(
+    ("error", "builtin"),
+    [
+        (dc.ParameterError, ValueError),
+        (dc.ArmError, ValueError),
+        (dc.LossError, ValueError),
+        (dc.FeedbackError, LookupError),
+        (dc.StateError, ValueError),
+        (dc.UnsupportedError, NotImplementedError),
+    ],
+)
+def test_the_tree_is_the_documented_one(error: type[dc.DecoupledError], builtin: type[Exception]) -> None:
+    assert error.__bases__ == (dc.DecoupledError, builtin)
+    assert re.search(rf"-- {error.__name__} .*\(also an? {builtin.__name__}\)", errors.__doc__ or "")
+
+
+def test_the_tree_has_no_other_branches() -> None:
+    assert dc.DecoupledError.__bases__ == (Exception,)
+    drawn = set(re.findall(r"-- (\w+)", errors.__doc__ or ""))
+    assert {branch.__name__ for branch in dc.DecoupledError.__subclasses__()} == drawn
+    assert drawn <= set(dc.__all__)
+
+
+# Starting
+
+
+class Case(NamedTuple):
+    """A bad value, and what the message must say beside it."""
+
+    value: Any
+    rule: str
+    remedy: str
+    shown: str | None = None  # how the value appears, where not as its repr
+
+
+def raised(error: type[dc.DecoupledError], call: Callable[[], object]) -> str:
+    with pytest.raises(error) as caught:
+        call()
+    assert type(caught.value) is error
+    return str(caught.value)
+
+
+def check(message: str, argument: str, case: Case) -> None:
+    """`argument = value: rule; remedy`, on one line."""
+    shown = repr(case.value) if case.shown is None else case.shown
+    assert re.match(rf"{re.escape(argument)}(?!\w)", message)
+    assert shown in message
+    rule, _, remedy = message.partition("; ")
+    assert case.rule in rule
+    assert case.remedy in remedy
+    assert "\n" not in message
+
+
+ARMS_KIND = ("must be a number or a list of names", "")
+TOO_FEW = ("must be two at least", "with one arm there is nothing to decide")
+TWICE = ("appears twice", "give every arm a name of its own")
+NO_NAME = ("is no name", "use strings or whole numbers")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("abc", *ARMS_KIND),
+        Case(b"abc", *ARMS_KIND),
+        Case(True, *ARMS_KIND),
+        Case(2.0, *ARMS_KIND),
+        Case(math.nan, *ARMS_KIND),
+        Case(None, *ARMS_KIND),
+        Case(1j, *ARMS_KIND),
+        Case(len, *ARMS_KIND),
+        Case(1, *TOO_FEW),
+        Case(0, *TOO_FEW),
+        Case(-3, *TOO_FEW),
+        Case([], *TOO_FEW),
+        Case(["only"], *TOO_FEW),
+        Case(["a", "b", "a"], *TWICE, shown="'a'"),
+        Case([1, 2, np.int64(1)], *TWICE, shown="1"),
+        Case(["a", None], *NO_NAME, shown="None"),
+        Case(["a", 1.5], *NO_NAME, shown="1.5"),
+        Case(["a", b"b"], *NO_NAME, shown="b'b'"),
+        Case(["a", True], *NO_NAME, shown="True"),
+        Case([["a"], ["b"]], *NO_NAME, shown="['a']"),
+        Case(np.array([0.5, 1.5]), *NO_NAME, shown="0.5"),
+    ],
+    ids=lambda case: repr(case.value),
+)
+def test_bad_arms(case: Case) -> None:
+    check(raised(dc.ArmError, lambda: dc.FTPL().start(arms=case.value, seed=0)), "arms", case)
+
+
+@pytest.mark.parametrize("arms", [10**30, np.array("a")], ids=["huge", "array"])
+def test_arms_that_cannot_be_counted(arms: Any) -> None:
+    raised(dc.ArmError, lambda: dc.FTPL().start(arms=arms, seed=0))
+
+
+WHOLE = "must be a whole number from"
+
+
+@pytest.mark.parametrize(
+    "value", [-1, 1.0, 1.5, "7", b"7", True, math.nan, [1], (1, 2), {}, np.float64(3)], ids=repr
+)
+def test_bad_seeds(value: Any) -> None:
+    case = Case(value, f"{WHOLE} 0 on", "leave it out for fresh randomness")
+    check(raised(dc.ParameterError, lambda: dc.FTPL().start(arms=2, seed=value)), "seed", case)
+    learner = dc.FTPL().start(arms=2, seed=0)
+    check(raised(dc.ParameterError, lambda: learner.fork(seed=value)), "seed", case)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        (0, 0),
+        (1, 0),
+        (0, math.inf),
+        (-math.inf, 0),
+        (math.nan, 1),
+        (0, math.nan),
+        (0,),
+        (0, 1, 2),
+        (),
+        5,
+        None,
+        "01",
+        ("0", "1"),
+        (False, True),
+        (-1e308, 1e308),
+        (0, 10**400),
+        (0, 1j),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_bad_loss_ranges(value: Any) -> None:
+    case = Case(value, "must be two finite numbers, the lower first", "the default is (0, 1)")
+    message = raised(dc.ParameterError, lambda: dc.FTPL().start(arms=2, loss_range=value))
+    check(message, "loss_range", case)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.0, "9", None, True, math.inf, math.nan, [1]], ids=repr)
+def test_bad_max_pending(value: Any) -> None:
+    case = Case(value, f"{WHOLE} 1 on", "the default is 100000")
+    message = raised(dc.ParameterError, lambda: dc.FTPL().start(arms=2, max_pending=value))
+    check(message, "max_pending", case)
+
+
+# Running
+
+
+@pytest.fixture
+def learner() -> dc.Learner:
+    learner = dc.FTPL().start(arms=["left", "right", "middle"], seed=4, max_pending=10)
+    learner.observe(learner.decide(), loss=0.5)
+    learner.decide(available=["left", "right"])
+    return learner
+
+
+def refused(learner: dc.Learner, error: type[dc.DecoupledError], call: Callable[[], object]) -> str:
+    """The message of an error that has changed nothing."""
+    before = learner.to_json()
+    message = raised(error, call)
+    assert learner.to_json() == before
+    return message
+
+
+@pytest.mark.parametrize("value", [0, -5, 2.0, "3", True, math.nan, [2], np.float64(2)], ids=repr)
+def test_bad_counts(learner: dc.Learner, value: Any) -> None:
+    message = refused(learner, dc.ParameterError, lambda: learner.decide(value))
+    check(message, "count", Case(value, f"{WHOLE} 1 on", "leave it out for a single decision"))
+
+
+@pytest.mark.parametrize("value", [11, 10**30])
+def test_more_decisions_than_may_be_pending(learner: dc.Learner, value: int) -> None:
+    message = refused(learner, dc.ParameterError, lambda: learner.decide(count=value))
+    check(message, "count", Case(value, "must not exceed max_pending = 10", "raise max_pending in start()"))
+
+
+UNKNOWN = "is not an arm of this learner"
+
+
+@pytest.mark.parametrize(
+    ("argument", "case"),
+    [
+        ("available", Case("left", "must be a list of arms", "put the names in a list")),
+        ("available", Case(b"left", "must be a list of arms", "put the names in a list")),
+        ("available", Case(0, "must be a list of arms", "put the names in a list")),
+        ("available", Case([], "names no arm", "leave it out where every arm can be had")),
+        ("available", Case((), "names no arm", "leave it out where every arm can be had", "[]")),
+        ("arm", Case(["left", "rigth"], UNKNOWN, "did you mean 'right'?", "'rigth'")),
+        ("arm", Case(["LEFT"], UNKNOWN, "known are 'left', 'right', 'middle'", "'LEFT'")),
+        ("arm", Case([0], UNKNOWN, "known are 'left', 'right', 'middle'", "0")),
+        ("arm", Case([None], UNKNOWN, "known are", "None")),
+        ("arm", Case([["left"]], UNKNOWN, "", "['left']")),
+        ("arm", Case([True], UNKNOWN, "known are", "True")),
+    ],
+    ids=lambda part: repr(part.value) if isinstance(part, Case) else part,
+)
+def test_bad_available_arms(learner: dc.Learner, argument: str, case: Case) -> None:
+    calls: list[Callable[..., object]] = [
+        learner.decide,
+        learner.explore,
+        learner.exploit,
+        learner.exploration_probabilities,
+        learner.exploitation_probabilities,
+    ]
+    for call in calls:
+        message = refused(learner, dc.ArmError, lambda call=call: call(available=case.value))  # type: ignore[misc]
+        check(message, argument, case)
+
+
+@pytest.mark.parametrize("arm", [3, -1, "0", 1.0, None, True, 10**30])
+def test_numbered_arms_say_their_range(arm: Any) -> None:
+    learner = dc.FTPL().start(arms=3, seed=0)
+    message = refused(learner, dc.ArmError, lambda: learner.decide(available=[arm]))
+    check(message, "arm", Case(arm, UNKNOWN, "the arms are 0 to 2"))
+
+
+@pytest.mark.parametrize("arm", [1.0, np.float64(1), np.True_, 1 + 0j], ids=repr)
+def test_names_that_are_whole_numbers_are_not_met_by_other_numbers(arm: Any) -> None:
+    learner = dc.FTPL().start(arms=[1, 2, 3], seed=0)
+    refused(learner, dc.ArmError, lambda: learner.decide(available=[arm]))
+    refused(learner, dc.ArmError, lambda: learner.replay([(arm, 0.5, 0.5)]))
+
+
+BAD_LOSSES: list[Any] = [
+    math.nan,
+    math.inf,
+    -math.inf,
+    -1e-9,
+    1.0000001,
+    7,
+    10**400,
+    "0.5",
+    b"0.5",
+    True,
+    False,
+    [0.5],
+    (0.5,),
+    1j,
+    {},
+    np.array([0.5]),
+    np.array([]),
+    np.float64("nan"),
+    Fraction(3, 2),
+]
+
+
+@pytest.mark.parametrize("value", BAD_LOSSES, ids=lambda value: repr(value)[:30])
+@pytest.mark.parametrize("argument", ["loss", "reward"])
+def test_bad_losses(learner: dc.Learner, argument: str, value: Any) -> None:
+    case = Case(
+        value, "must lie in [0.0, 1.0]", "declare another range with start(..., loss_range=(low, high))"
+    )
+    decision = learner.pending[0]
+    for given in (decision, decision.id):
+        message = refused(
+            learner,
+            dc.LossError,
+            lambda given=given: learner.observe(given, **{argument: value}),  # type: ignore[misc]
+        )
+        check(message, argument, case)
+
+
+def test_a_bad_loss_names_the_declared_range() -> None:
+    learner = dc.FTPL().start(arms=2, seed=0, loss_range=(0, 250))
+    decision = learner.decide()
+    message = refused(learner, dc.LossError, lambda: learner.observe(decision, loss=251))
+    assert message.startswith("loss = 251: must lie in [0.0, 250.0]; ")
+
+
+def test_one_of_loss_and_reward_is_needed(learner: dc.Learner) -> None:
+    decision = learner.pending[0]
+    neither = refused(learner, dc.LossError, lambda: learner.observe(decision))
+    both = refused(learner, dc.LossError, lambda: learner.observe(decision, loss=0.25, reward=0.75))
+    assert neither.startswith("loss = None, reward = None: one of them is needed, and not both; ")
+    assert both.startswith("loss = 0.25, reward = 0.75: one of them is needed, and not both; ")
+
+
+NEVER = "was never made by this learner"
+STRANGER = dc.Decision("0badbeef-1", 1, "left", "left", 0.5, 2.0)
+
+
+@pytest.mark.parametrize(
+    "given", [STRANGER, STRANGER.id, "", "-", "1", None, 7, tuple(STRANGER), [], {}], ids=repr
+)
+def test_feedback_for_what_was_never_decided(learner: dc.Learner, given: Any) -> None:
+    shown = repr(given.id if isinstance(given, dc.Decision) else given)
+    case = Case(given, NEVER, "give a decision that decide() or explore() returned", shown)
+    check(refused(learner, dc.FeedbackError, lambda: learner.forget(given)), "decision", case)
+    check(refused(learner, dc.FeedbackError, lambda: learner.observe(given, loss=0.5)), "decision", case)
+
+
+def test_feedback_for_an_altered_decision(learner: dc.Learner) -> None:
+    altered = learner.pending[0]._replace(explore="middle")
+    case = Case(altered.id, "is pending with other contents", "give the decision as this learner made it")
+    check(refused(learner, dc.FeedbackError, lambda: learner.forget(altered)), "decision", case)
+    check(refused(learner, dc.FeedbackError, lambda: learner.observe(altered, loss=0.5)), "decision", case)
+
+
+def test_an_id_of_the_future_was_never_made(learner: dc.Learner) -> None:
+    tag, _, number = learner.pending[0].id.rpartition("-")
+    for future in (f"{tag}-{int(number) + 1}", f"{tag}-0", f"{tag}-", f"{tag}--1", tag):
+        message = refused(learner, dc.FeedbackError, lambda key=future: learner.forget(key))  # type: ignore[misc]
+        check(message, "decision", Case(future, NEVER, ""))
+
+
+@pytest.mark.parametrize("verb", ["observed", "forgotten"])
+def test_settled_decisions_are_told_from_unknown_ones(learner: dc.Learner, verb: str) -> None:
+    decision = learner.pending[0]
+    if verb == "observed":
+        learner.observe(decision, loss=0.5)
+    else:
+        learner.forget(decision)
+    message = refused(learner, dc.FeedbackError, lambda: learner.observe(decision, loss=0.5))
+    rule, remedy = (
+        "its feedback was applied before, or it was forgotten",
+        "send feedback once for each decision",
+    )
+    check(message, "decision", Case(decision.id, rule, remedy))
+
+
+@pytest.mark.parametrize("verb", ["observe", "forget"])
+def test_an_id_of_any_length_is_refused_as_unknown(learner: dc.Learner, verb: str) -> None:
+    """Ids come from outside, and Python refuses to read a number of 5000 digits."""
+    tag = learner.pending[0].id.rpartition("-")[0]
+    endless = f"{tag}-{'9' * 5000}"
+    if verb == "observe":
+        refused(learner, dc.FeedbackError, lambda: learner.observe(endless, loss=0.5))
+    else:
+        refused(learner, dc.FeedbackError, lambda: learner.forget(endless))
+
+
+def test_a_number_too_long_to_print_is_still_a_bad_loss(learner: dc.Learner) -> None:
+    refused(learner, dc.LossError, lambda: learner.observe(learner.pending[0], loss=10**5000))
+
+
+# Replaying
+
+GOOD = [("left", 0.5, 0.25), {"explore": "right", "propensity": 1, "loss": 0}]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [0, 0.0, -0.5, 2, 1.0000001, math.nan, math.inf, "0.5", None, True, [0.5], 5e-324],
+    ids=repr,
+)
+def test_bad_propensities(learner: dc.Learner, value: Any) -> None:
+    message = refused(learner, dc.ParameterError, lambda: learner.replay([*GOOD, ("left", value, 0.5)]))
+    remedy = "log the probability with which the arm was explored"
+    check(message, "records[2].propensity", Case(value, "must be a probability above 0", remedy))
+
+
+@pytest.mark.parametrize("value", BAD_LOSSES, ids=lambda value: repr(value)[:30])
+def test_bad_losses_in_a_log(learner: dc.Learner, value: Any) -> None:
+    message = refused(learner, dc.LossError, lambda: learner.replay([*GOOD, ("left", 0.5, value)]))
+    assert f"loss = {value!r}: must lie in [0.0, 1.0]; " in message
+
+
+def test_a_missing_loss_in_a_log(learner: dc.Learner) -> None:
+    refused(learner, dc.LossError, lambda: learner.replay([*GOOD, ("left", 0.5, None)]))
+
+
+@pytest.mark.parametrize("value", ["lefty", "", None, 0, True, ["left"]], ids=repr)
+def test_an_unknown_arm_after_good_records_applies_none(learner: dc.Learner, value: Any) -> None:
+    message = refused(learner, dc.ArmError, lambda: learner.replay([*GOOD, (value, 0.5, 0.5)]))
+    assert f"arm = {value!r}: {UNKNOWN}; " in message
+
+
+@pytest.mark.parametrize(
+    "record",
+    [("left", 0.5), ("left", 0.5, 0.5, 0.5), (), 5, None, {}, {"explore": "left", "loss": 0.5}, "ab"],
+    ids=repr,
+)
+def test_misshapen_records(learner: dc.Learner, record: Any) -> None:
+    message = refused(learner, dc.ParameterError, lambda: learner.replay([*GOOD, record]))
+    rule = "must be (arm, propensity, loss), or a mapping with the keys 'explore', 'propensity' and 'loss'"
+    check(message, "records[2]", Case(record, rule, "mend that record"))
+
+
+def test_a_log_that_breaks_off_applies_nothing(learner: dc.Learner) -> None:
+    def broken() -> Any:
+        yield GOOD[0]
+        raise ConnectionError("the log is gone")
+
+    before = learner.to_json()
+    with pytest.raises(ConnectionError):
+        learner.replay(broken())
+    assert learner.to_json() == before
+
+
+def test_no_log_makes_a_learner_that_cannot_be_saved() -> None:
+    """Propensities near zero: sums of their weights must not pass what a number can hold unnoticed."""
+    learner = dc.FTPL().start(arms=2, seed=0)
+    try:
+        learner.replay([(0, 1e-308, 1.0), (0, 1e-308, 1.0)])
+    except dc.DecoupledError:
+        assert learner.round == 1
+    assert np.isfinite(learner.estimates()).all()
+    dc.Learner.from_json(learner.to_json())
+
+
+# Policies
+
+DEFAULT_C = "the default is 2"
+ABOVE_0 = "must be a finite number above 0"
+
+
+@pytest.mark.parametrize(
+    "value", [0, -1, math.nan, math.inf, -math.inf, "2", None, True, [2.0], 1j], ids=repr
+)
+@pytest.mark.parametrize("policy", [dc.FTPL, dc.TsallisINF, dc.Exp3])
+def test_bad_scales(policy: Callable[..., dc.Policy], value: Any) -> None:
+    message = raised(dc.ParameterError, lambda: policy(c=value))
+    check(message, "c", Case(value, ABOVE_0, DEFAULT_C))
+
+
+@pytest.mark.parametrize("value", [1, 1.0, 0.5, -3, math.nan, math.inf, "3", None, True], ids=repr)
+def test_bad_shapes(value: Any) -> None:
+    message = raised(dc.ParameterError, lambda: dc.FTPL(alpha=value))
+    check(message, "alpha", Case(value, "must be a finite number above 1", "the default is 3"))
+
+
+@pytest.mark.parametrize("value", [0, 1, -0.5, 1.5, math.nan, "2/3", None, False], ids=repr)
+def test_bad_orders(value: Any) -> None:
+    message = raised(dc.ParameterError, lambda: dc.TsallisINF(beta=value))
+    check(
+        message,
+        "beta",
+        Case(value, "must be a finite number strictly between 0 and 1", "for beta = 1 use Exp3"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "remedy"),
+    [
+        ("improve", "did you mean 'improved'?"),
+        ("sort", "did you mean 'sorting'?"),
+        (None, ""),
+        ("", ""),
+        ([], ""),
+    ],
+)
+def test_bad_rankings(value: Any, remedy: str) -> None:
+    message = raised(dc.ParameterError, lambda: dc.FTPL(ranking=value))
+    check(message, "ranking", Case(value, "must be 'improved' or 'sorting'", remedy))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"name": "FTLP"}, "name = 'FTLP': is no policy; did you mean 'FTPL'?"),
+        ({"name": "TsalisINF"}, "name = 'TsalisINF': is no policy; did you mean 'TsallisINF'?"),
+        ({"name": "FTPL", "alhpa": 3}, "alhpa = 3: is no parameter of FTPL; did you mean 'alpha'?"),
+        ({"name": "FTPL", "rankings": 1}, "rankings = 1: is no parameter of FTPL; did you mean 'ranking'?"),
+        ({"name": "Exp3", "gamma": 3}, "gamma = 3: is no parameter of Exp3; known are 'c'"),
+        ({"name": "Exp3", "c": -1}, "c = -1: must be a finite number above 0; the default is 2"),
+    ],
+)
+def test_misspelt_policies_and_parameters(values: dict[str, Any], message: str) -> None:
+    assert raised(dc.ParameterError, lambda: dc.Policy.from_dict(values)) == message
+
+
+def test_unknown_policies_are_answered_with_the_known_ones() -> None:
+    message = raised(dc.ParameterError, lambda: dc.Policy.from_dict({"name": "zzz"}))
+    for known in dc.Policy.known():
+        assert repr(known) in message

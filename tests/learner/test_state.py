@@ -1,0 +1,403 @@
+"""Saved states: they continue bit for bit, and nothing but an intact one is read."""
+
+import copy
+import json
+import os
+import pickle
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import decoupled as dc
+
+POLICIES = [
+    dc.FTPL(),
+    dc.FTPL(ranking="sorting"),
+    dc.FTPL(alpha=2.2, c=0.7),
+    dc.TsallisINF(),
+    dc.TsallisINF(beta=0.3, c=6.0),
+    dc.Exp3(),
+    dc.FollowTheLeader(),
+]
+
+every_policy = pytest.mark.parametrize("policy", POLICIES, ids=repr)
+
+
+def drive(learner: dc.Learner, rounds: int, seed: int) -> list[object]:
+    """Every kind of call in an order that `seed` settles; all that the learner answered."""
+    script = random.Random(seed)
+    answers: list[object] = []
+    for _ in range(rounds):
+        available = script.sample(learner.arms, script.randint(1, len(learner.arms)))
+        answers.append(learner.decide())
+        answers.append(learner.exploit())
+        if script.random() < 0.3:
+            answers.append(learner.decide(available=available))
+        if script.random() < 0.2:
+            answers.append(learner.explore(available=available))
+        if script.random() < 0.1:
+            learner.replay([(available[0], script.uniform(0.05, 1), script.random())])
+        for decision in script.sample(learner.pending, max(0, len(learner.pending) - 5)):
+            learner.observe(decision, loss=script.random())
+    return answers
+
+
+def used(policy: dc.Policy, arms: int = 5, rounds: int = 300) -> dc.Learner:
+    """A learner after some hundred rounds, with decisions pending, some of them restricted."""
+    learner = policy.start(arms, seed=21, max_pending=50)
+    drive(learner, rounds, seed=1)
+    learner.decide(available=range(arms - 1))
+    learner.forget(learner.decide())
+    return learner
+
+
+def small() -> dc.Learner:
+    learner = dc.FTPL().start(arms=["a", "b"], seed=3)
+    # Estimates that are written with exponents, because those have more than one spelling.
+    learner.replay([("a", 1.0, 1e-7), ("b", 2.0**-60, 1.0)])
+    learner.decide(available=["b"])
+    return learner
+
+
+# Continuing
+
+CARRIERS: dict[str, Callable[[dc.Learner], dc.Learner]] = {
+    "json": lambda learner: dc.Learner.from_json(learner.to_json()),
+    "bytes": lambda learner: dc.Learner.from_json(learner.to_json().encode()),
+    "pickle": lambda learner: pickle.loads(pickle.dumps(learner)),
+    "deepcopy": copy.deepcopy,
+}
+
+
+@every_policy
+@pytest.mark.parametrize("arms", [2, 5, 17])
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_a_loaded_learner_continues_bit_for_bit(policy: dc.Policy, arms: int, carrier: str) -> None:
+    learner = used(policy, arms)
+    loaded = CARRIERS[carrier](learner)
+    assert type(loaded) is type(learner)
+    assert loaded.to_json() == learner.to_json()
+    assert drive(loaded, 100, seed=2) == drive(learner, 100, seed=2)
+    assert loaded.to_json() == learner.to_json()
+
+
+@every_policy
+def test_a_learner_reloaded_every_round_is_none_the_wiser(policy: dc.Policy) -> None:
+    stopped, running = policy.start(arms=4, seed=5), policy.start(arms=4, seed=5)
+    for round_ in range(150):
+        stopped = dc.Learner.from_json(stopped.to_json())
+        assert drive(stopped, 1, seed=round_) == drive(running, 1, seed=round_)
+    assert stopped.to_json() == running.to_json()
+
+
+@every_policy
+@settings(deadline=None, max_examples=40)
+@given(
+    records=st.lists(
+        st.tuples(st.integers(0, 3), st.floats(1e-12, 1), st.floats(0, 1)), min_size=1, max_size=12
+    )
+)
+def test_any_log_survives_a_round_trip(policy: dc.Policy, records: list[tuple[int, float, float]]) -> None:
+    learner = policy.start(arms=4, seed=9)
+    learner.replay(records)
+    loaded = dc.Learner.from_json(learner.to_json())
+    assert loaded.exploration_probabilities().tolist() == learner.exploration_probabilities().tolist()
+    assert loaded.decide(count=5) == learner.decide(count=5)
+    learner.replay(records)
+    loaded.replay(records)
+    assert loaded.to_json() == learner.to_json()
+
+
+@every_policy
+def test_what_is_not_learned_is_kept_too(policy: dc.Policy) -> None:
+    learner = policy.start(["x", 4, "é\n\"'"], seed=0, loss_range=(-2, 7.5), max_pending=3)
+    learner.decide(count=3)
+    learner.decide()
+    loaded = dc.Learner.from_json(learner.to_json())
+    assert loaded.policy == policy
+    assert loaded.arms == learner.arms
+    assert loaded.loss_range == (-2.0, 7.5)
+    assert loaded.pending == learner.pending
+    assert loaded.forgotten == 1
+    loaded.decide()
+    assert (len(loaded.pending), loaded.forgotten) == (3, 2)
+
+
+@every_policy
+def test_a_restricted_decision_keeps_its_charge(policy: dc.Policy) -> None:
+    learner = policy.start(arms=4, seed=0)
+    decision = learner.decide(available=[1, 2])
+    loaded = dc.Learner.from_json(learner.to_json())
+    for each in (learner, loaded):
+        each.observe(decision.id, loss=0.25)
+    assert loaded.estimates().tolist() == learner.estimates().tolist()
+    if not isinstance(policy, dc.FollowTheLeader):
+        assert loaded.estimates()[[0, 3]].tolist() == [0.25, 0.25]
+
+
+def run_elsewhere(code: str, path: Path) -> str:
+    """What a fresh interpreter prints."""
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout.strip()
+
+
+def test_a_saved_file_continues_in_another_process(tmp_path: Path) -> None:
+    learner = used(dc.TsallisINF())
+    learner.save(tmp_path / "learner.json")
+    code = "import sys, decoupled as dc; print(dc.Learner.load(sys.argv[1]).decide(count=20))"
+    assert run_elsewhere(code, tmp_path / "learner.json") == repr(learner.decide(count=20))
+
+
+def test_a_pickle_continues_in_another_process(tmp_path: Path) -> None:
+    """A fresh process has imported nothing: the pickle itself must bring in the policies."""
+    learner = used(dc.FTPL())
+    (tmp_path / "learner.pickle").write_bytes(pickle.dumps(learner))
+    code = "import sys, pickle; print(pickle.load(open(sys.argv[1], 'rb')).decide(count=20))"
+    assert run_elsewhere(code, tmp_path / "learner.pickle") == repr(learner.decide(count=20))
+
+
+# Files
+
+
+def test_save_replaces_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "learner.json"
+    path.write_text("something else, and longer than nothing")
+    learner = small()
+    learner.save(str(path))
+    assert path.read_text() == learner.to_json()
+    learner.decide()
+    learner.save(path)
+    assert dc.Learner.load(path).to_json() == learner.to_json()
+    assert os.listdir(tmp_path) == ["learner.json"]
+
+
+def test_save_takes_a_bare_file_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    small().save("learner.json")
+    assert dc.Learner.load("learner.json").to_json() == small().to_json()
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+@pytest.mark.parametrize("failure", [OSError("disk full"), KeyboardInterrupt()], ids=["error", "interrupt"])
+@pytest.mark.parametrize("existed", [True, False])
+def test_a_failed_save_leaves_the_old_file_alone(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+    failure: BaseException,
+    existed: bool,
+) -> None:
+    path = tmp_path / "learner.json"
+    learner = small()
+    if existed:
+        learner.save(path)
+    old = learner.to_json()
+    learner.decide()
+
+    def fail(*_: object) -> None:
+        raise failure
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, step, fail)
+        with pytest.raises(type(failure)):
+            learner.save(path)
+    assert os.listdir(tmp_path) == (["learner.json"] if existed else [])
+    if existed:
+        assert dc.Learner.load(path).to_json() == old
+
+
+def test_the_file_is_whole_on_disk_before_it_takes_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner, path, steps = small(), tmp_path / "learner.json", []
+    fsync, replace = os.fsync, os.replace
+
+    def watched_fsync(handle: int) -> None:
+        assert os.fstat(handle).st_size == len(learner.to_json())
+        steps.append("fsync")
+        fsync(handle)
+
+    def watched_replace(source: str, target: Path) -> None:
+        assert Path(source).parent == Path(target).parent  # a rename is atomic on one disk only
+        steps.append("replace")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", watched_fsync)
+    monkeypatch.setattr(os, "replace", watched_replace)
+    learner.save(path)
+    assert steps == ["fsync", "replace"]
+
+
+def test_a_missing_file_is_the_systems_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.json"):
+        dc.Learner.load(tmp_path / "nowhere.json")
+    with pytest.raises(FileNotFoundError):
+        small().save(tmp_path / "no folder" / "learner.json")
+
+
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "learner.json"
+    path.write_bytes(b"\xff\xfe\x00" + small().to_json().encode())
+    with pytest.raises(dc.StateError):
+        dc.Learner.load(path)
+
+
+# What is not read
+
+
+def refused(text: Any, message: str = "^state: .+; .+") -> None:
+    with pytest.raises(dc.StateError, match=message):
+        dc.Learner.from_json(text)
+
+
+def test_another_version_is_refused() -> None:
+    text = small().to_json()
+    for version in ("0", "2", "true", '"1"', "null"):
+        refused(
+            text.replace('"version":1', f'"version":{version}'), "version is .* load it with the release"
+        )
+
+
+def test_another_format_is_refused() -> None:
+    refused(small().to_json().replace("decoupled-learner", "decoupled-teacher"), "its format is")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "{",
+        "{}",
+        "[]",
+        "null",
+        "1",
+        '"state"',
+        "not JSON",
+        b"\xff\xff",
+        b"",
+        "[" * 100_000,
+        None,
+        {},
+        7,
+    ],
+    ids=lambda text: repr(text)[:12],
+)
+def test_what_is_no_state_is_refused(text: Any) -> None:
+    refused(text)
+
+
+@pytest.mark.parametrize("key", ["format", "version", "content", "checksum"])
+def test_a_missing_part_is_named(key: str) -> None:
+    sealed = json.loads(small().to_json())
+    del sealed[key]
+    refused(json.dumps(sealed), f"has no '{key}'")
+
+
+def test_an_added_part_is_refused() -> None:
+    sealed = json.loads(small().to_json())
+    refused(json.dumps({**sealed, "note": "hello"}), "checksum")
+    refused(json.dumps({**sealed, "content": {**sealed["content"], "note": "hello"}}), "checksum")
+
+
+def test_every_truncation_is_refused() -> None:
+    text = small().to_json()
+    for end in range(len(text)):
+        refused(text[:end])
+
+
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_what_is_no_number_is_refused(constant: str) -> None:
+    learner = dc.Exp3().start(arms=2, seed=0)
+    learner.replay([(0, 1.0, 0.5)])
+    text = learner.to_json()
+    assert "[0.5,0.0]" in text
+    refused(text.replace("[0.5,0.0]", f"[{constant},0.0]"))
+
+
+@pytest.mark.parametrize("mask", [0x01, 0x02, 0x08, 0x10, 0x20, 0x80])
+def test_any_flipped_bit_anywhere_is_noticed(mask: int) -> None:
+    """0x20 changes the case of a letter: "1E-07" and "1e-07" are one number, but only one was written."""
+    text = small().to_json().encode()
+    for place in range(len(text)):
+        refused(text[:place] + bytes([text[place] ^ mask]) + text[place + 1 :])
+
+
+@pytest.mark.parametrize("byte", [b"0", b"1", b" ", b'"', b"\\", b"-", b"\x00"])
+def test_any_byte_anywhere_replaced_is_noticed(byte: bytes) -> None:
+    text = small().to_json().encode()
+    for place in range(len(text)):
+        if text[place : place + 1] != byte:
+            refused(text[:place] + byte + text[place + 1 :])
+
+
+@every_policy
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_a_replaced_byte_is_noticed(policy: dc.Policy, data: st.DataObject) -> None:
+    text = used(policy, rounds=5).to_json().encode()
+    place = data.draw(st.integers(0, len(text) - 1))
+    byte = data.draw(st.integers(0, 255).filter(lambda value: value != text[place]))
+    refused(text[:place] + bytes([byte]) + text[place + 1 :])
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_a_replaced_character_is_noticed(data: st.DataObject) -> None:
+    text = small().to_json()
+    place = data.draw(st.integers(0, len(text) - 1))
+    character = data.draw(st.characters().filter(lambda value: value != text[place]))
+    refused(text[:place] + character + text[place + 1 :])
+
+
+def test_a_replaced_byte_is_noticed_also_in_names_beyond_ascii() -> None:
+    text = dc.FTPL().start(arms=["é", "東"], seed=0).to_json().encode()
+    for place in range(len(text)):
+        refused(text[:place] + bytes([text[place] ^ 0x20]) + text[place + 1 :])
+
+
+# Forks and replicas
+
+
+@every_policy
+def test_a_fork_has_learned_the_same(policy: dc.Policy) -> None:
+    learner = used(policy)
+    before = learner.to_json()
+    fork = learner.fork(seed=99)
+    assert learner.to_json() == before
+    assert fork.round == learner.round
+    assert fork.pending == learner.pending
+    assert fork.forgotten == learner.forgotten
+    assert fork.estimates().tolist() == learner.estimates().tolist()
+    assert fork.exploration_probabilities().tolist() == learner.exploration_probabilities().tolist()
+
+
+@every_policy
+def test_a_fork_goes_its_own_way(policy: dc.Policy) -> None:
+    learner = used(policy, arms=17)
+    one, two = learner.fork(seed=1), learner.fork(seed=2)
+    plays = {tuple(each.explore for each in who.decide(count=40)) for who in (learner, one, two)}
+    assert len(plays) == 3
+    pending = learner.pending[0]
+    one.observe(pending, loss=1.0)
+    assert pending in two.pending
+    assert pending in learner.pending
+    assert one.round == learner.round + 1
+
+
+@every_policy
+def test_replicas_of_one_state_draw_the_same(policy: dc.Policy) -> None:
+    text = used(policy).to_json()
+    one, two = dc.Learner.from_json(text), dc.Learner.from_json(text)
+    assert drive(one, 50, seed=3) == drive(two, 50, seed=3)
+    assert one.fork(seed=4).decide(count=9) == two.fork(seed=4).decide(count=9)

@@ -1,0 +1,200 @@
+"""One learner, many threads: calls happen one after another, each of them whole."""
+
+import json
+import math
+import queue
+import random
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+
+POLICIES = [
+    dc.FTPL(),
+    dc.FTPL(ranking="sorting"),
+    dc.TsallisINF(),
+    dc.Exp3(),
+    dc.FollowTheLeader(),
+]
+THREADS = 8
+ROUNDS = 250
+ARMS = 6
+PATIENCE = 120.0  # seconds; reached only by a deadlock
+
+every_policy = pytest.mark.parametrize("policy", POLICIES, ids=repr)
+
+# A decision, the arms it could reach, and the loss that was given for it.
+Settled = tuple[dc.Decision, tuple[int, ...], float]
+
+
+@pytest.fixture(autouse=True)
+def _impatient_interpreter() -> Iterator[None]:
+    """Threads take turns every few microseconds, so that an unguarded step is soon interrupted."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(2e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def in_threads(work: Callable[[int], object], threads: int = THREADS) -> None:
+    """Run `work(number)` in each thread; pass on what it raises, and give up on a deadlock."""
+    failures: queue.SimpleQueue[BaseException] = queue.SimpleQueue()
+    together = threading.Barrier(threads)
+
+    def guarded(number: int) -> None:
+        try:
+            together.wait(PATIENCE)
+            work(number)
+        except BaseException as failure:
+            failures.put(failure)
+
+    # Daemons, so that a deadlock fails this test and does not hang the whole run.
+    workers = [threading.Thread(target=guarded, args=(number,), daemon=True) for number in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(PATIENCE)
+    assert not any(worker.is_alive() for worker in workers), "deadlock"
+    if not failures.empty():
+        raise failures.get()
+
+
+def decide_and_observe(learner: dc.Learner, number: int, settled: list[Settled]) -> list[dc.Decision]:
+    """One thread's traffic: every kind of decision, feedback late and out of order; what is left over."""
+    chance = random.Random(number)
+    waiting: list[tuple[dc.Decision, tuple[int, ...]]] = []
+    for _ in range(ROUNDS):
+        some = tuple(sorted(chance.sample(range(ARMS), chance.randint(1, ARMS))))
+        every = tuple(range(ARMS))
+        waiting += [(learner.decide(), every), (learner.decide(available=some), some)]
+        waiting += [(each, every) for each in learner.decide(count=2)]
+        waiting.append((learner.explore(), every))
+        assert learner.exploit(available=some) in some
+        while len(waiting) > 10:
+            decision, reachable = waiting.pop(chance.randrange(len(waiting)))
+            loss = chance.random()
+            learner.observe(decision.id if chance.random() < 0.5 else decision, loss=loss)
+            settled.append((decision, reachable, loss))
+    return [decision for decision, _ in waiting]
+
+
+def expected_estimates(policy: dc.Policy, settled: list[Settled]) -> list[float]:
+    """The same observations, applied by one thread in some order."""
+    if isinstance(policy, dc.FollowTheLeader):
+        losses = [[loss for decision, _, loss in settled if decision.explore == arm] for arm in range(ARMS)]
+        return [math.fsum(each) / len(each) for each in losses]
+    sums = [0.0] * ARMS
+    for decision, reachable, loss in settled:
+        for arm in range(ARMS):
+            if arm == decision.explore:
+                sums[arm] += decision.weight * loss
+            elif arm not in reachable:
+                sums[arm] += loss
+    return sums
+
+
+@every_policy
+def test_no_observation_is_lost_or_counted_twice(policy: dc.Policy) -> None:
+    learner = policy.start(ARMS, seed=0)
+    settled: list[list[Settled]] = [[] for _ in range(THREADS)]
+    left: list[list[dc.Decision]] = [[] for _ in range(THREADS)]
+
+    def work(number: int) -> None:
+        left[number] = decide_and_observe(learner, number, settled[number])
+
+    in_threads(work)
+    applied = [each for part in settled for each in part]
+    pending = [each for part in left for each in part]
+    assert learner.round == 1 + len(applied)
+    assert set(learner.pending) == set(pending)
+    assert len(learner.pending) == len(pending)
+    ids = [each.id for each in pending] + [decision.id for decision, _, _ in applied]
+    assert len(set(ids)) == len(ids) == THREADS * ROUNDS * 5
+    assert learner.estimates() == pytest.approx(expected_estimates(policy, applied), rel=1e-9)
+    assert learner.forgotten == 0
+
+
+@every_policy
+def test_what_is_derived_agrees_with_what_is_learned(policy: dc.Policy) -> None:
+    """Loading derives ranks and weights afresh: a torn update would leave others in the learner itself."""
+    learner = policy.start(ARMS, seed=0)
+    in_threads(lambda number: decide_and_observe(learner, number, []))
+    loaded = dc.Learner.from_json(learner.to_json())
+    assert np.array_equal(loaded.exploration_probabilities(), learner.exploration_probabilities())
+    assert loaded.decide(count=50) == learner.decide(count=50)
+
+
+@every_policy
+def test_a_state_saved_amid_traffic_is_whole(policy: dc.Policy) -> None:
+    learner = policy.start(ARMS, seed=0)
+
+    def work(number: int) -> None:
+        if number > 1:
+            decide_and_observe(learner, number, [])
+            return
+        for _ in range(60):
+            text = learner.to_json()
+            copy = dc.Learner.from_json(text)
+            # Between any two calls, each decision made is either pending or applied.
+            assert json.loads(text)["content"]["made"] == copy.round - 1 + len(copy.pending)
+            assert copy.exploration_probabilities().sum() == pytest.approx(1.0, rel=1e-9)
+            assert learner.fork(number).round >= copy.round
+
+    in_threads(work)
+
+
+def test_only_one_of_many_feedbacks_for_a_decision_is_taken() -> None:
+    learner = dc.FTPL().start(ARMS, seed=0)
+    decisions = learner.decide(count=300)
+    refusals = [0] * THREADS
+
+    def work(number: int) -> None:
+        for decision in decisions:
+            try:
+                learner.observe(decision, loss=0.5)
+            except dc.FeedbackError:
+                refusals[number] += 1
+
+    in_threads(work)
+    assert sum(refusals) == 300 * (THREADS - 1)
+    assert learner.round == 301
+    assert learner.pending == ()
+
+
+def test_the_limit_on_pending_decisions_holds() -> None:
+    learner = dc.FTPL().start(ARMS, seed=0, max_pending=20)
+    forgotten = [0] * THREADS
+
+    def work(number: int) -> None:
+        for _ in range(ROUNDS):
+            decision = learner.decide()
+            assert len(learner.pending) <= 20
+            if number % 2:
+                try:
+                    learner.forget(decision)
+                except dc.FeedbackError:  # other threads pushed it out before
+                    continue
+                forgotten[number] += 1
+
+    in_threads(work)
+    assert len(learner.pending) + learner.forgotten == THREADS * ROUNDS
+    assert sum(forgotten) <= learner.forgotten
+
+
+def test_replays_and_looks_mix_with_the_rest() -> None:
+    learner = dc.TsallisINF().start(ARMS, seed=0)
+
+    def work(number: int) -> None:
+        for _ in range(100):
+            assert learner.replay([(number % ARMS, 0.5, 1.0)] * 3) == 3
+            assert learner.exploitation_probabilities().sum() == pytest.approx(1.0, rel=1e-9)
+            assert learner.diagnostics()["arms"] == ARMS
+            assert repr(learner).startswith("<Learner TsallisINF")
+
+    in_threads(work)
+    assert learner.round == 1 + THREADS * 300
+    assert learner.estimates().sum() == THREADS * 300 * 2.0

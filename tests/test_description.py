@@ -1,0 +1,183 @@
+"""Frozen descriptions: values that print as the call that made them and survive a JSON round trip."""
+
+import json
+from dataclasses import FrozenInstanceError, dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import decoupled as dc
+from decoupled.checks import number_in
+from decoupled.description import Description
+
+
+class Shape(Description, kind="shape"):
+    """A family of its own, so that nothing here depends on the policies."""
+
+
+@dataclass(frozen=True)
+class Circle(Shape):
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", number_in("radius", self.radius, 0.0))
+
+
+@dataclass(frozen=True)
+class Rectangle(Shape):
+    width: float
+    height: float = 2.0
+
+
+@dataclass(frozen=True)
+class Square(Rectangle):
+    tilt: float = 0.0
+
+
+class Colour(Description, kind="colour"):
+    """Another family, which must not mix with the first."""
+
+
+@dataclass(frozen=True)
+class Grey(Colour):
+    level: int = 0
+
+
+SHAPES: st.SearchStrategy[Shape] = st.one_of(
+    st.builds(Circle, radius=st.floats(0, 1e9, exclude_min=True)),
+    st.builds(Rectangle, width=st.floats(allow_nan=False, allow_infinity=False)),
+    st.builds(Square, width=st.floats(0, 1), height=st.floats(0, 1), tilt=st.floats(-1, 1)),
+)
+
+POLICIES: st.SearchStrategy[dc.Policy] = st.one_of(
+    st.builds(
+        dc.FTPL,
+        alpha=st.floats(1, 50, exclude_min=True),
+        c=st.floats(0, 1e6, exclude_min=True),
+        ranking=st.sampled_from(["improved", "sorting"]),
+    ),
+    st.builds(dc.TsallisINF, beta=st.floats(0.01, 0.99), c=st.integers(1, 9)),
+    st.builds(dc.Exp3, c=st.floats(0, 1e6, exclude_min=True)),
+    st.builds(dc.FollowTheLeader),
+)
+
+
+@settings(deadline=None)
+@given(shape=SHAPES)
+def test_a_description_survives_json(shape: Shape) -> None:
+    assert Shape.from_json(shape.to_json()) == shape
+    assert Shape.from_dict(shape.to_dict()) == shape
+    assert type(shape).from_json(shape.to_json()) == shape
+
+
+@settings(deadline=None)
+@given(policy=POLICIES)
+def test_a_policy_survives_json_and_prints_as_its_call(policy: dc.Policy) -> None:
+    assert dc.Policy.from_json(policy.to_json()) == policy
+    assert eval(repr(policy), dict(dc.Policy.known())) == policy
+    assert hash(dc.Policy.from_json(policy.to_json())) == hash(policy)
+    assert json.loads(policy.to_json()) == policy.to_dict()
+
+
+def test_the_name_comes_first_and_parameters_in_order() -> None:
+    assert Square(1.0, tilt=3.0).to_json() == '{"name": "Square", "width": 1.0, "height": 2.0, "tilt": 3.0}'
+    assert list(dc.FTPL().to_dict())[:3] == ["name", "alpha", "c"]
+
+
+def test_parameters_left_out_take_their_defaults() -> None:
+    assert Shape.from_json('{"name": "Circle"}') == Circle()
+    assert Shape.from_dict({"name": "Square", "width": 4.0}) == Square(4.0, 2.0, 0.0)
+
+
+def test_equal_values_are_equal_however_they_are_written() -> None:
+    assert dc.FTPL(alpha=3, c=2) == dc.FTPL() != dc.FTPL(alpha=2.5)
+    assert repr(dc.FTPL(alpha=3)) == repr(dc.FTPL())
+    assert len({dc.Exp3(), dc.Exp3(c=2), dc.Exp3(c=3)}) == 2
+
+
+def test_a_description_is_frozen() -> None:
+    with pytest.raises(FrozenInstanceError):
+        dc.FTPL().alpha = 5.0  # type: ignore[misc]
+
+
+def test_reading_leaves_the_given_values_alone() -> None:
+    values = {"name": "Circle", "radius": 3.0}
+    Shape.from_dict(values)
+    assert values == {"name": "Circle", "radius": 3.0}
+
+
+def test_families_do_not_mix() -> None:
+    assert set(Shape.known()) == {"Circle", "Rectangle", "Square"}
+    assert set(Colour.known()) == {"Grey"}
+    with pytest.raises(dc.ParameterError, match="name = 'Grey': is no shape"):
+        Shape.from_dict({"name": "Grey"})
+
+
+def test_known_is_a_copy() -> None:
+    Shape.known().clear()
+    assert Shape.from_dict({"name": "Circle"}) == Circle()
+
+
+def test_a_class_reads_itself_and_its_subclasses_only() -> None:
+    square = Square(1.0)
+    assert Rectangle.from_dict(square.to_dict()) == square
+    with pytest.raises(dc.ParameterError, match="name = 'Circle'"):
+        Rectangle.from_dict({"name": "Circle"})
+    with pytest.raises(dc.ParameterError, match="name = 'Exp3'"):
+        dc.FTPL.from_dict({"name": "Exp3"})
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"name": "Circel"}, "name = 'Circel': is no shape; did you mean 'Circle'?"),
+        ({"name": "Zzz"}, "name = 'Zzz': is no shape; known are 'Circle', 'Rectangle', 'Square'"),
+        ({"name": "Circle", "radios": 2}, "radios = 2: is no parameter of Circle; did you mean 'radius'?"),
+        ({"name": "Circle", "kind": 2}, "kind = 2: is no parameter of Circle; known are 'radius'"),
+        ({"name": "Circle", "radius": -1}, "radius = -1: must be a finite number above 0; choose another"),
+        ({}, "shape = {}: must be an object with a 'name'; see to_dict()"),
+        ([], "shape = []: must be an object with a 'name'; see to_dict()"),
+        ("Circle", "shape = 'Circle': must be an object with a 'name'; see to_dict()"),
+        (None, "shape = None: must be an object with a 'name'; see to_dict()"),
+    ],
+)
+def test_what_describes_nothing_is_refused(values: Any, message: str) -> None:
+    with pytest.raises(dc.ParameterError) as caught:
+        Shape.from_dict(values)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("name", [None, 3, True, ["Circle"], {}, "", "circle", "__class__"], ids=repr)
+def test_no_other_name_is_accepted(name: Any) -> None:
+    with pytest.raises(dc.ParameterError, match="is no shape"):
+        Shape.from_dict({"name": name})
+
+
+@pytest.mark.parametrize("text", ["", "{", "Circle", "{'name': 'Circle'}", "\x00"], ids=repr)
+def test_what_is_not_json_is_refused(text: str) -> None:
+    with pytest.raises(dc.ParameterError, match=r"shape: is not JSON \(.*\); see to_json\(\)"):
+        Shape.from_json(text)
+
+
+@pytest.mark.parametrize("text", ["1", "null", '"Circle"', "[]"])
+def test_json_of_another_kind_is_refused(text: str) -> None:
+    with pytest.raises(dc.ParameterError, match="must be an object with a 'name'"):
+        Shape.from_json(text)
+
+
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity", "1e999", '"1"', "null", "true"])
+def test_json_brings_no_parameter_past_its_check(constant: str) -> None:
+    with pytest.raises(dc.ParameterError, match=r"radius = .*: must be a finite number above 0"):
+        Shape.from_json(f'{{"name": "Circle", "radius": {constant}}}')
+
+
+def test_a_missing_parameter_without_default_is_refused() -> None:
+    with pytest.raises(dc.ParameterError, match="width"):
+        Shape.from_dict({"name": "Rectangle"})
+
+
+def test_nesting_without_end_is_refused() -> None:
+    with pytest.raises(dc.ParameterError, match="is not JSON"):
+        Shape.from_json("[" * 100_000)
