@@ -74,7 +74,7 @@ def test_a_number_within_its_bounds_passes(value: float) -> None:
 def test_bounds_are_strict(value: Any) -> None:
     with pytest.raises(ParameterError) as caught:
         number_in("x", value, 0.0, 10.0, "try 5")
-    assert str(caught.value) == f"x = {value!r}: must be a finite number strictly between 0 and 10; try 5"
+    assert str(caught.value) == f"x = {value!r}: must be a finite number above 0 and below 10; try 5"
 
 
 def test_a_single_bound_is_named_alone() -> None:

@@ -8,9 +8,11 @@ import numpy as np
 
 from .arrays import Ints
 from .decision import Arm
-from .errors import ArmError, near_name
+from .errors import ArmError, near_name, shown
 
 Arms: TypeAlias = int | Iterable[Arm]
+
+MOST_ARMS = 10**9
 
 
 class ArmNames:
@@ -27,21 +29,21 @@ class ArmNames:
 
     def place(self, name: object) -> int:
         """The place of one arm."""
-        if not isinstance(name, bool):
-            try:
-                if self._places is not None:
-                    return self._places[name]  # type: ignore[index]
-                place = operator.index(name)  # type: ignore[arg-type]
-                if 0 <= place < len(self.names):
-                    return place
-            except (TypeError, KeyError):
-                pass
-        raise ArmError(f"arm = {name!r}: is not an arm of this learner; {self._hint(name)}")
+        try:
+            # 1.0 and True equal 1, but they are not the name of an arm.
+            key = _checked_name(name)
+            if self._places is not None:
+                return self._places[key]
+            if key in self.names:
+                return int(key)
+        except (ArmError, KeyError):
+            pass
+        raise ArmError(f"arm = {shown(name)}: is not an arm of this learner; {self._hint(name)}")
 
     def places(self, names: Iterable[object]) -> Ints:
         """The places of a set of available arms, in order."""
         if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
-            raise ArmError(f"available = {names!r}: must be a list of arms; put the names in a list")
+            raise ArmError(f"available = {shown(names)}: must be a list of arms; put the names in a list")
         places = {self.place(name) for name in names}
         if not places:
             raise ArmError("available = []: names no arm; leave it out where every arm can be had")
@@ -60,7 +62,7 @@ class ArmNames:
 def _checked(arms: Arms) -> Sequence[Arm]:
     if isinstance(arms, (str, bytes, bool)):
         raise ArmError(f"arms = {arms!r}: must be a number or a list of names; put the names in a list")
-    if isinstance(arms, Iterable):
+    if isinstance(arms, Iterable) and getattr(arms, "ndim", 1) == 1:
         names = [_checked_name(name) for name in arms]
         seen: set[Arm] = set()
         for name in names:
@@ -69,13 +71,18 @@ def _checked(arms: Arms) -> Sequence[Arm]:
             seen.add(name)
     else:
         try:
-            names = range(operator.index(arms))  # type: ignore[assignment]
+            count = operator.index(arms)  # type: ignore[arg-type]
         except TypeError:
             raise ArmError(
-                f"arms = {arms!r}: must be a number or a list of names; for example 3, or ['a', 'b', 'c']"
+                f"arms = {shown(arms)}: must be a number or a list of names; for example 3, or ['a', 'b', 'c']"
             ) from None
+        if count > MOST_ARMS:
+            raise ArmError(f"arms = {shown(arms)}: must not exceed {MOST_ARMS:,}; check the number")
+        names = range(count)  # type: ignore[assignment]
     if len(names) < 2:
-        raise ArmError(f"arms = {arms!r}: must be two at least; with one arm there is nothing to decide")
+        raise ArmError(
+            f"arms = {shown(arms)}: must be two at least; with one arm there is nothing to decide"
+        )
     return names
 
 
@@ -87,4 +94,4 @@ def _checked_name(name: object) -> Arm:
             return operator.index(name)  # type: ignore[arg-type]
         except TypeError:
             pass
-    raise ArmError(f"arms: {name!r} is no name; use strings or whole numbers")
+    raise ArmError(f"arms: {shown(name)} is no name; use strings or whole numbers")

@@ -9,8 +9,10 @@ from .errors import ParameterError, complaint, near_name
 
 def as_float(value: object) -> float | None:
     """A finite float, or None where `value` is no number, not finite, or a truth value."""
-    # By name, because NumPy's truth value is no bool, and this module is quicker to load without NumPy.
-    if isinstance(value, (str, bytes)) or type(value).__name__ in ("bool", "bool_"):
+    if isinstance(value, (bool, complex, str, bytes, bytearray, memoryview)):
+        return None
+    # NumPy's truth values, complex numbers and texts would convert as well.
+    if getattr(getattr(value, "dtype", None), "kind", "f") not in "iuf":
         return None
     try:
         number = float(value)  # type: ignore[arg-type]
@@ -38,7 +40,7 @@ def whole_number(name: str, value: object, low: int, remedy: str) -> int:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = low - 1
-    if number < low or type(value).__name__ in ("bool", "bool_"):
+    if number < low or isinstance(value, bool):
         raise ParameterError(complaint(name, value, f"must be a whole number from {low} on", remedy))
     return number
 

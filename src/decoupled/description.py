@@ -1,10 +1,10 @@
 """Frozen descriptions: values that print as the call that made them and survive a JSON round trip."""
 
 import json
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields
 from typing import Any, ClassVar, Self
 
-from .errors import ParameterError, near_name
+from .errors import ParameterError, near_name, shown
 
 
 class Description:
@@ -52,18 +52,23 @@ class Description:
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """The description that `to_dict` wrote; parameters left out take their defaults."""
         if not isinstance(values, dict) or "name" not in values:
-            raise ParameterError(f"{cls.kind} = {values!r}: must be an object with a 'name'; see to_dict()")
+            raise ParameterError(
+                f"{cls.kind} = {shown(values)}: must be an object with a 'name'; see to_dict()"
+            )
         parameters = dict(values)
         name = parameters.pop("name")
         known = cls._known.get(name) if isinstance(name, str) else None
         if known is None or not issubclass(known, cls):
-            raise ParameterError(f"name = {name!r}: is no {cls.kind}; {near_name(name, cls._known)}")
+            raise ParameterError(f"name = {shown(name)}: is no {cls.kind}; {near_name(name, cls._known)}")
         allowed = [field.name for field in fields(known)]  # type: ignore[arg-type]
         for key in parameters:
             if key not in allowed:
                 raise ParameterError(
-                    f"{key} = {parameters[key]!r}: is no parameter of {name}; {near_name(key, allowed)}"
+                    f"{key} = {shown(parameters[key])}: is no parameter of {name}; {near_name(key, allowed)}"
                 )
+        for field in fields(known):  # type: ignore[arg-type]
+            if field.default is MISSING and field.name not in parameters:
+                raise ParameterError(f"{field.name}: is missing; {name} needs it")
         return known(**parameters)
 
     @classmethod
@@ -71,7 +76,7 @@ class Description:
         """The description that `to_json` wrote."""
         try:
             values = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ParameterError(f"{cls.kind}: is not JSON ({error}); see to_json()") from None
         return cls.from_dict(values)
 

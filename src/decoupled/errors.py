@@ -112,7 +112,16 @@ class UnsupportedError(DecoupledError, NotImplementedError):
 
 def complaint(argument: str, value: object, rule: str, remedy: str) -> str:
     """One sentence that names the argument, its value, the rule and the remedy."""
-    return f"{argument} = {value!r}: {rule}; {remedy}"
+    return f"{argument} = {shown(value)}: {rule}; {remedy}"
+
+
+def shown(value: object) -> str:
+    """A value as an error shows it: never too long, and never an error of its own."""
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of thousands of digits refuses to be printed
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= 500 else f"{text[:497]}..."
 
 
 def near_name(name: object, known: Iterable[object]) -> str:

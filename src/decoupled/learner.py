@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, overload
+from typing import Any, ClassVar, Protocol, Self, TypeAlias, overload
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from .arms import ArmNames, Arms
 from .arrays import Floats, Ints, Words
 from .checks import as_float, whole_number
 from .decision import Arm, Decision
-from .errors import FeedbackError, LossError, ParameterError, StateError, complaint
+from .errors import FeedbackError, LossError, ParameterError, StateError, complaint, shown
 from .kernels.dispatch import Entries
 from .kernels.state import ROUND, SHARED_SCALARS, Layout, State
 from .kernels.stream import new_stream
@@ -52,12 +52,10 @@ class RunnablePolicy(Protocol):
         """The name and every parameter."""
 
 
-class Pending(NamedTuple):
-    """A decision that awaits feedback, with all that its estimate will need."""
-
-    decision: Decision
-    arm: int
-    covered: tuple[int, ...] | None  # the arms it could choose from; None for all
+# A decision that awaits feedback, with all that its estimate will need: the place of the arm explored,
+# and the places of the arms it could choose from, None for all. A plain tuple, because one is made for
+# every decision.
+Pending: TypeAlias = tuple[Decision, int, tuple[int, ...] | None]
 
 
 class Learner:
@@ -116,8 +114,9 @@ class Learner:
             f"{len(self._pending)} pending>"
         )
 
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        return type(self).from_json, (self.to_json(),)
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        # The policy's class goes along, because loading it is what makes the policy known by name.
+        return _unpickled, (type(self), type(self._policy), self.to_json())
 
     # What it is
 
@@ -145,7 +144,7 @@ class Learner:
     def pending(self) -> tuple[Decision, ...]:
         """The decisions that await feedback, oldest first."""
         with self._lock:
-            return tuple(each.decision for each in self._pending.values())
+            return tuple(decision for decision, _, _ in self._pending.values())
 
     @property
     def forgotten(self) -> int:
@@ -231,7 +230,7 @@ class Learner:
             weight,
         )
         covered = None if part is None else tuple(part.tolist())
-        self._pending[decision.id] = Pending(decision, explore, covered)
+        self._pending[decision.id] = (decision, explore, covered)
         if len(self._pending) > self._max_pending:
             del self._pending[next(iter(self._pending))]
             self._forgotten += 1
@@ -255,11 +254,11 @@ class Learner:
         """
         scaled = self._scaled(loss, reward)
         with self._lock:
-            pending = self._find(decision)
-            del self._pending[pending.decision.id]
-            if pending.covered is not None:
-                self._charge_absent(pending.covered, scaled)
-            self._entries.update(*self._flat, pending.arm, pending.decision.weight, scaled)
+            made, arm, covered = self._find(decision)
+            del self._pending[made.id]
+            if covered is not None:
+                self._charge_absent(covered, scaled)
+            self._entries.update(*self._flat, arm, made.weight, scaled)
 
     def replay(self, records: Iterable[Any]) -> int:
         """Learn from a log, and return how many records it had.
@@ -291,21 +290,21 @@ class Learner:
         ((), 1)
         """
         with self._lock:
-            del self._pending[self._find(decision).decision.id]
+            del self._pending[self._find(decision)[0].id]
             self._forgotten += 1
 
     def _find(self, decision: Decision | str) -> Pending:
         key = decision.id if isinstance(decision, Decision) else decision
         pending = self._pending.get(key) if isinstance(key, str) else None
-        if pending is not None and (decision is key or decision == pending.decision):
+        if pending is not None and (decision is key or decision == pending[0]):
             return pending
-        raise FeedbackError(f"decision {key!r}: {self._why_unknown(key, pending)}")
+        raise FeedbackError(f"decision {shown(key)}: {self._why_unknown(key, pending)}")
 
     def _why_unknown(self, key: object, pending: Pending | None) -> str:
         tag, _, number = key.rpartition("-") if isinstance(key, str) else ("", "", "")
         if pending is not None:
             return "is pending with other contents; give the decision as this learner made it"
-        if tag == self._tag and number.isdecimal() and 0 < int(number) <= self._made:
+        if tag == self._tag and number.isdecimal() and len(number) < 20 and 0 < int(number) <= self._made:
             return (
                 "is not pending: its feedback was applied before, or it was forgotten; "
                 "send feedback once for each decision"
@@ -315,7 +314,7 @@ class Learner:
     def _scaled(self, loss: object, reward: object) -> float:
         if (loss is None) == (reward is None):
             raise LossError(
-                f"loss = {loss!r}, reward = {reward!r}: one of them is needed, and not both; "
+                f"loss = {shown(loss)}, reward = {shown(reward)}: one of them is needed, and not both; "
                 "give the loss of the explored arm, or its reward"
             )
         if reward is None:
@@ -338,7 +337,7 @@ class Learner:
                 arm, propensity, loss = record
         except (TypeError, ValueError, KeyError):
             raise ParameterError(
-                f"records[{place}] = {record!r}: must be (arm, propensity, loss), or a mapping with the "
+                f"records[{place}] = {shown(record)}: must be (arm, propensity, loss), or a mapping with the "
                 "keys 'explore', 'propensity' and 'loss'; mend that record"
             ) from None
         chance = as_float(propensity)
@@ -457,7 +456,7 @@ class Learner:
                 "tag": self._tag,
                 "made": self._made,
                 "forgotten": self._forgotten,
-                "pending": [[*each.decision, each.arm, each.covered] for each in self._pending.values()],
+                "pending": [[*decision, arm, covered] for decision, arm, covered in self._pending.values()],
             }
         return seal(FORMAT, VERSION, content)
 
@@ -500,7 +499,7 @@ class Learner:
         for *fields, arm, covered in content["pending"]:
             decision = Decision(*fields)
             whole = None if covered is None else tuple(covered)
-            learner._pending[decision.id] = Pending(decision, arm, whole)
+            learner._pending[decision.id] = (decision, arm, whole)
         return learner
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -519,6 +518,10 @@ class Learner:
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The learner that `save` wrote."""
         return cls.from_json(Path(path).read_bytes())
+
+
+def _unpickled(kind: type[Learner], policy: object, text: str) -> Learner:
+    return kind.from_json(text)
 
 
 def _checked_range(loss_range: object) -> tuple[float, float]:

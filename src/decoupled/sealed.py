@@ -7,51 +7,41 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from .errors import StateError
+from .errors import StateError, shown
 
 
-def _checksum(content: Any) -> str:
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()
+def _ending(body: str) -> str:
+    return f',"checksum":"{hashlib.sha256(body.encode()).hexdigest()}"}}'
 
 
 def seal(kind: str, version: int, content: dict[str, Any]) -> str:
-    """The content as JSON text, with the format's name, its version and a checksum."""
-    body = {"format": kind, "version": version, "content": content}
-    sealed = {**body, "checksum": _checksum(body)}
-    return json.dumps(sealed, separators=(",", ":"), allow_nan=False)
-
-
-def _strict_float(text: str) -> float:
-    number = float(text)
-    if repr(number) != text:  # "1E-05" would be the same number, but no one wrote it so
-        raise ValueError(f"{text} is not written as this package writes numbers")
-    return number
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is not a number")
+    """The content as JSON text, with the format's name, its version and a checksum of the text itself."""
+    body = json.dumps(
+        {"format": kind, "version": version, "content": content}, separators=(",", ":"), allow_nan=False
+    )
+    return body[:-1] + _ending(body)
 
 
 def unseal(text: str | bytes, kind: str, version: int, writer: str) -> dict[str, Any]:
     """The content of a sealed text; anything but an intact text of this version is an error."""
     remedy = f"give the text that {writer} wrote"
     try:
-        sealed = json.loads(text, parse_float=_strict_float, parse_constant=_refuse)
+        whole = text.decode() if isinstance(text, bytes) else text
+        sealed = json.loads(whole)
     except (ValueError, TypeError, RecursionError) as error:
         raise StateError(f"state: is not readable JSON ({error}); {remedy}") from None
     for key in ("format", "version", "content", "checksum"):
         if not isinstance(sealed, dict) or key not in sealed:
             raise StateError(f"state: has no {key!r}; {remedy}")
     if sealed["format"] != kind:
-        raise StateError(f"state: its format is {sealed['format']!r}, not {kind!r}; {remedy}")
-    if sealed["version"] != version or isinstance(sealed["version"], bool):
+        raise StateError(f"state: its format is {shown(sealed['format'])}, not {kind!r}; {remedy}")
+    if type(sealed["version"]) is not int or sealed["version"] != version:
         raise StateError(
-            f"state: its version is {sealed['version']!r} and this package reads {version}; "
+            f"state: its version is {shown(sealed['version'])} and this package reads {version}; "
             "load it with the release that wrote it"
         )
-    checksum = sealed.pop("checksum")
-    if checksum != _checksum(sealed):
+    body = whole[: -len(_ending(""))] + "}"
+    if whole != body[:-1] + _ending(body):
         raise StateError(f"state: does not match its checksum, so it was altered; {remedy}")
     content: dict[str, Any] = sealed["content"]
     return content

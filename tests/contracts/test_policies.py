@@ -352,8 +352,8 @@ def assert_same_laws_on(places: list[int], learner: dc.Learner, twin: Twin) -> N
     exploitation = learner.exploitation_probabilities(available=places)
     assert not np.delete(exploration, places).any()
     assert not np.delete(exploitation, places).any()
-    # A root that is solved to 1e-10 without an arm is taken as it stands, so 1e-12 is not to be had.
-    np.testing.assert_allclose(exploration[sorted(places)], part.exploration_law(), rtol=1e-9)
+    # Where a solution is good to 1e-12 without the missing arms it is taken as it stands.
+    np.testing.assert_allclose(exploration[sorted(places)], part.exploration_law(), rtol=1e-11)
     np.testing.assert_allclose(exploitation[sorted(places)], part.exploitation_law(), rtol=0, atol=1e-9)
 
 

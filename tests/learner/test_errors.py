@@ -23,6 +23,7 @@ from decoupled import errors
         (dc.LossError, ValueError),
         (dc.FeedbackError, LookupError),
         (dc.StateError, ValueError),
+        (dc.StorageError, OSError),
         (dc.UnsupportedError, NotImplementedError),
     ],
 )
@@ -362,7 +363,7 @@ GOOD = [("left", 0.5, 0.25), {"explore": "right", "propensity": 1, "loss": 0}]
 def test_bad_propensities(learner: dc.Learner, value: Any) -> None:
     message = refused(learner, dc.ParameterError, lambda: learner.replay([*GOOD, ("left", value, 0.5)]))
     remedy = "log the probability with which the arm was explored"
-    check(message, "records[2].propensity", Case(value, "must be a probability above 0", remedy))
+    check(message, "records[2].propensity", Case(value, "must be a probability of at least 1e-200", remedy))
 
 
 @pytest.mark.parametrize("value", BAD_LOSSES, ids=lambda value: repr(value)[:30])
@@ -441,7 +442,7 @@ def test_bad_orders(value: Any) -> None:
     check(
         message,
         "beta",
-        Case(value, "must be a finite number strictly between 0 and 1", "for beta = 1 use Exp3"),
+        Case(value, "must be a finite number above 0 and below 1", "for beta = 1 use Exp3"),
     )
 
 
@@ -468,7 +469,10 @@ def test_bad_rankings(value: Any, remedy: str) -> None:
         ({"name": "FTPL", "alhpa": 3}, "alhpa = 3: is no parameter of FTPL; did you mean 'alpha'?"),
         ({"name": "FTPL", "rankings": 1}, "rankings = 1: is no parameter of FTPL; did you mean 'ranking'?"),
         ({"name": "Exp3", "gamma": 3}, "gamma = 3: is no parameter of Exp3; known are 'c'"),
-        ({"name": "Exp3", "c": -1}, "c = -1: must be a finite number above 0; the default is 2"),
+        (
+            {"name": "Exp3", "c": -1},
+            "c = -1: must be a finite number above 0 and below 1e+100; the default is 2",
+        ),
     ],
 )
 def test_misspelt_policies_and_parameters(values: dict[str, Any], message: str) -> None:

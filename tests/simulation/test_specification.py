@@ -64,7 +64,7 @@ def test_lists_sweep(tmp_path: Path) -> None:
         ("alpha = [2.0, 3.0]", "alpha = [2.0, 1.0]", 6, "alpha = 1.0: must be a finite number above 1"),
         ("alpha = [2.0, 3.0]", "alhpa = 2.0", 6, "did you mean 'alpha'"),
         ("gap = 0.125", "gap = 'wide'", 19, "gap = 'wide'"),
-        ("gap = 0.125", "", 17, "Alternating needs gap"),
+        ("gap = 0.125", "", 17, "gap: is missing; Alternating needs it"),
         ("[[policy]]", "[policy]", None, "."),
         ("runs = 4", "runs = ", None, "is not TOML"),
         ("runs = 4", "", None, "has no runs"),

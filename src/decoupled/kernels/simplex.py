@@ -22,7 +22,7 @@ def tsallis_weights(gaps: Floats, excess: float, a: float, weights: Floats, slop
     """Fill w = (1 + gap + x) ** -a and the slopes w / (1 + gap + x); return the sum of w."""
     for i in range(len(gaps)):
         weights[i] = inverse_power(gaps[i] + excess, a)
-        slopes[i] = weights[i] / (1.0 + (gaps[i] + excess))
+        slopes[i] = weights[i] * (1.0 / (1.0 + (gaps[i] + excess)))  # a division the power has made already
     return total(weights)
 
 

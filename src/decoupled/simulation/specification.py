@@ -112,22 +112,18 @@ def _described(text: _Text, values: dict[str, Any], table: str, family: type[Des
         for choice in _sweep(entry, family):
             try:
                 found.append(family.from_dict(choice))
-            except (ParameterError, TypeError) as error:
+            except ParameterError as error:
                 raise text.error(*_placed(text, table, number, choice, error)) from None
     return found
 
 
 def _placed(
-    text: _Text, table: str, number: int, choice: dict[str, Any], error: Exception
+    text: _Text, table: str, number: int, choice: dict[str, Any], error: ParameterError
 ) -> tuple[int, str]:
     """The line of the parameter that an error speaks of."""
-    message = str(error)
-    if isinstance(error, TypeError):  # a parameter without a default was left out
-        missing = re.findall(r"'(\w+)'", message)
-        message = f"{choice.get('name')} needs {' and '.join(missing)}; add it"
-    key = re.match(r"\w+", message)
+    key = re.match(r"\w+", str(error))
     word = key.group() if key and key.group() in choice else "name"
-    return text.line_of(word, table, number), message
+    return text.line_of(word, table, number), str(error)
 
 
 def _sweep(entry: dict[str, Any], family: type[Description]) -> list[dict[str, Any]]:
