@@ -47,10 +47,10 @@ def whole_number(name: str, value: object, low: int, remedy: str) -> int:
 
 def one_of(name: str, value: object, choices: Sequence[str]) -> str:
     """One of the given words."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         rule = "must be " + " or ".join(repr(choice) for choice in choices)
         raise ParameterError(complaint(name, value, rule, near_name(value, choices)))
-    return str(value)
+    return value
 
 
 def numbers_within(name: str, values: object, least: int, remedy: str) -> tuple[float, ...]:

@@ -57,9 +57,11 @@ class Description:
             )
         parameters = dict(values)
         name = parameters.pop("name")
-        known = cls._known.get(name) if isinstance(name, str) else None
-        if known is None or not issubclass(known, cls):
-            raise ParameterError(f"name = {shown(name)}: is no {cls.kind}; {near_name(name, cls._known)}")
+        family = cls.known()
+        known = family.get(name) if isinstance(name, str) else None
+        if known is None:
+            what = cls.kind if cls.__name__ not in cls._known else cls.__name__
+            raise ParameterError(f"name = {shown(name)}: is no {what}; {near_name(name, family)}")
         allowed = [field.name for field in fields(known)]  # type: ignore[arg-type]
         for key in parameters:
             if key not in allowed:
@@ -82,5 +84,10 @@ class Description:
 
     @classmethod
     def known(cls) -> dict[str, type[Self]]:
-        """Every description of this family, by name."""
-        return dict(cls._known)  # type: ignore[arg-type]
+        """Every description of this kind, by name: all of a family, or those that derive from one class."""
+        return {
+            name: known
+            for name, known in cls._known.items()
+            # What is not a dataclass of its own is a base for others.
+            if issubclass(known, cls) and "__dataclass_fields__" in vars(known)
+        }

@@ -72,7 +72,7 @@ class FeedbackError(DecoupledError, LookupError):
     >>> learner.observe(decision, loss=0.5)
     Traceback (most recent call last):
         ...
-    decoupled.errors.FeedbackError: decision '9d7b8d41-1': is not pending: its feedback was applied before, or it was forgotten; send feedback once for each decision
+    decoupled.errors.FeedbackError: decision '20c6ed6d9d7b-1': is not pending: its feedback was applied before, or it was forgotten; send feedback once for each decision
     """
 
 

@@ -14,7 +14,7 @@ from .arms import ArmNames, Arms
 from .arrays import Floats, Ints, Words
 from .checks import as_float, whole_number
 from .decision import Arm, Decision
-from .errors import FeedbackError, LossError, ParameterError, StateError, complaint, shown
+from .errors import ArmError, FeedbackError, LossError, ParameterError, StateError, complaint, shown
 from .kernels.dispatch import Entries
 from .kernels.state import ROUND, SHARED_SCALARS, Layout, State
 from .kernels.stream import new_stream
@@ -274,6 +274,9 @@ class Learner:
         >>> learner.estimates().tolist()
         [1.8, 0.4]
         """
+        if isinstance(records, (str, bytes)) or not isinstance(records, Iterable):
+            rule, remedy = "must be a list of records", "each is (explored arm, propensity, loss)"
+            raise ParameterError(complaint("records", records, rule, remedy))
         checked = [self._checked_record(i, record) for i, record in enumerate(records)]
         with self._lock:
             for arm, weight, loss in checked:
@@ -346,7 +349,10 @@ class Learner:
             rule = "must be a probability of at least 1e-200"
             remedy = "log the probability with which the arm was explored"
             raise ParameterError(complaint(f"records[{place}].propensity", propensity, rule, remedy))
-        return self._arms.place(arm), 1.0 / chance, self._scaled(loss, None)
+        try:
+            return self._arms.place(arm), 1.0 / chance, self._scaled(loss, None)
+        except (ArmError, LossError) as error:
+            raise type(error)(f"records[{place}]: {error}") from None
 
     def _charge_absent(self, covered: tuple[int, ...], loss: float) -> None:
         if self._policy.cumulative is None:
@@ -431,7 +437,7 @@ class Learner:
         copy = self.from_json(self.to_json())
         # The new ids differ from the old ones also where the seed is the same.
         lineage = f"{self._tag}-{copy._made}-{tag}".encode()
-        copy._stream, copy._tag, copy._made = stream, hashlib.sha256(lineage).hexdigest()[:8], 0
+        copy._stream, copy._tag, copy._made = stream, hashlib.sha256(lineage).hexdigest()[:12], 0
         return copy
 
     def to_json(self) -> str:
@@ -541,5 +547,5 @@ def _randomness(seed: object) -> tuple[Words, str]:
         if seed is not None:
             seed = whole_number("seed", seed, 0, "leave it out for fresh randomness")
         seed = np.random.SeedSequence(seed)
-    tag = int(seed.generate_state(3, np.uint64)[2]) & 0xFFFFFFFF
-    return new_stream(seed), f"{tag:08x}"
+    tag = int(seed.generate_state(3, np.uint64)[2]) >> 16
+    return new_stream(seed), f"{tag:012x}"
