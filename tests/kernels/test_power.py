@@ -223,7 +223,7 @@ def test_newton_stopped_early_is_caught(
     uncompiled = cast(Any, simplex.tsallis_excess).py_func
     work, slopes = np.empty(8), np.empty(8)
     root, _ = uncompiled(GAPS, 1.0, 3.0, work, slopes)
-    simplex.tsallis_weights(GAPS, root, 3.0, work, slopes)
+    simplex.two_powers(GAPS, root, 3.0, 4.0, work, slopes)
     expected = tsallis_law_by_brentq(GAPS, 3.0, 2 / 3)
     assert np.allclose(work, expected, rtol=1e-12, atol=0) is sound
 

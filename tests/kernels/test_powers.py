@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoupled.kernels.powers import inverse_power, inverse_root, tidy_exponent
+from decoupled.kernels.powers import inverse_power, inverse_root, power, tidy_exponent
 
 EXPONENTS = (0.5, 1.0, 1.1, 1.5, 2.0, 2.5, 3.0, 5.5, 100.0)
 # 1e3 ** -100 still is an ordinary floating-point number.
@@ -21,6 +21,7 @@ def test_inverse_power(exponent: float, excess: float) -> None:
     with mpmath.workdps(40):
         expected = float((1 + mpmath.mpf(excess)) ** -mpmath.mpf(exponent))
     assert inverse_power(excess, exponent) == pytest.approx(expected, rel=2e-13)
+    assert power(excess, exponent) == pytest.approx(1.0 / expected, rel=2e-13)
 
 
 def test_inverse_power_keeps_its_digits_where_the_exponent_is_huge() -> None:

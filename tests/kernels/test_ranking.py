@@ -49,14 +49,18 @@ def test_every_move_leaves_the_order_of_a_full_sort(
 def test_rank_counts_the_pairs_before(start: list[float], estimate: float, arm: int) -> None:
     estimates = np.array(start)
     before = sum(pair < (estimate, arm) for pair in sorted_pairs(estimates))
-    assert rank_of(*ranking_of(estimates), estimate, arm) == before
+    ranked, order = ranking_of(estimates)
+    # Wherever the search starts, so long as all before the start do come before.
+    assert [rank_of(ranked, order, estimate, arm, start) for start in range(before + 1)] == [before] * (
+        before + 1
+    )
 
 
 @settings(deadline=None)
 @given(START)
 def test_rank_of_every_arm_is_its_place(start: list[float]) -> None:
     ranked, order = ranking_of(np.array(start))
-    assert [rank_of(ranked, order, start[arm], arm) for arm in order] == list(range(len(start)))
+    assert [rank_of(ranked, order, start[arm], arm, 0) for arm in order] == list(range(len(start)))
 
 
 @pytest.mark.parametrize("arms", [2, 300])

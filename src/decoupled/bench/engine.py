@@ -17,11 +17,16 @@ FIGURE_ARMS = (2, 6, 10, 18, 34, 66, 130, 254)  # of the paper's K = 4x + 2
 MANY_ARMS = (1_024, 4_096, 16_384)
 
 
-def run_of(policy: Policy, arms: int, rounds: int) -> Callable[[], None]:
-    """One run of the compiled loop."""
+def runs_of(policy: Policy, arms: int, rounds: int, runs: int) -> Callable[[], None]:
+    """Some runs of the compiled loop, on one thread."""
     environment = Alternating(arms=arms, gap=0.125)
     last = np.array([rounds])
-    return lambda: void(run_block(policy, environment, rounds, last, 0, 0, 1))
+    return lambda: void(run_block(policy, environment, rounds, last, 0, 0, runs))
+
+
+def enough_runs(arms: int) -> int:
+    """So many that a timing takes some tens of milliseconds."""
+    return max(1, 600 // (arms + 10))
 
 
 def void(_: object) -> None:
@@ -41,10 +46,10 @@ def against_numpy(repetitions: int) -> Iterator[Ratio]:
         table = Alternating(arms=arms, gap=0.125).table(ROUNDS)
         yield race(
             f"FTPL compiled, K = {arms}",
-            run_of(FTPL(), arms, ROUNDS),
+            runs_of(FTPL(), arms, ROUNDS, enough_runs(arms)),
             "NumPy, 1,000 runs in lock step",
             lambda table=table, rounds=rounds: void(lockstep_ftpl(table, rounds, 1_000, 0)),  # type: ignore[misc]
-            units=ROUNDS,
+            units=ROUNDS * enough_runs(arms),
             rival_units=1_000 * rounds,
             repetitions=repetitions,
         )
@@ -52,10 +57,10 @@ def against_numpy(repetitions: int) -> Iterator[Ratio]:
         table = Alternating(arms=arms, gap=0.125).table(ROUNDS)
         yield race(
             f"FTPL compiled, K = {arms}",
-            run_of(FTPL(), arms, ROUNDS),
+            runs_of(FTPL(), arms, ROUNDS, enough_runs(arms)),
             "NumPy, textbook step",
             lambda table=table: void(textbook_ftpl(table, 2_000, 0)),  # type: ignore[misc]
-            units=ROUNDS,
+            units=ROUNDS * enough_runs(arms),
             rival_units=2_000,
             repetitions=repetitions,
         )
@@ -65,13 +70,14 @@ def against_tsallis(repetitions: int) -> Iterator[Ratio]:
     """FTPL against Tsallis-INF, both as fast as we can make them."""
     for arms in FIGURE_ARMS + MANY_ARMS:
         rounds = ROUNDS if arms < 1_000 else max(500, 2_000_000 // arms)
+        runs = enough_runs(arms)
         yield race(
             f"FTPL, K = {arms}",
-            run_of(FTPL(), arms, rounds),
+            runs_of(FTPL(), arms, rounds, runs),
             "Tsallis-INF, Newton",
-            run_of(TsallisINF(), arms, rounds),
-            units=rounds,
-            rival_units=rounds,
+            runs_of(TsallisINF(), arms, rounds, runs),
+            units=rounds * runs,
+            rival_units=rounds * runs,
             repetitions=repetitions,
         )
 

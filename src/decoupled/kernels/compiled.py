@@ -102,7 +102,9 @@ def translate(function: Function, keep: bool, counting: bool) -> Function:
     """Compile a function on first use; `keep` the machine code on disk, `counting` references or not."""
     folder = cache_folder() if keep else None
     # error_model="numpy" drops the zero-division branches that keep loops from being vectorised.
-    jit = _njit(nogil=True, error_model="numpy", _nrt=counting, cache=folder is not None)
+    jit = _njit(
+        nogil=True, error_model="numpy", _nrt=counting, cache=folder is not None, forceinline=not counting
+    )
     if folder is None:
         return cast(Function, jit(function))
     with _cache_directory(folder):

@@ -20,14 +20,20 @@ def sort_arms(estimates: Floats, ranked: Floats, order: Ints) -> None:
 
 
 @compiled
-def rank_of(ranked: Floats, order: Ints, estimate: float, arm: int) -> int:
-    """How many of the ranked pairs come before (estimate, arm); the arm's own rank if it is among them."""
-    low = 0
-    high = len(ranked)
+def rank_of(ranked: Floats, order: Ints, estimate: float, arm: int, start: int) -> int:
+    """How many of the ranked pairs come before (estimate, arm), those before `start` being known to.
+
+    It is the arm's own rank if it is among them. A search in steps that double, then by halves: policies
+    look most at the first ranks and most moves are short, so the answer is seldom far from the start.
+    """
+    low, step = start, 1
+    while low + step <= len(ranked) and _comes_before(ranked, order, low + step - 1, estimate, arm):
+        low += step
+        step *= 2
+    high = min(low + step - 1, len(ranked))
     while low < high:
         middle = (low + high) // 2
-        value = ranked[middle]
-        if value < estimate or (value == estimate and order[middle] < arm):
+        if _comes_before(ranked, order, middle, estimate, arm):
             low = middle + 1
         else:
             high = middle
@@ -35,17 +41,29 @@ def rank_of(ranked: Floats, order: Ints, estimate: float, arm: int) -> int:
 
 
 @compiled
+def _comes_before(ranked: Floats, order: Ints, rank: int, estimate: float, arm: int) -> bool:
+    value = ranked[rank]
+    return bool(value < estimate or (value == estimate and order[rank] < arm))
+
+
+@compiled
 def move_arm(ranked: Floats, order: Ints, arm: int, before: float, after: float) -> None:
     """Give `arm` the estimate `after` in place of `before`: one search, one shift of the block between."""
-    rank = rank_of(ranked, order, before, arm)
-    goal = rank_of(ranked, order, after, arm)
-    if goal > rank:  # the arm itself is counted among those before its new place
-        goal -= 1
+    rank = rank_of(ranked, order, before, arm, 0)
+    if after >= before:
+        goal = (
+            rank_of(ranked, order, after, arm, rank + 1) - 1
+        )  # the arm itself is counted among those before
+    else:
+        goal = rank_of(ranked, order, after, arm, 0)
+    # One array at a time: each loop is then a single move of memory.
     for k in range(rank, goal):
         ranked[k] = ranked[k + 1]
+    for k in range(rank, goal):
         order[k] = order[k + 1]
     for k in range(rank, goal, -1):
         ranked[k] = ranked[k - 1]
+    for k in range(rank, goal, -1):
         order[k] = order[k - 1]
     ranked[goal] = after
     order[goal] = arm

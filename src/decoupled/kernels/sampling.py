@@ -4,8 +4,10 @@ import math
 
 from ..arrays import Floats, Words
 from .compiled import compiled
-from .powers import inverse_power, inverse_root
+from .powers import inverse_root, power
 from .stream import uniform
+
+_RARE = 5.0  # once in more than so many, two logarithms are cheaper than looking at the next arms
 
 
 @compiled
@@ -13,35 +15,52 @@ def pareto_leader(ranked: Floats, eta: float, alpha: float, stream: Words) -> in
     """The rank of the arm that wins when each score is a Pareto(alpha) draw less eta times the gap.
 
     `ranked` holds the estimates in increasing order. The winner has exactly the law of drawing every
-    arm, yet only about log K arms are looked at. An arm beats the best score so far with chance
-    (best + eta * gap) ** -alpha, and in rank order that chance only falls. So the distance to the next
+    arm, yet only about log K arms are looked at. An arm beats the best score so far once in
+    (best + eta * gap) ** alpha draws, and in rank order that only gets rarer. So the distance to the next
     *candidate* is geometric under the chance at hand, and the candidate is accepted with the ratio of
-    its own chance to that bound.
+    its own chance to that bound. The first arm's own draw is at least 1, and more of it need not be
+    known until another arm has beaten 1.
+
+    Scores are kept less 1, because a large alpha leaves little above it.
     """
     arms = len(ranked)
     lowest = ranked[0]
-    best = inverse_root(
-        uniform(stream), alpha
-    )  # scores are kept less 1: large alphas leave little above it
-    leader = 0
+    best = 0.0
+    leader = -1
     place = 1
     while place < arms:
-        bound = inverse_power(best + eta * (ranked[place] - lowest), alpha)
-        draw = uniform(stream)
-        # (1 - bound) ** m >= 1 - m * bound: most often this says, without logarithms, that no arm is left.
-        if draw <= 1.0 - (arms - place) * bound:
-            break
-        place += int(math.log(draw) / math.log1p(-bound))
-        if place >= arms:
-            break
         shift = eta * (ranked[place] - lowest)
-        mark = uniform(stream) * bound
-        if mark <= inverse_power(best + shift, alpha):
-            # Given acceptance, mark is uniform on (0, chance]: it is the winner's own Pareto draw.
-            best = inverse_root(mark, alpha) - shift
-            leader = place
+        rarity = power(best + shift, alpha)  # one over the chance
+        mark = uniform(stream)
+        if rarity > _RARE:
+            # (1 - chance) ** m >= 1 - m * chance: most often this says at once that no arm is left.
+            # Written so that an infinite rarity ends the search as well.
+            if not (1.0 - mark) * rarity < arms - place:
+                break
+            bound = 1.0 / rarity
+            place += int(math.log(mark) / log_of_rest(bound))
+            if place >= arms:
+                break
+            shift = eta * (ranked[place] - lowest)
+            rarity = power(best + shift, alpha)
+            mark = uniform(stream) * bound
+        # Given that it is accepted, the mark is uniform on (0, chance]: the arm's own Pareto draw.
+        if mark * rarity <= 1.0:
+            if leader < 0:
+                leader = 0
+                best = inverse_root(uniform(stream), alpha)
+                rarity = power(best + shift, alpha)
+            if mark * rarity <= 1.0:
+                leader = place
+                best = inverse_root(mark, alpha) - shift
         place += 1
-    return leader
+    return max(leader, 0)
+
+
+@compiled
+def log_of_rest(chance: float) -> float:
+    """log(1 - chance) to ten digits, at a third of the cost of log1p."""
+    return math.log(1.0 - chance) if chance > 1e-6 else -chance * (1.0 + 0.5 * chance)
 
 
 @compiled

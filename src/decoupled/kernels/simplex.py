@@ -18,12 +18,25 @@ _MOST_STEPS = 200
 
 
 @compiled
-def tsallis_weights(gaps: Floats, excess: float, a: float, weights: Floats, slopes: Floats) -> float:
-    """Fill w = (1 + gap + x) ** -a and the slopes w / (1 + gap + x); return the sum of w."""
-    for i in range(len(gaps)):
-        weights[i] = inverse_power(gaps[i] + excess, a)
-        slopes[i] = weights[i] * (1.0 / (1.0 + (gaps[i] + excess)))  # a division the power has made already
-    return total(weights)
+def two_powers(gaps: Floats, excess: float, a: float, b: float, first: Floats, second: Floats) -> None:
+    """Fill (1 + gap + x) ** -a and (1 + gap + x) ** -b."""
+    done = 0
+    if a == 3.0 and (b == 4.0 or b == 2.0):
+        # One division serves two arms, 1/x = y * (1 / (x * y)), and four arms go at a time: twice as fast.
+        half = len(gaps) // 2
+        for i in range(half):
+            x = 1.0 + (gaps[i] + excess)
+            y = 1.0 + (gaps[i + half] + excess)
+            both = 1.0 / (x * y)
+            x, y = y * both, x * both  # now the inverses
+            first[i] = x * x * x
+            first[i + half] = y * y * y
+            second[i] = first[i] * x if b == 4.0 else x * x
+            second[i + half] = first[i + half] * y if b == 4.0 else y * y
+        done = 2 * half
+    for i in range(done, len(gaps)):
+        first[i] = inverse_power(gaps[i] + excess, a)
+        second[i] = inverse_power(gaps[i] + excess, b)
 
 
 @compiled
@@ -35,12 +48,13 @@ def tsallis_excess(
     Newton is applied to S(x) ** (-1/a), which is increasing, concave and nearly straight (exactly so
     where all gaps are equal or one arm has all the weight). From the left of the root it climbs
     without overshooting; from the right one step lands on the left. The bracket catches that step.
-    `weights` and `slopes` are work space.
+    `weights` and `slopes` are work space; the slope of S is -a times the sum of the latter.
     """
     highest = math.expm1(math.log(float(len(gaps))) / a)
     excess = min(max(start, 0.0), highest)
     for step in range(1, _MOST_STEPS + 1):
-        mass = tsallis_weights(gaps, excess, a, weights, slopes)
+        two_powers(gaps, excess, a, a + 1.0, weights, slopes)
+        mass = total(weights)
         move = mass * math.expm1(math.log(mass) / a) / total(slopes)
         excess = min(max(excess + move, 0.0), highest)
         # The error after a step is of the order of its square, so this step was the last one needed.

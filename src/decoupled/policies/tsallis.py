@@ -8,9 +8,9 @@ from ..arrays import Floats, Words
 from ..checks import number_in
 from ..kernels.compiled import compiled
 from ..kernels.dispatch import Functions
-from ..kernels.powers import inverse_power, tidy_exponent
+from ..kernels.powers import tidy_exponent
 from ..kernels.sampling import categorical, total
-from ..kernels.simplex import tsallis_excess, tsallis_weights
+from ..kernels.simplex import tsallis_excess, two_powers
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
 from .base import Policy
 
@@ -54,33 +54,23 @@ def solve(params: Params, state: State) -> None:
 @compiled
 def fill(params: Params, state: State) -> None:
     """Both laws from the excess: w = (1 + gap + x) ** -a, and w ** (1 - beta/2), up to their sums."""
-    floats = state.floats
-    excess = state.scalars[EXCESS]
-    for i in range(floats.shape[1]):
-        floats[EXPLOIT, i] = inverse_power(floats[GAPS, i] + excess, params.exploit_power)
-        floats[EXPLORE, i] = inverse_power(floats[GAPS, i] + excess, params.explore_power)
-    state.scalars[EXPLOIT_SUM] = total(floats[EXPLOIT])
-    state.scalars[EXPLORE_SUM] = total(floats[EXPLORE])
-
-
-@compiled
-def is_solved(params: Params, state: State) -> bool:
-    """Whether the excess at hand belongs to these gaps, as it does when a saved state is loaded."""
-    floats = state.floats
-    mass = tsallis_weights(
-        floats[GAPS], state.scalars[EXCESS], params.exploit_power, floats[EXPLOIT], floats[EXPLORE]
-    )
-    return abs(mass - 1.0) <= SOLVED
+    floats, scalars = state.floats, state.scalars
+    a, b = params.exploit_power, params.explore_power
+    two_powers(floats[GAPS], scalars[EXCESS], a, b, floats[EXPLOIT], floats[EXPLORE])
+    scalars[EXPLOIT_SUM] = total(floats[EXPLOIT])
+    scalars[EXPLORE_SUM] = total(floats[EXPLORE])
 
 
 @compiled
 def init(params: Params, state: State) -> None:
-    """Solve for the weights, unless the excess at hand already does: then they are the same bits again."""
+    """Solve for the weights, unless the excess at hand already does."""
     state.scalars[SCALE] = params.c * state.scalars[ARMS] ** params.scale_power
     scale_gaps(params, state)
-    if not is_solved(params, state):
-        solve(params, state)
     fill(params, state)
+    # A saved state brings its own excess, which solves the equation: then these are its very weights.
+    if abs(state.scalars[EXPLOIT_SUM] - 1.0) > SOLVED:
+        solve(params, state)
+        fill(params, state)
 
 
 @compiled
