@@ -77,7 +77,7 @@ class Policy(Description, kind="policy"):
 
         >>> import decoupled as dc
         >>> dc.FTPL().start(arms=["a", "b"], seed=7).decide().exploit
-        'a'
+        'b'
         """
         return Learner(self, arms, seed, loss_range=loss_range, max_pending=max_pending)
 
