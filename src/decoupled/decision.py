@@ -23,7 +23,7 @@ class Decision(NamedTuple):
     >>> learner = dc.FTPL().start(arms=["red", "green", "blue"], seed=7)
     >>> decision = learner.decide()
     >>> decision.exploit, decision.explore, round(decision.propensity, 3)
-    ('blue', 'blue', 0.228)
+    ('green', 'red', 0.474)
     """
 
     id: str

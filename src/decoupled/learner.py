@@ -171,7 +171,7 @@ class Learner:
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
         >>> [decision.explore for decision in learner.decide(count=3)]
-        ['c', 'b', 'c']
+        ['a', 'a', 'a']
         >>> learner.decide(available=["b"]).propensity
         1.0
         """
@@ -204,7 +204,7 @@ class Learner:
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
         >>> [learner.exploit() for _ in range(4)], learner.round, learner.pending
-        (['c', 'c', 'c', 'b'], 1, ())
+        (['b', 'c', 'a', 'b'], 1, ())
         """
         part = None if available is None else self._arms.places(available)
         with self._lock:

@@ -14,7 +14,7 @@ import decoupled as dc
 from decoupled.arrays import Floats, Ints, Words
 from decoupled.kernels import simplex, weights
 from decoupled.kernels.compiled import compiled
-from decoupled.kernels.powers import inverse_power, inverse_root
+from decoupled.kernels.powers import inverse_power
 from decoupled.kernels.ranking import move_arm, sort_arms
 from decoupled.kernels.sampling import categorical, pareto_leader, total
 from decoupled.kernels.stream import new_stream, uniform
@@ -29,6 +29,11 @@ ETA, ALPHA = 0.7, 3.0
 GAPS = 0.05 * 1.5 ** np.arange(8.0) - 0.05
 
 RIGHT, ACCEPT_ALL, SKIP_ONE_MORE, FORGET_SHIFT = range(4)
+
+
+@compiled
+def inverse_root(base: float, degree: float) -> float:
+    return math.exp(-math.log(base) / degree) - 1.0
 
 
 @compiled

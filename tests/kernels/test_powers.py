@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoupled.kernels.powers import inverse_power, inverse_root, power, tidy_exponent
+from decoupled.kernels.powers import inverse_power, power, tidy_exponent
 
 EXPONENTS = (0.5, 1.0, 1.1, 1.5, 2.0, 2.5, 3.0, 5.5, 100.0)
 # 1e3 ** -100 still is an ordinary floating-point number.
@@ -27,17 +27,6 @@ def test_inverse_power(exponent: float, excess: float) -> None:
 def test_inverse_power_keeps_its_digits_where_the_exponent_is_huge() -> None:
     assert inverse_power(1e-9, 1e9) == pytest.approx(math.exp(-1.0), rel=1e-8)
     assert inverse_power(3e-18, 1e17) == pytest.approx(math.exp(-0.3), rel=1e-14)
-
-
-@pytest.mark.parametrize("degree", [1.01, 1.2, 2.0, 3.0, 5.5, 20.0])
-@settings(deadline=None)
-@given(base=st.floats(2.0**-53, 1.0))
-def test_inverse_root(degree: float, base: float) -> None:
-    with mpmath.workdps(40):
-        expected = float(mpmath.mpf(base) ** (-1 / mpmath.mpf(degree)) - 1)
-    above = inverse_root(base, degree)
-    assert above == pytest.approx(expected, rel=1e-13, abs=1e-15)
-    assert above >= 0.0
 
 
 @pytest.mark.parametrize("exponent", EXPONENTS)

@@ -5,12 +5,13 @@ import zlib
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoupled.arrays import Floats, Ints, Words
 from decoupled.kernels.compiled import compiled
-from decoupled.kernels.sampling import categorical, pareto_leader, total
+from decoupled.kernels.sampling import categorical, pareto_excess, pareto_leader, total
 from decoupled.kernels.stream import new_stream, uniform
 from decoupled.kernels.weights import pareto_winner_law
 from twins import chi_square_p
@@ -157,3 +158,19 @@ def test_total_is_the_sum(values: list[float]) -> None:
 def test_total_takes_a_row_of_a_table() -> None:
     table = np.arange(60.0).reshape(3, 20)
     assert total(table[1]) == table[1].sum()
+
+
+@compiled
+def fill_pareto(out: Floats, alpha: float, stream: Words) -> None:
+    for k in range(len(out)):
+        out[k] = pareto_excess(alpha, stream)
+
+
+@pytest.mark.parametrize("alpha", [1.1, 2.0, 3.0, 5.5, 1e8])
+def test_pareto_draws_have_their_law(alpha: float) -> None:
+    excess = np.empty(200_000)
+    fill_pareto(excess, alpha, new_stream(np.random.SeedSequence(int(alpha))))
+    # (1 + excess) ** -alpha is uniform. Five tests, each at 1e-5.
+    uniforms = np.exp(-alpha * np.log1p(excess))
+    assert scipy.stats.kstest(uniforms, "uniform").pvalue > 1e-5
+    assert scipy.stats.kstest(uniforms**1.02, "uniform").pvalue < 1e-5  # it would notice 2 % in alpha

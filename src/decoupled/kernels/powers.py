@@ -34,16 +34,6 @@ def inverse_power(excess: float, exponent: float) -> float:
     return math.exp(-exponent * math.log1p(excess))
 
 
-@compiled
-def inverse_root(base: float, degree: float) -> float:
-    """Return base ** (-1 / degree) - 1, for base in (0, 1]: a Pareto(degree) draw less 1 if base is uniform."""
-    if degree == 2.0:
-        return 1.0 / math.sqrt(base) - 1.0
-    if degree <= 100.0:  # little is lost by the subtraction, and exp takes half the time of expm1
-        return math.exp(-math.log(base) / degree) - 1.0
-    return math.expm1(-math.log(base) / degree)
-
-
 def tidy_exponent(exponent: float) -> float:
     """The half-integer that rounding missed by a hair: 1 / (1 - 2/3) is not quite 3 in floating point."""
     half = round(2.0 * exponent) / 2.0

@@ -4,7 +4,7 @@ import math
 
 from ..arrays import Floats, Words
 from .compiled import compiled
-from .powers import inverse_root, power
+from .powers import power
 from .stream import uniform
 
 _RARE = 5.0  # once in more than so many, two logarithms are cheaper than looking at the next arms
@@ -44,17 +44,29 @@ def pareto_leader(ranked: Floats, eta: float, alpha: float, stream: Words) -> in
             shift = eta * (ranked[place] - lowest)
             rarity = power(best + shift, alpha)
             mark = uniform(stream) * bound
-        # Given that it is accepted, the mark is uniform on (0, chance]: the arm's own Pareto draw.
         if mark * rarity <= 1.0:
             if leader < 0:
                 leader = 0
-                best = inverse_root(uniform(stream), alpha)
+                best = pareto_excess(alpha, stream)
                 rarity = power(best + shift, alpha)
             if mark * rarity <= 1.0:
                 leader = place
-                best = inverse_root(mark, alpha) - shift
+                # A Pareto draw that is known to exceed some level is that level times another such draw.
+                best += (1.0 + (best + shift)) * pareto_excess(alpha, stream)
         place += 1
     return max(leader, 0)
+
+
+@compiled
+def pareto_excess(alpha: float, stream: Words) -> float:
+    """A Pareto(alpha) draw less 1, exact also where a large alpha leaves little above it."""
+    if alpha == 3.0 or alpha == 2.0:
+        # One over the largest of three uniforms, or two: a quarter of the cost of U ** (-1 / alpha).
+        largest = max(uniform(stream), uniform(stream))
+        if alpha == 3.0:
+            largest = max(largest, uniform(stream))
+        return (1.0 - largest) / largest
+    return math.expm1(-math.log(uniform(stream)) / alpha)
 
 
 @compiled

@@ -126,7 +126,7 @@ class FTPL(Policy):
     ...     decision = learner.decide()
     ...     learner.observe(decision, loss=0.2 if decision.explore == 3 else 0.8)
     >>> learner.exploitation_probabilities().round(2).tolist()
-    [0.0, 0.0, 0.01, 0.99]
+    [0.01, 0.0, 0.0, 0.99]
     """
 
     alpha: float = 3.0

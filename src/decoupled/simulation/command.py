@@ -19,6 +19,7 @@ from .progress import progress_bar
 from .results import Results
 from .run import run_block
 from .simulate import simulate
+from .store import RESULTS_FILE
 
 
 def run_all(
@@ -62,8 +63,10 @@ def show(
         )
     Console().print(summary_table(plan, results))
     results.plot(folder / "regret.png")
+    if not resume:
+        results.save(folder / RESULTS_FILE)
     results.summary().to_csv(folder / "summary.csv")
-    print(f"Results, summary.csv and regret.png are in {folder}")
+    print(f"{RESULTS_FILE}, summary.csv and regret.png are in {folder}")
 
 
 def summary_table(plan: Plan, results: Results) -> Table:
