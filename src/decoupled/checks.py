@@ -9,6 +9,8 @@ from .errors import ParameterError, complaint, near_name
 
 def as_float(value: object) -> float | None:
     """A finite float, or None where `value` is no number, not finite, or a truth value."""
+    if type(value) is float:  # by far the most common, and this is asked of every loss
+        return value if math.isfinite(value) else None
     if isinstance(value, (bool, complex, str, bytes, bytearray, memoryview)):
         return None
     # NumPy's truth values, complex numbers and texts would convert as well.

@@ -105,8 +105,9 @@ class Learner:
         self._values = np.array(self._policy.params(), np.float64)
         self._entries = self._policy.entries()
         self._entries.init(self._values, *state)
-        # The arrays every compiled call takes, kept together because unpacking is part of its cost.
+        # The arrays every compiled call takes, kept together because gathering them is part of its cost.
         self._flat = (self._values, *state)
+        self._round = int(state.scalars[ROUND])  # every decision carries it, and an array is slow to ask
 
     def __repr__(self) -> str:
         return (
@@ -138,7 +139,7 @@ class Learner:
     @property
     def round(self) -> int:
         """1 + the number of observations applied."""
-        return int(self._state.scalars[ROUND])
+        return self._round
 
     @property
     def pending(self) -> tuple[Decision, ...]:
@@ -208,31 +209,35 @@ class Learner:
         """
         part = None if available is None else self._arms.places(available)
         with self._lock:
-            return self._arms.names[self._choose(part)[0]]
+            chosen = (
+                self._entries.decide(*self._flat, self._stream) if part is None else self._choose_from(part)
+            )
+            return self._arms.names[chosen[0]]
 
-    def _choose(self, part: Ints | None) -> tuple[int, int, float, float]:
-        if part is None:
-            return self._entries.decide(*self._flat, self._stream)
+    def _choose_from(self, part: Ints) -> tuple[int, int, float, float]:
         state = self._restricted(part)
         exploit, explore, weight, propensity = self._entries.decide(self._values, *state, self._stream)
         return int(part[exploit]), int(part[explore]), weight, propensity
 
     def _draw(self, part: Ints | None, exploiting: bool) -> Decision:
-        exploit, explore, weight, propensity = self._choose(part)
+        exploit, explore, weight, propensity = (
+            self._entries.decide(*self._flat, self._stream) if part is None else self._choose_from(part)
+        )
         self._made += 1
+        name = f"{self._tag}-{self._made}"
         names = self._arms.names
         decision = Decision(
-            f"{self._tag}-{self._made}",
-            int(self._state.scalars[ROUND]),
+            name,
+            self._round,
             names[exploit] if exploiting else None,
             names[explore],
             propensity if propensity == propensity else None,  # NaN stands for unknown
             weight,
         )
-        covered = None if part is None else tuple(part.tolist())
-        self._pending[decision.id] = (decision, explore, covered)
-        if len(self._pending) > self._max_pending:
-            del self._pending[next(iter(self._pending))]
+        pending = self._pending
+        pending[name] = (decision, explore, None if part is None else tuple(part.tolist()))
+        if len(pending) > self._max_pending:
+            del pending[next(iter(pending))]
             self._forgotten += 1
         return decision
 
@@ -259,6 +264,7 @@ class Learner:
             if covered is not None:
                 self._charge_absent(covered, scaled)
             self._entries.update(*self._flat, arm, made.weight, scaled)
+            self._round += 1
 
     def replay(self, records: Iterable[Any]) -> int:
         """Learn from a log, and return how many records it had.
@@ -281,6 +287,7 @@ class Learner:
         with self._lock:
             for arm, weight, loss in checked:
                 self._entries.update(*self._flat, arm, weight, loss)
+            self._round += len(checked)
         return len(checked)
 
     def forget(self, decision: Decision | str) -> None:
@@ -299,7 +306,7 @@ class Learner:
     def _find(self, decision: Decision | str) -> Pending:
         key = decision.id if isinstance(decision, Decision) else decision
         pending = self._pending.get(key) if isinstance(key, str) else None
-        if pending is not None and (decision is key or decision == pending[0]):
+        if pending is not None and (decision is pending[0] or decision is key or decision == pending[0]):
             return pending
         raise FeedbackError(f"decision {shown(key)}: {self._why_unknown(key, pending)}")
 

@@ -33,11 +33,17 @@ def river_pair(arms: int) -> Callable[[], None]:
     """Pull + update of river's Exp3, on the same losses, as rewards."""
     from river import bandit
 
-    policy: Any = bandit.Exp3(gamma=0.1, seed=0)
+    make: Any = bandit.Exp3
+    policy = make(gamma=0.1, seed=0)
     ids = list(range(arms))
     luck = random.Random(0)
+    pulls = 0
 
     def step() -> None:
+        nonlocal policy, pulls
+        pulls += 1
+        if pulls % 2_000 == 0:  # its weights grow without bound and would overflow
+            policy = make(gamma=0.1, seed=0)
         arm = policy.pull(ids)
         policy.update(arm, 1.0 - float(luck.random() < (0.3 if arm == 0 else 0.5)))
 
@@ -49,11 +55,10 @@ def measure(repetitions: int = 15) -> Iterator[Ratio]:
     for arms in ARMS:
         for policy in POLICIES:
             yield race(
-                f"{policy} decide + observe, K = {arms}",
+                f"{policy.label} decide + observe, K = {arms}",
                 pair(policy, arms),
                 "river Exp3 pull + update",
                 river_pair(arms),
-                # Few enough that river's weights, which grow without bound, do not overflow.
-                calls=100,
+                calls=1_000,
                 repetitions=repetitions,
             )
