@@ -54,7 +54,7 @@ layers: $(DEV_STAMP) ## Imports point one way only
 
 unit: $(DEV_STAMP) ## Unit, property and statistical tests, doctests, every code block of the docs
 	@echo "Running the tests ..."
-	@$(BIN)/pytest -q --numprocesses 2
+	@$(BIN)/pytest -q -rs --numprocesses 2
 
 bench: $(DEV_STAMP) ## Measure speed, as ratios within one run
 	@$(BIN)/decoupled bench

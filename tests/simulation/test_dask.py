@@ -1,5 +1,6 @@
 """A real Dask scheduler with two worker processes, one of which is killed in the middle."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -65,6 +66,10 @@ class Cluster:
             process.kill()
             process.wait()
 
+    @property
+    def address(self) -> str:
+        return str(json.loads(self.file.read_text())["address"])
+
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
@@ -96,3 +101,72 @@ def test_same_bits_though_a_worker_is_killed(cluster: Cluster) -> None:
     for name in alone.data:
         assert np.array_equal(alone.data[name].values, together.data[name].values)
     assert threading.active_count() < 50
+
+
+def test_the_command_line_runs_on_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    specification = tmp_path / "spec.toml"
+    specification.write_text(
+        'horizon = 500\nruns = 40\n[[policy]]\nname = "Exp3"\n'
+        '[[environment]]\nname = "Alternating"\narms = 4\ngap = 0.2\n'
+    )
+    command = [sys.executable, "-m", "decoupled", "simulate", str(specification)]
+    for where in (["--dask", cluster.address, "--out", "cluster"], ["--out", "here"]):
+        done = subprocess.run([*command, *where], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+    together, alone = (next((tmp_path / name).glob("*/results.nc")) for name in ("cluster", "here"))
+    assert together.read_bytes() == alone.read_bytes()
+
+
+SCRIPT = """
+import sys
+from dataclasses import dataclass
+from typing import NamedTuple
+from distributed import Client
+import decoupled as dc
+from decoupled.kernels.compiled import compiled
+from decoupled.kernels.dispatch import Functions
+from decoupled.kernels.state import Layout
+from decoupled.kernels.stream import below
+
+class Params(NamedTuple):
+    unused: float
+
+@compiled
+def init(params, state):
+    pass
+
+@compiled
+def decide(params, state, stream):
+    arms = state.floats.shape[1]
+    return below(arms, stream), below(arms, stream), float(arms), 1.0 / arms
+
+@compiled
+def update(params, state, arm, weight, loss):
+    state.floats[0, arm] += weight * loss
+
+@dataclass(frozen=True)
+class Careless(dc.Policy):
+    layout = Layout(floats=("estimates",), learned=("estimates",))
+    params_type = Params
+    functions = Functions(init, decide, update)
+
+    def params(self):
+        return Params(0.0)
+
+if __name__ == "__main__":
+    easy = dc.environments.Bernoulli([0.2, 0.9])
+    alone = dc.simulate(Careless(), easy, 200, 20, seed=1)
+    with Client(sys.argv[1]) as client:
+        together = dc.simulate(Careless(), easy, 200, 20, seed=1, executor=client.get_executor(), block=5)
+    assert (alone.final_regret("Careless") == together.final_regret("Careless")).all()
+    print("same", alone.final_regret("Careless").mean() > 20)
+"""
+
+
+def test_a_policy_from_a_script_reaches_the_workers(cluster: Cluster, tmp_path: Path) -> None:
+    # Workers have never seen the script: the policy brings its compiled functions along.
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    command = [sys.executable, str(script), cluster.address]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "same True", done.stderr
