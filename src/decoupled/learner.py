@@ -1,7 +1,6 @@
 """A policy running: it decides, and it learns from the losses of what it explored."""
 
 import hashlib
-import math
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from .errors import ArmError, FeedbackError, LossError, ParameterError, StateErr
 from .kernels.dispatch import Entries
 from .kernels.state import ROUND, SHARED_SCALARS, Layout, State
 from .kernels.stream import new_stream
+from .loss_range import LossRange
 from .sealed import seal, unseal, write_atomically
 
 FORMAT = "decoupled-learner"
@@ -91,7 +91,7 @@ class Learner:
     ) -> None:
         self._policy = policy
         self._arms = ArmNames(arms)
-        self._low, self._high = _checked_range(loss_range)
+        self._losses = LossRange.checked(loss_range)
         self._max_pending = whole_number("max_pending", max_pending, 1, f"the default is {DEFAULT_PENDING}")
         self._stream, self._tag = _randomness(seed)
         self._set_state(policy.layout.new_state(len(self._arms)))
@@ -134,7 +134,7 @@ class Learner:
     @property
     def loss_range(self) -> tuple[float, float]:
         """The lowest and highest loss there can be."""
-        return self._low, self._high
+        return self._losses.low, self._losses.high
 
     @property
     def round(self) -> int:
@@ -257,7 +257,7 @@ class Learner:
         >>> learner.observe(prompt, loss=120)
         >>> learner.observe(late.id, reward=200)
         """
-        scaled = self._scaled(loss, reward)
+        scaled = self._losses.scaled(loss, reward)
         with self._lock:
             made, arm, covered = self._find(decision)
             del self._pending[made.id]
@@ -321,24 +321,6 @@ class Learner:
             )
         return "was never made by this learner; give a decision that decide() or explore() returned"
 
-    def _scaled(self, loss: object, reward: object) -> float:
-        if (loss is None) == (reward is None):
-            raise LossError(
-                f"loss = {shown(loss)}, reward = {shown(reward)}: one of them is needed, and not both; "
-                "give the loss of the explored arm, or its reward"
-            )
-        if reward is None:
-            return (self._in_range("loss", loss) - self._low) / (self._high - self._low)
-        return (self._high - self._in_range("reward", reward)) / (self._high - self._low)
-
-    def _in_range(self, name: str, value: object) -> float:
-        number = as_float(value)
-        if number is None or not self._low <= number <= self._high:
-            rule = f"must lie in [{self._low}, {self._high}]"
-            remedy = "declare another range with start(..., loss_range=(low, high))"
-            raise LossError(complaint(name, value, rule, remedy))
-        return number
-
     def _checked_record(self, place: int, record: Any) -> tuple[int, float, float]:
         try:
             if isinstance(record, Mapping):
@@ -357,7 +339,7 @@ class Learner:
             remedy = "log the probability with which the arm was explored"
             raise ParameterError(complaint(f"records[{place}].propensity", propensity, rule, remedy))
         try:
-            return self._arms.place(arm), 1.0 / chance, self._scaled(loss, None)
+            return self._arms.place(arm), 1.0 / chance, self._losses.scaled(loss)
         except (ArmError, LossError) as error:
             raise type(error)(f"records[{place}]: {error}") from None
 
@@ -461,7 +443,7 @@ class Learner:
             content = {
                 "policy": self._policy.to_dict(),
                 "arms": self._arms.to_json(),
-                "loss_range": [self._low, self._high],
+                "loss_range": list(self._losses),
                 "max_pending": self._max_pending,
                 "round": self.round,
                 "learned": {name: layout.row(self._state, name).tolist() for name in layout.learned},
@@ -535,17 +517,6 @@ class Learner:
 
 def _unpickled(kind: type[Learner], policy: object, text: str) -> Learner:
     return kind.from_json(text)
-
-
-def _checked_range(loss_range: object) -> tuple[float, float]:
-    try:
-        low, high = (as_float(end) for end in loss_range)  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
-        low = high = None
-    if low is None or high is None or not low < high or not math.isfinite(high - low):
-        rule = "must be two finite numbers, the lower first"
-        raise ParameterError(complaint("loss_range", loss_range, rule, "the default is (0, 1)"))
-    return low, high
 
 
 def _randomness(seed: object) -> tuple[Words, str]:

@@ -109,3 +109,14 @@ def categorical(weights: Floats, weight_sum: float, stream: Words) -> int:
         if weights[k] > weights[heaviest]:
             heaviest = k
     return heaviest
+
+
+@compiled
+def draw_both(
+    exploit_weights: Floats, exploit_sum: float, explore_weights: Floats, explore_sum: float, stream: Words
+) -> tuple[int, int, float, float]:
+    """What a policy with two explicit laws decides: (exploit, explore, weight, propensity)."""
+    exploit = categorical(exploit_weights, exploit_sum, stream)
+    explore = categorical(explore_weights, explore_sum, stream)
+    share = explore_weights[explore]
+    return exploit, explore, explore_sum / share, share / explore_sum

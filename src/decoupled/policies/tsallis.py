@@ -9,7 +9,7 @@ from ..checks import number_in
 from ..kernels.compiled import compiled
 from ..kernels.dispatch import Functions
 from ..kernels.powers import tidy_exponent
-from ..kernels.sampling import categorical, total
+from ..kernels.sampling import draw_both, total
 from ..kernels.simplex import tsallis_excess, two_powers
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
 from .base import Policy
@@ -76,11 +76,8 @@ def init(params: Params, state: State) -> None:
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
     """Two independent draws, from w and from p."""
-    mass = state.scalars[EXPLORE_SUM]
-    exploit = categorical(state.floats[EXPLOIT], state.scalars[EXPLOIT_SUM], stream)
-    explore = categorical(state.floats[EXPLORE], mass, stream)
-    share = state.floats[EXPLORE, explore]
-    return exploit, explore, mass / share, share / mass
+    floats, scalars = state.floats, state.scalars
+    return draw_both(floats[EXPLOIT], scalars[EXPLOIT_SUM], floats[EXPLORE], scalars[EXPLORE_SUM], stream)
 
 
 @compiled
