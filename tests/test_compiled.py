@@ -65,3 +65,29 @@ def test_functions_from_elsewhere_are_not_kept() -> None:
     assert double(1.5) == 3.0
     folder = cache_folder()
     assert folder is None or not list(Path(folder).rglob("*test_compiled*"))
+
+
+def test_threads_that_compile_at_once_keep_to_the_folder(tmp_path: Path) -> None:
+    # The setting that names the folder is Numba's own and global: threads must not pull it from under
+    # each other, or machine code lands in the working folder.
+    code = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+sys.setswitchinterval(1e-6)
+from decoupled.kernels.compiled import translate
+from decoupled.kernels import powers
+
+def decorate(_):
+    function = translate(powers.tidy_exponent, keep=True, counting=False)
+    return function._cache.cache_path
+
+with ThreadPoolExecutor(8) as executor:
+    paths = set(executor.map(decorate, range(2000)))
+assert len(paths) == 1, paths
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["cache"]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar, cast
 
 import numba
@@ -22,6 +23,8 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 _settings: Any = numba.config
 _njit: Any = numba.njit  # its stubs know nothing of _nrt
+
+_one_at_a_time = Lock()
 
 PACKAGE = __name__.partition(".")[0]
 UNUSED_FOR = 30 * 24 * 3600.0  # seconds after which the folder of another version is swept away
@@ -69,13 +72,15 @@ def _sweep(root: Path) -> None:
 
 @contextmanager
 def _cache_directory(folder: str) -> Iterator[None]:
-    # Numba reads the setting when a function is decorated, so it is ours for that moment only.
-    before = _settings.CACHE_DIR
-    _settings.CACHE_DIR = folder
-    try:
-        yield
-    finally:
-        _settings.CACHE_DIR = before
+    # Numba reads the setting when a function is decorated, so it is ours for that moment only; and one
+    # thread's alone, or another could restore it too soon.
+    with _one_at_a_time:
+        before = _settings.CACHE_DIR
+        _settings.CACHE_DIR = folder
+        try:
+            yield
+        finally:
+            _settings.CACHE_DIR = before
 
 
 def is_ours(thing: Callable[..., object]) -> bool:

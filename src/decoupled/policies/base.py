@@ -1,6 +1,6 @@
 """What every policy shares: parameters that are checked and frozen, and `start`."""
 
-from functools import cache
+from threading import Lock
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +11,9 @@ from ..description import Description
 from ..kernels.dispatch import Entries, Functions, entries, register
 from ..kernels.state import Layout, State
 from ..learner import DEFAULT_PENDING, Learner, Seed
+
+_one_at_a_time = Lock()
+_entries: dict[type, Entries] = {}
 
 
 class Policy(Description, kind="policy"):
@@ -37,11 +40,13 @@ class Policy(Description, kind="policy"):
     cumulative: ClassVar[str | None] = "estimates"
 
     @classmethod
-    @cache
     def entries(cls) -> Entries:
         """The compiled calls of this policy, made known on first use, also in another process."""
-        register(cls.params_type, cls.functions)
-        return entries(cls.params_type)
+        with _one_at_a_time:  # threads that start together share what is compiled
+            if cls not in _entries:
+                register(cls.params_type, cls.functions)
+                _entries[cls] = entries(cls.params_type)
+            return _entries[cls]
 
     def params(self) -> Any:
         """The parameters as a tuple of floats, the form that compiled code takes."""
