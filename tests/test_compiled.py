@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import decoupled
@@ -91,3 +92,53 @@ assert len(paths) == 1, paths
     )
     assert done.returncode == 0, done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
+
+
+SHARED = """
+import pathlib, sys, time
+from numba.core.caching import IndexDataCacheFile
+from decoupled.kernels.compiled import translate
+
+# Functions made alike, as the entry points of policies are: one name, one signature, other contents.
+def make(number):
+    def add(x):
+        return x + number
+    return translate(add, keep=True, counting=False)
+
+read = IndexDataCacheFile._load_index
+
+def read_slowly(self):
+    index = read(self)
+    time.sleep(0.2)  # time enough for another process to read the same index
+    return index
+
+first, what, go = int(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
+if what == "compile":
+    IndexDataCacheFile._load_index = read_slowly
+    while not go.exists():  # start together
+        time.sleep(0.001)
+    assert make(first)(0.0) == first
+else:
+    for number in range(6):
+        function = make(number)
+        assert function(0.0) == number, (number, function(0.0))
+        assert not function.stats.cache_misses, number
+"""
+
+
+def test_processes_that_compile_at_once_do_not_mix_up_their_code(tmp_path: Path) -> None:
+    # Each starts with another variant of one function, all at the same time.
+    script = tmp_path / "shared.py"
+    script.write_text(SHARED)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    go = tmp_path / "go"
+
+    def command(number: int, what: str) -> list[str]:
+        return [sys.executable, str(script), str(number), what, str(go)]
+
+    started = [subprocess.Popen(command(number, "compile"), env=environment) for number in range(6)]
+    time.sleep(3.0)
+    go.touch()
+    assert [process.wait() for process in started] == [0] * 6
+    # Whoever comes later finds every variant, and each is the right one.
+    subprocess.run(command(0, "load"), check=True, env=environment)

@@ -13,11 +13,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar, cast
 
 import numba
+
+fcntl: Any
+try:
+    fcntl = import_module("fcntl")
+except ImportError:  # not a POSIX system: code is compiled at every start
+    fcntl = None
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -43,13 +50,15 @@ def source_digest() -> str:
 
 @cache
 def cache_folder() -> str | None:
-    """The folder for machine code, or None where no folder can be written.
+    """The folder for machine code, or None where no folder can be written or no file locked.
 
     `NUMBA_CACHE_DIR` is honoured; otherwise the user's cache folder is used.
     """
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     root = Path(_settings.CACHE_DIR or Path(base) / PACKAGE) / "compiled"
     folder = root / source_digest()
+    if fcntl is None:
+        return None
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -113,4 +122,23 @@ def translate(function: Function, keep: bool, counting: bool) -> Function:
     if folder is None:
         return cast(Function, jit(function))
     with _cache_directory(folder):
-        return cast(Function, jit(function))
+        dispatcher = jit(function)
+    _save_alone(dispatcher, folder)
+    return cast(Function, dispatcher)
+
+
+def _save_alone(dispatcher: Any, folder: str) -> None:
+    """Let one process at a time write to the cache.
+
+    Numba numbers the files of a function's variants by what its index lists. Two processes that add
+    different variants at once would pick the same number, and one of them would later be served the
+    other's machine code: another policy's round, say, under this policy's name.
+    """
+    save = dispatcher._cache.save_overload
+
+    def save_alone(signature: object, result: object) -> None:
+        with open(os.path.join(folder, "lock"), "a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # let go when the file is closed
+            save(signature, result)
+
+    dispatcher._cache.save_overload = save_alone
