@@ -8,7 +8,7 @@ RUN_STAMP := $(VENV)/.run-installed
 DEV_STAMP := $(VENV)/.dev-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run test install check lint types layers unit bench lock clean
+.PHONY: help run test install check lint types layers unit bench mutations lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -56,6 +56,9 @@ unit: $(DEV_STAMP) ## Unit, property and statistical tests, doctests, every code
 	@echo "Running the tests ..."
 	@$(BIN)/pytest -q -rs --numprocesses 2
 
+mutations: $(DEV_STAMP) ## Break each kernel in turn and see that a test fails (ten minutes)
+	@$(BIN)/python tests/mutations.py
+
 bench: $(DEV_STAMP) ## Measure speed, as ratios within one run
 	@$(BIN)/decoupled bench
 
@@ -64,7 +67,7 @@ lock: $(DEV_STAMP) ## Renew the locked versions
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in -o requirements/run.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in --group dev \
+	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in --all-extras --group dev \
 	  -c requirements/run.txt -o requirements/dev.txt
 
 clean: ## Remove .venv and everything built

@@ -46,16 +46,19 @@ def test_works_where_no_folder_can_be_written(tmp_path: Path) -> None:
 
 
 def test_old_folders_are_swept(tmp_path: Path) -> None:
-    old, recent = tmp_path / "compiled" / "old", tmp_path / "compiled" / "recent"
-    for folder in (old, recent):
+    root = tmp_path / "decoupled" / "compiled"
+    old, recent, foreign = root / ("0" * 16), root / ("1" * 16), root / "photographs"
+    for folder in (old, recent, foreign):
         folder.mkdir(parents=True)
     past = old.stat().st_mtime - 2 * UNUSED_FOR
-    os.utime(old, (past, past))
+    for folder in (old, foreign):
+        os.utime(folder, (past, past))
     code = "from decoupled.kernels.compiled import cache_folder; print(cache_folder())"
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, env=environment)
     assert not old.exists()
     assert recent.exists()
+    assert foreign.exists()
 
 
 def test_functions_from_elsewhere_are_not_kept() -> None:

@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import decoupled as dc
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -60,3 +63,25 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_table_of_the_readme_is_what_make_run_prints() -> None:
+    # The same seed gives the same numbers on one kind of machine; elsewhere a digit of a logarithm may
+    # differ and runs with it, so the means are held to four standard errors.
+    text = (ROOT / "README.md").read_text()
+    rows = re.findall(
+        r"^\| (\S[^|]*?) \| \*{0,2}([\d.]+)\*{0,2} \| ([\d.]+) to ([\d.]+) \|", text, re.MULTILINE
+    )
+    policies = {
+        "FTPL": dc.FTPL(),
+        "Tsallis-INF": dc.TsallisINF(),
+        "EXP3": dc.Exp3(),
+        "Follow the leader": dc.FollowTheLeader(),
+    }
+    assert [name for name, *_ in rows] == list(policies)
+    environment = dc.environments.Alternating(arms=8, gap=0.125)
+    summary = dc.simulate(list(policies.values()), environment, 10_000, 1_000, seed=0).summary()
+    for name, mean, low, high in rows:
+        line = summary.loc[policies[name].label]
+        told = np.array([float(mean), float(low), float(high)])
+        assert np.abs(told - line[["mean", "low", "high"]].to_numpy()).max() < 4 * line["standard_error"]

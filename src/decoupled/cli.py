@@ -69,6 +69,7 @@ def demo(
     )
     policies = (FTPL(), TsallisINF(), Exp3(), FollowTheLeader())
     with _errors_said():
+        out.mkdir(parents=True, exist_ok=True)
         plan = make_plan(policies, Alternating(arms=8, gap=0.125), horizon, runs, seed)
         show(plan, out / "demo", quiet=quiet, resume=False)
 
@@ -90,7 +91,7 @@ def simulate(
     from .simulation.command import estimate, run_all
     from .simulation.specification import read_specification
 
-    with _errors_said():
+    with _errors_said("finished blocks are kept; the same command goes on from there"):
         plans = read_specification(specification)
         if dry_run:
             typer.echo(estimate(plans, workers))
@@ -99,17 +100,17 @@ def simulate(
 
 
 @contextmanager
-def _errors_said() -> Iterator[None]:
-    """Errors of this package, and interruptions, end a command with one line."""
+def _errors_said(kept: str = "nothing was written") -> Iterator[None]:
+    """Errors of this package and of files, and interruptions, end a command with one line."""
     from .errors import DecoupledError
 
     try:
         yield
-    except (DecoupledError, FileNotFoundError) as error:
+    except (DecoupledError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
-        typer.echo("interrupted: finished blocks are kept; the same command goes on from there", err=True)
+        typer.echo(f"interrupted: {kept}", err=True)
         raise typer.Exit(130) from None
 
 

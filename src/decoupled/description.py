@@ -22,8 +22,13 @@ class Description:
         if kind is not None:  # the root of a family: policies, environments
             cls.kind = kind
             cls._known = {}
-        else:
-            cls._known[cls.__name__] = cls
+            return
+        before = cls._known.get(cls.__name__)
+        if before is not None and before.__module__ != cls.__module__:
+            raise ParameterError(
+                f"class {cls.__name__}: {before.__module__} has a {cls.kind} of that name; choose another"
+            )
+        cls._known[cls.__name__] = cls
 
     @property
     def label(self) -> str:
@@ -34,7 +39,9 @@ class Description:
         ('FTPL', 'FTPL(c=4)')
         """
         told = [
-            f"{field.name}={value:g}" if isinstance(value, float) else f"{field.name}={value!r}"
+            f"{field.name}={value:g}"
+            if isinstance(value, float) and float(f"{value:g}") == value
+            else f"{field.name}={value!r}"
             for field in fields(self)  # type: ignore[arg-type]
             if (value := getattr(self, field.name)) != field.default
         ]

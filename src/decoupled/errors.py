@@ -97,7 +97,7 @@ class StorageError(DecoupledError, OSError):
     ...     dc.simulate(dc.FTPL(), easy, horizon=20, runs=2, seed=0, out=folder)
     ... except dc.StorageError as error:
     ...     print(str(error).removeprefix(folder))
-    : holds the results of another specification; choose another folder, or remove this one
+    : holds the results of another specification, or of other code; choose another folder, or remove this one
     """
 
 

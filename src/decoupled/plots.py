@@ -38,16 +38,22 @@ def plot_regret(
 
     figure = Figure(figsize=(7.0, 4.2), layout="constrained")
     axes: Any = figure.add_subplot()
+    # Regret by mean loss can be negative where the losses change and the policy follows them.
+    floor = min(0.0, *(float(curve.mean.min()) for curve in curves))
     for number, (label, mean, band) in enumerate(curves):
         colour = COLOURS[number % len(COLOURS)]
         axes.plot(rounds, mean, DASHES[number % len(DASHES)], color=colour, label=label)
-        low = np.maximum(mean - band, 0.0)
+        low = np.maximum(mean - band, floor)
         axes.fill_between(rounds, low, mean + band, color=colour, alpha=0.15, linewidth=0)
     axes.set(title=title, xlabel="round", ylabel="regret (mean, band of one standard deviation)")
-    if log:
+    if log and len(rounds) > 1:
         axes.set_xscale("log")
-    axes.set_xlim(rounds[0] if log else 0, rounds[-1])
-    axes.set_ylim(bottom=0)
+        axes.set_xlim(rounds[0], rounds[-1])
+    else:
+        axes.set_xlim(0, rounds[-1])
+    axes.set_ylim(bottom=1.05 * floor)
+    if floor < 0.0:
+        axes.axhline(0.0, color="black", linewidth=0.8)
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)

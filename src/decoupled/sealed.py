@@ -4,10 +4,14 @@ import hashlib
 import json
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from .errors import StateError, shown
+
+TEMPORARY = "."  # how the names of unfinished files begin
 
 
 def _ending(body: str) -> str:
@@ -26,7 +30,7 @@ def unseal(text: str | bytes, kind: str, version: int, writer: str) -> dict[str,
     """The content of a sealed text; anything but an intact text of this version is an error."""
     remedy = f"give the text that {writer} wrote"
     try:
-        whole = text.decode() if isinstance(text, bytes) else text
+        whole = text if isinstance(text, str) else bytes(text).decode()
         sealed = json.loads(whole)
     except (ValueError, TypeError, RecursionError) as error:
         raise StateError(f"state: is not readable JSON ({error}); {remedy}") from None
@@ -49,13 +53,19 @@ def unseal(text: str | bytes, kind: str, version: int, writer: str) -> dict[str,
 
 def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write a file whole or not at all: a reader sees the old content or the new, also after a crash."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary file to fill, which then takes the place of `path`; after a failure it is gone."""
     target = Path(path)
     # Not tempfile's: a file made by open() has the permissions the user's settings give to new files.
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    temporary = target.with_name(f"{TEMPORARY}{target.name}.{secrets.token_hex(8)}")
     try:
-        with open(temporary, "xb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
+        yield temporary
+        with open(temporary, "rb") as file:
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException:

@@ -52,6 +52,14 @@ def test_alternating_phases() -> None:
     assert lengths[:6].tolist() == [1, 2, 4, 6, 10, 16]
 
 
+def test_alternating_with_slow_growth_goes_on_alternating() -> None:
+    row_at = envs.Alternating(arms=2, gap=0.1, growth=1.001).table(10_000).row_at
+    expected: list[int] = []
+    for n in range(1, 10_001):
+        expected += [(n - 1) % 2] * math.floor(1.001**n)
+    assert row_at.tolist() == expected[:10_000]
+
+
 def test_alternating_with_fast_growth_does_not_overflow() -> None:
     assert envs.Alternating(arms=2, gap=0.5, growth=1e200).table(10).row_at.tolist() == [0] * 10
 
@@ -64,6 +72,13 @@ def test_csv_and_parquet(tmp_path: Path) -> None:
     from_parquet = envs.LossTable.from_parquet(tmp_path / "log.parquet", noise="none")
     assert from_csv == from_parquet
     assert from_csv.rows.tolist() == frame.to_numpy().tolist()
+    assert envs.LossTable(tmp_path / "log.csv", noise="none") == from_csv
+    (tmp_path / "bare.csv").write_text("0.1,0.9\n0.2,0.8\n")
+    with pytest.raises(dc.ParameterError, match="line of names first"):
+        envs.LossTable.from_csv(tmp_path / "bare.csv")
+    (tmp_path / "empty.csv").write_text("")
+    with pytest.raises(dc.ParameterError, match=r"empty\.csv"):
+        envs.LossTable.from_csv(tmp_path / "empty.csv")
     (tmp_path / "words.csv").write_text("a,b\n0.1,high\n")
     with pytest.raises(dc.ParameterError, match=r"words\.csv"):
         envs.LossTable.from_csv(tmp_path / "words.csv")
@@ -85,6 +100,7 @@ def test_csv_and_parquet(tmp_path: Path) -> None:
         (lambda: envs.LossTable([["a", "b"]]), "rows"),
         (lambda: envs.LossTable([[0.1, 0.9]], [0, 1]), "index = 1"),
         (lambda: envs.LossTable([[0.1, 0.9]], [0.5]), "index"),
+        (lambda: envs.LossTable([[0.1, 0.9]], [[0], [0, 0]]), "index"),
         (lambda: envs.LossTable([[0.1, 0.9]], noise="gauss"), "noise = 'gauss'"),
         (lambda: envs.LossTable([[0.1, 0.9]], concentration=0), "concentration = 0"),
         (lambda: envs.PunishLast(8, window=0), "window = 0"),

@@ -1,7 +1,8 @@
 """The guards can fail: each is shown a kernel with a small, likely mistake, and must reject it.
 
-A guard that accepts everything looks like one that works. Every wrong variant here is a copy of the
-true kernel with one thing changed; the counts of draws are those of the tests proper.
+A guard that accepts everything looks like one that works. The wrong variants here are written for the
+purpose, with the counts of draws of the tests proper; `make mutations` breaks the kernels themselves,
+one at a time, and sees that a test fails for each.
 """
 
 import math

@@ -8,13 +8,13 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import distributed
 import numpy as np
 import pytest
 
 import decoupled as dc
-
-distributed = pytest.importorskip("distributed", reason="the [dask] extra is not installed")
 
 
 class Cluster:
@@ -90,7 +90,8 @@ def test_same_bits_though_a_worker_is_killed(cluster: Cluster) -> None:
         if len(done) == 1:
             cluster.workers[0].send_signal(signal.SIGKILL)
 
-    with distributed.Client(scheduler_file=str(cluster.file)) as client:
+    connect: Any = distributed.Client
+    with connect(scheduler_file=str(cluster.file)) as client:
         client.wait_for_workers(2, timeout=60)
         together = dc.simulate(
             *arguments, seed=5, executor=client.get_executor(), block=10, report=strike_after_first_block

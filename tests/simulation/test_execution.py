@@ -1,6 +1,7 @@
 """Results are the same bits whatever runs them: threads, processes, blocks, interruptions."""
 
 import errno
+import json
 import os
 import random
 import signal
@@ -75,6 +76,8 @@ def test_rerun_goes_on_where_it_was(tmp_path: Path) -> None:
         report=lambda rounds, seconds: redone.append(seconds),
     )
     assert sum(seconds > 0 for seconds in redone) == 3
+    # What both legs took is told beside the results.
+    assert len(json.loads((folder / "timings.json").read_text())) == 8 + 3
     for label in whole.labels:
         assert np.array_equal(whole.final_regret(label), again.final_regret(label))
     assert not list(folder.rglob(".*"))

@@ -1,6 +1,7 @@
 """Labelled results: moments, summaries, saving, and that a thousand long runs fit."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -133,7 +134,7 @@ def test_bad_checkpoints(wanted: object) -> None:
     ("change", "said"),
     [
         ({"policies": []}, "policies"),
-        ({"policies": [dc.FTPL(), dc.FTPL()]}, "each once"),
+        ({"policies": [dc.FTPL(), dc.FTPL()]}, "must be there once"),
         ({"policies": ["FTPL"]}, "is no policy"),
         ({"environment": "Bernoulli"}, "is no environment"),
         ({"horizon": 0}, "horizon = 0"),
@@ -141,9 +142,53 @@ def test_bad_checkpoints(wanted: object) -> None:
         ({"seed": -1}, "seed = -1"),
         ({"block": 0}, "block = 0"),
         ({"curves": "all"}, "curves = 'all'"),
+        ({"policies": 5}, "policies = 5"),
+        ({"policies": None}, "policies = None"),
+        ({"checkpoints": 3.5}, "checkpoints = 3.5"),
+        ({"checkpoints": None}, "checkpoints = None"),
+        ({"checkpoints": np.array([50])}, "checkpoints = 50"),
+        ({"workers": 0}, "workers = 0"),
+        ({"workers": "2"}, "workers = '2'"),
+        ({"executor": 3}, "executor = 3"),
+        ({"out": 5}, "out = 5"),
     ],
 )
 def test_bad_arguments(change: dict[str, object], said: str) -> None:
     arguments: dict[str, object] = {"policies": dc.FTPL(), "environment": EASY, "horizon": 10, "runs": 2}
     with pytest.raises(dc.ParameterError, match=said):
         dc.simulate(**(arguments | change))  # type: ignore[arg-type]
+
+
+def test_policies_that_differ_by_a_hair_are_told_apart() -> None:
+    results = dc.simulate([dc.FTPL(c=1.0000001), dc.FTPL(c=1.0000002)], EASY, 10, 2, seed=0)
+    assert results.labels == ["FTPL(c=1.0000001)", "FTPL(c=1.0000002)"]
+
+
+def test_checkpoints_may_be_an_array() -> None:
+    rounds: Any = np.array([5])
+    assert dc.simulate(dc.FTPL(), EASY, 10, 2, checkpoints=rounds).data["round"].values.tolist() == [
+        5,
+        10,
+    ]
+
+
+def test_negative_regret_is_drawn() -> None:
+    # Against the best fixed arm, a policy that follows changing losses can come out ahead.
+    rows = 0.9 - 0.8 * np.eye(2)
+    world = dc.environments.LossTable(rows, [0] * 1_000 + [1] * 1_000)
+    results = dc.simulate(dc.FTPL(), world, 2_000, 20, seed=0)
+    lowest = float(results.data.regret_mean.min())
+    assert lowest < 0
+    assert results.plot().axes[0].get_ylim()[0] < lowest
+
+
+def test_one_run_is_enough(tmp_path: Path) -> None:
+    single = dc.simulate(dc.FTPL(), EASY, 10, 1, seed=0, checkpoints=1)
+    assert np.isnan(single.summary()["standard_error"]["FTPL"])
+    single.plot(tmp_path / "one.png", log=True)
+
+
+def test_files_have_the_permissions_of_new_files(results: dc.Results, tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("")
+    results.save(tmp_path / "results.nc")
+    assert (tmp_path / "results.nc").stat().st_mode == (tmp_path / "plain").stat().st_mode

@@ -69,6 +69,11 @@ def test_lists_sweep(tmp_path: Path) -> None:
         ("runs = 4", "runs = ", None, "is not TOML"),
         ("runs = 4", "", None, "has no runs"),
         ("runs = 4", "runs = 4\ncheckpoints = {spacing = 'cubic'}", 3, "spacing"),
+        ("runs = 4", "runs = 4\ncheckpoints = 3.5", 3, "checkpoints = 3.5"),
+        ("arms = [4, 8]", "arms = []", 18, "arms is an empty list"),
+        ('name = "FollowTheLeader"', "", 9, "this policy has no name"),
+        ('name = "FollowTheLeader"', "name = {a = 1}", 10, "is no policy"),
+        ('name = "FollowTheLeader"', 'name = "FTPL"', 10, "must be there once"),
     ],
 )
 def test_mistakes_are_named_with_their_line(
@@ -79,6 +84,48 @@ def test_mistakes_are_named_with_their_line(
     assert said in str(caught.value)
     if line is not None:
         assert f"spec.toml, line {line}: " in str(caught.value)
+
+
+def test_a_recorded_log_beside_the_specification(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("left,right\n0.1,0.9\n0.8,0.2\n")
+    path = tmp_path / "spec.toml"
+    head, tail = 'horizon = 10\nruns = 2\n[[policy]]\nname = "FTPL"\n', 'name = "LossTable"\n'
+    path.write_text(
+        f'{head}[[environment]]\n{tail}rows = "log.csv"\n[[environment]]\n{tail}rows = [[0.1, 0.9], [0.8, 0.2]]\n'
+    )
+    plans = read_specification(path)
+    assert plans[0].environment == plans[1].environment
+    path.write_text(f'{head}[[environment]]\n{tail}rows = "missing.csv"\n')
+    with pytest.raises(dc.ParameterError, match=r"line 7: .*missing\.csv"):
+        read_specification(path)
+
+
+def test_a_heading_may_have_a_comment(tmp_path: Path) -> None:
+    text = GOOD.replace("[[policy]]", "[[policy]]  # a comment").replace(
+        "c = [1.0, 2.0]", "c = [1.0, -2.0]"
+    )
+    with pytest.raises(dc.ParameterError, match=r"line 7: c = -2\.0"):
+        plans_of(text, tmp_path)
+
+
+def test_files_that_are_no_specification(tmp_path: Path) -> None:
+    (tmp_path / "latin.toml").write_bytes("runs = '\xe9'".encode("latin-1"))
+    with pytest.raises(dc.ParameterError, match="is not TOML"):
+        read_specification(tmp_path / "latin.toml")
+    said = CliRunner().invoke(app, ["simulate", str(tmp_path)])
+    assert said.exit_code == 2
+    assert "Traceback" not in said.output
+
+
+def test_many_arms_have_a_folder(tmp_path: Path) -> None:
+    rewards = [round(0.01 * k, 2) for k in range(64)]
+    path = tmp_path / "spec.toml"
+    path.write_text(
+        f'horizon = 10\nruns = 2\n[[policy]]\nname = "FTPL"\n[[environment]]\nname = "Bernoulli"\nrewards = {rewards}\n'
+    )
+    said = CliRunner().invoke(app, ["simulate", str(path), "--out", str(tmp_path / "out")])
+    assert said.exit_code == 0, said.output
+    assert "Bernoulli(64 arms)" in said.output
 
 
 def test_the_example_runs(tmp_path: Path) -> None:

@@ -17,13 +17,13 @@ def run_bench(groups: Sequence[str], repetitions: int, out: Path) -> None:
     for name in groups:
         if name not in GROUPS:
             raise ParameterError(complaint("group", name, "is not known", near_name(name, GROUPS)))
+    out.parent.mkdir(parents=True, exist_ok=True)  # before the work, so that it is not lost
     lines = []
     for name in groups or GROUPS:
         print(f"\n{name}")
         for line in GROUPS[name].measure(repetitions):
             print(told(line), flush=True)
             lines.append({"group": name, "line": line.name, **line._asdict()})
-    out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps({"machine": machine.describe(), "lines": lines}, indent=1) + "\n")
     print(f"\nWritten to {out}")
 

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..errors import UnsupportedError
 from ..policies import FTPL, Exp3, FollowTheLeader, Policy, TsallisINF
 from .timing import Ratio, race
 
@@ -31,7 +32,12 @@ def pair(policy: Policy, arms: int) -> Callable[[], None]:
 
 def river_pair(arms: int) -> Callable[[], None]:
     """Pull + update of river's Exp3, on the same losses, as rewards."""
-    from river import bandit
+    try:
+        from river import bandit
+    except ImportError:
+        raise UnsupportedError(
+            "river: is not installed; it is a development dependency: make install"
+        ) from None
 
     make: Any = bandit.Exp3
     policy = make(gamma=0.1, seed=0)

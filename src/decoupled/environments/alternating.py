@@ -51,7 +51,8 @@ class Alternating(Environment):
         start, phase = 0, 1
         while start < horizon:
             # Past the horizon the length no longer matters, and a large power would overflow.
-            length = math.floor(min(self.growth**phase, horizon)) if phase < 1000 else horizon
+            past = phase * math.log(self.growth) > math.log(horizon) + 1.0
+            length = horizon if past else math.floor(self.growth**phase)
             row_at[start : start + length] = (phase - 1) % 2
             start, phase = start + length, phase + 1
         return Table(rows, row_at)

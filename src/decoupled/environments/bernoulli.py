@@ -1,7 +1,7 @@
 """The stochastic environment."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -23,11 +23,16 @@ class Bernoulli(Environment):
     (5, [[0.45, 0.4, 0.55, 0.7, 0.8]])
     """
 
-    rewards: Sequence[float]
+    rewards: Sequence[float] = field(metadata={"depth": 1})
 
     def __post_init__(self) -> None:
         rewards = numbers_within("rewards", self.rewards, 2, "give the mean reward of each arm")
         object.__setattr__(self, "rewards", rewards)
+
+    @property
+    def label(self) -> str:
+        """A short name for tables and figures."""
+        return super().label if len(self.rewards) <= 8 else f"Bernoulli({len(self.rewards)} arms)"
 
     @property
     def arms(self) -> int:  # type: ignore[override]

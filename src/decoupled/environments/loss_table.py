@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import Floats
 from ..checks import number_in, one_of
-from ..errors import ParameterError, complaint
+from ..errors import ParameterError, UnsupportedError, complaint
 from ..kernels.drive import Table
 from ..kernels.losses import KINDS
 from .base import Environment
@@ -21,7 +21,7 @@ class LossTable(Environment):
     """Mean losses in rows, and the row that holds in each round.
 
     Args:
-        rows: mean losses, rows x arms, each in [0, 1].
+        rows: mean losses, rows x arms, each in [0, 1]; or the name of a .csv or .parquet file of them.
         index: the row of each round. Left out, round t has row t. A horizon longer than the index starts
             it again.
         noise: "bernoulli" (a loss is 0 or 1), "none" (the loss is the mean) or "beta".
@@ -33,13 +33,14 @@ class LossTable(Environment):
     (2, [0, 1, 0, 1, 0])
     """
 
-    rows: Any
-    index: Any = None
+    rows: Any = field(metadata={"depth": 2})
+    index: Any = field(default=None, metadata={"depth": 1})
     noise: str = "bernoulli"
     concentration: float = 10.0
 
     def __post_init__(self) -> None:
-        rows = _checked_rows(self.rows)
+        named = isinstance(self.rows, (str, os.PathLike))
+        rows = _checked_rows(_read(self.rows) if named else self.rows)
         index = _checked_index(self.index, len(rows))
         rows.setflags(write=False)
         index.setflags(write=False)
@@ -63,16 +64,12 @@ class LossTable(Environment):
         >>> dc.environments.LossTable.from_csv(path, noise="none").rows.tolist()
         [[0.1, 0.9], [0.8, 0.2]]
         """
-        import pandas
-
-        return cls(_losses_of(pandas.read_csv(path), path), **parameters)
+        return cls(_read_csv(path), **parameters)
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str], **parameters: Any) -> Self:
         """A recorded log: a column of losses for each arm, a row a round. Needs pyarrow."""
-        import pandas
-
-        return cls(_losses_of(pandas.read_parquet(path), path), **parameters)
+        return cls(_read_parquet(path), **parameters)
 
     @property
     def arms(self) -> int:  # type: ignore[override]
@@ -130,7 +127,10 @@ def _checked_rows(rows: Any) -> Floats:
 def _checked_index(index: Any, rows: int) -> Any:
     if index is None:
         return np.arange(rows, dtype=np.int64)
-    array = np.array(index)
+    try:
+        array = np.array(index)
+    except ValueError:  # rows of different lengths
+        array = np.empty((0, 0))
     if array.ndim != 1 or len(array) < 1 or array.dtype.kind not in "iu":
         raise ParameterError(
             "index: must be a list of row numbers, one a round; leave it out for row t in round t"
@@ -141,6 +141,44 @@ def _checked_index(index: Any, rows: int) -> Any:
             complaint("index", wrong, f"must be a row number from 0 to {rows - 1}", "mend it")
         )
     return array.astype(np.int64)
+
+
+def _read(path: Any) -> Floats:
+    return _read_parquet(path) if Path(path).suffix == ".parquet" else _read_csv(path)
+
+
+def _read_csv(path: str | os.PathLike[str]) -> Floats:
+    import pandas
+
+    try:
+        frame = pandas.read_csv(path)
+    except ValueError as error:
+        raise ParameterError(f"{Path(path).name}: is no table ({error}); mend the file") from None
+    if all(_is_number(name) for name in frame.columns):
+        raise ParameterError(
+            f"{Path(path).name}: begins with numbers where the arms' names belong; put a line of names first"
+        )
+    return _losses_of(frame, path)
+
+
+def _read_parquet(path: str | os.PathLike[str]) -> Floats:
+    import pandas
+
+    try:
+        return _losses_of(pandas.read_parquet(path), path)
+    except ImportError:
+        raise UnsupportedError(
+            "Parquet files need pyarrow: pip install 'decoupled-bandits[parquet]'"
+        ) from None
+
+
+def _is_number(text: object) -> bool:
+    """Whether a column's name is a number, as it is where a file has no header."""
+    try:
+        float(str(text))
+    except ValueError:
+        return False
+    return True
 
 
 def _losses_of(frame: Any, path: str | os.PathLike[str]) -> Floats:

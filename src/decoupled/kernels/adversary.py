@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from numba.extending import overload
 
 from ..arrays import Floats, Ints
+from ..errors import ParameterError
 
 
 class Memory(NamedTuple):
@@ -35,7 +36,11 @@ _functions: dict[type, AdversaryFunctions] = {}
 
 def register_adversary(params: type, functions: AdversaryFunctions) -> None:
     """Tie a parameter tuple's type to the functions of its adversary."""
-    _functions[params] = functions
+    if _functions.setdefault(params, functions) != functions:
+        raise ParameterError(
+            f"params_type = {params.__module__}.{params.__qualname__}: belongs to another adversary's functions; "
+            "give this adversary a Params of its own"
+        )
 
 
 def fill_losses(params: Any, memory: Memory, t: int, out: Floats) -> None:

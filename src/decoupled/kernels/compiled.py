@@ -7,6 +7,7 @@ by a digest of all the package's sources, and any edit starts a fresh one.
 
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -54,17 +55,17 @@ def cache_folder() -> str | None:
 
     `NUMBA_CACHE_DIR` is honoured; otherwise the user's cache folder is used.
     """
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    root = Path(_settings.CACHE_DIR or Path(base) / PACKAGE) / "compiled"
-    folder = root / source_digest()
     if fcntl is None:
         return None
     try:
+        base = _settings.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        root = Path(base) / PACKAGE / "compiled"
+        folder = root / source_digest()
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
         os.utime(folder)
-    except OSError:
+    except (OSError, RuntimeError):  # no home, or none that can be written
         return None
     _sweep(root)
     return str(folder)
@@ -72,6 +73,8 @@ def cache_folder() -> str | None:
 
 def _sweep(root: Path) -> None:
     for folder in root.iterdir():
+        if not re.fullmatch("[0-9a-f]{16}", folder.name):  # no digest: not ours to remove
+            continue
         try:
             if time.time() - folder.stat().st_mtime > UNUSED_FOR:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -92,12 +95,12 @@ def _cache_directory(folder: str) -> Iterator[None]:
             _settings.CACHE_DIR = before
 
 
-def is_ours(thing: Callable[..., object]) -> bool:
-    """Whether a function or class is of this package.
+def is_ours(*things: Callable[..., object]) -> bool:
+    """Whether all these functions and classes are of this package.
 
     The digest covers no one else's sources, so machine code that depends on them is not kept on disk.
     """
-    return thing.__module__.partition(".")[0] == PACKAGE
+    return all(thing.__module__.partition(".")[0] == PACKAGE for thing in things)
 
 
 def compiled(function: Function) -> Function:

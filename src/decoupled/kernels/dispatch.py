@@ -12,6 +12,7 @@ from numba.extending import overload
 from numba.np.unsafe import ndarray
 
 from ..arrays import Floats, Ints, Words
+from ..errors import ParameterError
 from .compiled import is_ours, translate
 from .state import ROUND, State
 
@@ -35,7 +36,11 @@ _fixed_tuple: Any = ndarray.to_fixed_tuple
 
 def register(params: type, functions: Functions) -> None:
     """Tie a parameter tuple's type to the functions of its policy."""
-    _functions[params] = functions
+    if _functions.setdefault(params, functions) != functions:
+        raise ParameterError(
+            f"params_type = {params.__module__}.{params.__qualname__}: belongs to another policy's functions; "
+            "give this policy a Params of its own"
+        )
 
 
 def init(params: Any, state: State) -> None:
@@ -96,7 +101,7 @@ class Entries(NamedTuple):
 def entries(params: Any) -> Entries:
     """The entry points for one type of parameter tuple."""
     fields = len(params._fields)
-    keep = is_ours(params)
+    keep = is_ours(params, *_functions[params])
 
     def init_entry(values: Floats, scalars: Floats, floats: Floats, ints: Ints) -> None:
         init(params(*_fixed_tuple(values, fields)), State(scalars, floats, ints))

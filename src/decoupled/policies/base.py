@@ -28,8 +28,8 @@ class Policy(Description, kind="policy"):
     FTPL(alpha=2.5, c=2.0, ranking='improved')
     >>> dc.Policy.from_json(policy.to_json()) == policy
     True
-    >>> sorted(dc.Policy.known())
-    ['Exp3', 'FTPL', 'FollowTheLeader', 'TsallisINF']
+    >>> dc.Policy.known()["Exp3"]()
+    Exp3(c=2.0)
     """
 
     layout: ClassVar[Layout]

@@ -31,9 +31,10 @@ def run_all(
     quiet: bool = False,
 ) -> None:
     """Run every plan into a folder of its own under `out`."""
-    with dask_executor(dask) as executor:
+    with dask_executor(dask) as (executor, size):
+        workers = workers or size
         for number, plan in enumerate(plans):
-            name = re.sub(r"[^A-Za-z0-9.]+", "-", plan.environment.label).strip("-")
+            name = re.sub(r"[^A-Za-z0-9.]+", "-", plan.environment.label).strip("-")[:60]
             show(plan, out / f"{number:02d}-{name}", workers=workers, executor=executor, quiet=quiet)
 
 
@@ -47,6 +48,7 @@ def show(
     resume: bool = True,
 ) -> None:
     """Run one plan, print its table and write its figure; with `resume`, go on where a killed run was."""
+    folder.mkdir(parents=True, exist_ok=True)  # before the work, so that it is not lost
     total = len(plan.policies) * plan.runs * plan.horizon
     with progress_bar(total, quiet) as report:
         results = simulate(
@@ -124,10 +126,10 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def dask_executor(address: str | None) -> Iterator[Executor | None]:
-    """The executor of a Dask cluster, or none where no address is given."""
+def dask_executor(address: str | None) -> Iterator[tuple[Executor | None, int | None]]:
+    """The executor of a Dask cluster and its number of threads, or none where no address is given."""
     if address is None:
-        yield None
+        yield None, None
         return
     try:
         from distributed import Client
@@ -137,4 +139,4 @@ def dask_executor(address: str | None) -> Iterator[Executor | None]:
         ) from None
     connect: Any = Client
     with connect(address) as client:
-        yield client.get_executor()
+        yield client.get_executor(), max(1, sum(client.ncores().values()))

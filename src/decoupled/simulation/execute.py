@@ -24,7 +24,7 @@ def own_executor(executor: Executor | None, workers: int | None) -> Iterator[tup
     """The given executor, or threads of our own: compiled code runs without the interpreter lock."""
     count = workers or os.cpu_count() or 1
     if executor is not None:
-        yield executor, max(count, 8)
+        yield executor, workers or max(count, 8)
         return
     threads = ThreadPoolExecutor(max_workers=count, thread_name_prefix="decoupled")
     try:

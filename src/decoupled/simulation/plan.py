@@ -1,18 +1,20 @@
 """From a specification to blocks of runs."""
 
 import hashlib
+import inspect
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..arrays import Ints
 from ..checks import one_of, whole_number
+from ..description import Description
 from ..environments import Environment
 from ..errors import ParameterError, complaint
+from ..kernels.compiled import is_ours, source_digest
 from ..policies import Policy
 
 Checkpoints: TypeAlias = int | str | Sequence[int] | dict[str, Any]
@@ -52,14 +54,15 @@ class Plan:
         }
 
     def digest(self) -> str:
-        """A name for the plan: equal plans of one version of this package have equal digests."""
-        content = json.dumps([version("decoupled-bandits"), self.to_dict()], sort_keys=True)
+        """A name for the plan and the code that runs it: what was computed by other code is not reused."""
+        code = [_source_of(type(each)) for each in (*self.policies, self.environment)]
+        content = json.dumps([source_digest(), code, self.to_dict()], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
-    def block_size(self) -> int:
-        """How many runs a block should hold, from a rough cost of a round."""
+    def block_size(self, workers: int = 1) -> int:
+        """How many runs a block should hold, from a rough cost of a round; several blocks for each worker."""
         seconds_a_run = self.horizon * (60e-9 + 4e-9 * self.environment.arms)
-        return max(1, min(int(BLOCK_SECONDS / seconds_a_run), -(-self.runs // 16)))
+        return max(1, min(int(BLOCK_SECONDS / seconds_a_run), -(-self.runs // max(16, 4 * workers))))
 
     def blocks(self, size: int) -> Iterator[Block]:
         """All blocks; runs advance slowest, so that what is finished covers every policy alike."""
@@ -77,18 +80,25 @@ def make_plan(
     checkpoints: Checkpoints = DEFAULT_CHECKPOINTS,
 ) -> Plan:
     """Check every part of a specification."""
-    chosen = (policies,) if isinstance(policies, Policy) else tuple(policies)
-    strangers: list[object] = [each for each in chosen if not isinstance(each, Policy)]
-    if strangers:
-        raise ParameterError(complaint("policies", strangers[0], "is no policy", "for example dc.FTPL()"))
+    given: object = policies
+    chosen = (given,) if isinstance(given, Policy) or not isinstance(given, Iterable) else tuple(given)
+    for stranger in [each for each in chosen if not isinstance(each, Policy)]:
+        raise ParameterError(complaint("policies", stranger, "is no policy", "for example dc.FTPL()"))
     labels = [policy.label for policy in chosen]
-    if not chosen or len(set(labels)) < len(labels):
+    if not chosen:
         raise ParameterError(
-            complaint("policies", labels, "must be one or more, each once", "drop the repeated one")
+            complaint("policies", labels, "must be one or more", "for example [dc.FTPL()]")
         )
-    given: object = environment
-    if not isinstance(given, Environment):
-        raise ParameterError(complaint("environment", given, "is no environment", "see dc.environments"))
+    repeated = [label for label in labels if labels.count(label) > 1]
+    if repeated:
+        raise ParameterError(
+            complaint("policies", repeated[0], "must be there once", "drop the repeated one")
+        )
+    world: object = environment
+    if not isinstance(world, Environment):
+        raise ParameterError(complaint("environment", world, "is no environment", "see dc.environments"))
+    for each in (*chosen, world):
+        _check_plain(each)
     horizon = whole_number("horizon", horizon, 1, "the paper has 10,000")
     runs = whole_number("runs", runs, 1, "the paper has 1,000")
     seed = whole_number("seed", seed, 0, "any will do, such as 0")
@@ -101,9 +111,9 @@ def checkpoint_rounds(wanted: Checkpoints, horizon: int) -> tuple[int, ...]:
     A number means so many, evenly spaced; "log" means 100 on a logarithmic scale; "all" means every
     round; {"count": 50, "spacing": "log"} says both; a list gives the rounds themselves.
     """
-    if wanted == "all":
+    if isinstance(wanted, str) and wanted == "all":
         return tuple(range(1, horizon + 1))
-    if wanted == "log":
+    if isinstance(wanted, str) and wanted == "log":
         wanted = {"spacing": "log"}
     if isinstance(wanted, dict):
         unknown = set(wanted) - {"count", "spacing"}
@@ -113,7 +123,7 @@ def checkpoint_rounds(wanted: Checkpoints, horizon: int) -> tuple[int, ...]:
             )
         spacing = one_of("checkpoints.spacing", wanted.get("spacing", "linear"), ("linear", "log"))
         return _spaced(wanted.get("count", DEFAULT_CHECKPOINTS), spacing, horizon)
-    if isinstance(wanted, (str, int, np.integer)):
+    if isinstance(wanted, str) or not isinstance(wanted, Iterable):
         return _spaced(wanted, "linear", horizon)
     return _listed(wanted, horizon)
 
@@ -133,6 +143,29 @@ def _listed(rounds: Sequence[int], horizon: int) -> tuple[int, ...]:
         rule = f"must not exceed horizon = {horizon}"
         raise ParameterError(complaint("checkpoints", max(listed), rule, "drop it, or raise the horizon"))
     return tuple(sorted({*listed, horizon}))
+
+
+def _check_plain(each: Description) -> None:
+    """A user's own policy or environment must be a value: hashable, and made of plain parameters."""
+    try:
+        hash(each)
+        json.dumps([each.label, each.to_dict()], allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"{type(each).__name__}: has a parameter that is no plain value ({error}); "
+            "use numbers, strings and tuples of them"
+        ) from None
+
+
+def _source_of(kind: type) -> str:
+    """The source of a class from outside this package, and of its compiled functions."""
+    if is_ours(kind):
+        return ""
+    functions = getattr(kind, "functions", ())
+    try:
+        return "".join(inspect.getsource(each) for each in (kind, *(f.py_func for f in functions)))
+    except (OSError, TypeError):  # typed at a prompt: nothing to tell versions apart by
+        return ""
 
 
 def as_rounds(plan: Plan) -> Ints:

@@ -2,8 +2,6 @@
 
 import json
 import os
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,6 +13,7 @@ from ..checks import number_in
 from ..errors import ParameterError, StorageError, complaint, near_name
 from ..plots import Curve, plot_regret
 from ..policies import Policy
+from ..sealed import replacing
 from .plan import Plan
 
 if TYPE_CHECKING:
@@ -77,9 +76,10 @@ class Results:
         """A table of final regret, a line for each policy.
 
         `mean`, `standard_error`, the interval `low` to `high` of the mean at the given level (Student's
-        t), `median` and `p99`, the 99th percentile over runs. Every policy met the same losses in the
-        same run, so with `against` the differences from that policy are paired: their mean, their own
-        interval, and the p-value of a paired t test.
+        t), `median` and `p99`, the 99th percentile over runs. With `against`, the differences from that
+        policy are paired run by run: their mean, their own interval, and the p-value of a paired t test.
+        In a table of losses every policy met the same losses in the same run; an adversary answers each
+        policy in its own way, and then runs share their seeds only.
 
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
@@ -130,17 +130,8 @@ class Results:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a netCDF file, whole or not at all; the same results give the same bytes."""
-        target = Path(path)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".nc")
-        os.close(handle)
-        try:
+        with replacing(path) as temporary:
             self.data.to_netcdf(temporary, engine="h5netcdf")
-            with open(temporary, "rb") as file:
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

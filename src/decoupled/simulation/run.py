@@ -8,6 +8,7 @@ import numpy as np
 from ..arrays import Floats, Ints, Words
 from ..environments import Environment
 from ..environments.base import Adversary
+from ..errors import ParameterError
 from ..kernels.compiled import is_ours, translate
 from ..kernels.drive import Table, drive, drive_adaptive
 from ..kernels.stream import new_stream
@@ -57,9 +58,28 @@ def run_streams(seed: int, run: int) -> tuple[Words, Words]:
 @lru_cache(maxsize=4)
 def _world(environment: Environment, horizon: int) -> tuple[Table, int]:
     """The table, and the best fixed arm over the whole horizon by mean loss."""
-    table = environment.table(horizon)
+    table = checked_table(environment, horizon)
     visits = np.bincount(table.row_at, minlength=len(table.rows))
     return table, int((visits @ table.rows).argmin())
+
+
+def checked_table(environment: Environment, horizon: int) -> Table:
+    """The table of an environment, which may be a user's own: compiled code trusts it, so it is checked."""
+    table = environment.table(horizon)
+    rows = np.ascontiguousarray(table.rows, np.float64)
+    row_at = np.ascontiguousarray(table.row_at, np.int64)
+    name = type(environment).__name__
+    if rows.ndim != 2 or rows.shape[1] != environment.arms or not ((rows >= 0.0) & (rows <= 1.0)).all():
+        rule = f"must be rows x {environment.arms} arms of losses in [0, 1]"
+        raise ParameterError(
+            f"{name}.table({horizon}).rows, of shape {rows.shape}: {rule}; mend the environment"
+        )
+    if row_at.shape != (horizon,) or row_at.min() < 0 or row_at.max() >= len(rows):
+        rule = f"must be a row number from 0 to {len(rows) - 1} for each of {horizon} rounds"
+        raise ParameterError(
+            f"{name}.table({horizon}).row_at, of shape {row_at.shape}: {rule}; mend the environment"
+        )
+    return table._replace(rows=rows, row_at=row_at)
 
 
 def _table_run(
@@ -73,7 +93,7 @@ def _table_run(
     plays: Ints,
 ) -> None:
     table, best = _world(environment, horizon)
-    loop = drive if is_ours(policy.params_type) else _drive_afresh
+    loop = drive if is_ours(policy.params_type, *policy.functions) else _drive_afresh
     state = policy.layout.new_state(environment.arms)
     local = np.zeros(2, np.uint64)
     loop(policy.params(), state, draws, noise, local, table, best, checkpoints, regret, plays)
@@ -91,8 +111,8 @@ def _adaptive_run(
 ) -> None:
     environment.prepare()
     arms = environment.arms
-    ours = is_ours(policy.params_type) and is_ours(environment.params_type)
-    loop = drive_adaptive if ours else _drive_adaptive_afresh
+    code = (policy.params_type, *policy.functions, environment.params_type, *environment.functions)
+    loop = drive_adaptive if is_ours(*code) else _drive_adaptive_afresh
     arm_losses = np.empty((len(checkpoints), arms))
     loop(
         policy.params(),
@@ -110,5 +130,8 @@ def _adaptive_run(
         arm_losses,
         plays,
     )
+    if not ((arm_losses >= 0.0) & (arm_losses <= checkpoints[:, None])).all():
+        name = type(environment).__name__
+        raise ParameterError(f"{name}.losses: went outside [0, 1]; mend the adversary")
     # The loop filled in what was suffered; the best arm is known only now that all losses have come.
     regret -= arm_losses[:, arm_losses[-1].argmin()]

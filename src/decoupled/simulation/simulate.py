@@ -4,11 +4,13 @@ import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from typing import Any
 
 import numpy as np
 
 from ..checks import one_of, whole_number
 from ..environments import Environment
+from ..errors import ParameterError, complaint
 from ..policies import Policy
 from ..sealed import write_atomically
 from .execute import Report, execute, own_executor
@@ -35,7 +37,9 @@ def simulate(
     block: int | None = None,
     report: Report = lambda rounds, seconds: None,
 ) -> Results:
-    """Run every policy `runs` times for `horizon` rounds; all meet the same losses.
+    """Run every policy `runs` times for `horizon` rounds.
+
+    All policies meet the same losses, unless the environment is an adversary that answers what they do.
 
     The results depend on the first five arguments and the checkpoints alone: any number of workers, any
     executor and any block size give the same bits.
@@ -52,7 +56,7 @@ def simulate(
             "auto" the former while it takes less than 160 MB.
         workers: threads to use; all cores if not given.
         executor: any `concurrent.futures.Executor` in place of threads, such as Dask's
-            `client.get_executor()`.
+            `client.get_executor()`; `workers` then says how many it has, so that all are kept busy.
         out: a folder. Each finished block is written there, so that the same call goes on where a
             killed one was; at the end it holds results.nc and timings.json.
         block: runs in a block; chosen by cost if not given.
@@ -67,10 +71,15 @@ def simulate(
     plan = make_plan(policies, environment, horizon, runs, seed, checkpoints)
     one_of("curves", curves, ("auto", "runs", "moments"))
     size = None if block is None else whole_number("block", block, 1, "leave it out to have it chosen")
+    if workers is not None:
+        workers = whole_number("workers", workers, 1, "leave it out for all cores")
+    _check_kind("executor", executor, Executor, "for Dask, client.get_executor()")
+    _check_kind("out", out, (str, os.PathLike), "give the path of a folder")
     numbers = len(plan.policies) * plan.runs * len(plan.checkpoints)
     keep = curves == "runs" or (curves == "auto" and numbers <= MOST_NUMBERS)
+    size = size or plan.block_size(workers or 1)
     store = None if out is None else BlockStore(out, plan, size)
-    timings: list[dict[str, float]] = []
+    timings: list[dict[str, float]] = store.timings() if store else []
 
     def note(rounds: int, seconds: float) -> None:
         if seconds:
@@ -86,9 +95,14 @@ def simulate(
     return results
 
 
+def _check_kind(name: str, value: object, kind: Any, remedy: str) -> None:
+    if value is not None and not isinstance(value, kind):
+        raise ParameterError(complaint(name, value, "is of the wrong kind", remedy))
+
+
 def _gather(
     plan: Plan,
-    size: int | None,
+    size: int,
     store: BlockStore | None,
     pool: Executor,
     workers: int,
@@ -100,7 +114,7 @@ def _gather(
     curves = np.empty((count, plan.runs, width)) if keep else None
     plays = np.zeros((count, 2, plan.environment.arms), np.int64)
     moments = [Moments(width) for _ in plan.policies]
-    for block, result in execute(plan, size or plan.block_size(), store, pool, workers, report):
+    for block, result in execute(plan, size, store, pool, workers, report):
         span = slice(block.first, block.last)
         final[block.policy, span] = result.regret[:, -1]
         if curves is not None:

@@ -4,7 +4,7 @@ import itertools
 import os
 import re
 import tomllib
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,8 @@ from .plan import DEFAULT_CHECKPOINTS, Plan, make_plan
 
 KEYS = ("horizon", "runs", "seed", "checkpoints", "policy", "environment")
 REQUIRED = ("horizon", "runs", "policy", "environment")
+
+_HEAD = re.compile(r"\s*\[\[?\s*(\w+)\s*\]")
 
 
 class _Text(NamedTuple):
@@ -30,11 +32,11 @@ class _Text(NamedTuple):
     def line_of(self, key: str, table: str | None = None, number: int = 0) -> int:
         """The line of `key`, within the given (number-th) table if one is named."""
         start, end = 0, len(self.lines)
-        heads = [i for i, line in enumerate(self.lines) if line.strip().startswith("[")]
+        heads = [i for i, line in enumerate(self.lines) if _HEAD.match(line)]
         if table is None:
             end = heads[0] if heads else end
         else:
-            named = [i for i in heads if self.lines[i].strip().strip("[]").strip() == table]
+            named = [i for i in heads if _HEAD.match(self.lines[i])[1] == table]  # type: ignore[index]
             if number < len(named):
                 start = named[number]
                 end = next((i for i in heads if i > start), end)
@@ -62,15 +64,16 @@ def read_specification(path: str | os.PathLike[str]) -> list[Plan]:
     >>> [policy.label for policy in read_specification(path)[0].policies]
     ['FTPL(c=1)', 'FTPL']
     """
-    content = Path(path).read_text(encoding="utf-8")
-    text = _Text(Path(path).name, content.splitlines())
+    text = _Text(Path(path).name, [])
     try:
+        content = Path(path).read_text(encoding="utf-8")
+        text = text._replace(lines=content.splitlines())
         values = tomllib.loads(content)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ParameterError(f"{text.name}: is not TOML: {error}; mend that line") from None
     _check_keys(text, values)
-    policies = _described(text, values, "policy", Policy)
-    environments = _described(text, values, "environment", Environment)
+    policies = _described(text, values, "policy", Policy, Path(path).parent)
+    environments = _described(text, values, "environment", Environment, Path(path).parent)
     plans = []
     for environment in environments:
         try:
@@ -86,7 +89,12 @@ def read_specification(path: str | os.PathLike[str]) -> list[Plan]:
             )
         except ParameterError as error:
             key = re.match(r"\w+", str(error))
-            raise text.error(text.line_of(key.group() if key else ""), str(error)) from None
+            word = key.group() if key else ""
+            if word == "policies":
+                raise text.error(
+                    text.line_of("name", "policy", len(values["policy"]) - 1), str(error)
+                ) from None
+            raise text.error(text.line_of(word), str(error)) from None
     return plans
 
 
@@ -101,44 +109,62 @@ def _check_keys(text: _Text, values: dict[str, Any]) -> None:
             raise ParameterError(f"{text.name}: has no {key}; a specification needs {', '.join(REQUIRED)}")
 
 
-def _described(text: _Text, values: dict[str, Any], table: str, family: type[Description]) -> list[Any]:
+def _described(
+    text: _Text, values: dict[str, Any], table: str, family: type[Description], folder: Path
+) -> list[Any]:
     entries = values[table]
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise text.error(
             text.line_of(table), f"{table} must be a list of tables; write [[{table}]] above it"
         )
+    if not entries:
+        raise text.error(text.line_of(table), f"{table} is an empty list; name one at least")
     found = []
     for number, entry in enumerate(entries):
+        if "name" not in entry:
+            known = near_name("", family.known())
+            raise text.error(text.line_of("name", table, number), f"this {table} has no name; {known}")
+        for key in [key for key, value in entry.items() if value == []]:
+            raise text.error(
+                text.line_of(key, table, number), f"{key} is an empty list; give one value at least"
+            )
+        if isinstance(entry.get("rows"), str):  # a recorded log, beside the specification
+            entry["rows"] = str(folder / entry["rows"])
         for choice in _sweep(entry, family):
             try:
                 found.append(family.from_dict(choice))
-            except ParameterError as error:
+            except (ParameterError, FileNotFoundError) as error:
                 raise text.error(*_placed(text, table, number, choice, error)) from None
     return found
 
 
 def _placed(
-    text: _Text, table: str, number: int, choice: dict[str, Any], error: ParameterError
+    text: _Text, table: str, number: int, choice: dict[str, Any], error: Exception
 ) -> tuple[int, str]:
     """The line of the parameter that an error speaks of."""
     key = re.match(r"\w+", str(error))
     word = key.group() if key and key.group() in choice else "name"
+    if isinstance(error, FileNotFoundError):
+        word = "rows"
     return text.line_of(word, table, number), str(error)
 
 
 def _sweep(entry: dict[str, Any], family: type[Description]) -> list[dict[str, Any]]:
     """Every combination of the values that are lists; a parameter that is itself a list sweeps as lists."""
-    if isinstance(entry.get("name"), list):
-        return [choice for name in entry["name"] for choice in _sweep({**entry, "name": name}, family)]
-    kind = family.known().get(entry.get("name", ""))
-    lists = {field.name for field in fields(kind) if _takes_a_list(field)} if kind else set()  # type: ignore[arg-type]
+    name = entry.get("name")
+    if isinstance(name, list):
+        return [choice for each in name for choice in _sweep({**entry, "name": each}, family)]
+    kind = family.known().get(name) if isinstance(name, str) else None
+    depths = {field.name: field.metadata.get("depth", 0) for field in fields(kind)} if kind else {}  # type: ignore[arg-type]
     choices = []
     for key, value in entry.items():
-        inner = value[0] if isinstance(value, list) and value else None
-        sweeps = isinstance(value, list) and (key not in lists or isinstance(inner, list))
+        sweeps = isinstance(value, list) and _depth(value) > depths.get(key, 0)
         choices.append([(key, each) for each in value] if sweeps else [(key, value)])
     return [dict(each) for each in itertools.product(*choices)]
 
 
-def _takes_a_list(field: Any) -> bool:
-    return "Sequence" in str(field.type) and field.default is MISSING
+def _depth(value: object) -> int:
+    """How deep lists are nested: 1 for a list of numbers."""
+    if not isinstance(value, list):
+        return 0
+    return 1 + max((_depth(each) for each in value), default=0)

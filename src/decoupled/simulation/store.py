@@ -5,12 +5,13 @@ import hashlib
 import io
 import json
 import os
+import time
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import StorageError
-from ..sealed import write_atomically
+from ..sealed import TEMPORARY, write_atomically
 from .plan import Block, Plan
 from .run import BlockResult
 
@@ -22,21 +23,21 @@ TIMINGS_FILE = "timings.json"
 class BlockStore:
     """A folder that holds the blocks of one plan."""
 
-    def __init__(self, folder: str | os.PathLike[str], plan: Plan, block_size: int | None) -> None:
+    def __init__(self, folder: str | os.PathLike[str], plan: Plan, block_size: int) -> None:
         self.folder = Path(folder)
         self._blocks = self.folder / "blocks"
         with explained(self.folder):
             self._blocks.mkdir(parents=True, exist_ok=True)
             self.block_size = self._claim(plan, block_size)
+            self._sweep()
 
-    def _claim(self, plan: Plan, block_size: int | None) -> int:
+    def _claim(self, plan: Plan, block_size: int) -> int:
         """Write the plan into a new folder; go on with the block size of a folder that holds it."""
         path = self.folder / PLAN_FILE
         if not path.exists():
-            size = block_size or plan.block_size()
-            content = {"digest": plan.digest(), "block_size": size, "plan": plan.to_dict()}
+            content = {"digest": plan.digest(), "block_size": block_size, "plan": plan.to_dict()}
             write_atomically(path, json.dumps(content, indent=1))
-            return size
+            return block_size
         try:
             held = json.loads(path.read_text())
             digest, size = held["digest"], int(held["block_size"])
@@ -46,9 +47,24 @@ class BlockStore:
             ) from None
         if digest != plan.digest():
             raise StorageError(
-                f"{self.folder}: holds the results of another specification; choose another folder, or remove this one"
+                f"{self.folder}: holds the results of another specification, or of other code; "
+                "choose another folder, or remove this one"
             )
         return size
+
+    def _sweep(self) -> None:
+        """Remove what a killed run was writing; a run that goes on in another process has younger files."""
+        for path in self.folder.rglob(f"{TEMPORARY}*"):
+            if time.time() - path.stat().st_mtime > 60.0:
+                path.unlink(missing_ok=True)
+
+    def timings(self) -> list[dict[str, float]]:
+        """What earlier legs of this run took, as far as they were written down."""
+        try:
+            told: list[dict[str, float]] = json.loads((self.folder / TIMINGS_FILE).read_text())
+        except (OSError, ValueError):
+            return []
+        return told
 
     def _path(self, block: Block) -> Path:
         return self._blocks / f"policy-{block.policy}-runs-{block.first}-{block.last}.npz"

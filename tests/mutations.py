@@ -1,0 +1,89 @@
+"""Break each kernel in turn and see that a test fails: `make mutations`.
+
+Every line below is a small mistake in one place, most of them of two percent. A copy of the package is
+edited, the tests that guard kernels run against it until the first failure, and a mistake that no
+test notices is told at the end. Not part of `make test`, because it takes about ten minutes.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+GUARDS = ("tests/kernels", "tests/contracts", "tests/environments", "tests/simulation/test_parity.py")
+
+MISTAKES = [
+    (
+        "kernels/sampling.py",
+        "power(best + shift, alpha)  # one",
+        "power(best + shift, 1.02 * alpha)  # one",
+    ),
+    ("kernels/sampling.py", "return (1.0 - largest) / largest", "return 1.02 * (1.0 - largest) / largest"),
+    ("kernels/sampling.py", "target = uniform(stream)", "target = 0.98 * uniform(stream)"),
+    ("kernels/sampling.py", "return math.log(1.0 - chance)", "return 1.02 * math.log(1.0 - chance)"),
+    ("kernels/sampling.py", "share / explore_sum", "0.98 * share / explore_sum"),
+    (
+        "kernels/stream.py",
+        "int((1.0 - uniform(stream)) * count)",
+        "int((1.0 - uniform(stream) ** 1.02) * count)",
+    ),
+    ("kernels/ranking.py", "goal = rank_of(ranked, order, after, arm, 0)", "goal = 0"),
+    ("kernels/ranking.py", "order[k] = order[k + 1]", "order[k] = order[k]"),
+    ("kernels/simplex.py", "x, y = y * both, x * both", "x, y = 1.001 * y * both, x * both"),
+    ("kernels/simplex.py", "_LAST_STEP = 1e-8", "_LAST_STEP = 1e-2"),
+    ("kernels/weights.py", "share = 0.5 * width", "share = 0.51 * width"),
+    (
+        "kernels/powers.py",
+        "return inverse * math.sqrt(inverse)",
+        "return 1.02 * inverse * math.sqrt(inverse)",
+    ),
+    ("kernels/losses.py", "1.0 if uniform(noise) <= mean", "1.0 if uniform(noise) <= 0.98 * mean"),
+    ("kernels/losses.py", "return first / (first + second)", "return first / (first + 1.02 * second)"),
+    ("kernels/drive.py", "so_far += rows[row, exploit]", "so_far += 0.98 * rows[row, exploit]"),
+    ("policies/ftpl.py", "x = 1.0 + eta *", "x = 1.0 + 1.02 * eta *"),
+    ("policies/ftpl.py", "= params.c * state", "= 1.02 * params.c * state"),
+    ("policies/ftpl.py", "after = before + weight * loss", "after = before + 0.98 * weight * loss"),
+    ("policies/tsallis.py", "= params.c * state", "= 1.02 * params.c * state"),
+    ("policies/exp3.py", "half_eta = 0.5 *", "half_eta = 0.51 *"),
+    ("policies/follow_the_leader.py", "SUMS, arm] += loss", "SUMS, arm] += 0.98 * loss"),
+    ("environments/punish_last.py", "out[punished] = 1.0", "out[punished] = 0.98"),
+    ("environments/adaptive_alternating.py", "1 if exploit == 0 else 0", "1 if exploit == 1 else 0"),
+]
+
+
+def noticed_by(copy: Path) -> str | None:
+    """The first test that fails, or None."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", "-p", "no:cacheprovider", *GUARDS]
+    environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return failed[0] if failed else None
+
+
+def main() -> int:
+    """Try every mistake; the exit code says whether all were noticed."""
+    missed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy"
+        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "out", "__pycache__"))
+        for file, right, wrong in MISTAKES:
+            path = copy / "src" / "decoupled" / file
+            source = path.read_text()
+            if source.count(right) < 1:
+                print(f"NOT FOUND  {file}: {right}", flush=True)
+                missed += 1
+                continue
+            path.write_text(source.replace(right, wrong))
+            test = noticed_by(copy)
+            path.write_text(source)
+            missed += test is None
+            print(f"{'noticed' if test else 'MISSED '}  {file}: {wrong}\n         {test or ''}", flush=True)
+    print(f"{len(MISTAKES) - missed} of {len(MISTAKES)} mistakes were noticed")
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

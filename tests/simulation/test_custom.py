@@ -1,0 +1,157 @@
+"""Policies, environments and adversaries of a user's own: at compiled speed, and checked at the door."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled.kernels.adversary import AdversaryFunctions
+from decoupled.kernels.compiled import compiled
+from decoupled.kernels.drive import Table
+from decoupled.simulation.plan import make_plan
+
+PRETENDER = """
+from dataclasses import dataclass
+import decoupled as dc
+from decoupled.kernels.compiled import compiled
+
+@compiled
+def always_the_last(params, state, stream):
+    last = state.floats.shape[1] - 1
+    return last, last, 1.0, 1.0
+
+@dataclass(frozen=True)
+class Pretender(dc.FTPL):
+    functions = Functions(ftpl.init, always_the_last, ftpl.update)
+
+# Whichever comes first, the other is refused; and neither is kept on disk under FTPL's name.
+first, second = {order}
+assert first().start(2, seed=0).decide().propensity is not None
+try:
+    second().start(2, seed=0)
+except dc.ParameterError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("order", ["dc.FTPL, Pretender", "Pretender, dc.FTPL"])
+def test_a_policy_may_not_run_under_the_parameters_of_another(order: str, tmp_path: Path) -> None:
+    # Its code would be kept on disk as FTPL's, and FTPL would be wrong in every later process.
+    script = tmp_path / "pretender.py"
+    script.write_text(PRETENDER.replace("{order}", order))
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment)
+    assert "Params of its own" in done.stdout, done.stderr
+    honest = "import decoupled as dc; print(dc.FTPL().start(2, seed=0).decide().propensity)"
+    later = subprocess.run([sys.executable, "-c", honest], capture_output=True, text=True, env=environment)
+    assert 0.0 < float(later.stdout) < 1.0
+
+
+def test_a_name_that_is_taken_is_refused() -> None:
+    with pytest.raises(dc.ParameterError, match="has a policy of that name"):
+
+        class Exp3(dc.Policy):
+            pass
+
+
+@dataclass(frozen=True)
+class Custom(dc.environments.Environment):
+    """A table made by whatever function a test gives it."""
+
+    arms: int
+    which: str
+
+    def table(self, horizon: int) -> Table:
+        return TABLES[self.which](horizon)
+
+
+TABLES: dict[str, Callable[[int], Table]] = {
+    "good": lambda horizon: Table(np.array([[0, 1, 1]]), np.zeros(horizon, np.int32)),
+    "short": lambda horizon: Table(np.zeros((1, 3)), np.zeros(horizon // 2, np.int64)),
+    "narrow": lambda horizon: Table(np.zeros((1, 2)), np.zeros(horizon, np.int64)),
+    "outside": lambda horizon: Table(np.full((1, 3), 2.5), np.zeros(horizon, np.int64)),
+    "missing": lambda horizon: Table(np.full((1, 3), np.nan), np.zeros(horizon, np.int64)),
+    "beyond": lambda horizon: Table(np.zeros((1, 3)), np.ones(horizon, np.int64)),
+}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TABLES if kind != "good"])
+def test_a_table_that_compiled_code_could_not_trust_is_refused(kind: str) -> None:
+    with pytest.raises(dc.ParameterError, match=r"Custom\.table"):
+        dc.simulate(dc.FTPL(), Custom(3, kind), 100, 2, seed=0)
+
+
+def test_a_good_table_of_other_number_types_runs() -> None:
+    results = dc.simulate(dc.FollowTheLeader(), Custom(3, "good"), 1_000, 5, seed=0)
+    assert results.final_regret("FollowTheLeader").max() < 50
+
+
+class Params(NamedTuple):
+    level: float
+
+
+@compiled
+def too_high(params: Any, memory: Any, t: int, out: Any) -> None:
+    for arm in range(len(out)):
+        out[arm] = params.level
+
+
+@compiled
+def forget(params: Any, memory: Any, t: int, exploit: int) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Loud(dc.environments.Adversary):
+    """Every arm costs the same."""
+
+    arms: int
+    level: float
+    params_type = Params
+    functions = AdversaryFunctions(too_high, forget)
+
+    def params(self) -> Params:
+        return Params(self.level)
+
+
+def test_an_adversary_that_leaves_the_range_is_refused() -> None:
+    assert dc.simulate(dc.FTPL(), Loud(3, 0.5), 50, 2, seed=0).final_regret("FTPL").tolist() == [0.0, 0.0]
+    with pytest.raises(dc.ParameterError, match=r"Loud\.losses"):
+        dc.simulate(dc.FTPL(), Loud(3, 1.5), 50, 2, seed=0)
+
+
+@dataclass(frozen=True)
+class Unhashable(dc.environments.Environment):
+    """A parameter that is a list."""
+
+    arms: int
+    values: Any
+
+    def table(self, horizon: int) -> Table:
+        return Table(np.zeros((1, self.arms)), np.zeros(horizon, np.int64))
+
+
+@pytest.mark.parametrize("values", [[1, 2], np.arange(3), np.int64(3), float("nan")], ids=repr)
+def test_parameters_must_be_plain_values(values: Any) -> None:
+    with pytest.raises(dc.ParameterError, match="no plain value"):
+        dc.simulate(dc.FTPL(), Unhashable(2, values), 10, 2, seed=0)
+
+
+def test_other_code_does_not_go_on_with_old_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = make_plan(dc.FTPL(), Custom(3, "good"), 100, 2, 0)
+    before = plan.digest()
+    monkeypatch.setattr("decoupled.simulation.plan.inspect.getsource", lambda each: "edited")
+    assert plan.digest() != before
+    dc.simulate(dc.FTPL(), Custom(3, "good"), 100, 2, seed=0, out=tmp_path)
+    monkeypatch.undo()
+    with pytest.raises(dc.StorageError, match="other code"):
+        dc.simulate(dc.FTPL(), Custom(3, "good"), 100, 2, seed=0, out=tmp_path)
