@@ -193,7 +193,7 @@ def losses_of(kind: str, rounds: int, arms: int) -> Floats:
     if kind == "bits":
         return (generator.random((rounds, arms)) < np.linspace(0.2, 0.8, arms)).astype(np.float64)
     if kind == "ties":  # losses of two values and many zeros, so that estimates and means often coincide
-        return generator.choice([0.0, 0.0, 0.5], (rounds, arms))
+        return np.asarray(generator.choice([0.0, 0.0, 0.5], (rounds, arms)), np.float64)
     return generator.random((rounds, arms))
 
 

@@ -21,6 +21,8 @@ PRETENDER = """
 from dataclasses import dataclass
 import decoupled as dc
 from decoupled.kernels.compiled import compiled
+from decoupled.kernels.dispatch import Functions
+from decoupled.policies import ftpl
 
 @compiled
 def always_the_last(params, state, stream):
