@@ -18,7 +18,7 @@ _TO_UNIT = 2.0**-53
 def new_stream(seed: np.random.SeedSequence) -> Words:
     """A stream whose first words are drawn from a seed sequence."""
     words = np.asarray(seed.generate_state(2, np.uint64), np.uint64)
-    if not words.any():  # the one state the generator never leaves
+    if words[0] == 0 and words[1] == 0:  # the one state the generator never leaves
         words[0] = 1
     return words
 

@@ -92,7 +92,7 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     state.floats[ESTIMATES, arm] = after
     if params.sorting > 0.0:
         sort_arms(state.floats[ESTIMATES], state.floats[RANKED], state.ints[ORDER])
-    else:
+    elif after != before:  # a loss of zero moves nothing
         move_arm(state.floats[RANKED], state.ints[ORDER], arm, before, after)
     refresh(params, state)
 

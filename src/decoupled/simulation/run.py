@@ -1,7 +1,8 @@
 """Running a block: everything here depends on the plan and the run numbers alone."""
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,6 +23,9 @@ class BlockResult(NamedTuple):
     plays: Ints
 
 
+# Plays one run: (the policy's draws, the environment's noise, regret to fill, plays to add to).
+Player: TypeAlias = Callable[[Words, Words, Floats, Ints], None]
+
 # The same loops for policies and adversaries from outside the package, whose machine code is not kept.
 _drive_afresh = translate(getattr(drive, "py_func", drive), keep=False, counting=False)
 _drive_adaptive_afresh = translate(
@@ -40,12 +44,13 @@ def run_block(
 ) -> BlockResult:
     """Runs `first` to `last - 1` of one policy, one after another."""
     policy.entries()  # makes the compiled functions known, also in a process that never saw the policy
-    one_run = _adaptive_run if isinstance(environment, Adversary) else _table_run
+    player = _adaptive_player if isinstance(environment, Adversary) else _table_player
+    play = player(policy, environment, horizon, checkpoints)
     regret = np.empty((last - first, len(checkpoints)))
     plays = np.zeros((2, environment.arms), np.int64)
     for run in range(first, last):
         noise, draws = run_streams(seed, run)
-        one_run(policy, environment, horizon, checkpoints, draws, noise, regret[run - first], plays)
+        play(draws, noise, regret[run - first], plays)
     return BlockResult(regret, plays)
 
 
@@ -82,56 +87,48 @@ def checked_table(environment: Environment, horizon: int) -> Table:
     return table._replace(rows=rows, row_at=row_at)
 
 
-def _table_run(
-    policy: Policy,
-    environment: Environment,
-    horizon: int,
-    checkpoints: Ints,
-    draws: Words,
-    noise: Words,
-    regret: Floats,
-    plays: Ints,
-) -> None:
+def _table_player(policy: Policy, environment: Environment, horizon: int, checkpoints: Ints) -> Player:
     table, best = _world(environment, horizon)
     loop = drive if is_ours(policy.params_type, *policy.functions) else _drive_afresh
-    state = policy.layout.new_state(environment.arms)
+    params, layout, arms = policy.params(), policy.layout, environment.arms
     local = np.zeros(2, np.uint64)
-    loop(policy.params(), state, draws, noise, local, table, best, checkpoints, regret, plays)
+
+    def play(draws: Words, noise: Words, regret: Floats, plays: Ints) -> None:
+        state = layout.new_state(arms)
+        loop(params, state, draws, noise, local, table, best, checkpoints, regret, plays)
+
+    return play
 
 
-def _adaptive_run(
-    policy: Policy,
-    environment: Any,
-    horizon: int,
-    checkpoints: Ints,
-    draws: Words,
-    noise: Words,
-    regret: Floats,
-    plays: Ints,
-) -> None:
+def _adaptive_player(policy: Policy, environment: Any, horizon: int, checkpoints: Ints) -> Player:
     environment.prepare()
-    arms = environment.arms
     code = (policy.params_type, *policy.functions, environment.params_type, *environment.functions)
     loop = drive_adaptive if is_ours(*code) else _drive_adaptive_afresh
+    params, adversary, arms = policy.params(), environment.params(), environment.arms
+    local, losses = np.zeros(2, np.uint64), np.zeros(arms)
     arm_losses = np.empty((len(checkpoints), arms))
-    loop(
-        policy.params(),
-        policy.layout.new_state(arms),
-        draws,
-        noise,
-        np.zeros(2, np.uint64),
-        environment.params(),
-        environment.memory(),
-        horizon,
-        np.zeros(arms),
-        np.zeros(arms),
-        checkpoints,
-        regret,
-        arm_losses,
-        plays,
-    )
-    if not ((arm_losses >= 0.0) & (arm_losses <= checkpoints[:, None])).all():
-        name = type(environment).__name__
-        raise ParameterError(f"{name}.losses: went outside [0, 1]; mend the adversary")
-    # The loop filled in what was suffered; the best arm is known only now that all losses have come.
-    regret -= arm_losses[:, arm_losses[-1].argmin()]
+
+    def play(draws: Words, noise: Words, regret: Floats, plays: Ints) -> None:
+        loop(
+            params,
+            policy.layout.new_state(arms),
+            draws,
+            noise,
+            local,
+            adversary,
+            environment.memory(),
+            horizon,
+            losses,
+            np.zeros(arms),
+            checkpoints,
+            regret,
+            arm_losses,
+            plays,
+        )
+        if not ((arm_losses >= 0.0) & (arm_losses <= checkpoints[:, None])).all():
+            name = type(environment).__name__
+            raise ParameterError(f"{name}.losses: went outside [0, 1]; mend the adversary")
+        # The loop filled in what was suffered; the best arm is known only now that all losses have come.
+        regret -= arm_losses[:, arm_losses[-1].argmin()]
+
+    return play
