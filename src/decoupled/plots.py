@@ -36,8 +36,9 @@ def plot_regret(
     """Regret by round, each curve with a band of one standard deviation."""
     from matplotlib.figure import Figure  # slow to import, and most of the package never draws
 
-    figure = Figure(figsize=(7.0, 4.2), layout="constrained")
-    axes: Any = figure.add_subplot()
+    figure = Figure(figsize=(7.0, 4.2))
+    # Margins by hand: to have them computed, everything is drawn twice.
+    axes: Any = figure.add_axes((0.11, 0.12, 0.86, 0.8))
     # Regret by mean loss can be negative where the losses change and the policy follows them.
     floor = min(0.0, *(float(curve.mean.min()) for curve in curves))
     for number, (label, mean, band) in enumerate(curves):
