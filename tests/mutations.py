@@ -13,7 +13,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-GUARDS = ("tests/kernels", "tests/contracts", "tests/environments", "tests/simulation/test_parity.py")
+# The quickest first.
+GUARDS = ("tests/simulation/test_parity.py", "tests/environments", "tests/kernels", "tests/contracts")
 
 MISTAKES = [
     (
