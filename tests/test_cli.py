@@ -1,15 +1,18 @@
 """The command line, as a user would call it."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from typer.testing import CliRunner
 
 import decoupled as dc
+from decoupled.arrays import Floats
 from decoupled.bench.lockstep import lockstep_ftpl
-from decoupled.bench.textbook import textbook_ftpl
+from decoupled.bench.textbook import TextbookFTPL, TextbookTsallis, play
 from decoupled.cli import app
+from decoupled.kernels.drive import Table
 
 run = CliRunner().invoke
 
@@ -54,12 +57,31 @@ def test_bench_names_its_groups() -> None:
 def test_the_twins_of_the_bench_play_the_same_game() -> None:
     # They are timed against the compiled loop, so they must do its work: regret agrees within error.
     environment = dc.environments.Alternating(arms=8, gap=0.125)
-    ours = dc.simulate(dc.FTPL(), environment, 1_000, 1_000, seed=0).summary().loc["FTPL"]
     table = environment.table(1_000)
     best = table.rows[table.row_at, 0].sum()
-    lockstep = lockstep_ftpl(table, 1_000, 1_000, seed=1) - best
-    textbook = np.array([textbook_ftpl(table, 1_000, seed) - best for seed in range(30)])
-    for regret in (lockstep, textbook):
+    results = dc.simulate([dc.FTPL(), dc.TsallisINF()], environment, 1_000, 1_000, seed=0).summary()
+    twins = {
+        "lock step": ("FTPL", lockstep_ftpl(table, 1_000, 1_000, seed=1) - best),
+        "sorting": ("FTPL", textbook_regret(lambda: TextbookFTPL(8), table, best)),
+        "improved": ("FTPL", textbook_regret(lambda: TextbookFTPL(8, improved=True), table, best)),
+        "Newton": ("TsallisINF", textbook_regret(lambda: TextbookTsallis(8), table, best)),
+    }
+    for name, (label, regret) in twins.items():
+        ours = results.loc[label]
         error = np.hypot(ours["standard_error"], regret.std(ddof=1) / np.sqrt(len(regret)))
-        # Four standard errors each: a false alarm once in about 8,000 seeds.
-        assert abs(regret.mean() - ours["mean"]) < 4 * error
+        # Four standard errors each: a false alarm once in about 4,000 seeds.
+        assert abs(regret.mean() - ours["mean"]) < 4 * error, name
+
+
+def textbook_regret(make: Callable[[], TextbookFTPL | TextbookTsallis], table: Table, best: float) -> Floats:
+    return np.array([play(make(), table, 1_000, seed) - best for seed in range(40)])
+
+
+def test_the_improved_textbook_step_keeps_the_ranks_that_sorting_finds() -> None:
+    policy, rng = TextbookFTPL(20, improved=True), np.random.default_rng(0)
+    for _ in range(2_000):
+        _, arm, probability = policy.decide(rng)
+        policy.learn(arm, probability, float(rng.random() < 0.2 + 0.03 * arm))
+        ranked = policy.estimates[policy.order]
+        assert (np.diff(ranked) >= 0.0).all()
+        assert sorted(policy.order) == list(range(20))

@@ -1,64 +1,176 @@
-"""Figures: regret curves with bands, in one colour-blind-safe style."""
+"""Figures as values, and how they are drawn: one colour-blind-safe style for all of them.
 
+A `Picture` says what is shown; `draw` makes a static figure of it, and the report an interactive one.
+"""
+
+import csv
+import io
+import math
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .arrays import Floats, Ints
+from .arrays import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Okabe and Ito's palette, which keeps its contrasts under the common kinds of colour blindness.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 DASHES = ("-", "--", "-.", ":")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+# Matplotlib would write the time and random names into files: the same picture must be the same bytes.
+_STILL: dict[str, Any] = {
+    "png": {"metadata": {"Software": None}},
+    "svg": {"metadata": {"Date": None}},
+    "pdf": {"metadata": {"CreationDate": None, "Producer": None, "Creator": None}},
+}
 
 
-class Curve(NamedTuple):
-    """A labelled mean with the half-width of its band."""
+class Series(NamedTuple):
+    """Labelled values, with the half-width of a band around them where there is one."""
 
     label: str
-    mean: Floats
-    band: Floats
+    x: Floats
+    y: Floats
+    band: Floats | None = None
+    style: int = 0  # its number in the palette
+    kind: str = "line"  # or "points", or "fit": a thin line that explains points
 
 
-def plot_regret(
-    rounds: Ints,
-    curves: Sequence[Curve],
-    title: str,
-    path: str | os.PathLike[str] | None = None,
-    *,
-    log: bool = False,
-) -> "Figure":
-    """Regret by round, each curve with a band of one standard deviation."""
+class Panel(NamedTuple):
+    """One pair of axes."""
+
+    title: str
+    series: tuple[Series, ...]
+    x_label: str = "round"
+    y_label: str = "regret"
+    log_x: bool = False
+    log_y: bool = False
+
+
+class Picture(NamedTuple):
+    """One figure: panels in rows of `columns`, with a name for its files and a caption."""
+
+    name: str
+    title: str
+    caption: str
+    panels: tuple[Panel, ...]
+    columns: int = 1
+
+    def to_csv(self) -> str:
+        """The numbers behind the picture, a line for each point."""
+        text = io.StringIO()
+        lines = csv.writer(text, lineterminator="\n")
+        lines.writerow(("panel", "series", "x", "y", "band"))
+        for panel in self.panels:
+            for series in panel.series:
+                band = np.full(len(series.x), math.nan) if series.band is None else series.band
+                for x, y, width in zip(series.x, series.y, band, strict=True):
+                    shown = "" if math.isnan(width) else repr(float(width))
+                    lines.writerow((panel.title, series.label, repr(float(x)), repr(float(y)), shown))
+        return text.getvalue()
+
+
+def draw(picture: Picture) -> "Figure":
+    """The picture as a static figure."""
     from matplotlib.figure import Figure  # slow to import, and most of the package never draws
 
-    figure = Figure(figsize=(7.0, 4.2))
+    columns = min(picture.columns, len(picture.panels))
+    rows = -(-len(picture.panels) // columns)
+    width = 7.0 if columns == 1 else min(3.4 * columns, 13.0)
+    height = 4.2 if rows * columns == 1 else 2.9 * rows + 0.8
+    figure = Figure(figsize=(width, height))
+    left, right, bottom = 0.8 / width, 0.25 / width, 0.55 / height
+    top = (0.5 if rows * columns == 1 else 0.75) / height
+    step_x, step_y = (1.0 - left - right + 0.62 / width) / columns, (1.0 - bottom - top + 0.7 / height) / rows
     # Margins by hand: to have them computed, everything is drawn twice.
-    axes: Any = figure.add_axes((0.11, 0.12, 0.86, 0.8))
-    # Regret by mean loss can be negative where the losses change and the policy follows them.
-    floor = min(0.0, *(float(curve.mean.min()) for curve in curves))
-    for number, (label, mean, band) in enumerate(curves):
-        colour = COLOURS[number % len(COLOURS)]
-        axes.plot(rounds, mean, DASHES[number % len(DASHES)], color=colour, label=label)
-        low = np.maximum(mean - band, floor)
-        axes.fill_between(rounds, low, mean + band, color=colour, alpha=0.15, linewidth=0)
-    axes.set(title=title, xlabel="round", ylabel="regret (mean, band of one standard deviation)")
-    if log and len(rounds) > 1:
+    for number, panel in enumerate(picture.panels):
+        column, row = number % columns, number // columns
+        place = (left + column * step_x, bottom + (rows - 1 - row) * step_y)
+        size = (step_x - 0.62 / width, step_y - 0.7 / height)
+        axes: Any = figure.add_axes((*place, *size))
+        _fill(axes, panel)
+        if column:
+            axes.set_ylabel("")
+        if rows * columns == 1:
+            axes.legend(frameon=False)
+    figure.suptitle(picture.title, fontsize=12, y=1.0 - 0.12 / height, va="top")
+    if rows * columns > 1:
+        _shared_legend(figure, picture, y=1.0 - 0.33 / height)
+    return figure
+
+
+def _shared_legend(figure: Any, picture: Picture, y: float) -> None:
+    handles: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(
+        handles.values(), handles, loc="upper center", ncols=min(len(handles), 6), frameon=False,
+        bbox_to_anchor=(0.5, y), fontsize=9,
+    )  # fmt: skip
+
+
+def _fill(axes: Any, panel: Panel) -> None:
+    lows = [0.0 if panel.log_y else _lowest(series) for series in panel.series]
+    for series in panel.series:
+        _plot(axes, series, floor=min(0.0, *lows) if len(lows) > 1 else min(0.0, lows[0]))
+    axes.set_title(panel.title, fontsize=10)
+    axes.set_xlabel(panel.x_label, fontsize=9)
+    axes.set_ylabel(panel.y_label, fontsize=9)
+    axes.tick_params(labelsize=8)
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    ends = [float(end) for series in panel.series for end in (series.x[0], series.x[-1])]
+    if panel.log_x and max(ends) > min(ends) > 0.0:
         axes.set_xscale("log")
-        axes.set_xlim(rounds[0], rounds[-1])
-    else:
-        axes.set_xlim(0, rounds[-1])
+        axes.set_xlim(min(ends), max(ends))
+    elif not panel.log_x:
+        axes.set_xlim(0.0, max(ends))
+    if panel.log_y:
+        axes.set_yscale("log")
+        return
+    # Regret by mean loss can be negative where the losses change and the policy follows them.
+    floor = min(0.0, *lows) if len(lows) > 1 else min(0.0, lows[0])
     axes.set_ylim(bottom=1.05 * floor)
     if floor < 0.0:
         axes.axhline(0.0, color="black", linewidth=0.8)
-    axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
-    if path is not None:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=150)
-    return figure
+
+
+def _lowest(series: Series) -> float:
+    return float(np.nanmin(series.y))
+
+
+def _plot(axes: Any, series: Series, floor: float) -> None:
+    colour = COLOURS[series.style % len(COLOURS)]
+    if series.kind == "points":
+        marker = MARKERS[series.style % len(MARKERS)]
+        axes.plot(series.x, series.y, marker, color=colour, label=series.label, markersize=3.5)
+        if series.band is not None:
+            axes.errorbar(series.x, series.y, yerr=series.band, fmt="none", ecolor=colour, elinewidth=1.0)
+        return
+    thin = series.kind == "fit"
+    dash = "-" if thin else DASHES[series.style % len(DASHES)]
+    label = None if thin else series.label
+    axes.plot(series.x, series.y, dash, color=colour, label=label, linewidth=0.9 if thin else 1.6)
+    if series.band is not None:
+        low = np.maximum(series.y - series.band, floor)
+        high = series.y + series.band
+        axes.fill_between(series.x, low, high, color=colour, alpha=0.15, linewidth=0)
+
+
+def save_static(picture: Picture, folder: str | os.PathLike[str]) -> None:
+    """Write the picture as PNG, SVG and PDF, and its numbers as CSV; the same picture gives the same bytes."""
+    from matplotlib import rc_context
+
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    with rc_context({"svg.hashsalt": picture.name, "svg.fonttype": "none"}):
+        figure = draw(picture)
+        for kind, options in _STILL.items():
+            figure.savefig(target / f"{picture.name}.{kind}", dpi=150, **options)
+    (target / f"{picture.name}.csv").write_text(picture.to_csv())

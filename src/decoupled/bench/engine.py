@@ -9,7 +9,7 @@ from ..policies import FTPL, Policy, TsallisINF
 from ..simulation import simulate
 from ..simulation.run import run_block
 from .lockstep import lockstep_ftpl
-from .textbook import textbook_ftpl
+from .textbook import TextbookFTPL, play
 from .timing import Ratio, race
 
 ROUNDS = 10_000
@@ -59,7 +59,7 @@ def against_numpy(repetitions: int) -> Iterator[Ratio]:
             f"FTPL compiled, K = {arms}",
             runs_of(FTPL(), arms, ROUNDS, enough_runs(arms)),
             "NumPy, textbook step",
-            lambda table=table: void(textbook_ftpl(table, 2_000, 0)),  # type: ignore[misc]
+            lambda table=table: void(play(TextbookFTPL(table.rows.shape[1]), table, 2_000, 0)),  # type: ignore[misc]
             units=ROUNDS * enough_runs(arms),
             rival_units=2_000,
             repetitions=repetitions,

@@ -39,9 +39,14 @@ class Policy(Description, kind="policy"):
     # The learned row that adds up losses, or None: see Learner.decide(available=...).
     cumulative: ClassVar[str | None] = "estimates"
 
-    @classmethod
-    def entries(cls) -> Entries:
-        """The compiled calls of this policy, made known on first use, also in another process."""
+    @property
+    def interpreted(self) -> bool:
+        """Whether its step needs the Python interpreter: then only a learner can run it."""
+        return False
+
+    def entries(self) -> Entries:
+        """The calls of a learner, compiled and made known on first use, also in another process."""
+        cls = type(self)
         with _one_at_a_time:  # threads that start together share what is compiled
             if cls not in _entries:
                 register(cls.params_type, cls.functions)

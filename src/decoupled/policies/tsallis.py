@@ -4,14 +4,15 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..arrays import Floats, Words
-from ..checks import number_in
+from ..arrays import Floats, Ints, Words
+from ..checks import number_in, one_of
 from ..kernels.compiled import compiled
-from ..kernels.dispatch import Functions
+from ..kernels.dispatch import Entries, Functions
 from ..kernels.powers import tidy_exponent
 from ..kernels.sampling import draw_both, total
 from ..kernels.simplex import tsallis_excess, two_powers
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
+from . import conic
 from .base import Policy
 
 EXCESS, SCALE, EXPLOIT_SUM, EXPLORE_SUM, STEPS = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 5)
@@ -89,6 +90,34 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     fill(params, state)
 
 
+def settle(params: Params, state: State, round: float, estimates: Floats) -> None:
+    """Solve by SCS for the given round and estimates, and only then change the state."""
+    floats, scalars = state.floats, state.scalars
+    scale = params.c * scalars[ARMS] ** params.scale_power
+    gaps = scale / math.sqrt(round) * (estimates - estimates.min())
+    weights = conic.conic_weights(gaps, 1.0 - params.rate)
+    scalars[ROUND], scalars[SCALE] = round, scale
+    floats[ESTIMATES], floats[EXPLOIT] = estimates, weights
+    floats[EXPLORE] = weights ** (params.explore_power / params.exploit_power)
+    scalars[EXPLOIT_SUM], scalars[EXPLORE_SUM] = floats[EXPLOIT].sum(), floats[EXPLORE].sum()
+
+
+def conic_entries(newton: Entries) -> Entries:
+    """The calls of a learner whose weights come from SCS; drawing from them is the same."""
+
+    def init(values: Floats, scalars: Floats, floats: Floats, ints: Ints) -> None:
+        settle(Params(*values), State(scalars, floats, ints), scalars[ROUND], floats[ESTIMATES].copy())
+
+    def update(
+        values: Floats, scalars: Floats, floats: Floats, ints: Ints, arm: int, weight: float, loss: float
+    ) -> None:
+        estimates = floats[ESTIMATES].copy()
+        estimates[arm] += weight * loss
+        settle(Params(*values), State(scalars, floats, ints), scalars[ROUND] + 1.0, estimates)
+
+    return Entries(init, newton.decide, update)
+
+
 @dataclass(frozen=True)
 class TsallisINF(Policy):
     """Follow the regularised leader with Tsallis entropy, decoupled (FTRL in the paper's figures).
@@ -109,6 +138,8 @@ class TsallisINF(Policy):
     Args:
         beta: the entropy's order, in (0, 1); 2/3 is the paper's and corresponds to alpha = 3.
         c: scale of the learning rate, above 0.
+        solver: "newton", or "scs" for a general conic solver (extra `conic`): the same weights to six
+            digits, thousands of times slower, and in a learner only. It is there to be compared with.
 
     >>> import decoupled as dc
     >>> learner = dc.TsallisINF(beta=0.5).start(arms=["a", "b", "c"], seed=1)
@@ -118,6 +149,7 @@ class TsallisINF(Policy):
 
     beta: float = 2.0 / 3.0
     c: float = 2.0
+    solver: str = "newton"
 
     layout = Layout(
         scalars=("excess", "scale", "exploit_sum", "explore_sum", "steps"),
@@ -131,6 +163,16 @@ class TsallisINF(Policy):
         beta = number_in("beta", self.beta, 0.0, 1.0, remedy="the default is 2/3; for beta = 1 use Exp3")
         object.__setattr__(self, "beta", beta)
         object.__setattr__(self, "c", number_in("c", self.c, 0.0, 1e100, "the default is 2"))
+        if one_of("solver", self.solver, ("newton", "scs")) == "scs":
+            conic.solver()
+
+    @property
+    def interpreted(self) -> bool:
+        return self.solver == "scs"
+
+    def entries(self) -> Entries:
+        compiled_calls = super().entries()
+        return conic_entries(compiled_calls) if self.solver == "scs" else compiled_calls
 
     def params(self) -> Params:
         rest = 1.0 - self.beta

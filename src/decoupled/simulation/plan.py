@@ -13,7 +13,7 @@ from ..arrays import Ints
 from ..checks import one_of, whole_number
 from ..description import Description
 from ..environments import Environment
-from ..errors import ParameterError, complaint
+from ..errors import ParameterError, UnsupportedError, complaint
 from ..kernels.compiled import is_ours, source_digest
 from ..policies import Policy
 
@@ -99,6 +99,11 @@ def make_plan(
         raise ParameterError(complaint("environment", world, "is no environment", "see dc.environments"))
     for each in (*chosen, world):
         _check_plain(each)
+    for policy in [each for each in chosen if each.interpreted]:
+        raise UnsupportedError(
+            f"policies: {policy.label} runs in a learner only, because the round loop is compiled; "
+            "use its compiled form, or policy.start(...)"
+        )
     horizon = whole_number("horizon", horizon, 1, "the paper has 10,000")
     runs = whole_number("runs", runs, 1, "the paper has 1,000")
     seed = whole_number("seed", seed, 0, "any will do, such as 0")

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.special import stdtr, stdtrit  # scipy.stats takes half a second to l
 from ..arrays import Floats
 from ..checks import number_in
 from ..errors import ParameterError, StorageError, complaint, near_name
-from ..plots import Curve, plot_regret
+from ..plots import Panel, Picture, Series, draw
 from ..policies import Policy
 from ..sealed import replacing
 from .plan import Plan
@@ -112,10 +113,22 @@ class Results:
 
     def plot(self, path: str | os.PathLike[str] | None = None, *, log: bool = False) -> "Figure":
         """Mean regret by round with bands of one standard deviation; also written to `path` if given."""
-        mean, deviation = self.data.regret_mean.values, np.nan_to_num(self.data.regret_std.values)
-        curves = [Curve(label, mean[number], deviation[number]) for number, label in enumerate(self.labels)]
         title = f"{self.data.attrs['environment']}, {self.data.sizes['run']:,} runs"
-        return plot_regret(self.data["round"].values, curves, title, path, log=log)
+        panel = Panel("", self.series(), y_label="regret (mean, band of one standard deviation)", log_x=log)
+        figure = draw(Picture("regret", title, "", (panel,)))
+        if path is not None:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            figure.savefig(path, dpi=150)
+        return figure
+
+    def series(self, names: dict[str, str] | None = None) -> tuple[Series, ...]:
+        """Mean regret of each policy with a band of one standard deviation, to be drawn under other names."""
+        rounds = np.asarray(self.data["round"].values, np.float64)
+        mean, deviation = self.data.regret_mean.values, np.nan_to_num(self.data.regret_std.values)
+        return tuple(
+            Series((names or {}).get(label, label), rounds, mean[number], deviation[number], number)
+            for number, label in enumerate(self.labels)
+        )
 
     def to_pandas(self) -> "pd.DataFrame":
         """Regret in long form: policy, round, mean and standard deviation over runs.

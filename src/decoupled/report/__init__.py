@@ -1,0 +1,1 @@
+"""Claims and the one-file HTML report, from saved results."""

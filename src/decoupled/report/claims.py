@@ -1,0 +1,137 @@
+"""Claims: a sentence that can be measured, what was measured, and a verdict computed from it.
+
+Verdicts are
+
+- "holds": the whole interval is on the claim's side of the threshold (for each of several parts);
+- "fails": some interval lies wholly on the other side;
+- "undecided": neither, so more runs are needed;
+- "holds only ...": fails as it stands, and holds under the condition that follows;
+- "not judged": what it speaks of was not at hand.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import stdtrit  # scipy.stats takes half a second to load
+
+from ..arrays import Floats
+
+HOLDS, FAILS, UNDECIDED, NOT_JUDGED = "holds", "fails", "undecided", "not judged"
+LEVEL = 0.95
+
+
+class Measure(NamedTuple):
+    """A number with its interval, and what it was measured on."""
+
+    of: str
+    value: float
+    low: float
+    high: float
+
+
+class Claim(NamedTuple):
+    """One sentence with its verdict; `parts` are the measurements it was judged by, the first the closest call."""
+
+    id: str
+    place: str  # where the paper says so, or "ours"
+    statement: str
+    statistic: str
+    threshold: str
+    parts: tuple[Measure, ...]
+    verdict: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The claim as plain values; numbers that are not finite are None."""
+        worst = self.parts[0] if self.parts else None
+        return {
+            "id": self.id,
+            "place": self.place,
+            "statement": self.statement,
+            "statistic": self.statistic,
+            "threshold": self.threshold,
+            "measured": _plain(worst.value) if worst else None,
+            "interval": [_plain(worst.low), _plain(worst.high)] if worst else None,
+            "measured_on": worst.of if worst else None,
+            "verdict": self.verdict,
+            "parts": [
+                {"of": each.of, "measured": _plain(each.value), "interval": [_plain(each.low), _plain(each.high)]}
+                for each in self.parts
+            ],
+        }  # fmt: skip
+
+
+def _plain(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def mean_of(of: str, values: Floats, comparisons: int = 1) -> Measure:
+    """The mean with its interval (Student's t); the level is shared among so many comparisons (Bonferroni)."""
+    mean = float(np.mean(values))
+    if len(values) < 2:
+        return Measure(of, mean, -math.inf, math.inf)
+    error = float(np.std(values, ddof=1) / math.sqrt(len(values)))
+    half = error * float(stdtrit(len(values) - 1, 1.0 - 0.5 * (1.0 - LEVEL) / comparisons))
+    return Measure(of, mean, mean - half, mean + half)
+
+
+def ratio_of(of: str, above: Floats, below: Floats, comparisons: int = 1) -> Measure:
+    """The ratio of two means over the same runs, with its interval by the delta method."""
+    ratio = float(np.mean(above) / np.mean(below))
+    spread = mean_of(of, (above - ratio * below) / float(np.mean(below)), comparisons)
+    return Measure(of, ratio, ratio + spread.low, ratio + spread.high)
+
+
+def above(parts: Sequence[Measure], threshold: float) -> tuple[tuple[Measure, ...], str]:
+    """Judge that every part exceeds the threshold; the parts come back with the closest call first."""
+    ordered = tuple(sorted(parts, key=lambda part: part.low))
+    if any(part.high < threshold for part in ordered):
+        return ordered, FAILS
+    return ordered, HOLDS if ordered and ordered[0].low > threshold else UNDECIDED
+
+
+def below(parts: Sequence[Measure], threshold: float) -> tuple[tuple[Measure, ...], str]:
+    """Judge that every part stays under the threshold; the parts come back with the closest call first."""
+    ordered = tuple(sorted(parts, key=lambda part: -part.high))
+    if any(part.low > threshold for part in ordered):
+        return ordered, FAILS
+    return ordered, HOLDS if ordered and ordered[0].high < threshold else UNDECIDED
+
+
+def judged_above(
+    id: str, place: str, statement: str, statistic: str, parts: Sequence[Measure], threshold: float
+) -> Claim:
+    """A claim that every part exceeds the threshold; where only some do, the verdict says on which."""
+    ordered, verdict = above(parts, threshold)
+    holding = [part.of for part in parts if part.low > threshold]
+    return Claim(
+        id, place, statement, statistic, f"above {threshold:g}", ordered, _partly(verdict, holding, parts)
+    )
+
+
+def judged_below(
+    id: str, place: str, statement: str, statistic: str, parts: Sequence[Measure], threshold: float
+) -> Claim:
+    """A claim that every part stays under the threshold; where only some do, the verdict says on which."""
+    ordered, verdict = below(parts, threshold)
+    holding = [part.of for part in parts if part.high < threshold]
+    return Claim(
+        id, place, statement, statistic, f"below {threshold:g}", ordered, _partly(verdict, holding, parts)
+    )
+
+
+def _partly(verdict: str, holding: Sequence[str], parts: Sequence[Measure]) -> str:
+    if verdict != FAILS or not holding:
+        return verdict
+    if len(holding) <= 4:
+        return f"holds only for {', '.join(holding)}"
+    missing = [part.of for part in parts if part.of not in holding]
+    if len(missing) <= 4:
+        return f"holds only without {', '.join(missing)}"
+    return f"holds only for {len(holding)} of {len(parts)}"
+
+
+def not_judged(claim: Claim, reason: str) -> Claim:
+    """The same claim, measured on something that cannot decide it."""
+    return claim._replace(verdict=f"{NOT_JUDGED}: {reason}")

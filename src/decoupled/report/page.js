@@ -1,0 +1,102 @@
+// Draws every picture of the page. What is shown comes from the page itself; nothing is fetched.
+(function () {
+  "use strict";
+  const { pictures, colours, dashes, symbols } = JSON.parse(document.getElementById("pictures").textContent);
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const chosen = new Map(pictures.map((picture) => [picture.name, {
+    logX: picture.panels[0].log_x, logY: picture.panels[0].log_y, bands: true,
+  }]));
+
+  const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const clear = (colour) => colour + "33";
+
+  function traces(panel, number, picked, named) {
+    const axes = { xaxis: "x" + (number || ""), yaxis: "y" + (number || "") };
+    const made = [];
+    for (const series of panel.series) {
+      const colour = colours[series.style % colours.length];
+      const band = series.band && picked.bands ? series.band : null;
+      const points = series.kind === "points";
+      if (band && !points) {
+        const high = series.y.map((y, i) => y + band[i]);
+        const low = series.y.map((y, i) => (picked.logY ? Math.max(y - band[i], y / 100) : Math.max(y - band[i], panel.floor)));
+        made.push({ ...axes, x: [...series.x, ...[...series.x].reverse()], y: [...high, ...low.reverse()],
+          fill: "toself", fillcolor: clear(colour), line: { width: 0 }, mode: "lines", hoverinfo: "skip",
+          legendgroup: series.label, showlegend: false, name: series.label });
+      }
+      const told = series.band ? "%{y:.4g} ± %{customdata:.3g}" : "%{y:.4g}";
+      made.push({ ...axes, x: series.x, y: series.y, customdata: series.band || undefined, name: series.label,
+        mode: points ? "markers" : "lines", legendgroup: series.label,
+        showlegend: series.kind !== "fit" && !named.has(series.label),
+        marker: { color: colour, symbol: symbols[series.style % symbols.length], size: 6 },
+        line: { color: colour, width: series.kind === "fit" ? 1 : 2,
+          dash: series.kind === "fit" ? "solid" : dashes[series.style % dashes.length] },
+        error_y: band && points ? { type: "data", array: band, color: colour, thickness: 1 } : undefined,
+        hovertemplate: `<b>${series.label}</b><br>${panel.x_label} %{x:,}<br>${panel.y_label} ${told}<extra></extra>` });
+      if (series.kind !== "fit") named.add(series.label);
+    }
+    return made;
+  }
+
+  function layout(picture, picked, width) {
+    const columns = Math.max(1, Math.min(picture.columns, picture.panels.length, Math.floor(width / 240)));
+    const rows = Math.ceil(picture.panels.length / columns);
+    const height = rows * (columns > 1 ? 260 : 360) + 90;
+    const single = picture.panels.length === 1;
+    const gapX = columns > 1 ? Math.min(0.3 / columns, 56 / width) : 0, gapY = rows > 1 ? Math.min(0.5 / rows, 80 / height) : 0;
+    const made = { autosize: true, height, uirevision: picture.name, hovermode: "closest",
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: variable("--ink"), size: 12 },
+      margin: { l: 56, r: 12, t: single ? 12 : 30, b: 46 }, annotations: [],
+      legend: { orientation: "h", y: 1 + 26 / height, yanchor: "bottom", x: 0 } };
+    picture.panels.forEach((panel, number) => {
+      const column = number % columns, row = Math.floor(number / columns), id = number ? number + 1 : "";
+      const x0 = column * (1 + gapX) / columns, y1 = 1 - row * (1 + gapY) / rows;
+      const domain = { x: [x0, x0 + (1 + gapX) / columns - gapX], y: [Math.max(0, y1 - (1 + gapY) / rows + gapY), y1] };
+      const common = { gridcolor: variable("--grid"), zerolinecolor: variable("--faint"), linecolor: variable("--line"), automargin: single };
+      made["xaxis" + id] = { ...common, domain: domain.x, anchor: "y" + id, type: picked.logX ? "log" : "linear",
+        title: { text: panel.x_label, standoff: 4 } };
+      made["yaxis" + id] = { ...common, domain: domain.y, anchor: "x" + id, type: picked.logY ? "log" : "linear",
+        title: { text: column ? "" : panel.y_label, standoff: 4 }, rangemode: panel.floor < 0 ? "normal" : "tozero" };
+      if (panel.title) {
+        made.annotations.push({ text: panel.title, showarrow: false, xref: "paper", yref: "paper", xanchor: "center",
+          yanchor: "bottom", x: (domain.x[0] + domain.x[1]) / 2, y: domain.y[1], font: { size: 12 } });
+      }
+    });
+    return made;
+  }
+
+  function show(picture) {
+    const figure = document.getElementById("figure-" + picture.name);
+    const target = figure.querySelector(".plot");
+    const picked = chosen.get(picture.name);
+    const named = new Set();
+    const data = picture.panels.flatMap((panel, number) => traces(panel, number ? number + 1 : 0, picked, named));
+    for (const button of figure.querySelectorAll("button")) {
+      button.setAttribute("aria-pressed", String(picked[button.dataset.what]));
+    }
+    const config = { displaylogo: false, responsive: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+    return Plotly.react(target, data, layout(picture, picked, target.clientWidth), config);
+  }
+
+  const all = () => Promise.all(pictures.map(show));
+  for (const picture of pictures) {
+    document.getElementById("figure-" + picture.name).addEventListener("click", (event) => {
+      const what = event.target.dataset && event.target.dataset.what;
+      if (!what) return;
+      const picked = chosen.get(picture.name);
+      picked[what] = !picked[what];
+      show(picture);
+    });
+  }
+  let waiting = 0, width = window.innerWidth;
+  window.addEventListener("resize", () => {
+    if (window.innerWidth === width) return;  // a phone's address bar comes and goes
+    width = window.innerWidth;
+    clearTimeout(waiting);
+    waiting = setTimeout(all, 120);
+  });
+  dark.addEventListener("change", all);
+  window.addEventListener("beforeprint", all);
+  window.addEventListener("afterprint", all);
+  all().then(() => document.documentElement.setAttribute("data-drawn", String(pictures.length)));
+})();
