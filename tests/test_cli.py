@@ -73,7 +73,9 @@ def test_the_twins_of_the_bench_play_the_same_game() -> None:
         assert abs(regret.mean() - ours["mean"]) < 4 * error, name
 
 
-def textbook_regret(make: Callable[[], TextbookFTPL | TextbookTsallis], table: Table, best: float) -> Floats:
+def textbook_regret(
+    make: Callable[[], TextbookFTPL | TextbookTsallis], table: Table, best: float
+) -> Floats:
     return np.array([play(make(), table, 1_000, seed) - best for seed in range(40)])
 
 

@@ -51,27 +51,53 @@ def environments() -> None:
 
 
 @app.command()
-def demo(
-    runs: Annotated[int, typer.Option(min=2, help="Runs of each policy.")] = 1_000,
-    horizon: Annotated[int, typer.Option(min=100, help="Rounds of each run.")] = 10_000,
+def reproduce(
+    experiments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Any of adversarial, stochastic-easy, stochastic-hard, grid, runtime, conic, movielens, "
+            "tuned, baseline, horizon; all if none is named."
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A small version, in under a minute.")] = False,
+    runs: Annotated[
+        int | None, typer.Option(min=2, help="Runs of each policy; 1,000, or 40 if quick.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("out"),
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for results; out/paper, or out/quick if quick.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Keep what an earlier run finished.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Folder with MovieLens 100K (u.data).")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
-    """Compare the policies on the paper's alternating environment, K = 8: a table and a figure."""
-    from .environments import Alternating
-    from .policies import FTPL, Exp3, FollowTheLeader, TsallisINF
-    from .simulation.command import show
-    from .simulation.plan import make_plan
+    """Run the paper's experiments, draw its figures and judge its claims."""
+    from .paper import reproduce as paper
+    from .paper.experiment import Scale
 
-    typer.echo(
-        "The policies on the paper's alternating environment. The first time, compiling takes half a minute."
-    )
-    policies = (FTPL(), TsallisINF(), Exp3(), FollowTheLeader())
+    folder = out or Path("out") / ("quick" if quick else "paper")
+    count = runs or (paper.QUICK_RUNS if quick else paper.FULL_RUNS)
+    scale = Scale(count, quick, seed, str(data) if data else None)
+    if not quiet:
+        typer.echo(f"The paper's experiments, {count:,} runs each. The first time, code is compiled.")
+    with _errors_said("what is finished is kept; the same command with --resume goes on from there"):
+        claims = paper.reproduce(experiments or [], scale, folder, resume=resume, quiet=quiet)
+        paper.print_claims(claims, folder)
+    typer.echo(f"Report: {folder / 'report.html'}")
+    if quick:
+        typer.echo("In full, in about ten minutes: make paper, or decoupled reproduce")
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="A folder that decoupled reproduce filled.")],
+) -> None:
+    """Judge the claims and draw report.html again from saved results; nothing is run."""
+    from .paper import reproduce as paper
+
     with _errors_said():
-        out.mkdir(parents=True, exist_ok=True)
-        plan = make_plan(policies, Alternating(arms=8, gap=0.125), horizon, runs, seed)
-        show(plan, out / "demo", quiet=quiet, resume=False)
+        paper.print_claims(paper.rebuild(folder), folder)
+    typer.echo(f"Report: {folder / 'report.html'}")
 
 
 @app.command()

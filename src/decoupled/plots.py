@@ -86,7 +86,10 @@ def draw(picture: Picture) -> "Figure":
     figure = Figure(figsize=(width, height))
     left, right, bottom = 0.8 / width, 0.25 / width, 0.55 / height
     top = (0.5 if rows * columns == 1 else 0.75) / height
-    step_x, step_y = (1.0 - left - right + 0.62 / width) / columns, (1.0 - bottom - top + 0.7 / height) / rows
+    step_x, step_y = (
+        (1.0 - left - right + 0.62 / width) / columns,
+        (1.0 - bottom - top + 0.7 / height) / rows,
+    )
     # Margins by hand: to have them computed, everything is drawn twice.
     for number, panel in enumerate(picture.panels):
         column, row = number % columns, number // columns
@@ -133,12 +136,26 @@ def _fill(axes: Any, panel: Panel) -> None:
         axes.set_xlim(0.0, max(ends))
     if panel.log_y:
         axes.set_yscale("log")
+    for axis, log in ((axes.xaxis, panel.log_x), (axes.yaxis, panel.log_y)):
+        if log:
+            _label_logs(axis)
+    if panel.log_y:
         return
     # Regret by mean loss can be negative where the losses change and the policy follows them.
     floor = min(0.0, *lows) if len(lows) > 1 else min(0.0, lows[0])
     axes.set_ylim(bottom=1.05 * floor)
     if floor < 0.0:
         axes.axhline(0.0, color="black", linewidth=0.8)
+
+
+def _label_logs(axis: Any) -> None:
+    """1, 2, 5, 10, ... where the axis spans a few decades, else powers of ten, as plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0,) if high / low > 2_000 else (1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _lowest(series: Series) -> float:

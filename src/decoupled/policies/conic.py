@@ -60,7 +60,9 @@ def conic_weights(gaps: Floats, beta: float) -> Floats:
     matrix, limits = _constraints(arms)
     costs = np.concatenate([gaps, np.full(arms, -1.0 / (beta * (1.0 - beta)))])
     data = {"A": matrix, "b": limits, "c": costs}
-    problem = scs.SCS(data, {"z": 1, "p": [beta] * arms}, verbose=False, eps_abs=TOLERANCE, eps_rel=TOLERANCE)
+    problem = scs.SCS(
+        data, {"z": 1, "p": [beta] * arms}, verbose=False, eps_abs=TOLERANCE, eps_rel=TOLERANCE
+    )
     solution = problem.solve()
     if solution["info"]["status"] != "solved":
         raise StateError(

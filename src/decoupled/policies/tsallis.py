@@ -90,13 +90,13 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     fill(params, state)
 
 
-def settle(params: Params, state: State, round: float, estimates: Floats) -> None:
-    """Solve by SCS for the given round and estimates, and only then change the state."""
+def settle(params: Params, state: State, t: float, estimates: Floats) -> None:
+    """Solve by SCS for round t and the given estimates, and only then change the state."""
     floats, scalars = state.floats, state.scalars
     scale = params.c * scalars[ARMS] ** params.scale_power
-    gaps = scale / math.sqrt(round) * (estimates - estimates.min())
+    gaps = scale / math.sqrt(t) * (estimates - estimates.min())
     weights = conic.conic_weights(gaps, 1.0 - params.rate)
-    scalars[ROUND], scalars[SCALE] = round, scale
+    scalars[ROUND], scalars[SCALE] = t, scale
     floats[ESTIMATES], floats[EXPLOIT] = estimates, weights
     floats[EXPLORE] = weights ** (params.explore_power / params.exploit_power)
     scalars[EXPLOIT_SUM], scalars[EXPLORE_SUM] = floats[EXPLOIT].sum(), floats[EXPLORE].sum()

@@ -84,40 +84,42 @@ def ratio_of(of: str, above: Floats, below: Floats, comparisons: int = 1) -> Mea
 
 
 def above(parts: Sequence[Measure], threshold: float) -> tuple[tuple[Measure, ...], str]:
-    """Judge that every part exceeds the threshold; the parts come back with the closest call first."""
-    ordered = tuple(sorted(parts, key=lambda part: part.low))
-    if any(part.high < threshold for part in ordered):
+    """Judge that every part exceeds the threshold; the parts come back failures first, then by closeness."""
+    ordered = tuple(sorted(parts, key=lambda part: (part.high >= threshold, part.low)))
+    if ordered[0].high < threshold:
         return ordered, FAILS
-    return ordered, HOLDS if ordered and ordered[0].low > threshold else UNDECIDED
+    return ordered, HOLDS if ordered[0].low > threshold else UNDECIDED
 
 
 def below(parts: Sequence[Measure], threshold: float) -> tuple[tuple[Measure, ...], str]:
     """Judge that every part stays under the threshold; the parts come back with the closest call first."""
-    ordered = tuple(sorted(parts, key=lambda part: -part.high))
-    if any(part.low > threshold for part in ordered):
-        return ordered, FAILS
-    return ordered, HOLDS if ordered and ordered[0].high < threshold else UNDECIDED
+    ordered, verdict = above([_turned(part) for part in parts], -threshold)
+    return tuple(_turned(part) for part in ordered), verdict
+
+
+def _turned(part: Measure) -> Measure:
+    return Measure(part.of, -part.value, -part.high, -part.low)
 
 
 def judged_above(
-    id: str, place: str, statement: str, statistic: str, parts: Sequence[Measure], threshold: float
+    name: str, place: str, statement: str, statistic: str, parts: Sequence[Measure], threshold: float
 ) -> Claim:
     """A claim that every part exceeds the threshold; where only some do, the verdict says on which."""
     ordered, verdict = above(parts, threshold)
     holding = [part.of for part in parts if part.low > threshold]
     return Claim(
-        id, place, statement, statistic, f"above {threshold:g}", ordered, _partly(verdict, holding, parts)
+        name, place, statement, statistic, f"above {threshold:g}", ordered, _partly(verdict, holding, parts)
     )
 
 
 def judged_below(
-    id: str, place: str, statement: str, statistic: str, parts: Sequence[Measure], threshold: float
+    name: str, place: str, statement: str, statistic: str, parts: Sequence[Measure], threshold: float
 ) -> Claim:
     """A claim that every part stays under the threshold; where only some do, the verdict says on which."""
     ordered, verdict = below(parts, threshold)
     holding = [part.of for part in parts if part.high < threshold]
     return Claim(
-        id, place, statement, statistic, f"below {threshold:g}", ordered, _partly(verdict, holding, parts)
+        name, place, statement, statistic, f"below {threshold:g}", ordered, _partly(verdict, holding, parts)
     )
 
 

@@ -8,11 +8,27 @@
   }]));
 
   const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const clear = (colour) => colour + "33";
+  const clear = (colour) => colour + "29";
+
+  // 1, 2, 5, 10, ...: on a logarithmic axis plotly's own labels drop the power of ten.
+  function logTicks(values) {
+    const real = values.filter((value) => value > 0), low = Math.min(...real), high = Math.max(...real);
+    const steps = high / low > 2000 ? [1] : [1, 2, 5], ticks = [];
+    for (let power = Math.floor(Math.log10(low)) - 1; power <= Math.log10(high) + 1; power += 1) {
+      for (const step of steps) ticks.push(step * 10 ** power);
+    }
+    return ticks;
+  }
+
+  function scaled(log, values) {
+    if (!log) return { type: "linear" };
+    const ticks = logTicks(values);
+    return { type: "log", tickvals: ticks, ticktext: ticks.map((tick) => tick.toLocaleString("en", { maximumSignificantDigits: 3 })) };
+  }
 
   function traces(panel, number, picked, named) {
     const axes = { xaxis: "x" + (number || ""), yaxis: "y" + (number || "") };
-    const made = [];
+    const bands = [], made = [];
     for (const series of panel.series) {
       const colour = colours[series.style % colours.length];
       const band = series.band && picked.bands ? series.band : null;
@@ -20,7 +36,7 @@
       if (band && !points) {
         const high = series.y.map((y, i) => y + band[i]);
         const low = series.y.map((y, i) => (picked.logY ? Math.max(y - band[i], y / 100) : Math.max(y - band[i], panel.floor)));
-        made.push({ ...axes, x: [...series.x, ...[...series.x].reverse()], y: [...high, ...low.reverse()],
+        bands.push({ ...axes, x: [...series.x, ...[...series.x].reverse()], y: [...high, ...low.reverse()],
           fill: "toself", fillcolor: clear(colour), line: { width: 0 }, mode: "lines", hoverinfo: "skip",
           legendgroup: series.label, showlegend: false, name: series.label });
       }
@@ -35,7 +51,7 @@
         hovertemplate: `<b>${series.label}</b><br>${panel.x_label} %{x:,}<br>${panel.y_label} ${told}<extra></extra>` });
       if (series.kind !== "fit") named.add(series.label);
     }
-    return made;
+    return [...bands, ...made];  // a band must not cover another policy's curve
   }
 
   function layout(picture, picked, width) {
@@ -52,10 +68,11 @@
       const column = number % columns, row = Math.floor(number / columns), id = number ? number + 1 : "";
       const x0 = column * (1 + gapX) / columns, y1 = 1 - row * (1 + gapY) / rows;
       const domain = { x: [x0, x0 + (1 + gapX) / columns - gapX], y: [Math.max(0, y1 - (1 + gapY) / rows + gapY), y1] };
+      const all = (axis) => panel.series.flatMap((series) => series[axis]);
       const common = { gridcolor: variable("--grid"), zerolinecolor: variable("--faint"), linecolor: variable("--line"), automargin: single };
-      made["xaxis" + id] = { ...common, domain: domain.x, anchor: "y" + id, type: picked.logX ? "log" : "linear",
+      made["xaxis" + id] = { ...common, domain: domain.x, anchor: "y" + id, ...scaled(picked.logX, all("x")),
         title: { text: panel.x_label, standoff: 4 } };
-      made["yaxis" + id] = { ...common, domain: domain.y, anchor: "x" + id, type: picked.logY ? "log" : "linear",
+      made["yaxis" + id] = { ...common, domain: domain.y, anchor: "x" + id, ...scaled(picked.logY, all("y")),
         title: { text: column ? "" : panel.y_label, standoff: 4 }, rangemode: panel.floor < 0 ? "normal" : "tozero" };
       if (panel.title) {
         made.annotations.push({ text: panel.title, showarrow: false, xref: "paper", yref: "paper", xanchor: "center",
@@ -78,7 +95,7 @@
     return Plotly.react(target, data, layout(picture, picked, target.clientWidth), config);
   }
 
-  const all = () => Promise.all(pictures.map(show));
+  const showAll = () => Promise.all(pictures.map(show));
   for (const picture of pictures) {
     document.getElementById("figure-" + picture.name).addEventListener("click", (event) => {
       const what = event.target.dataset && event.target.dataset.what;
@@ -93,10 +110,10 @@
     if (window.innerWidth === width) return;  // a phone's address bar comes and goes
     width = window.innerWidth;
     clearTimeout(waiting);
-    waiting = setTimeout(all, 120);
+    waiting = setTimeout(showAll, 120);
   });
-  dark.addEventListener("change", all);
-  window.addEventListener("beforeprint", all);
-  window.addEventListener("afterprint", all);
-  all().then(() => document.documentElement.setAttribute("data-drawn", String(pictures.length)));
+  dark.addEventListener("change", showAll);
+  window.addEventListener("beforeprint", showAll);
+  window.addEventListener("afterprint", showAll);
+  showAll().then(() => document.documentElement.setAttribute("data-drawn", String(pictures.length)));
 })();

@@ -14,6 +14,7 @@ from .section import Section, Table
 # The names that plotly gives to what matplotlib draws as DASHES and MARKERS.
 _DASHES = ("solid", "dash", "dashdot", "dot")
 _SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x")
+LONG_TABLE = 12  # rows; a longer one is folded away
 _STATIC = ("png", "svg", "pdf")
 
 
@@ -60,7 +61,11 @@ def _plotly() -> str:
 
 
 def _contents(sections: Sequence[Section]) -> str:
-    links = [("claims", "Claims"), *((each.name, each.title) for each in sections), ("facts", "How it was run")]
+    links = [
+        ("claims", "Claims"),
+        *((each.name, each.title) for each in sections),
+        ("facts", "How it was run"),
+    ]
     items = "".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in links)
     return f"<nav><ul>{items}</ul></nav>"
 
@@ -141,7 +146,7 @@ def _figure(section: Section, picture: Picture) -> str:
 
 def _table(table: Table) -> str:
     head = "".join(
-        f'<th{"" if number == 0 else " class=number"}>{escape(name)}</th>'
+        f"<th{'' if number == 0 else ' class=number'}>{escape(name)}</th>"
         for number, name in enumerate(table.head)
     )
     rows = "".join(
@@ -150,14 +155,17 @@ def _table(table: Table) -> str:
         ) + "</tr>"
         for row in table.rows
     )  # fmt: skip
-    return (
-        f'<div class="wide"><table><caption>{escape(table.title)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
+    body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+    if len(table.rows) > LONG_TABLE:
+        summary = f"<summary>{escape(table.title)}: {len(table.rows)} rows</summary>"
+        return f'<details>{summary}<div class="wide"><table>{body}</details>'
+    return f'<div class="wide"><table><caption>{escape(table.title)}</caption>{body}'
 
 
 def _facts(facts: Mapping[str, str]) -> str:
-    rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in facts.items())
+    rows = "".join(
+        f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in facts.items()
+    )
     return f'<h2 id="facts">How it was run</h2><div class="wide"><table>{rows}</table></div>'
 
 

@@ -10,22 +10,28 @@ from rich.text import Text
 from .execute import Report
 
 
-class _Rounds(ProgressColumn):
-    """Rounds done and their rate."""
+class _Done(ProgressColumn):
+    """Units done and their rate."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self._unit = unit
 
     def render(self, task: Task) -> Text:
         speed = f"{task.finished_speed or task.speed or 0.0:,.0f}"
-        return Text(f"{task.completed:,.0f} of {task.total or 0:,.0f} rounds, {speed} a second")
+        return Text(f"{task.completed:,.0f} of {task.total or 0:,.0f} {self._unit}, {speed} a second")
 
 
 @contextmanager
-def progress_bar(total: int, quiet: bool = False) -> Iterator[Report]:
-    """A bar over `total` rounds, on standard error; nothing where that is no terminal."""
+def progress_bar(
+    total: int, quiet: bool = False, label: str = "simulating", unit: str = "rounds"
+) -> Iterator[Report]:
+    """A bar over `total` units of work, on standard error; nothing where that is no terminal."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
-        yield lambda rounds, seconds: None
+        yield lambda done, seconds: None
         return
-    columns = (TextColumn("simulating"), BarColumn(), _Rounds(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("simulating", total=total)
-        yield lambda rounds, seconds: progress.advance(task, rounds)
+    columns = (TextColumn(label), BarColumn(), _Done(unit), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=label != "simulating") as progress:
+        task = progress.add_task(label, total=total)
+        yield lambda done, seconds: progress.advance(task, done)

@@ -18,6 +18,7 @@ from .run import BlockResult
 PLAN_FILE = "plan.json"
 RESULTS_FILE = "results.nc"
 TIMINGS_FILE = "timings.json"
+BLOCKS = "blocks"
 
 
 class BlockStore:
@@ -25,7 +26,7 @@ class BlockStore:
 
     def __init__(self, folder: str | os.PathLike[str], plan: Plan, block_size: int) -> None:
         self.folder = Path(folder)
-        self._blocks = self.folder / "blocks"
+        self._blocks = self.folder / BLOCKS
         with explained(self.folder):
             self._blocks.mkdir(parents=True, exist_ok=True)
             self.block_size = self._claim(plan, block_size)

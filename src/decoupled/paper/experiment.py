@@ -1,0 +1,161 @@
+"""What every experiment is: something to measure, once, and a section drawn from what was saved."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ..environments import Adversary
+from ..report.section import Section
+from ..sealed import write_atomically
+from ..simulation import Results
+from ..simulation.plan import Plan
+from ..simulation.run import run_block
+from ..simulation.simulate import simulate
+from ..simulation.store import BLOCKS, PLAN_FILE, RESULTS_FILE
+
+Advance: TypeAlias = Callable[[int], None]  # so many units of work were done
+
+HORIZON = 10_000
+ORDER_FILE = "plans.json"
+TIMES_FILE = "times.json"
+
+
+class Scale(NamedTuple):
+    """How much is run; results depend on it and on nothing else."""
+
+    runs: int = 1_000
+    quick: bool = False
+    seed: int = 0
+    data: str | None = None  # a folder with MovieLens
+
+    def fewer(self, part: int, least: int = 4) -> int:
+        """A part of the runs, for what needs fewer."""
+        return max(least, self.runs // part)
+
+
+class Experiment:
+    """One experiment. `measure` fills a folder; `section` reads that folder and nothing else."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    unit: ClassVar[str] = "rounds"
+
+    def units(self, scale: Scale) -> int:
+        """How much work there is, for the progress bar."""
+        raise NotImplementedError
+
+    def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
+        """Calls that compile what will be run, by a key that two experiments share if the code is the same."""
+        return {}
+
+    def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
+        """Do the work that is not there yet, and save it."""
+        raise NotImplementedError
+
+    def section(self, folder: Path) -> Section:
+        """What the saved results say."""
+        raise NotImplementedError
+
+
+class Simulated(Experiment):
+    """An experiment made of plans, each run into a folder of its own."""
+
+    keep_runs: ClassVar[bool] = False  # whether the curve of every run is kept, or their moments alone
+
+    def plans(self, scale: Scale) -> dict[str, Plan]:
+        """What is simulated, by the name of its folder."""
+        raise NotImplementedError
+
+    def units(self, scale: Scale) -> int:
+        return sum(rounds(plan) for plan in self.plans(scale).values())
+
+    def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
+        return {
+            (type(policy), type(plan.environment) if isinstance(plan.environment, Adversary) else None):
+            partial(run_block, policy, plan.environment, 2, np.array([2]), 0, 0, 1)
+            for plan in self.plans(scale).values()
+            for policy in plan.policies
+        }  # fmt: skip
+
+    def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
+        for name, plan in self.plans(scale).items():
+            simulated(plan, folder, name, advance, self.keep_runs)
+
+    def results(self, folder: Path) -> dict[str, Results]:
+        """The saved results by name, in the order they were planned."""
+        order = json.loads((folder / ORDER_FILE).read_text())
+        return {name: Results.load(_place(folder, name) / RESULTS_FILE) for name in order}
+
+
+def rounds(plan: Plan) -> int:
+    """All rounds of all runs of all policies."""
+    return len(plan.policies) * plan.runs * plan.horizon
+
+
+def simulated(plan: Plan, folder: Path, name: str, advance: Advance, keep_runs: bool = False) -> Results:
+    """The results of a plan: read where they are finished, else run, going on where a killed run was."""
+    place = _place(folder, name)
+    if (place / RESULTS_FILE).exists() and _digest(place) == plan.digest():
+        advance(rounds(plan))
+    else:
+        simulate(
+            plan.policies,
+            plan.environment,
+            plan.horizon,
+            plan.runs,
+            plan.seed,
+            checkpoints=plan.checkpoints,
+            curves="runs" if keep_runs else "moments",
+            out=place,
+            report=lambda done, seconds: advance(done),
+        )
+        # The results hold all of it now; were the run killed here, they would be read, not run again.
+        shutil.rmtree(place / BLOCKS)
+    path = folder / ORDER_FILE
+    known = json.loads(path.read_text()) if path.exists() else []
+    if name not in known:
+        write_atomically(path, json.dumps([*known, name]))
+    return Results.load(place / RESULTS_FILE)
+
+
+def _place(folder: Path, name: str) -> Path:
+    """The folder of a plan: its name in letters and digits, which every file system and link can hold."""
+    return folder / re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-")
+
+
+def _digest(folder: Path) -> str | None:
+    try:
+        digest: str = json.loads((folder / PLAN_FILE).read_text())["digest"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return digest
+
+
+class Timed(Experiment):
+    """An experiment that measures times; a finished one is not measured again when a run goes on."""
+
+    unit = "timings"
+
+    def times(self, scale: Scale, advance: Advance) -> dict[str, Any]:
+        """Measure, and give what was measured as plain values."""
+        raise NotImplementedError
+
+    def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
+        path = folder / TIMES_FILE
+        if path.exists() and json.loads(path.read_text()).get("scale") == scale._asdict():
+            advance(self.units(scale))
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        measured = self.times(scale, advance)
+        write_atomically(path, json.dumps({"scale": scale._asdict(), **measured}, indent=1))
+
+    def saved(self, folder: Path) -> dict[str, Any]:
+        """What was measured."""
+        measured: dict[str, Any] = json.loads((folder / TIMES_FILE).read_text())
+        return measured

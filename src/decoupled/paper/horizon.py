@@ -1,0 +1,167 @@
+"""Long runs and many arms: whether regret is constant where gaps are fixed, and of order sqrt(KT) always."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+from scipy.special import ndtri
+
+from ..arrays import Floats
+from ..environments import Alternating
+from ..plots import Panel, Picture, Series
+from ..report.claims import LEVEL, Claim, Measure, judged_below, mean_of, ratio_of
+from ..report.section import Section
+from ..simulation import Results
+from ..simulation.plan import Plan, make_plan
+from .experiment import HORIZON, Scale, Simulated
+from .instances import NAMES, POLICIES, STOCHASTIC_EASY, STOCHASTIC_HARD, regret_panel
+
+LONG = 1_000_000
+ARMS = (4, 16, 64, 256)
+HORIZONS = (1_000, 10_000, 100_000)
+ARMS_OF_HORIZONS = 8
+FLAT = 0.1  # a logarithm adds a sixth of its final value in the last decade to 10^6
+STEEPEST = 0.55  # the exponent of sqrt is 0.5
+
+
+FACTORS = (0.5, 1.0, 2.0, 4.0)
+
+
+def worlds(arms: int, horizon: int) -> dict[float, Alternating]:
+    """Gaps around sqrt(K/T), where arms can only just be told apart: there regret is of order sqrt(KT)."""
+    return {factor: Alternating(arms, factor * math.sqrt(arms / horizon)) for factor in FACTORS}
+
+
+class Horizon(Simulated):
+    """Regret by T up to a million, and by K."""
+
+    name = "horizon"
+    title = "Long runs and many arms"
+    keep_runs = True
+
+    def plans(self, scale: Scale) -> dict[str, Plan]:
+        long = LONG // 10 if scale.quick else LONG
+        # Ten checkpoints a decade, so that one of them is a tenth of the horizon.
+        spacing = {"count": 10 * round(math.log10(long)) + 1, "spacing": "log"}
+        few, some = scale.fewer(10), scale.fewer(5)
+        stochastic = {"easy": STOCHASTIC_EASY, "hard": STOCHASTIC_HARD}
+        plans = {
+            f"long {name}": make_plan(POLICIES, world, long, few, scale.seed, spacing)
+            for name, world in stochastic.items()
+        }
+        for arms in ARMS:
+            for factor, world in worlds(arms, HORIZON).items():
+                plans[f"K = {arms}, {factor}"] = make_plan(POLICIES, world, HORIZON, some, scale.seed, 1)
+        for horizon in HORIZONS[: 2 if scale.quick else 3]:
+            for factor, world in worlds(ARMS_OF_HORIZONS, horizon).items():
+                plans[f"T = {horizon}, {factor}"] = make_plan(POLICIES, world, horizon, some, scale.seed, 1)
+        return plans
+
+    def section(self, folder: Path) -> Section:
+        cells = self.results(folder)
+        long = {name.removeprefix("long "): each for name, each in cells.items() if name.startswith("long")}
+        by_arms, by_horizon = worst_gaps(cells, "K"), worst_gaps(cells, "T")
+        last = next(iter(long.values())).horizon
+        runs = next(iter(long.values())).data.sizes["run"]
+        pictures = (
+            Picture(
+                "horizon-stochastic",
+                f"Stochastic regret up to T = {last:,}",
+                f"Mean regret over {runs:,} runs, bands of one standard deviation, every policy at c = 2.",
+                tuple(regret_panel(name, results, log_x=True) for name, results in long.items()),
+                columns=2,
+            ),
+            growth_picture(by_arms, by_horizon),
+        )
+        claims = (constant_claim(long), root_claim(by_arms, by_horizon))
+        text = (
+            "The theorems say that FTPL's regret is bounded by a constant where gaps are fixed, and by a multiple of sqrt(KT) always. "
+            "For the second, the alternating environment has gaps of 0.5, 1, 2 and 4 times sqrt(K/T), around which arms can only just be told "
+            "apart within T rounds, and for each policy, K and T the gap with the largest regret counts."
+        )
+        return Section(self.name, self.title, text, claims, pictures)
+
+
+def constant_claim(long: dict[str, Results]) -> Claim:
+    """Whether regret has stopped growing by the last decade of rounds."""
+    parts = []
+    for name, results in long.items():
+        rounds = results.data["round"].values
+        start = int(np.argmin(np.abs(rounds - rounds[-1] / 10)))
+        curves = results.data.regret.sel(policy="FTPL").values
+        parts.append(ratio_of(name, curves[:, -1] - curves[:, start], curves[:, -1], len(long)))
+    last = next(iter(long.values())).horizon
+    return judged_below(
+        "horizon-constant",
+        "Theorem 3.2: regret of order K / gap, whatever T",
+        f"FTPL's stochastic regret is constant: it has stopped growing by T = {last:,}.",
+        "share of the regret that comes in the last nine tenths of the rounds (a logarithm has about 0.17 at 10^6)",
+        parts,
+        FLAT,
+    )
+
+
+def worst_gaps(cells: dict[str, Results], axis: str) -> dict[str, dict[int, Floats]]:
+    """For each policy, by K or by T: its regrets at the gap where their mean is largest."""
+    worst: dict[str, dict[int, Floats]] = {policy.label: {} for policy in POLICIES}
+    for name, results in cells.items():
+        if not name.startswith(axis):
+            continue
+        at = int(name.split(",")[0].split("= ")[1])
+        for label, known in worst.items():
+            regret = results.final_regret(label)
+            if at not in known or regret.mean() > known[at].mean():
+                known[at] = regret
+    return worst
+
+
+def root_claim(by_arms: dict[str, dict[int, Floats]], by_horizon: dict[str, dict[int, Floats]]) -> Claim:
+    """The exponents of K and of T."""
+    parts = [
+        exponent(f"in K, T = {HORIZON:,}", by_arms["FTPL"]),
+        exponent(f"in T, K = {ARMS_OF_HORIZONS}", by_horizon["FTPL"]),
+    ]
+    return judged_below(
+        "horizon-root",
+        "Theorem 3.1: regret of order sqrt(KT)",
+        "FTPL's adversarial regret grows no faster than sqrt(KT).",
+        "exponent fitted to regret by K and by T, at the worst of four gaps around sqrt(K/T)",
+        parts,
+        STEEPEST,
+    )
+
+
+def exponent(of: str, regrets: dict[int, Floats]) -> Measure:
+    """The slope of log regret by least squares, with an interval from the errors of the means."""
+    x = np.log(np.array(list(regrets), float))
+    y = np.log([regret.mean() for regret in regrets.values()])
+    errors = np.array(
+        [regret.std(ddof=1) / math.sqrt(len(regret)) / regret.mean() for regret in regrets.values()]
+    )
+    pull = (x - x.mean()) / ((x - x.mean()) ** 2).sum()
+    slope = float(pull @ y)
+    half = float(ndtri(1.0 - (1.0 - LEVEL) / 4)) * math.sqrt(float(pull**2 @ errors**2))
+    return Measure(of, slope, slope - half, slope + half)
+
+
+def growth_picture(
+    by_arms: dict[str, dict[int, Floats]], by_horizon: dict[str, dict[int, Floats]]
+) -> Picture:
+    """Regret over sqrt(KT): level where the theorem's order is met."""
+    panels = []
+    for title, label, regrets in (
+        (f"by K, T = {HORIZON:,}", "K", by_arms),
+        (f"by T, K = {ARMS_OF_HORIZONS}", "T", by_horizon),
+    ):
+        series = []
+        for style, (policy, known) in enumerate(regrets.items()):
+            at = np.array(list(known), float)
+            roots = np.sqrt(at * (HORIZON if label == "K" else ARMS_OF_HORIZONS))
+            parts = [mean_of("", regret) for regret in known.values()]
+            middle = np.array([part.value for part in parts]) / roots
+            half = np.array([part.high - part.value for part in parts]) / roots
+            series.append(Series(NAMES[policy], at, middle, half, style))
+        panels.append(Panel(title, tuple(series), label, "regret / sqrt(KT)", log_x=True))
+    runs = len(next(iter(by_arms["FTPL"].values())))
+    caption = f"Alternating losses at the worst of four gaps around sqrt(K/T), {runs:,} runs, bands of the 95 % interval of the mean, every policy at c = 2."
+    return Picture("horizon-growth", "Regret against sqrt(KT)", caption, tuple(panels), columns=2)

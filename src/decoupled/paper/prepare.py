@@ -1,0 +1,26 @@
+"""Compiling beforehand, on all cores: the compiler works on one thing at a time within a process."""
+
+import hashlib
+import multiprocessing
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from ..kernels.compiled import cache_folder
+
+
+def compile_all(code: Mapping[object, Callable[[], object]]) -> None:
+    """Make every call in some process, so that its machine code is on disk; once for each version of the code."""
+    folder, cores = cache_folder(), os.cpu_count() or 1
+    if folder is None or cores < 2 or len(code) < 2:
+        return
+    done = Path(folder) / hashlib.sha256(repr(sorted(map(str, code))).encode()).hexdigest()[:16]
+    if done.exists():
+        return
+    # A forked child would inherit locks of threads it does not have.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(cores, mp_context=context) as processes:
+        for future in [processes.submit(call) for call in code.values()]:
+            future.result()
+    done.touch()

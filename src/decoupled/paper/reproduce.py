@@ -1,0 +1,164 @@
+"""What `decoupled reproduce` and `decoupled report` do."""
+
+import json
+import shutil
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from ..bench.machine import describe
+from ..errors import ParameterError, StorageError, complaint, near_name
+from ..report.claims import FAILS, HOLDS, Claim
+from ..report.folder import CLAIMS_FILE, write_report
+from ..report.page import told
+from ..sealed import write_atomically
+from ..simulation.command import duration
+from ..simulation.progress import progress_bar
+from .adversarial import Adversarial
+from .baseline import Baseline
+from .conic import Conic
+from .experiment import HORIZON, Experiment, Scale
+from .grid import Grid
+from .horizon import Horizon
+from .prepare import compile_all
+from .runtime import Runtime
+from .stochastic import StochasticEasy, StochasticHard
+from .tuned import Tuned
+
+EXPERIMENTS: dict[str, Experiment] = {
+    each.name: each
+    for each in (
+        Adversarial(),
+        StochasticEasy(),
+        StochasticHard(),
+        Grid(),
+        Runtime(),
+        Conic(),
+        Tuned(),
+        Baseline(),
+        Horizon(),
+    )
+}
+RUN_FILE = "run.json"
+FULL_RUNS, QUICK_RUNS = 1_000, 40
+TITLE = "Follow-the-Perturbed-Leader for Decoupled Bandits, reproduced"
+
+
+def reproduce(names: Sequence[str], scale: Scale, out: Path, *, resume: bool, quiet: bool) -> list[Claim]:
+    """Run the experiments named, or all, and write the report; with `resume`, keep what is finished."""
+    for name in names:
+        if name not in EXPERIMENTS:
+            raise ParameterError(
+                complaint("experiment", name, "is not known", near_name(name, EXPERIMENTS))
+            )
+    chosen = [EXPERIMENTS[name] for name in EXPERIMENTS if name in names or not names]
+    out.mkdir(parents=True, exist_ok=True)
+    record = begin(out, scale, resume)
+    compile_all({key: call for experiment in chosen for key, call in experiment.code(scale).items()})
+    for number, experiment in enumerate(chosen, 1):
+        folder = out / experiment.name
+        if not resume:
+            shutil.rmtree(folder, ignore_errors=True)
+        start = time.perf_counter()
+        label = f"[{number}/{len(chosen)}] {experiment.name}"
+        with progress_bar(experiment.units(scale), quiet, label, experiment.unit) as report:
+            experiment.measure(scale, folder, lambda done, report=report: report(done, 0.0))  # type: ignore[misc]
+        seconds = time.perf_counter() - start
+        record["experiments"][experiment.name] = {"seconds": round(seconds, 1)}
+        write_atomically(out / RUN_FILE, json.dumps(record, indent=1))
+        if not quiet:
+            print(f"{label}: {duration(seconds)}", flush=True)
+    return rebuild(out)
+
+
+def begin(out: Path, scale: Scale, resume: bool) -> dict[str, Any]:
+    """The record of what was run in this folder; experiments of another scale are not mixed in."""
+    record: dict[str, Any] = {
+        "scale": scale._asdict(),
+        "machine": describe(),
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "experiments": {},
+    }
+    if not (out / RUN_FILE).exists():
+        return record
+    before = read_record(out)
+    if before["scale"] == record["scale"]:
+        record["experiments"] = before["experiments"]
+    elif resume:
+        raise StorageError(
+            f"{out}: holds a run with {before['scale']}, not {record['scale']}; "
+            "give the same options, or another folder with --out"
+        )
+    return record
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """What was run in a folder."""
+    path = folder / RUN_FILE
+    try:
+        record: dict[str, Any] = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise StorageError(f"{path}: is not there; give a folder that decoupled reproduce filled") from None
+    except ValueError as error:
+        raise StorageError(f"{path}: is not readable ({error}); run decoupled reproduce again") from None
+    return record
+
+
+def rebuild(folder: Path) -> list[Claim]:
+    """Judge and draw everything again from what is saved; nothing is run."""
+    record = read_record(folder)
+    sections = [
+        EXPERIMENTS[name].section(folder / name) for name in EXPERIMENTS if name in record["experiments"]
+    ]
+    write_report(folder, TITLE, lead(record), facts(record), sections)
+    return [claim for section in sections for claim in section.claims]
+
+
+def lead(record: dict[str, Any]) -> str:
+    """What the reader is looking at."""
+    scale = Scale(**record["scale"])
+    size = f"{scale.runs:,} runs of {HORIZON:,} rounds"
+    quick = ""
+    if scale.quick:
+        quick = (
+            " This is the <b>quick</b> version, with few runs: many claims stay undecided. "
+            "The full one is <code>decoupled reproduce</code>."
+        )
+    return (
+        "Every figure of the paper by Kim, Lee and Oh (ICML 2026), drawn again, and every empirical sentence of it judged: "
+        f"{size} for each policy, seed {scale.seed}.{quick}"
+    )
+
+
+def facts(record: dict[str, Any]) -> dict[str, str]:
+    """Machine, versions, seeds, times."""
+    scale = Scale(**record["scale"])
+    times = ", ".join(f"{name} {each['seconds']:.0f} s" for name, each in record["experiments"].items())
+    whole = sum(each["seconds"] for each in record["experiments"].values())
+    return {
+        "runs": f"{scale.runs:,} (fewer where a section says so)",
+        "seed": f"{scale.seed} (environment noise and policy draws are children of it, by run number)",
+        "finished": str(record["when"]),
+        "time": f"{duration(whole)} in all: {times}",
+        **{name: str(value) for name, value in record["machine"].items()},
+    }
+
+
+def print_claims(claims: Sequence[Claim], folder: Path) -> None:
+    """The claims table, for a terminal."""
+    table = Table(title="What the paper says, and what was measured", show_lines=False)
+    table.add_column("verdict")
+    table.add_column("claim", ratio=3)
+    table.add_column("measured (95 % interval)", ratio=2)
+    colours = {HOLDS: "green", FAILS: "red"}
+    for claim in claims:
+        colour = colours.get(claim.verdict, "yellow")
+        worst = f"{told(claim.parts[0])}, {claim.threshold}; {claim.parts[0].of}" if claim.parts else ""
+        table.add_row(f"[{colour}]{claim.verdict}[/]", claim.statement, worst)
+    Console().print(table)
+    print(f"Figures and data are in {folder}; the claims as data in {folder / CLAIMS_FILE}.")

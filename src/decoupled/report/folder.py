@@ -1,0 +1,26 @@
+"""A folder with a report: claims.json, report.html, and every picture beside its data."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..plots import save_static
+from ..sealed import write_atomically
+from .page import build_page
+from .section import Section
+
+CLAIMS_FILE = "claims.json"
+PAGE_FILE = "report.html"
+
+
+def write_report(
+    folder: Path, title: str, lead: str, facts: Mapping[str, str], sections: Sequence[Section]
+) -> Path:
+    """Write everything; returns the path of the page."""
+    for section in sections:
+        for picture in section.pictures:
+            save_static(picture, folder / section.name)
+    claims = [claim.to_dict() for section in sections for claim in section.claims]
+    write_atomically(folder / CLAIMS_FILE, json.dumps(claims, indent=1, allow_nan=False) + "\n")
+    write_atomically(folder / PAGE_FILE, build_page(title, lead, facts, sections))
+    return folder / PAGE_FILE
