@@ -85,7 +85,7 @@ def draw(picture: Picture) -> "Figure":
     height = 4.2 if rows * columns == 1 else 2.9 * rows + 0.8
     figure = Figure(figsize=(width, height))
     left, right, bottom = 0.8 / width, 0.25 / width, 0.55 / height
-    top = (0.5 if rows * columns == 1 else 0.75) / height
+    top = (0.5 if rows * columns == 1 else 0.95) / height
     step_x, step_y = (
         (1.0 - left - right + 0.62 / width) / columns,
         (1.0 - bottom - top + 0.7 / height) / rows,
@@ -128,12 +128,14 @@ def _fill(axes: Any, panel: Panel) -> None:
     axes.tick_params(labelsize=8)
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
+    curves_only = all(series.kind == "line" for series in panel.series)
     ends = [float(end) for series in panel.series for end in (series.x[0], series.x[-1])]
     if panel.log_x and max(ends) > min(ends) > 0.0:
         axes.set_xscale("log")
-        axes.set_xlim(min(ends), max(ends))
+        pad = 1.0 if curves_only else 1.06  # a marker on the edge would be cut in half
+        axes.set_xlim(min(ends) / pad, max(ends) * pad)
     elif not panel.log_x:
-        axes.set_xlim(0.0, max(ends))
+        axes.set_xlim(0.0, max(ends) * (1.0 if curves_only else 1.02))
     if panel.log_y:
         axes.set_yscale("log")
     for axis, log in ((axes.xaxis, panel.log_x), (axes.yaxis, panel.log_y)):

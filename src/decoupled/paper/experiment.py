@@ -98,8 +98,8 @@ def rounds(plan: Plan) -> int:
     return len(plan.policies) * plan.runs * plan.horizon
 
 
-def simulated(plan: Plan, folder: Path, name: str, advance: Advance, keep_runs: bool = False) -> Results:
-    """The results of a plan: read where they are finished, else run, going on where a killed run was."""
+def simulated(plan: Plan, folder: Path, name: str, advance: Advance, keep_runs: bool = False) -> None:
+    """See that the results of a plan are there: unless they are finished, run it, or go on where a killed run was."""
     place = _place(folder, name)
     if (place / RESULTS_FILE).exists() and _digest(place) == plan.digest():
         advance(rounds(plan))
@@ -121,7 +121,6 @@ def simulated(plan: Plan, folder: Path, name: str, advance: Advance, keep_runs: 
     known = json.loads(path.read_text()) if path.exists() else []
     if name not in known:
         write_atomically(path, json.dumps([*known, name]))
-    return Results.load(place / RESULTS_FILE)
 
 
 def _place(folder: Path, name: str) -> Path:
