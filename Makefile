@@ -8,13 +8,16 @@ RUN_STAMP := $(VENV)/.run-installed
 DEV_STAMP := $(VENV)/.dev-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run test install check lint types layers unit bench mutations lock clean
+.PHONY: help run paper test install check lint types layers unit bench mutations lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-run: $(RUN_STAMP) ## Compare the policies on the paper's K = 8 instance: a table and a figure
-	@$(BIN)/decoupled demo
+run: $(RUN_STAMP) ## The paper's figures and claims, the quick version: about a minute
+	@$(BIN)/decoupled reproduce --quick
+
+paper: $(RUN_STAMP) ## The paper's figures and claims in full: about ten minutes
+	@$(BIN)/decoupled reproduce
 
 test: check unit ## Every check and every test
 

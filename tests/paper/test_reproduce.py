@@ -127,15 +127,15 @@ def test_report_rebuilds_the_same_page_without_running(quick: tuple[Path, str], 
 
 
 def test_verdicts_follow_the_numbers(quick: tuple[Path, str], tmp_path: Path) -> None:
-    # Swap two policies' regrets in the saved results: the claim must turn with them.
+    # Make the saved regret of FTPL worse: the claim must turn with it, and no other.
     import xarray as xr
 
-    folder = tmp_path / "swapped"
+    folder = tmp_path / "altered"
     shutil.copytree(quick[0], folder)
     before = json.loads((folder / "claims.json").read_text())
     path = folder / "adversarial" / "alternating" / "results.nc"
     data = xr.load_dataset(path, engine="h5netcdf")
-    data["final_regret"][:] = data.final_regret.values[::-1] + 1e4 * [[1.0], [0.0], [0.0]]
+    data["final_regret"].loc[{"policy": "FTPL"}] += 1e4
     data.to_netcdf(path, engine="h5netcdf")
     assert run("report", str(folder)).returncode == 0
     after = json.loads((folder / "claims.json").read_text())
@@ -149,9 +149,8 @@ def results_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("results.nc"))}
 
 
-@pytest.mark.parametrize("moment", [0.3, 1.2])
-def test_a_killed_run_goes_on_to_the_same_bits(tmp_path: Path, moment: float) -> None:
-    options = ("stochastic-easy", "adversarial", "tuned", "--quick", "--runs", "40")
+def test_a_killed_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    options = ("stochastic-easy", "tuned", "--quick", "--runs", "40")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert run("reproduce", *options, "--out", str(whole)).returncode == 0
     process = subprocess.Popen(
@@ -159,13 +158,13 @@ def test_a_killed_run_goes_on_to_the_same_bits(tmp_path: Path, moment: float) ->
     )
     while not (killed / "run.json").exists() and process.poll() is None:
         time.sleep(0.05)
-    time.sleep(moment)
+    time.sleep(0.3)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, "it was finished before it could be killed"
     assert not (killed / "report.html").exists()
     again = run("reproduce", *options, "--out", str(killed), "--resume")
     assert again.returncode == 0, again.stderr
-    assert len(results_of(whole)) == 8
+    assert len(results_of(whole)) == 7
     assert results_of(killed) == results_of(whole)
     assert (killed / "claims.json").read_bytes() == (whole / "claims.json").read_bytes()
     assert not list(killed.rglob("blocks"))
