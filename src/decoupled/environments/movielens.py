@@ -24,9 +24,9 @@ class MovieLens(Environment):
 
     An oracle fitted to the ratings says what each user would give each movie; a reward is
     (stars - 1) / 4 and a loss 1 - reward. The users come in the order in which the ratings were given,
-    which nobody drew at random: one user's ratings follow each other, so tastes jump every hundred
-    rounds or so. Regret is against the best fixed movie in hindsight. The experiment is the paper's
-    (appendix E); of its oracle little is said, and `decoupled.movielens.Oracle` tells our reading.
+    which nobody drew at random: a user rates many movies within the hour, and the first 10,000 ratings
+    are those of 113 users. Regret is against the best fixed movie in hindsight. The experiment is the
+    paper's (appendix E); of its oracle little is said, and `decoupled.movielens.Oracle` tells our reading.
 
     The data is found through the environment variable DECOUPLED_DATA (a folder with `u.data`, or with
     `ml-100k/u.data`), else in the user's cache folder, else at its publisher, unless DECOUPLED_OFFLINE is

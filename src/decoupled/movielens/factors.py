@@ -1,6 +1,5 @@
 """What users and movies have to do with each other beyond their biases: a part of low rank."""
 
-from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,15 +51,6 @@ def leading(table: Incomplete, dimension: int) -> Floats:
     order = np.argsort(-values, kind="stable")
     start: Floats = vectors[order].T * np.sqrt(values[order])
     return start
-
-
-def path(table: Incomplete, start: Floats, penalties: Sequence[float]) -> Iterator[Factors]:
-    """Factors for each penalty in turn, each from where the one before ended."""
-    movies = start
-    for penalty in penalties:
-        factors = factorise(table, movies, penalty)
-        movies = factors.movies
-        yield factors
 
 
 def factorise(table: Incomplete, movies: Floats, penalty: float) -> Factors:

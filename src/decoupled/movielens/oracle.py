@@ -6,8 +6,8 @@ import numpy as np
 
 from ..arrays import Floats, Ints
 from .biases import ridge_biases
-from .choice import PENALTIES, Choice, choose, clipped
-from .factors import incomplete, leading, path
+from .choice import Choice, choose, clipped
+from .factors import factorise, incomplete, leading
 from .ratings import STARS, Ratings
 
 
@@ -39,9 +39,7 @@ def fit_oracle(ratings: Ratings) -> Oracle:
     stars = biases.level + biases.users[:, None] + biases.movies[None, :]
     if choice.dimension:
         table = incomplete(ratings, ratings.stars - biases.predict(ratings))
-        # By the same path as when it was chosen, since the end depends on the way.
-        penalties = PENALTIES[: PENALTIES.index(choice.penalty) + 1]
-        *_, factors = path(table, leading(table, choice.dimension), penalties)
+        factors = factorise(table, leading(table, choice.dimension), choice.penalty)
         stars += factors.users @ factors.movies.T
     popular = np.argsort(-np.bincount(ratings.movies, minlength=ratings.shape[1]), kind="stable")
     rewards = (clipped(stars[:, popular]) - 1.0) / (STARS - 1.0)
