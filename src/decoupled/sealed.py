@@ -71,3 +71,17 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def write_with_checksum(path: str | os.PathLike[str], body: bytes) -> None:
+    """Write bytes whole or not at all, with a checksum before them."""
+    write_atomically(path, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+
+
+def read_with_checksum(path: str | os.PathLike[str]) -> bytes | None:
+    """What `write_with_checksum` wrote, or None where it is missing, truncated or altered."""
+    try:
+        digest, _, body = Path(path).read_bytes().partition(b"\n")
+    except OSError:
+        return None
+    return body if hashlib.sha256(body).hexdigest().encode() == digest else None

@@ -17,6 +17,7 @@ ALL = [
     envs.LossTable([[0.1, 0.9], [0.8, 0.2]], [0, 1, 1], noise="beta", concentration=4.0),
     envs.PunishLast(8, window=3),
     envs.AdaptiveAlternating(8, gap=0.125),
+    envs.MovieLens(32, order="iid", noise="beta", concentration=4.0, seed=3, data="stand-in"),
 ]
 
 

@@ -5,6 +5,7 @@ from .alternating import Alternating
 from .base import Adversary, Environment
 from .bernoulli import Bernoulli
 from .loss_table import LossTable
+from .movielens import MovieLens
 from .punish_last import PunishLast
 
 __all__ = [
@@ -14,5 +15,6 @@ __all__ = [
     "Bernoulli",
     "Environment",
     "LossTable",
+    "MovieLens",
     "PunishLast",
 ]

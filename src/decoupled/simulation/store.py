@@ -1,7 +1,6 @@
 """Finished blocks on disk, so that a killed run goes on where it was."""
 
 import errno
-import hashlib
 import io
 import json
 import os
@@ -11,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import StorageError
-from ..sealed import TEMPORARY, write_atomically
+from ..sealed import TEMPORARY, read_with_checksum, write_atomically, write_with_checksum
 from .plan import Block, Plan
 from .run import BlockResult
 
@@ -72,11 +71,8 @@ class BlockStore:
 
     def load(self, block: Block) -> BlockResult | None:
         """A finished block, or None where it is missing, truncated or altered."""
-        try:
-            digest, _, body = self._path(block).read_bytes().partition(b"\n")
-        except OSError:
-            return None
-        if hashlib.sha256(body).hexdigest().encode() != digest:
+        body = read_with_checksum(self._path(block))
+        if body is None:
             return None
         with np.load(io.BytesIO(body)) as arrays:
             return BlockResult(arrays["regret"], arrays["plays"])
@@ -85,9 +81,8 @@ class BlockStore:
         """Write a finished block, whole or not at all."""
         buffer = io.BytesIO()
         np.savez(buffer, regret=result.regret, plays=result.plays)
-        body = buffer.getvalue()
         with explained(self.folder):
-            write_atomically(self._path(block), hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+            write_with_checksum(self._path(block), buffer.getvalue())
 
 
 class explained:  # noqa: N801, reads as a word in a with statement
