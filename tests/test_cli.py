@@ -31,14 +31,6 @@ def test_environments_lists_each() -> None:
     assert all(name in output for name in dc.environments.Environment.known())
 
 
-def test_demo_prints_a_table_and_writes_a_figure(tmp_path: Path) -> None:
-    result = run(app, ["demo", "--runs", "4", "--horizon", "200", "--out", str(tmp_path)])
-    assert result.exit_code == 0, result.output
-    assert "FollowTheLeader" in result.output
-    assert "95 %" in result.output
-    assert (tmp_path / "demo" / "regret.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_bench_writes_ratios(tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
     result = run(app, ["bench", "learner", "--repetitions", "3", "--out", str(file)])

@@ -1,5 +1,6 @@
 """The command line: parsing only; what a command needs is imported when it runs."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,17 +73,20 @@ def reproduce(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Run the paper's experiments, draw its figures and judge its claims."""
+    from .movielens.source import FOLDER_VARIABLE
     from .paper import reproduce as paper
     from .paper.experiment import Scale
 
     folder = out or Path("out") / ("quick" if quick else "paper")
     count = runs or (paper.QUICK_RUNS if quick else paper.FULL_RUNS)
-    scale = Scale(count, quick, seed, str(data) if data else None)
+    scale = Scale(count, quick, seed)
     if not quiet:
         typer.echo(f"The paper's experiments, {count:,} runs each. The first time, code is compiled.")
+    if data:
+        os.environ[FOLDER_VARIABLE] = str(data)  # also for the processes that compile
     with _errors_said("what is finished is kept; the same command with --resume goes on from there"):
-        claims = paper.reproduce(experiments or [], scale, folder, resume=resume, quiet=quiet)
-        paper.print_claims(claims, folder)
+        sections = paper.reproduce(experiments or [], scale, folder, resume=resume, quiet=quiet)
+        paper.print_claims(sections, folder)
     typer.echo(f"Report: {folder / 'report.html'}")
     if quick:
         typer.echo("In full, in about ten minutes: make paper, or decoupled reproduce")

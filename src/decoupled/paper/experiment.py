@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..environments import Adversary
+from ..environments import Adversary, Alternating
 from ..report.section import Section
 from ..sealed import write_atomically
 from ..simulation import Results
@@ -32,7 +32,6 @@ class Scale(NamedTuple):
     runs: int = 1_000
     quick: bool = False
     seed: int = 0
-    data: str | None = None  # a folder with MovieLens
 
     def fewer(self, part: int, least: int = 4) -> int:
         """A part of the runs, for what needs fewer."""
@@ -76,12 +75,16 @@ class Simulated(Experiment):
         return sum(rounds(plan) for plan in self.plans(scale).values())
 
     def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
-        return {
-            (type(policy), type(plan.environment) if isinstance(plan.environment, Adversary) else None):
-            partial(run_block, policy, plan.environment, 2, np.array([2]), 0, 0, 1)
-            for plan in self.plans(scale).values()
-            for policy in plan.policies
-        }  # fmt: skip
+        calls: dict[object, Callable[[], object]] = {}
+        for plan in self.plans(scale).values():
+            # One loop serves all tables, so the smallest will do; each adversary has a loop of its own.
+            adversary = isinstance(plan.environment, Adversary)
+            world = plan.environment if adversary else Alternating(arms=2, gap=0.5)
+            for policy in plan.policies:
+                calls[type(policy), type(world)] = partial(
+                    run_block, policy, world, 2, np.array([2]), 0, 0, 1
+                )
+        return calls
 
     def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
         for name, plan in self.plans(scale).items():

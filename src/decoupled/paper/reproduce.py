@@ -13,9 +13,10 @@ from rich.table import Table
 
 from ..bench.machine import describe
 from ..errors import ParameterError, StorageError, complaint, near_name
-from ..report.claims import FAILS, HOLDS, Claim
+from ..report.claims import FAILS, HOLDS
 from ..report.folder import CLAIMS_FILE, write_report
 from ..report.page import told
+from ..report.section import Section
 from ..sealed import write_atomically
 from ..simulation.command import duration
 from ..simulation.progress import progress_bar
@@ -25,6 +26,7 @@ from .conic import Conic
 from .experiment import HORIZON, Experiment, Scale
 from .grid import Grid
 from .horizon import Horizon
+from .movielens import Movies
 from .prepare import compile_all
 from .runtime import Runtime
 from .stochastic import StochasticEasy, StochasticHard
@@ -39,6 +41,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         Grid(),
         Runtime(),
         Conic(),
+        Movies(),
         Tuned(),
         Baseline(),
         Horizon(),
@@ -49,7 +52,7 @@ FULL_RUNS, QUICK_RUNS = 1_000, 40
 TITLE = "Follow-the-Perturbed-Leader for Decoupled Bandits, reproduced"
 
 
-def reproduce(names: Sequence[str], scale: Scale, out: Path, *, resume: bool, quiet: bool) -> list[Claim]:
+def reproduce(names: Sequence[str], scale: Scale, out: Path, *, resume: bool, quiet: bool) -> list[Section]:
     """Run the experiments named, or all, and write the report; with `resume`, keep what is finished."""
     for name in names:
         if name not in EXPERIMENTS:
@@ -109,14 +112,14 @@ def read_record(folder: Path) -> dict[str, Any]:
     return record
 
 
-def rebuild(folder: Path) -> list[Claim]:
+def rebuild(folder: Path) -> list[Section]:
     """Judge and draw everything again from what is saved; nothing is run."""
     record = read_record(folder)
     sections = [
         EXPERIMENTS[name].section(folder / name) for name in EXPERIMENTS if name in record["experiments"]
     ]
     write_report(folder, TITLE, lead(record), facts(record), sections)
-    return [claim for section in sections for claim in section.claims]
+    return sections
 
 
 def lead(record: dict[str, Any]) -> str:
@@ -149,16 +152,19 @@ def facts(record: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def print_claims(claims: Sequence[Claim], folder: Path) -> None:
+def print_claims(sections: Sequence[Section], folder: Path) -> None:
     """The claims table, for a terminal."""
     table = Table(title="What the paper says, and what was measured", show_lines=False)
     table.add_column("verdict")
     table.add_column("claim", ratio=3)
     table.add_column("measured (95 % interval)", ratio=2)
     colours = {HOLDS: "green", FAILS: "red"}
-    for claim in claims:
+    for claim in [claim for section in sections for claim in section.claims]:
         colour = colours.get(claim.verdict, "yellow")
         worst = f"{told(claim.parts[0])}, {claim.threshold}; {claim.parts[0].of}" if claim.parts else ""
         table.add_row(f"[{colour}]{claim.verdict}[/]", claim.statement, worst)
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    for warning in [each for section in sections for each in section.warnings]:
+        console.print(warning, style="bold red", markup=False)
     print(f"Figures and data are in {folder}; the claims as data in {folder / CLAIMS_FILE}.")

@@ -45,9 +45,8 @@ def show(
     workers: int | None = None,
     executor: Executor | None = None,
     quiet: bool = False,
-    resume: bool = True,
 ) -> None:
-    """Run one plan, print its table and write its figure; with `resume`, go on where a killed run was."""
+    """Run one plan, or go on where a killed run was; print its table and write its figure."""
     folder.mkdir(parents=True, exist_ok=True)  # before the work, so that it is not lost
     total = len(plan.policies) * plan.runs * plan.horizon
     with progress_bar(total, quiet) as report:
@@ -60,13 +59,11 @@ def show(
             checkpoints=plan.checkpoints,
             workers=workers,
             executor=executor,
-            out=folder if resume else None,
+            out=folder,
             report=report,
         )
     Console().print(summary_table(plan, results))
     results.plot(folder / "regret.png")
-    if not resume:
-        results.save(folder / RESULTS_FILE)
     results.summary().to_csv(folder / "summary.csv")
     print(f"{RESULTS_FILE}, summary.csv and regret.png are in {folder}")
 

@@ -1,0 +1,59 @@
+"""The MovieLens experiment: with the data, without it, and with a damaged file."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from decoupled.movielens import stand_in
+
+
+def reproduce(out: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if name != "DECOUPLED_DATA"}
+    environment = {**kept, "DECOUPLED_OFFLINE": "1", **settings}
+    command = [sys.executable, "-m", "decoupled", "reproduce", "movielens", "--quick", "--runs", "4"]
+    return subprocess.run(
+        [*command, "--out", str(out), *arguments], capture_output=True, text=True, env=environment
+    )
+
+
+def test_without_the_data_the_report_says_in_red_that_the_claim_was_not_judged(tmp_path: Path) -> None:
+    done = reproduce(tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache"), NUMBA_CACHE_DIR=numba_cache())
+    assert done.returncode == 0, done.stderr
+    assert "not judged" in done.stdout
+    assert "DECOUPLED_DATA" in done.stdout  # the remedy
+    page = (tmp_path / "report.html").read_text()
+    assert page.count('<p class="alarm">MovieLens 100K was not at hand') == 2  # on top, and in its section
+    assert '"verdict": "not judged: MovieLens was not at hand"' in (tmp_path / "claims.json").read_text()
+
+
+def numba_cache() -> str:
+    """Machine code may be shared, whatever else is kept apart."""
+    return (
+        os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    )
+
+
+def test_a_damaged_file_is_refused_by_name_and_line_before_anything_is_run(tmp_path: Path) -> None:
+    lines = stand_in().decode().splitlines()
+    lines[41] = lines[41].replace("\t", " ")
+    folder = tmp_path / "ml-100k"
+    folder.mkdir()
+    (folder / "u.data").write_text("\n".join(lines) + "\n")
+    done = reproduce(tmp_path / "out", "--data", str(tmp_path))
+    assert done.returncode == 2
+    assert "u.data" in done.stderr
+    assert "line 42" in done.stderr
+    assert not (tmp_path / "out" / "movielens").exists()
+
+
+@pytest.mark.skipif(
+    not os.environ.get("DECOUPLED_DATA"), reason="DECOUPLED_DATA does not name MovieLens 100K"
+)
+def test_with_the_data_the_claim_is_judged(tmp_path: Path) -> None:
+    done = reproduce(tmp_path, DECOUPLED_DATA=os.environ["DECOUPLED_DATA"])
+    assert done.returncode == 0, done.stderr
+    assert "not judged" not in done.stdout
+    assert "alarm" not in (tmp_path / "report.html").read_text().split("</style>")[1].split("<script")[0]
