@@ -260,11 +260,11 @@ class Learner:
         scaled = self._losses.scaled(loss, reward)
         with self._lock:
             made, arm, covered = self._find(decision)
-            del self._pending[made.id]
             if covered is not None:
                 self._charge_absent(covered, scaled)
             self._entries.update(*self._flat, arm, made.weight, scaled)
             self._round += 1
+            del self._pending[made.id]  # last: a solver that fails loses no feedback
 
     def replay(self, records: Iterable[Any]) -> int:
         """Learn from a log, and return how many records it had.
