@@ -52,6 +52,16 @@ MISTAKES = [
     ("policies/follow_the_leader.py", "SUMS, arm] += loss", "SUMS, arm] += 0.98 * loss"),
     ("environments/punish_last.py", "out[punished] = 1.0", "out[punished] = 0.98"),
     ("environments/adaptive_alternating.py", "1 if exploit == 0 else 0", "1 if exploit == 1 else 0"),
+    ("environments/movielens.py", "rows = 1.0 - oracle", "rows = 0.98 - oracle"),
+    ("environments/movielens.py", "default_rng(self.seed)", "default_rng(0)"),
+    (
+        "movielens/biases.py",
+        "np.full(1 + users + movies, penalty)",
+        "np.full(1 + users + movies, 1.02 * penalty)",
+    ),
+    ("movielens/factors.py", "] += penalty", "] += 1.02 * penalty"),
+    ("movielens/oracle.py", "argsort(ratings.times,", "argsort(-ratings.times,"),
+    ("movielens/source.py", "if digest == publication.sha256:", "if digest:"),
 ]
 
 

@@ -73,15 +73,16 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
 
 
-def write_with_checksum(path: str | os.PathLike[str], body: bytes) -> None:
-    """Write bytes whole or not at all, with a checksum before them."""
-    write_atomically(path, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+def with_checksum(body: bytes) -> bytes:
+    """Bytes to write to a file, with a checksum before them."""
+    return hashlib.sha256(body).hexdigest().encode() + b"\n" + body
 
 
 def read_with_checksum(path: str | os.PathLike[str]) -> bytes | None:
-    """What `write_with_checksum` wrote, or None where it is missing, truncated or altered."""
+    """The bytes of a file that begins with their checksum; None where it is missing, truncated or altered."""
     try:
-        digest, _, body = Path(path).read_bytes().partition(b"\n")
+        content = Path(path).read_bytes()
     except OSError:
         return None
-    return body if hashlib.sha256(body).hexdigest().encode() == digest else None
+    body = content.partition(b"\n")[2]
+    return body if content == with_checksum(body) else None

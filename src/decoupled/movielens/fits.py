@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..sealed import read_with_checksum, write_with_checksum
+from ..sealed import read_with_checksum, with_checksum, write_atomically
 from .choice import Choice
 from .oracle import Oracle, fit_oracle
 from .ratings import parse_ratings
@@ -48,7 +48,7 @@ def _save(path: Path, oracle: Oracle) -> None:
     told = {"version": _version(), "digest": oracle.digest, "choice": oracle.choice._asdict()}
     buffer = io.BytesIO()
     np.savez(buffer, told=json.dumps(told), **{name: getattr(oracle, name) for name in ARRAYS})
-    write_with_checksum(path, buffer.getvalue())
+    write_atomically(path, with_checksum(buffer.getvalue()))
 
 
 def _load(path: Path, digest: str) -> Oracle | None:

@@ -53,13 +53,11 @@ def _counts(rng: np.random.Generator) -> Ints:
     """How many ratings each user gives, 100,000 in all."""
     wishes = rng.lognormal(0.0, 1.0, USERS)
     low, high = 0.0, float(RATINGS)
-    for _ in range(100):  # bisection for the scale that makes the sum right
+    for _ in range(100):  # bisection: no two wishes are equal, so the sum rises one by one
         scale = 0.5 * (low + high)
         counts = np.clip(np.round(scale * wishes), LEAST, MOST).astype(np.int64)
-        low, high = (scale, high) if counts.sum() <= RATINGS else (low, scale)
-    counts = np.clip(np.round(low * wishes), LEAST, MOST).astype(np.int64)
-    counts[np.flatnonzero(counts < MOST)[: RATINGS - counts.sum()]] += 1
-    return counts
+        low, high = (scale, high) if counts.sum() < RATINGS else (low, scale)
+    return np.clip(np.round(high * wishes), LEAST, MOST).astype(np.int64)
 
 
 def _stars(rng: np.random.Generator, users: Ints, movies: Ints, appeal: Floats) -> Ints:

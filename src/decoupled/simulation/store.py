@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import StorageError
-from ..sealed import TEMPORARY, read_with_checksum, write_atomically, write_with_checksum
+from ..sealed import TEMPORARY, read_with_checksum, with_checksum, write_atomically
 from .plan import Block, Plan
 from .run import BlockResult
 
@@ -82,7 +82,7 @@ class BlockStore:
         buffer = io.BytesIO()
         np.savez(buffer, regret=result.regret, plays=result.plays)
         with explained(self.folder):
-            write_with_checksum(self._path(block), buffer.getvalue())
+            write_atomically(self._path(block), with_checksum(buffer.getvalue()))
 
 
 class explained:  # noqa: N801, reads as a word in a with statement
