@@ -54,7 +54,7 @@ dc.FTPL().start(arms=2, seed=0)
 dc.Learner.from_json({text!r})
 read = {{name for name in sys.modules if name.startswith("decoupled.policies.")}}
 assert read == {{"decoupled.policies." + name for name in ("base", "homes", "ftpl")}}, read
-assert {{"FollowTheLeader", "FTPL"}} < dc.Policy.known().keys()
+assert {{"TopTwo", "FTPL"}} < dc.Policy.known().keys()
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -62,11 +62,11 @@ assert {{"FollowTheLeader", "FTPL"}} < dc.Policy.known().keys()
 def test_a_name_of_the_package_is_taken_before_its_file_is_read() -> None:
     code = """
 import sys, decoupled as dc
-assert "decoupled.policies.follow_the_leader" not in sys.modules
+assert "decoupled.policies.top_two" not in sys.modules
 try:
-    class FollowTheLeader(dc.Policy): ...
+    class TopTwo(dc.Policy): ...
 except dc.ParameterError as error:
-    assert "decoupled.policies.follow_the_leader has a policy of that name" in str(error)
+    assert "decoupled.policies.top_two has a policy of that name" in str(error)
 else:
     raise SystemExit("the name was given twice")
 """

@@ -7,9 +7,12 @@ from .base import Policy as Policy
 from .homes import HOMES, load
 
 if TYPE_CHECKING:
+    from .avner import AvnerExp3 as AvnerExp3
     from .exp3 import Exp3 as Exp3
     from .follow_the_leader import FollowTheLeader as FollowTheLeader
     from .ftpl import FTPL as FTPL
+    from .jin import JinHybrid as JinHybrid
+    from .top_two import TopTwo as TopTwo
     from .tsallis import TsallisINF as TsallisINF
 
 __all__ = sorted([*HOMES, "Learner", "Policy"])

@@ -4,9 +4,12 @@ from importlib import import_module
 from types import ModuleType
 
 HOMES = {
+    "AvnerExp3": "avner",
     "Exp3": "exp3",
     "FTPL": "ftpl",
     "FollowTheLeader": "follow_the_leader",
+    "JinHybrid": "jin",
+    "TopTwo": "top_two",
     "TsallisINF": "tsallis",
 }
 
