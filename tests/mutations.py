@@ -14,7 +14,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 # The quickest first.
-GUARDS = ("tests/simulation/test_parity.py", "tests/environments", "tests/kernels", "tests/contracts")
+GUARDS = (
+    "tests/simulation/test_parity.py",
+    "tests/environments",
+    "tests/policies",
+    "tests/kernels",
+    "tests/contracts",
+)
 
 MISTAKES = [
     (
@@ -50,6 +56,17 @@ MISTAKES = [
     ("policies/tsallis.py", "= params.c * state", "= 1.02 * params.c * state"),
     ("policies/exp3.py", "half_eta = 0.5 *", "half_eta = 0.51 *"),
     ("policies/follow_the_leader.py", "SUMS, arm] += loss", "SUMS, arm] += 0.98 * loss"),
+    ("kernels/softmax.py", "math.exp(half_rate", "math.exp(1.02 * half_rate"),
+    ("kernels/hybrid.py", "slope * (at.gaps[i] + level", "slope * (at.gaps[i] + 1.001 * level"),
+    ("kernels/hybrid.py", "_LAST_STEP = 1e-7", "_LAST_STEP = 1e-3"),
+    ("kernels/hybrid.py", "scale = math.sqrt(rate /", "scale = math.sqrt(1.02 * rate /"),
+    ("policies/avner.py", "2.0 * math.log(arms)", "2.04 * math.log(arms)"),
+    ("policies/avner.py", "+ mixing / len(exploit)", "+ 0.98 * mixing / len(exploit)"),
+    ("policies/jin.py", "max(1.0, floor *", "max(1.0, 1.02 * floor *"),
+    ("policies/jin.py", "2.0 / 3.0 * params.theta", "2.04 / 3.0 * params.theta"),
+    ("policies/top_two.py", "+ 1  # with this one", "+ 2  # with this one"),
+    ("policies/top_two.py", "seen_at[i] < seen_at[found]", "seen_at[i] > seen_at[found]"),
+    ("policies/top_two.py", "lag / math.sqrt(1.0 /", "lag / math.sqrt(1.02 /"),
     ("environments/punish_last.py", "out[punished] = 1.0", "out[punished] = 0.98"),
     ("environments/adaptive_alternating.py", "1 if exploit == 0 else 0", "1 if exploit == 1 else 0"),
     ("environments/movielens.py", "rows = 1.0 - oracle", "rows = 0.98 - oracle"),

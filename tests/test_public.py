@@ -46,6 +46,33 @@ def test_import_is_lazy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_one_policy_does_not_wait_for_the_others() -> None:
+    text = dc.FTPL().start(arms=2, seed=0).to_json()
+    code = f"""
+import sys, decoupled as dc
+dc.FTPL().start(arms=2, seed=0)
+dc.Learner.from_json({text!r})
+read = {{name for name in sys.modules if name.startswith("decoupled.policies.")}}
+assert read == {{"decoupled.policies." + name for name in ("base", "homes", "ftpl")}}, read
+assert {{"TopTwo", "FTPL"}} < dc.Policy.known().keys()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_name_of_the_package_is_taken_before_its_file_is_read() -> None:
+    code = """
+import sys, decoupled as dc
+assert "decoupled.policies.top_two" not in sys.modules
+try:
+    class TopTwo(dc.Policy): ...
+except dc.ParameterError as error:
+    assert "decoupled.policies.top_two has a policy of that name" in str(error)
+else:
+    raise SystemExit("the name was given twice")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_loading_a_learner_needs_no_other_import() -> None:
     text = dc.FTPL().start(arms=2, seed=0).to_json()
     code = f"import decoupled as dc; print(dc.Learner.from_json({text!r}).round)"

@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from .errors import UnsupportedError as UnsupportedError
     from .learner import Learner as Learner
     from .policies import FTPL as FTPL
+    from .policies import AvnerExp3 as AvnerExp3
     from .policies import Exp3 as Exp3
     from .policies import FollowTheLeader as FollowTheLeader
+    from .policies import JinHybrid as JinHybrid
     from .policies import Policy as Policy
+    from .policies import TopTwo as TopTwo
     from .policies import TsallisINF as TsallisINF
     from .simulation import Results as Results
     from .simulation import simulate as simulate
@@ -34,12 +37,14 @@ __version__ = "0.1.0"
 # Names are looked up when first used: the command line's help need not wait for a compiler to load.
 _HOMES = {
     "ArmError": "errors",
+    "AvnerExp3": "policies",
     "Decision": "decision",
     "DecoupledError": "errors",
     "Exp3": "policies",
     "FTPL": "policies",
     "FeedbackError": "errors",
     "FollowTheLeader": "policies",
+    "JinHybrid": "policies",
     "Learner": "policies",  # not "learner": loading a saved one needs the policies known by name
     "LossError": "errors",
     "ParameterError": "errors",
@@ -47,6 +52,7 @@ _HOMES = {
     "Results": "simulation",
     "StateError": "errors",
     "StorageError": "errors",
+    "TopTwo": "policies",
     "TsallisINF": "policies",
     "UnsupportedError": "errors",
     "simulate": "simulation",

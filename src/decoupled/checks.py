@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from .errors import ParameterError, complaint, near_name
 
+MOST_ROUNDS = 10**15  # whole numbers up to here are exact as floats
+
 
 def as_float(value: object) -> float | None:
     """A finite float, or None where `value` is no number, not finite, or a truth value."""
@@ -36,6 +38,15 @@ def number_in(
     return number
 
 
+def number_from(name: str, value: object, low: float, high: float, remedy: str) -> float:
+    """A finite number of at least `low` and below `high`."""
+    number = as_float(value)
+    if number is None or not low <= number < high:
+        rule = f"must be a finite number from {low:g} on and below {high:g}"
+        raise ParameterError(complaint(name, value, rule, remedy))
+    return number + 0.0  # the zero with a sign becomes the other one
+
+
 def whole_number(name: str, value: object, low: int, remedy: str) -> int:
     """An integer of at least `low`."""
     try:
@@ -45,6 +56,17 @@ def whole_number(name: str, value: object, low: int, remedy: str) -> int:
     if number < low or isinstance(value, bool):
         raise ParameterError(complaint(name, value, f"must be a whole number from {low} on", remedy))
     return number
+
+
+def known_horizon(horizon: object) -> int | None:
+    """A number of rounds that a policy may be told in advance, or None."""
+    if horizon is None:
+        return None
+    rounds = whole_number("horizon", horizon, 1, "leave it out where it is not known")
+    if rounds > MOST_ROUNDS:
+        rule = f"must not exceed {MOST_ROUNDS}"
+        raise ParameterError(complaint("horizon", horizon, rule, "leave it out where it is not known"))
+    return rounds
 
 
 def one_of(name: str, value: object, choices: Sequence[str]) -> str:

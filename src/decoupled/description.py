@@ -23,6 +23,7 @@ class Description:
             cls.kind = kind
             cls._known = {}
             return
+        cls.summon(cls.__name__)  # the package's own is there first
         before = cls._known.get(cls.__name__)
         if before is not None and before.__module__ != cls.__module__:
             raise ParameterError(
@@ -64,11 +65,10 @@ class Description:
             )
         parameters = dict(values)
         name = parameters.pop("name")
-        family = cls.known()
-        known = family.get(name) if isinstance(name, str) else None
+        known = cls._find(name) if isinstance(name, str) else None
         if known is None:
             what = cls.kind if cls.__name__ not in cls._known else cls.__name__
-            raise ParameterError(f"name = {shown(name)}: is no {what}; {near_name(name, family)}")
+            raise ParameterError(f"name = {shown(name)}: is no {what}; {near_name(name, cls.known())}")
         allowed = [field.name for field in fields(known)]  # type: ignore[arg-type]
         for key in parameters:
             if key not in allowed:
@@ -92,9 +92,18 @@ class Description:
     @classmethod
     def known(cls) -> dict[str, type[Self]]:
         """Every description of this kind, by name: all of a family, or those that derive from one class."""
-        return {
-            name: known
-            for name, known in cls._known.items()
-            # What is not a dataclass of its own is a base for others.
-            if issubclass(known, cls) and "__dataclass_fields__" in vars(known)
-        }
+        cls.summon()
+        return {name: known for name in sorted(cls._known) if (known := cls._find(name)) is not None}
+
+    @classmethod
+    def summon(cls, name: str | None = None) -> None:
+        """Have the description of that name defined, or all: for families that are read when needed."""
+
+    @classmethod
+    def _find(cls, name: str) -> type[Self] | None:
+        cls.summon(name)
+        known = cls._known.get(name)
+        # What is not a dataclass of its own is a base for others.
+        if known is not None and issubclass(known, cls) and "__dataclass_fields__" in vars(known):
+            return known
+        return None

@@ -17,6 +17,7 @@ from decoupled.kernels.dispatch import decide, init, update
 from decoupled.kernels.state import State
 from decoupled.kernels.stream import new_stream
 from twins import Exp3Twin, FollowTheLeaderTwin, FTPLTwin, TsallisTwin, Twin, chi_square_p, means_agree
+from twins_classic import CLASSIC_TWINS
 
 POLICIES: list[dc.Policy] = [
     dc.FTPL(),
@@ -31,6 +32,13 @@ POLICIES: list[dc.Policy] = [
     dc.Exp3(),
     dc.Exp3(c=0.5),
     dc.FollowTheLeader(),
+    dc.AvnerExp3(),
+    dc.AvnerExp3(horizon=300),
+    dc.AvnerExp3(horizon=40, mixing=0.1),
+    dc.JinHybrid(),
+    dc.JinHybrid(barrier=0.1, theta=2.0, horizon=200),
+    dc.TopTwo(),
+    dc.TopTwo(epsilon=0.02, beta=0.3),
 ]
 
 TWINS: dict[str, Callable[[Any, int], Twin]] = {
@@ -38,10 +46,11 @@ TWINS: dict[str, Callable[[Any, int], Twin]] = {
     "TsallisINF": lambda policy, arms: TsallisTwin(arms, policy.beta, policy.c),
     "Exp3": lambda policy, arms: Exp3Twin(arms, policy.c),
     "FollowTheLeader": lambda policy, arms: FollowTheLeaderTwin(arms),
+    **CLASSIC_TWINS,
 }
 
 every_policy = pytest.mark.parametrize("policy", POLICIES, ids=repr)
-# Those whose estimates add up importance-weighted losses; follow the leader takes means.
+# Those whose estimates add up importance-weighted losses; the others take means.
 every_estimator = pytest.mark.parametrize(
     "policy", [policy for policy in POLICIES if policy.cumulative == "estimates"], ids=repr
 )
@@ -145,6 +154,7 @@ def test_json_round_trip(policy: dc.Policy) -> None:
 
 
 NEVER_NUMBERS = [math.nan, math.inf, -math.inf, "2", b"2", True, False, None, [2.0], (2.0,), 2j, {}]
+NEVER_HORIZONS = [0, -5, 10.0, 10**16, *(value for value in NEVER_NUMBERS if value is not None)]
 BAD: list[tuple[type[dc.Policy], str, list[Any]]] = [
     (dc.FTPL, "alpha", [1.0, 1, 0.5, 0.0, -3.0, np.float64(1.0), *NEVER_NUMBERS]),
     (dc.FTPL, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
@@ -152,6 +162,13 @@ BAD: list[tuple[type[dc.Policy], str, list[Any]]] = [
     (dc.TsallisINF, "beta", [0.0, 1.0, 1, -0.1, 1.5, *NEVER_NUMBERS]),
     (dc.TsallisINF, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
     (dc.Exp3, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
+    (dc.AvnerExp3, "horizon", NEVER_HORIZONS),
+    (dc.AvnerExp3, "mixing", [-0.1, 1.0, 1, *NEVER_NUMBERS]),
+    (dc.JinHybrid, "horizon", NEVER_HORIZONS),
+    (dc.JinHybrid, "barrier", [0.0, -1.0, 1e-7, 1e7, *NEVER_NUMBERS]),
+    (dc.JinHybrid, "theta", [0.0, -1.0, 1e-7, 1e7, *NEVER_NUMBERS]),
+    (dc.TopTwo, "epsilon", [0.0, -0.1, *NEVER_NUMBERS]),
+    (dc.TopTwo, "beta", [0.0, 1.0, 1, -0.1, *NEVER_NUMBERS]),
 ]
 BAD_CASES = [(cls, name, value) for cls, name, values in BAD for value in values]
 

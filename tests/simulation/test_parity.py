@@ -7,6 +7,7 @@ import decoupled as dc
 from decoupled.kernels.stream import uniform
 from decoupled.simulation.run import run_block, run_streams
 
+ROUNDS = 400
 POLICIES = [
     dc.FTPL(),
     dc.FTPL(alpha=2.0, ranking="sorting"),
@@ -14,8 +15,10 @@ POLICIES = [
     dc.TsallisINF(beta=0.3),
     dc.Exp3(),
     dc.FollowTheLeader(),
+    dc.AvnerExp3(horizon=ROUNDS),
+    dc.JinHybrid(),
+    dc.TopTwo(),
 ]
-ROUNDS = 400
 SEED, RUN = 11, 5
 
 # No two arms cost the same in any row, so a step of the regret curve tells which arm was exploited.

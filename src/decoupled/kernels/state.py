@@ -10,17 +10,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import Floats, Ints
+from ..errors import ParameterError, complaint
 
 # The scalars that every policy has, kept by the package and only read by policies.
 ROUND = 0  # 1 + the number of observations applied
 ARMS = 1  # the number of arms of the whole problem, also where a state holds only some of them
 SHARED_SCALARS = ("round", "arms")
 
+# A square of this many arms takes 8 MB, and a saved state writes every number of it.
+MOST_PAIRED_ARMS = 1000
+
 
 class State(NamedTuple):
     """The state of a running policy, as compiled code sees it.
 
-    `scalars` holds single numbers, `floats` and `ints` one row per quantity and one column per arm.
+    `scalars` holds single numbers, `floats` and `ints` one row per quantity and one column per arm. A
+    count of ordered pairs of arms is a square: as many rows of `ints` as there are arms.
     """
 
     scalars: Floats
@@ -32,33 +37,42 @@ class Layout(NamedTuple):
     """The names of a policy's scalars and rows, and which of them are learned.
 
     What is learned is saved; everything else is derived from it by the policy's `init`.
-    Scalars of a policy's own come after the shared ones, `round` and `arms`.
+    Scalars of a policy's own come after the shared ones, `round` and `arms`. `pairs` names squares of
+    whole numbers, one for each ordered pair of arms; in `ints` they follow the rows that `ints` names.
     """
 
     scalars: tuple[str, ...] = ()
     floats: tuple[str, ...] = ()
     ints: tuple[str, ...] = ()
     learned: tuple[str, ...] = ()
+    pairs: tuple[str, ...] = ()
 
     def new_state(self, arms: int) -> State:
         """A state before the first observation: round 1, all else zero."""
+        if self.pairs and arms > MOST_PAIRED_ARMS:
+            rule = f"must not exceed {MOST_PAIRED_ARMS} for a policy that counts every pair of arms"
+            raise ParameterError(complaint("arms", arms, rule, "choose another policy, or fewer arms"))
         state = State(
             np.zeros(len(SHARED_SCALARS) + len(self.scalars)),
             np.zeros((len(self.floats), arms)),
-            np.zeros((len(self.ints), arms), np.int64),
+            np.zeros((len(self.ints) + len(self.pairs) * arms, arms), np.int64),
         )
         state.scalars[ROUND] = 1.0
         state.scalars[ARMS] = arms
         return state
 
     def row(self, state: State, name: str) -> Any:
-        """The row called `name`, a view; a scalar is a view of length one."""
+        """The row called `name`, a view; a scalar is a view of length one, a count of pairs a square."""
         scalars = SHARED_SCALARS + self.scalars
         if name in scalars:
             place = scalars.index(name)
             return state.scalars[place : place + 1]
         if name in self.floats:
             return state.floats[self.floats.index(name)]
+        if name in self.pairs:
+            arms = state.ints.shape[1]
+            start = len(self.ints) + self.pairs.index(name) * arms
+            return state.ints[start : start + arms]
         return state.ints[self.ints.index(name)]
 
     def restrict(self, state: State, arms: Ints) -> State:
@@ -67,5 +81,8 @@ class Layout(NamedTuple):
         part.scalars[: len(SHARED_SCALARS)] = state.scalars[: len(SHARED_SCALARS)]
         for name in self.learned:
             whole = self.row(state, name)
-            self.row(part, name)[:] = whole if name in self.scalars else whole[arms]
+            if name in self.scalars:
+                self.row(part, name)[:] = whole
+            else:
+                self.row(part, name)[:] = whole[np.ix_(arms, arms) if name in self.pairs else arms]
         return part

@@ -1,10 +1,26 @@
-"""Policies: one file each."""
+"""Policies: one file each, read when its policy is first asked for."""
 
-from ..learner import Learner
-from .base import Policy
-from .exp3 import Exp3
-from .follow_the_leader import FollowTheLeader
-from .ftpl import FTPL
-from .tsallis import TsallisINF
+from typing import TYPE_CHECKING
 
-__all__ = ["FTPL", "Exp3", "FollowTheLeader", "Learner", "Policy", "TsallisINF"]
+from ..learner import Learner as Learner
+from .base import Policy as Policy
+from .homes import HOMES, load
+
+if TYPE_CHECKING:
+    from .avner import AvnerExp3 as AvnerExp3
+    from .exp3 import Exp3 as Exp3
+    from .follow_the_leader import FollowTheLeader as FollowTheLeader
+    from .ftpl import FTPL as FTPL
+    from .jin import JinHybrid as JinHybrid
+    from .top_two import TopTwo as TopTwo
+    from .tsallis import TsallisINF as TsallisINF
+
+__all__ = sorted([*HOMES, "Learner", "Policy"])
+
+
+def __getattr__(name: str) -> object:
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(load(name), name)
+    globals()[name] = value
+    return value

@@ -11,6 +11,7 @@ from ..description import Description
 from ..kernels.dispatch import Entries, Functions, entries, register
 from ..kernels.state import Layout, State
 from ..learner import DEFAULT_PENDING, Learner, Seed
+from .homes import HOMES, load
 
 _one_at_a_time = Lock()
 _entries: dict[type, Entries] = {}
@@ -38,6 +39,11 @@ class Policy(Description, kind="policy"):
 
     # The learned row that adds up losses, or None: see Learner.decide(available=...).
     cumulative: ClassVar[str | None] = "estimates"
+
+    @classmethod
+    def summon(cls, name: str | None = None) -> None:
+        for each in HOMES if name is None else {name} & HOMES.keys():
+            load(each)
 
     @property
     def interpreted(self) -> bool:

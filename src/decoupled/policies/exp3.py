@@ -9,6 +9,7 @@ from ..checks import number_in
 from ..kernels.compiled import compiled
 from ..kernels.dispatch import Functions
 from ..kernels.sampling import draw_both, total
+from ..kernels.softmax import exponential_weights
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
 from .base import Policy
 
@@ -24,16 +25,10 @@ class Params(NamedTuple):
 
 @compiled
 def refresh(state: State) -> None:
-    """Both laws, up to their sums, from the gaps: no exponent is ever positive."""
+    """Both laws, up to their sums."""
     floats = state.floats
     half_eta = 0.5 * state.scalars[SCALE] / math.sqrt(state.scalars[ROUND])
-    lowest = math.inf
-    for i in range(floats.shape[1]):
-        lowest = min(lowest, floats[ESTIMATES, i])
-    for i in range(floats.shape[1]):
-        root = math.exp(half_eta * (lowest - floats[ESTIMATES, i]))
-        floats[EXPLORE, i] = root
-        floats[EXPLOIT, i] = root * root
+    exponential_weights(floats[ESTIMATES], half_eta, floats[EXPLOIT], floats[EXPLORE])
     state.scalars[EXPLOIT_SUM] = total(floats[EXPLOIT])
     state.scalars[EXPLORE_SUM] = total(floats[EXPLORE])
 
@@ -71,7 +66,7 @@ class Exp3(Policy):
 
     It is the case beta = 1 of decoupled Tsallis-INF (section 2.2 of Kim, Lee and Oh, 2026), close to
     the policy of Avner, O., Mannor, S. and Shamir, O. (2012). Decoupling exploration and exploitation
-    in multi-armed bandits. ICML (equation (3) of the former, with gamma = 0).
+    in multi-armed bandits. ICML (equation (3) of the former, with gamma = 0), which is `AvnerExp3`.
 
     Args:
         c: scale of the learning rate, above 0.

@@ -1,0 +1,19 @@
+"""Where each policy of the package is defined: a program that runs one policy reads no other's file."""
+
+from importlib import import_module
+from types import ModuleType
+
+HOMES = {
+    "AvnerExp3": "avner",
+    "Exp3": "exp3",
+    "FTPL": "ftpl",
+    "FollowTheLeader": "follow_the_leader",
+    "JinHybrid": "jin",
+    "TopTwo": "top_two",
+    "TsallisINF": "tsallis",
+}
+
+
+def load(name: str) -> ModuleType:
+    """The file of a policy of this package."""
+    return import_module(f".{HOMES[name]}", __package__)

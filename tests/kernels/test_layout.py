@@ -1,0 +1,51 @@
+"""Layouts: where each named quantity lies, and what some of the arms take along."""
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled.kernels.state import MOST_PAIRED_ARMS, Layout, State
+
+LAYOUT = Layout(
+    scalars=("pace",),
+    floats=("sums", "means"),
+    ints=("counts", "order"),
+    learned=("pace", "sums", "counts", "duels", "wins"),
+    pairs=("duels", "wins"),
+)
+
+
+def numbered(arms: int) -> State:
+    """Every number of the state is another, so that none can be mistaken."""
+    state = LAYOUT.new_state(arms)
+    state.scalars[2:] = 77.5
+    state.floats[:] = 0.5 + np.arange(state.floats.size).reshape(state.floats.shape)
+    state.ints[:] = 1000 + np.arange(state.ints.size).reshape(state.ints.shape)
+    return state
+
+
+def test_rows_and_squares_share_no_number() -> None:
+    state = numbered(4)
+    rows = [LAYOUT.row(state, name) for name in ("counts", "order", "duels", "wins")]
+    assert [row.shape for row in rows] == [(4,), (4,), (4, 4), (4, 4)]
+    assert np.array_equal(np.concatenate([row.ravel() for row in rows]), state.ints.ravel())
+    rows[3][1, 2] = -1
+    assert (state.ints == -1).sum() == 1  # a view: compiled code sees what is written
+
+
+def test_some_arms_take_along_their_own_pairs() -> None:
+    state = numbered(5)
+    part = LAYOUT.restrict(state, np.array([1, 4]))
+    assert LAYOUT.row(part, "pace").tolist() == [77.5]
+    assert LAYOUT.row(part, "counts").tolist() == LAYOUT.row(state, "counts")[[1, 4]].tolist()
+    whole = LAYOUT.row(state, "wins").tolist()
+    assert LAYOUT.row(part, "wins").tolist() == [[whole[i][j] for j in (1, 4)] for i in (1, 4)]
+    assert not LAYOUT.row(part, "order").any()  # not learned: `init` derives it
+    assert part.scalars[:2].tolist() == [1.0, 5.0]
+
+
+def test_squares_are_refused_where_they_would_be_too_large() -> None:
+    assert LAYOUT.new_state(MOST_PAIRED_ARMS).ints.shape == (2 + 2 * MOST_PAIRED_ARMS, MOST_PAIRED_ARMS)
+    with pytest.raises(dc.ParameterError, match=r"arms = 1001: must not exceed 1000 .* fewer arms"):
+        LAYOUT.new_state(MOST_PAIRED_ARMS + 1)
+    LAYOUT._replace(pairs=()).new_state(MOST_PAIRED_ARMS + 1)
