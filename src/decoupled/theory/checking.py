@@ -8,7 +8,7 @@ from ..environments.base import Environment
 from ..errors import ParameterError, complaint
 from ..policies import FTPL
 from .inequality import Tally
-from .lemmas import all_sides, path
+from .lemmas import all_sides, in_order, path
 from .moment import Moment
 from .probabilities import checked_estimates
 from .report import Report
@@ -64,7 +64,7 @@ def check(
     if whole_path:
         for round_, sides in (*path.decomposition(trajectory), *path.unbiasedness(trajectory, zeta)):
             tally.add([sides], trajectory.moment(round_, zeta))
-    return Report(tuple(tally))
+    return Report(in_order(tally))
 
 
 def inspect(
@@ -93,4 +93,4 @@ def inspect(
     moment = Moment(values, rate, shape, arm, number_in("zeta", zeta, 0.0, 1.0, "the paper has 0.1"))
     tally = Tally()
     tally.add(all_sides(moment), moment)
-    return Report(tuple(tally))
+    return Report(in_order(tally))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ParameterError, complaint, near_name
 from .inequality import Line, Tally
+from .lemmas import in_order
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,4 +80,4 @@ def combine(reports: Iterable[Report]) -> Report:
     tally = Tally()
     for report in reports:
         tally.merge(report.lines)
-    return Report(tuple(tally))
+    return Report(in_order(tally))

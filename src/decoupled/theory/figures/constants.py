@@ -50,13 +50,15 @@ def plot_tuning(path: Target = None) -> "Figure":
         color=RED,
     )
     axes.axvline(2.0, color="grey", linewidth=0.8, label="c = 2, as in the experiments")
-    axes.set(title="Corollary 3.3: what the bound makes of c", xlabel="c", ylabel="constant")
+    axes.set(
+        title="Corollary 3.3: what the bound makes of c", xlabel="c", ylabel="constant", ylim=(1.5e4, None)
+    )
     axes.legend(frameon=False)
     return save(figure, path)
 
 
 def plot_bounds(
-    path: Target = None, *, arms: int = 8, gap: float = 0.125, horizon: int = 10_000, runs: int = 100
+    path: Target = None, *, arms: int = 8, gap: float = 0.125, horizon: int = 10_000, runs: int = 1_000
 ) -> "Figure":
     """Simulated regret of FTPL under the bounds, by round.
 

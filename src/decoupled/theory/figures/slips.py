@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...plots import COLOURS
-from ..bounds import early_rounds
-from ..lemmas.best_arm import resampling_tail
+from ..bounds import early_rounds, gap_constant
+from ..lemmas.best_arm import edge_of_event, resampling_tail
 from ..lemmas.probabilities import LEAST_BEST
 from ..moment import Moment
 from ..probabilities import slopes, weights
@@ -72,7 +72,7 @@ def plot_stability_step(path: Target = None, *, rank: int = 5, alpha: float = 3.
         title=f"An arm of rank {rank}, alpha = {alpha:g}: right of the line its gap binds",
         xlabel="eta u",
         ylabel="I and its bounds",
-        ylim=(1e-7, 10.0),
+        ylim=(1e-9, 10.0),
     )
     axes.legend(frameon=False, loc="lower left")
     return save(figure, path)
@@ -88,7 +88,7 @@ def plot_tail(path: Target = None) -> "Figure":
     figure, (bound, cost) = canvas(9.0, 4.2, panels=2)
     arms = np.unique(np.geomspace(4, 10_000, 60).round()).astype(int)
     for colour, dash, alpha in ((GREEN, "--", 2.0), (BLUE, "-", 3.0), (PURPLE, "-.", 5.0)):
-        tails = [resampling_tail(largest_sum_on_event(int(count), alpha)) for count in arms]
+        tails = [resampling_tail(edge_of_event(int(count), alpha).surrogate_sum) for count in arms]
         bound.loglog(arms, tails, dash, color=colour, label=f"borrowed bound, alpha = {alpha:g}")
     bound.axhline(1.0, color=RED, label="what it must exceed: a loss of 1")
     bound.set(
@@ -96,28 +96,19 @@ def plot_tail(path: Target = None) -> "Figure":
         xlabel="arms",
         ylabel="bound where zeta / eta is just below sum q",
     )
+    arms = arms[::10]
     repaired = [early_rounds(int(count)) for count in arms]
     borrowed = [borrowed_sum(int(count)) for count in arms]
     cost.loglog(arms, borrowed, "--", color=RED, label="as printed: the sum in (37)")
     cost.loglog(arms, repaired, color=BLUE, label="repaired: early_rounds")
-    cost.loglog(arms, arms / 0.125, "-.", color="grey", label="K / gap_min, gap 0.125, constant 1")
+    whole = gap_constant() * arms / 0.125
+    cost.loglog(arms, whole, "-.", color="grey", label="gap_constant K / gap_min, gap 0.125")
     cost.set(
         title="What it adds (alpha = 3, c = 2, zeta = 0.1)", xlabel="arms", ylabel="added to the regret"
     )
     for axes in (bound, cost):
         axes.legend(frameon=False, fontsize="small")
     return save(figure, path)
-
-
-def largest_sum_on_event(arms: int, alpha: float) -> float:
-    """The sum of q where all rivals are level and as close as D_t allows.
-
-    >>> from decoupled.theory.figures.slips import largest_sum_on_event
-    >>> round(largest_sum_on_event(400, 3.0), 2)
-    5.65
-    """
-    shift = (2.0 * (arms - 1.0)) ** (1.0 / alpha) - 2.0 ** (1.0 / alpha)
-    return Moment(np.concatenate(([0.0], np.full(arms - 1, shift))), 1.0, alpha).surrogate_sum
 
 
 def borrowed_sum(arms: int, alpha: float = 3.0, c: float = 2.0, zeta: float = 0.1) -> float:
@@ -128,8 +119,8 @@ def borrowed_sum(arms: int, alpha: float = 3.0, c: float = 2.0, zeta: float = 0.
     10600.0
     """
     rate = c * arms ** (1.0 / alpha - 0.5)
-    # Past this level a summand is below 1e-17, and the level grows as the root of the round.
-    rounds = np.arange(1.0, (100.0 * rate / zeta) ** 2 + 2.0)
+    # Past level 80 a summand is below 1e-13, and the level grows as the root of the round.
+    rounds = np.arange(1.0, (80.0 * rate / zeta) ** 2 + 2.0)
     level = zeta / rate * np.sqrt(rounds)
     return float(((1.0 - math.exp(-1.0)) ** (level - 1.0) * (level + math.e)).sum())
 
@@ -155,9 +146,9 @@ def plot_exponent(path: Target = None) -> "Figure":
     axes.axhline(1.0, color=RED, linewidth=0.8)
     axes.axvline(0.5 / math.e**2, color="grey", linewidth=0.8)
     axes.set(
-        title="(2e^2 w)^(1/2 + 1/(2 alpha)) over (2e^2 w)^(1 - 1/alpha): fails where w > 1/(2e^2)",
+        title="The middle step of (21) fails where w > 1/(2e^2) and alpha < 3",
         xlabel="w",
-        ylabel="left side / right side",
+        ylabel="(2e^2 w)^(1/2 + 1/(2 alpha)) / (2e^2 w)^(1 - 1/alpha)",
     )
     axes.legend(frameon=False)
     return save(figure, path)

@@ -22,9 +22,9 @@ def canvas(width: float = 7.0, height: float = 4.2, panels: int = 1) -> tuple["F
     return figure, axes[0] if panels == 1 else axes
 
 
-def save(figure: "Figure", path: Target) -> "Figure":
+def save(figure: "Figure", path: Target, dpi: int = 110) -> "Figure":
     """Write the figure where it should go, if anywhere."""
     if path is not None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=110)
+        figure.savefig(path, dpi=dpi)
     return figure

@@ -51,7 +51,7 @@ def plot_tightness(report: Report, path: Target = None) -> "Figure":
     )
     axes.set(xlabel="tightest ratio of left side to right side", xlim=(0.01, 3.0 * _EDGE))
     axes.legend(frameon=False, loc="lower left", fontsize="small")
-    return save(figure, path)
+    return save(figure, path, dpi=90)
 
 
 def plot_ladder(rungs: Sequence[Rung], title: str = "", path: Target = None) -> "Figure":

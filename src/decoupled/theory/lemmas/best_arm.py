@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterator
 
+import numpy as np
+
 from ..inequality import AS_PRINTED, MENDED, Inequality, Sides
 from ..moment import Moment
 
@@ -50,3 +52,18 @@ def sides(moment: Moment) -> Iterator[Sides]:
         yield Sides(CASE_ONE, stability, main, moment.best)
     yield Sides(LEMMA_PRINTED, stability, main + tail, moment.best)
     yield Sides(LEMMA, stability, main + float(second_case), moment.best)
+
+
+def edge_of_event(arms: int, alpha: float, zeta: float = 0.1) -> Moment:
+    """All rivals level and as close as D_t allows, and zeta / eta just below sum q: the tail bound's worst state.
+
+    >>> from decoupled.theory.lemmas.best_arm import edge_of_event
+    >>> moment = edge_of_event(arms=400, alpha=3.0)
+    >>> moment.on_event, round(moment.surrogate_sum, 2), round(moment.zeta / moment.eta, 2)
+    (True, 5.91, 5.91)
+    """
+    closest = math.pow(2.0 * (arms - 1.0), 1.0 / alpha) - math.pow(2.0, 1.0 / alpha)
+    shifts = np.concatenate(([0.0], np.full(arms - 1, closest * (1.0 + 1e-9))))
+    level = Moment(shifts, 1.0, alpha).surrogate_sum * (1.0 - 1e-9)
+    eta = zeta / level
+    return Moment(shifts / eta, eta, alpha, zeta=zeta)
