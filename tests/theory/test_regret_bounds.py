@@ -115,7 +115,7 @@ def test_simulated_regret_is_far_below_theorem1() -> None:
 def test_gaps_are_checked(gaps: list[float]) -> None:
     for function in (bounds.corollary, bounds.rouyer_seldin_order):
         with pytest.raises(dc.ParameterError, match="gaps"):
-            function(gaps)  # type: ignore[operator]
+            function(gaps)
 
 
 def test_arguments_are_checked() -> None:

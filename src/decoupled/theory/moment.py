@@ -95,7 +95,7 @@ class Moment:
     @property
     def on_event(self) -> bool:
         """Whether D_t holds with the strict inequality, which is what the lemmas need."""
-        return self.event_sum < 0.5 and self.gaps[self.best] == 0.0
+        return self.event_sum < 0.5 and float(self.gaps[self.best]) == 0.0
 
     @property
     def on_event_as_printed(self) -> bool:
