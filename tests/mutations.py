@@ -42,6 +42,8 @@ MISTAKES = [
     ("kernels/simplex.py", "x, y = y * both, x * both", "x, y = 1.001 * y * both, x * both"),
     ("kernels/simplex.py", "_LAST_STEP = 1e-8", "_LAST_STEP = 1e-2"),
     ("kernels/weights.py", "share = 0.5 * width", "share = 0.51 * width"),
+    ("kernels/weights.py", "_FRECHET_FLOOR = 40.0", "_FRECHET_FLOOR = 4.0"),
+    ("kernels/moments.py", "out[_SLOPE, i] -= wins", "out[_SLOPE, i] -= 1.02 * wins"),
     (
         "kernels/powers.py",
         "return inverse * math.sqrt(inverse)",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from . import environments as environments
+    from . import theory as theory
     from .decision import Decision as Decision
     from .errors import ArmError as ArmError
     from .errors import DecoupledError as DecoupledError
@@ -58,7 +59,7 @@ _HOMES = {
     "simulate": "simulation",
 }
 
-_SUBMODULES = ("environments",)
+_SUBMODULES = ("environments", "theory")
 
 __all__ = sorted([*_HOMES, *_SUBMODULES])
 

@@ -1,0 +1,30 @@
+"""The paper's argument in numbers: exact probabilities, bounds with their constants, every step checked.
+
+>>> from decoupled import theory
+>>> theory.weights([0.0, 1.0, 5.0], eta=0.5).round(2).tolist()
+[0.81, 0.17, 0.02]
+>>> round(theory.bounds.theorem1(horizon=10_000, arms=8))
+111572
+"""
+
+from . import bounds, figures
+from .checking import check, inspect
+from .ladder import Rung, ladder
+from .probabilities import jacobian, slopes, weights
+from .report import Report, combine
+from .survey import survey
+
+__all__ = [
+    "Report",
+    "Rung",
+    "bounds",
+    "check",
+    "combine",
+    "figures",
+    "inspect",
+    "jacobian",
+    "ladder",
+    "slopes",
+    "survey",
+    "weights",
+]

@@ -1,0 +1,55 @@
+"""Theorem 3.1: regret against any adversary."""
+
+import math
+
+from .arguments import scale_of, shape_of, size_of
+
+
+def stability_constant(alpha: float = 3.0, c: float = 2.0) -> float:
+    """8 c alpha^2 (alpha + 1) e / (alpha - 1)^2, what multiplies sqrt(K T) in the stability term, (16).
+
+    It is twice e (alpha + 1) of lemma 3.6 times the square of 2 alpha / (alpha - 1) of equation (17).
+
+    >>> from decoupled import theory
+    >>> round(theory.bounds.stability_constant(alpha=3.0, c=2.0), 1)
+    391.4
+    """
+    alpha, c = shape_of(alpha), scale_of(c)
+    return 8.0 * c * alpha**2 * (alpha + 1.0) * math.e / (alpha - 1.0) ** 2
+
+
+def penalty_constant(alpha: float = 3.0) -> float:
+    """C_alpha = (2 alpha^3 + (e - 2) alpha^2) / ((alpha - 1) (2 alpha - 1)) of lemma 3.5.
+
+    >>> from decoupled import theory
+    >>> round(theory.bounds.penalty_constant(alpha=3.0), 4)
+    6.0465
+    """
+    alpha = shape_of(alpha)
+    return (2.0 * alpha**3 + (math.e - 2.0) * alpha**2) / ((alpha - 1.0) * (2.0 * alpha - 1.0))
+
+
+def first_round_constant(alpha: float = 3.0) -> float:
+    """The factor alpha Gamma(1 - 1/alpha) / (alpha - 1): times K^(1/alpha) it bounds the first penalty, equation (18).
+
+    >>> from decoupled import theory
+    >>> round(theory.bounds.first_round_constant(alpha=3.0), 4)
+    2.0312
+    """
+    alpha = shape_of(alpha)
+    return alpha * math.gamma(1.0 - 1.0 / alpha) / (alpha - 1.0)
+
+
+def theorem1(horizon: int, arms: int, alpha: float = 3.0, c: float = 2.0) -> float:
+    """Theorem 3.1 with the constants of its proof (appendix B); the statement hides them in O(sqrt(K T)).
+
+    Reg(T) <= (8 c a^2 (a + 1) e / (a - 1)^2 + C_a / c) sqrt(K T) + a Gamma(1 - 1/a) / (a - 1) sqrt(K) / c,
+    for any adversary, any alpha = a above 1 and eta_t = c K^(1/a - 1/2) / sqrt(t). Nothing is left out.
+
+    >>> from decoupled import theory
+    >>> round(theory.bounds.theorem1(horizon=10_000, arms=8))
+    111572
+    """
+    size = size_of(horizon, arms)
+    main = stability_constant(alpha, c) + penalty_constant(alpha) / c
+    return main * math.sqrt(size) + first_round_constant(alpha) * math.sqrt(arms) / c

@@ -1,0 +1,96 @@
+"""`check` and `inspect`: both sides of every inequality, along a trajectory or in one state."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..checks import number_in, whole_number
+from ..environments.base import Environment
+from ..errors import ParameterError, complaint
+from ..policies import FTPL
+from .inequality import Tally
+from .lemmas import all_sides, in_order, path
+from .moment import Moment
+from .probabilities import checked_estimates
+from .report import Report
+from .trajectory import run
+
+
+def check(
+    environment: Environment,
+    policy: FTPL | None = None,
+    horizon: int = 1_000,
+    *,
+    rounds: int = 40,
+    seed: int = 0,
+    zeta: float = 0.1,
+    whole_path: bool = True,
+) -> Report:
+    """Run FTPL and evaluate both sides of every inequality that the proofs rest on.
+
+    The lemmas that speak of one round are evaluated in `rounds` rounds spread evenly over the logarithm of
+    time, at the loss of 1 that makes them hardest; the decomposition of the regret and the unbiasedness of
+    the estimates over the whole trajectory. Probabilities are exact, so a violation is one.
+
+    Args:
+        environment: where losses come from; arm i* is the best fixed arm by mean loss.
+        policy: the FTPL to run, the default one if None; any alpha above 1.
+        horizon: how many rounds to play.
+        rounds: in how many of them to look at the lemmas.
+        seed: an integer; the same one gives the same report.
+        zeta: where lemma D.1 splits its cases, in (0, 1).
+        whole_path: whether to evaluate what speaks of the whole trajectory too; it takes all rounds.
+
+    >>> import decoupled as dc
+    >>> rivals = dc.environments.Bernoulli([0.5, 0.45])
+    >>> report = dc.theory.check(rivals, dc.FTPL(), horizon=100, seed=0)
+    >>> [line.inequality.name for line in report.surprises]
+    []
+    >>> report["on D_t with <=: w_best >= 1 / (2 e)"].violations > 0  # the event needs a strict inequality
+    True
+    """
+    policy = FTPL() if policy is None else policy
+    if not isinstance(policy, FTPL):
+        raise ParameterError(
+            complaint("policy", policy, "must be an FTPL policy", "the proofs are about it")
+        )
+    number_in("zeta", zeta, 0.0, 1.0, "the paper has 0.1")
+    horizon = whole_number("horizon", horizon, 1, "the default is 1000")
+    count = whole_number("rounds", rounds, 1, "the default is 40")
+    trajectory = run(policy, environment, horizon, whole_number("seed", seed, 0, "the default is 0"))
+    tally = Tally()
+    for round_ in np.unique(np.geomspace(1.0, horizon, count).round().astype(np.int64)):
+        moment = trajectory.moment(int(round_), zeta)
+        tally.add(all_sides(moment), moment)
+    if whole_path:
+        for round_, sides in (*path.decomposition(trajectory), *path.unbiasedness(trajectory, zeta)):
+            tally.add([sides], trajectory.moment(round_, zeta))
+    return Report(in_order(tally))
+
+
+def inspect(
+    estimates: ArrayLike, eta: float, alpha: float = 3.0, best: int = 0, zeta: float = 0.1
+) -> Report:
+    """Evaluate both sides of every inequality that speaks of one state, in a state of your choice.
+
+    Args:
+        estimates: the summed loss estimates, two arms or more.
+        eta: the learning rate.
+        alpha: the shape of the perturbations.
+        best: the arm that the proofs call i*.
+        zeta: where lemma D.1 splits its cases.
+
+    >>> from decoupled import theory
+    >>> line = theory.inspect([50.0, 0.0], eta=1.0)["on D_t with <=: w_best >= 1 / (2 e)"]
+    >>> line.violations, f"{line.witness.right:.1g}"
+    (1, '7e-06')
+    """
+    values, rate, shape = checked_estimates(estimates, eta, alpha)
+    if len(values) < 2:
+        raise ParameterError(complaint("estimates", estimates, "must have two arms or more", "add a rival"))
+    arm = whole_number("best", best, 0, f"arms are 0 to {len(values) - 1}")
+    if arm >= len(values):
+        raise ParameterError(complaint("best", best, "is no arm", f"arms are 0 to {len(values) - 1}"))
+    moment = Moment(values, rate, shape, arm, number_in("zeta", zeta, 0.0, 1.0, "the paper has 0.1"))
+    tally = Tally()
+    tally.add(all_sides(moment), moment)
+    return Report(in_order(tally))

@@ -1,0 +1,101 @@
+"""The constants: how they depend on c, and what they are worth next to a simulated regret."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...environments import Alternating
+from ...plots import COLOURS
+from ...policies import FTPL
+from ...simulation import simulate
+from ..bounds import (
+    corollary,
+    gap_constant,
+    leading_constant,
+    lower_bound_order,
+    optimal_c,
+    rouyer_seldin,
+    theorem1,
+)
+from .style import Target, canvas, save
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BLUE, RED, GREEN, PURPLE, ORANGE, SKY = COLOURS
+
+
+def plot_tuning(path: Target = None) -> "Figure":
+    """The corollary's two constants against c, with the c that minimises the first.
+
+    >>> from decoupled import theory
+    >>> theory.figures.plot_tuning().axes[0].get_xlabel()
+    'c'
+    """
+    figure, axes = canvas()
+    scales = np.geomspace(0.02, 4.0, 120)
+    first = [leading_constant(c) for c in scales]
+    mended = [leading_constant(c, mended=True) for c in scales]
+    second = [gap_constant(3.0, c) for c in scales]
+    axes.loglog(scales, first, color=BLUE, label="leading constant, zeta = 0.1")
+    axes.loglog(scales, mended, ":", color=SKY, label="the same, mended")
+    axes.loglog(scales, second, "--", color=GREEN, label="constant of K / gap_min")
+    best = optimal_c()
+    axes.plot(best.c, best.leading_constant, "o", color=RED)
+    axes.annotate(
+        f"c = {best.c:.3f}: {best.leading_constant:,.0f}",
+        best,
+        (8, -12),
+        textcoords="offset points",
+        color=RED,
+    )
+    axes.axvline(2.0, color="grey", linewidth=0.8, label="c = 2, as in the experiments")
+    axes.set(
+        title="Corollary 3.3: what the bound makes of c", xlabel="c", ylabel="constant", ylim=(1.5e4, None)
+    )
+    axes.legend(frameon=False)
+    return save(figure, path)
+
+
+def plot_bounds(
+    path: Target = None, *, arms: int = 8, gap: float = 0.125, horizon: int = 10_000, runs: int = 1_000
+) -> "Figure":
+    """Simulated regret of FTPL under the bounds, by round.
+
+    >>> from decoupled import theory
+    >>> theory.figures.plot_bounds(horizon=50, runs=2).axes[0].get_yscale()
+    'log'
+    """
+    figure, axes = canvas()
+    rounds = np.unique(np.geomspace(1.0, horizon, 60).round()).astype(int)
+    results = simulate(
+        FTPL(), Alternating(arms, gap), horizon, runs, seed=0, checkpoints=[int(t) for t in rounds]
+    )
+    curve = results.data.regret_mean.sel(policy=FTPL().label).to_numpy()
+    axes.axhline(
+        corollary([gap] * (arms - 1), optimal_c().c),
+        color=PURPLE,
+        ls=":",
+        label="corollary 3.3 at its best c",
+    )
+    axes.loglog(rounds, [theorem1(int(t), arms) for t in rounds], color=BLUE, label="theorem 1, c = 2")
+    axes.loglog(rounds, rounds, color="grey", linewidth=0.8, label="t, which is always true")
+    axes.loglog(
+        rounds,
+        [rouyer_seldin(int(t), arms) for t in rounds],
+        "--",
+        color=GREEN,
+        label="Tsallis-INF, our constants",
+    )
+    axes.loglog(
+        rounds, [lower_bound_order(int(t), arms) for t in rounds], "-.", color=ORANGE, label="sqrt(K t)"
+    )
+    axes.loglog(rounds, np.maximum(curve, 1e-3), color="black", label=f"FTPL, mean of {runs} runs")
+    axes.set(
+        title=f"Alternating, K = {arms}, gap {gap:g}: bounds and regret",
+        xlabel="round",
+        ylabel="regret",
+        ylim=(0.05, None),
+    )
+    axes.legend(frameon=False, fontsize="small")
+    return save(figure, path)

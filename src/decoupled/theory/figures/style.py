@@ -1,0 +1,30 @@
+"""One look for all pictures, that of `plots`."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Target = str | os.PathLike[str] | None
+
+
+def canvas(width: float = 7.0, height: float = 4.2, panels: int = 1) -> tuple["Figure", Any]:
+    """A figure and its axes (a list of them for several panels), without the frame's top and right."""
+    from matplotlib.figure import Figure  # slow to import, and most of the package never draws
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes: Any = figure.subplots(1, panels, squeeze=False)[0]
+    for each in axes:
+        each.grid(alpha=0.3)
+        each.spines[["top", "right"]].set_visible(False)
+    return figure, axes[0] if panels == 1 else axes
+
+
+def save(figure: "Figure", path: Target, dpi: int = 110) -> "Figure":
+    """Write the figure where it should go, if anywhere."""
+    if path is not None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=dpi)
+    return figure

@@ -1,0 +1,88 @@
+"""Exact exploitation probabilities of the perturbed leader, and how they change with the estimates."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..arrays import Floats
+from ..checks import number_in, one_of
+from ..errors import ParameterError, complaint
+from ..kernels.moments import winner_jacobian, winner_moments
+from ..kernels.weights import winner_law
+
+FAMILIES = ("pareto", "frechet")
+
+
+def weights(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: str = "pareto") -> Floats:
+    """The probability w_i with which each arm is exploited, all arms at once.
+
+    Equation (6): w_i = integral of f(z + eta * u_i) * prod_{j != i} F(z + eta * u_j) dz, where u are the
+    gaps to the smallest estimate. The absolute error is below 1e-12 for any estimates; a thousand arms
+    take a few milliseconds, ten thousand a few hundredths of a second at alpha = 2 or 3 and a sixth of
+    a second elsewhere.
+
+    Args:
+        estimates: the summed loss estimates, one finite number an arm.
+        eta: the learning rate, above 0.
+        alpha: the shape of the perturbations, above 1.
+        perturbation: "pareto", as in the paper (F(x) = 1 - x ** -alpha on x >= 1), or "frechet"
+            (F(x) = exp(-x ** -alpha) on x > 0), as in Honda et al. (2023).
+
+    >>> from decoupled import theory
+    >>> theory.weights([0.0, 1.0, 5.0], eta=0.5).round(4).tolist()
+    [0.8123, 0.1714, 0.0163]
+    >>> theory.weights([0.0, 1.0, 5.0], eta=0.5, alpha=2.0, perturbation="frechet").round(4).tolist()
+    [0.6594, 0.2824, 0.0582]
+    """
+    shifts, shape, frechet = _checked(estimates, eta, alpha, perturbation)
+    return winner_law(shifts, shape, frechet)
+
+
+def slopes(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: str = "pareto") -> Floats:
+    """The derivative of each arm's probability in its own place, d phi_i / d lambda_i at lambda = eta * hat_L.
+
+    The proof of the stability lemma (3.6) integrates these. They are never positive. The paper writes
+    them as -alpha * (alpha + 1) * I_{i, alpha + 2}; for an arm that leads alone that leaves out the term
+    f(1) * prod_{j != i} F(1 + lambda_j - lambda_i) from the moving end of the integral, which is in here.
+
+    >>> from decoupled import theory
+    >>> theory.slopes([0.0, 1.0, 5.0], eta=0.5).round(4).tolist()
+    [-0.311, -0.3016, -0.0127]
+    """
+    shifts, shape, frechet = _checked(estimates, eta, alpha, perturbation)
+    return winner_moments(shifts, shape, frechet).slopes
+
+
+def jacobian(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: str = "pareto") -> Floats:
+    """All derivatives d phi_i / d lambda_j at lambda = eta * hat_L: symmetric, with rows that sum to zero.
+
+    A thousand arms take a tenth of a second. Multiply by eta for derivatives in the estimates.
+
+    >>> from decoupled import theory
+    >>> theory.jacobian([0.0, 1.0, 5.0], eta=0.5).round(3).tolist()
+    [[-0.311, 0.3, 0.011], [0.3, -0.302, 0.002], [0.011, 0.002, -0.013]]
+    """
+    shifts, shape, frechet = _checked(estimates, eta, alpha, perturbation)
+    return winner_jacobian(shifts, shape, frechet)
+
+
+def _checked(
+    estimates: ArrayLike, eta: float, alpha: float, perturbation: str
+) -> tuple[Floats, float, bool]:
+    frechet = one_of("perturbation", perturbation, FAMILIES) == "frechet"
+    values, rate, shape = checked_estimates(estimates, eta, alpha)
+    with np.errstate(over="ignore"):  # an arm infinitely far behind never wins
+        return rate * (values - values.min()), shape, frechet
+
+
+def checked_estimates(estimates: ArrayLike, eta: float, alpha: float) -> tuple[Floats, float, float]:
+    """A row of finite numbers, a learning rate and a shape, or an error that says what is wrong."""
+    rate = number_in("eta", eta, 0.0, remedy="the paper has c * K ** (1/alpha - 1/2) / sqrt(t)")
+    shape = number_in("alpha", alpha, 1.0, 1e9, "the paper has 3")
+    try:
+        values = np.array(estimates, np.float64)
+    except (TypeError, ValueError):
+        values = np.array(np.nan)
+    if values.ndim != 1 or not values.size or not np.isfinite(values).all():
+        rule = "must be a row of finite numbers, one an arm"
+        raise ParameterError(complaint("estimates", estimates, rule, "give the summed loss estimates"))
+    return values, rate, shape

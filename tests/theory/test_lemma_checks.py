@@ -1,0 +1,261 @@
+"""The checks find nothing where the lemmas hold, find the known slips, and notice a broken side."""
+
+import dataclasses
+import math
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled import theory
+from decoupled.theory import checking
+from decoupled.theory.inequality import AS_PRINTED, Inequality, Line, Sides
+from decoupled.theory.lemmas import (
+    all_sides,
+    best_arm,
+    exploration,
+    path,
+    penalty,
+    probabilities,
+    stability,
+)
+from decoupled.theory.moment import Moment
+from decoupled.theory.survey import regimes
+from decoupled.theory.trajectory import run
+from twins import FTPLTwin
+
+EVENT_PRINTED = probabilities.BEST_PRINTED.name
+TAIL_PRINTED = best_arm.TAIL_PRINTED.name
+
+
+def edge(arms: int, alpha: float) -> theory.Report:
+    moment = best_arm.edge_of_event(arms, alpha)
+    return theory.inspect(moment.estimates, moment.eta, alpha, moment.best, moment.zeta)
+
+
+@pytest.mark.parametrize("alpha", [1.1, 2.0, 3.0, 6.0])
+def test_nothing_fails_that_should_hold(alpha: float) -> None:
+    report = theory.survey(alphas=[alpha], arms=[2, 3, 24], horizon=60, seed=1)
+    assert report.surprises == []
+    assert all(line.evaluated for line in report.lines)
+
+
+def test_two_hundred_and_fifty_six_arms_take_seconds() -> None:
+    world = dc.environments.Bernoulli([0.9, *np.linspace(0.1, 0.5, 255)])
+    theory.check(world, dc.FTPL(alpha=2.4), horizon=2)  # compiles
+    start = time.perf_counter()
+    report = theory.check(world, dc.FTPL(alpha=2.4), horizon=100, rounds=40)
+    assert time.perf_counter() - start < 15.0  # measured: 2 s
+    assert report.surprises == []
+
+
+def test_random_states_break_no_lemma() -> None:
+    # States no trajectory visits: gaps over six orders, any arm called the best.
+    rng = np.random.default_rng(7)
+    reports = []
+    for _ in range(60):
+        arms = int(rng.integers(2, 40))
+        estimates = rng.exponential(1.0, arms) * 10.0 ** rng.uniform(-3, 3)
+        best = int(rng.integers(arms)) if rng.random() < 0.5 else int(np.argmin(estimates))
+        reports.append(theory.inspect(estimates, 10.0 ** rng.uniform(-2, 1), rng.uniform(1.05, 8.0), best))
+    together = theory.combine(reports)
+    assert together.surprises == []
+    assert together[probabilities.BEST.name].evaluated > 5
+
+
+def test_the_event_needs_a_strict_inequality() -> None:
+    line = theory.inspect([50.0, 0.0], eta=1.0)[EVENT_PRINTED]
+    assert line.violations == 1
+    assert line.witness is not None
+    assert f"{line.witness.right:.0e}" == "7e-06"  # as in the notes on the paper
+    # With a third arm the sum exceeds 1/2, however far that arm is; the event does not hold.
+    names = [line.inequality.name for line in theory.inspect([50.0, 0.0, 1e12], eta=1.0).lines]
+    assert EVENT_PRINTED not in names
+    assert probabilities.OFF_PRINTED.name in names
+
+
+def test_a_trajectory_shows_that_the_event_needs_a_strict_inequality() -> None:
+    report = theory.check(dc.environments.Bernoulli([0.5, 0.45]), horizon=300, seed=0)
+    assert report[EVENT_PRINTED].violations > 0
+    assert report[probabilities.BEST.name].violations == 0
+    witness = report[EVENT_PRINTED].witness
+    assert witness is not None
+    assert witness.gaps[witness.best] > 0.0  # the state that shows it: the rival leads
+    again = theory.inspect(witness.gaps, witness.eta, witness.alpha, witness.best)
+    assert again[EVENT_PRINTED].ratio == pytest.approx(report[EVENT_PRINTED].ratio)
+
+
+def test_the_tail_bound_fails_from_a_few_hundred_arms_on() -> None:
+    assert edge(300, 3.0)[TAIL_PRINTED].violations == 0
+    for arms in (350, 400, 2_000):
+        report = edge(arms, 3.0)
+        assert report[TAIL_PRINTED].violations == 1
+        assert report.surprises == []  # the repair holds, and so does the statement it belongs to
+
+
+def test_a_trajectory_meets_the_failing_tail_bound() -> None:
+    # Losses 0 and 1 without noise; the event begins around round 1400, with sum q still near 6.5.
+    world = dc.environments.LossTable([[0.0] + [1.0] * 255], noise="none", index=np.zeros(1_460, int))
+    policy = dc.FTPL(alpha=5.0, c=0.5)
+    report = theory.check(world, policy, 1_460, rounds=5, zeta=0.0145, whole_path=False)
+    assert report[TAIL_PRINTED].violations == 1
+    assert report.surprises == []
+
+
+@pytest.mark.parametrize(
+    ("printed", "mended"),
+    [
+        (stability.SLOPE_PRINTED, stability.SLOPE),
+        (stability.USE_PRINTED, stability.USE),
+        (exploration.EXPONENT_PRINTED, exploration.EXPONENT),
+        (penalty.STEP_PRINTED, penalty.STEP),
+    ],
+    ids=lambda inequality: inequality.name,
+)
+def test_other_slips_fail_as_printed_and_hold_mended(printed: Inequality, mended: Inequality) -> None:
+    world = dc.environments.Bernoulli([0.9, 0.3, 0.2])
+    report = theory.check(world, dc.FTPL(alpha=2.0), horizon=300, seed=0)
+    assert printed.status == AS_PRINTED
+    assert report[printed.name].violations > 0
+    assert report[mended.name].violations == 0
+
+
+def test_beyond_three_the_chain_breaks() -> None:
+    world = dc.environments.Bernoulli([0.9, 0.3, 0.2])
+    report = theory.check(world, dc.FTPL(alpha=8.0), horizon=300, seed=0)
+    assert report[exploration.LAST_BEYOND.name].violations > 0
+    assert report.surprises == []
+
+
+def everything() -> list[tuple[Sides, Moment]]:
+    """Both sides of every inequality, from trajectories of two kinds."""
+    found: list[tuple[Sides, Moment]] = []
+    for arms in (2, 12):
+        for world in list(regimes(arms))[:2]:
+            trajectory = run(dc.FTPL(), world, 250, 0)
+            for round_ in (1, 2, 5, 20, 80, 250):
+                moment = trajectory.moment(round_, 0.1)
+                found += [(sides, moment) for sides in all_sides(moment)]
+            both = (*path.decomposition(trajectory), *path.unbiasedness(trajectory, 0.1))
+            found += [(sides, trajectory.moment(round_, 0.1)) for round_, sides in both]
+    return found
+
+
+def test_a_broken_side_of_any_inequality_is_noticed() -> None:
+    # Each left side is raised, then each right side lowered, by a little more than the slack there was.
+    found = everything()
+    meant = {sides.inequality for sides, _ in found if sides.inequality.expected}
+    assert len(meant) >= 25
+    for inequality in meant:
+        mine = [(sides, moment) for sides, moment in found if sides.inequality == inequality]
+        whole = Line(inequality)
+        for sides, moment in mine:
+            whole.add(sides, moment)
+        assert whole.violations == 0
+        assert whole.ratio > 1e-5, f"{inequality.name} is never put to a test"
+        factor = 1.001 / whole.ratio
+        for left, right in ((factor, 1.0), (1.0, 1.0 / factor)):
+            broken = Line(inequality)
+            for sides, moment in mine:
+                scaled = sides._replace(
+                    left=left * np.asarray(sides.left), right=right * np.asarray(sides.right)
+                )
+                broken.add(scaled, moment)
+            assert broken.violations > 0
+            assert broken.witness is not None
+
+
+def test_not_a_number_counts_as_a_violation() -> None:
+    moment = Moment(np.array([0.0, 1.0]), 1.0, 3.0)
+    for left, right in ((math.nan, 1.0), (1.0, math.nan), (1.0, 0.0)):
+        line = Line(probabilities.UPPER)
+        line.add(Sides(probabilities.UPPER, left, right), moment)
+        assert line.violations == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "break_it", "noticed"),
+    [
+        ("weights", lambda weights: 1.02 * weights, path.WEIGHT),
+        ("policy_law", lambda law: np.roll(law, 1, axis=1), path.LAW),
+        ("explored", lambda explored: np.zeros_like(explored), path.COUNTS),
+        ("losses", lambda losses: 2.0 * losses, path.DECOMPOSITION),
+    ],
+)
+def test_a_broken_policy_is_noticed(
+    field: str, break_it: Any, noticed: Inequality, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = dc.environments.Alternating(arms=6, gap=0.3)
+
+    def broken_run(*arguments: Any) -> Any:
+        trajectory = run(*arguments)
+        return dataclasses.replace(trajectory, **{field: break_it(getattr(trajectory, field))})
+
+    assert theory.check(world, horizon=1_000, rounds=2).surprises == []
+    monkeypatch.setattr(checking, "run", broken_run)
+    report = theory.check(world, horizon=1_000, rounds=2)
+    assert noticed.name in [line.inequality.name for line in report.surprises]
+
+
+def test_a_two_percent_error_in_the_probabilities_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = Moment(np.array([0.0, 3.0, 1000.0]), 1.0, 3.0)
+    wrong = state.moments._replace(law=1.02 * state.moments.law)
+
+    def sides() -> Iterator[Sides]:
+        yield from probabilities.sides(state)
+
+    monkeypatch.setitem(state.__dict__, "moments", wrong)
+    line = Line(probabilities.UPPER)
+    line.add(next(sides()), state)
+    assert line.violations > 0
+
+
+def test_a_moment_is_what_the_twin_says() -> None:
+    twin = FTPLTwin(5, alpha=2.5, c=1.5)
+    twin.estimates[:] = [3.0, 0.5, 0.5, 9.0, 40.0]
+    twin.observations = 16
+    moment = Moment(twin.estimates, twin.eta, 2.5)
+    np.testing.assert_allclose(moment.exploration, twin.exploration_law(), rtol=1e-13)
+    np.testing.assert_allclose(moment.moments.law, twin.exploitation_law(), atol=1e-10)
+    # The stability by its definition: explored with probability p, the estimate grows by 1/p.
+    for arm in range(5):
+        after = twin.estimates.copy()
+        after[arm] += 1.0 / moment.exploration[arm]
+        lost = moment.moments.law[arm] - theory.weights(after, twin.eta, 2.5)[arm]
+        assert moment.stability[arm] == pytest.approx(lost, rel=1e-9)
+
+
+def test_the_ladder_rises() -> None:
+    world = dc.environments.Alternating(arms=4, gap=0.25)
+    totals = np.mean(
+        [[rung.total for rung in theory.ladder(world, horizon=300, seed=s)] for s in range(5)], axis=0
+    )
+    assert (np.diff(totals) > 0.0).all()
+    last = theory.ladder(world, horizon=300, seed=0)[-1]
+    assert last.total == pytest.approx(theory.bounds.theorem1(300, 4))
+
+
+def test_the_same_seed_gives_the_same_report() -> None:
+    world = dc.environments.PunishLast(arms=4)
+    first, second = (theory.check(world, horizon=60, seed=3).table() for _ in range(2))
+    assert first.equals(second)
+    assert not first.equals(theory.check(world, horizon=60, seed=4).table())
+
+
+def test_errors_name_the_argument() -> None:
+    world = dc.environments.PunishLast(arms=4)
+    with pytest.raises(dc.ParameterError, match="policy"):
+        theory.check(world, dc.Exp3())  # type: ignore[arg-type]
+    with pytest.raises(dc.ParameterError, match="horizon"):
+        theory.check(world, horizon=0)
+    with pytest.raises(dc.ParameterError, match="zeta"):
+        theory.check(world, zeta=1.0)
+    with pytest.raises(dc.ParameterError, match="best"):
+        theory.inspect([0.0, 1.0], 1.0, best=2)
+    with pytest.raises(dc.ParameterError, match="two arms"):
+        theory.inspect([0.0], 1.0)
+    with pytest.raises(dc.ParameterError, match="did you mean"):
+        theory.inspect([0.0, 1.0], 1.0)["w <= (1 + eta u)^alpha"]
