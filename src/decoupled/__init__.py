@@ -22,9 +22,14 @@ if TYPE_CHECKING:
     from .errors import UnsupportedError as UnsupportedError
     from .learner import Learner as Learner
     from .policies import FTPL as FTPL
+    from .policies import UCB1 as UCB1
+    from .policies import CoupledExp3 as CoupledExp3
+    from .policies import CoupledFTPL as CoupledFTPL
+    from .policies import CoupledTsallisINF as CoupledTsallisINF
     from .policies import Exp3 as Exp3
     from .policies import FollowTheLeader as FollowTheLeader
     from .policies import Policy as Policy
+    from .policies import ThompsonSampling as ThompsonSampling
     from .policies import TsallisINF as TsallisINF
     from .simulation import Results as Results
     from .simulation import simulate as simulate
@@ -34,6 +39,9 @@ __version__ = "0.1.0"
 # Names are looked up when first used: the command line's help need not wait for a compiler to load.
 _HOMES = {
     "ArmError": "errors",
+    "CoupledExp3": "policies",
+    "CoupledFTPL": "policies",
+    "CoupledTsallisINF": "policies",
     "Decision": "decision",
     "DecoupledError": "errors",
     "Exp3": "policies",
@@ -47,7 +55,9 @@ _HOMES = {
     "Results": "simulation",
     "StateError": "errors",
     "StorageError": "errors",
+    "ThompsonSampling": "policies",
     "TsallisINF": "policies",
+    "UCB1": "policies",
     "UnsupportedError": "errors",
     "simulate": "simulation",
 }
