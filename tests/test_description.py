@@ -61,6 +61,13 @@ POLICIES: st.SearchStrategy[dc.Policy] = st.one_of(
     st.builds(dc.TsallisINF, beta=st.floats(0.01, 0.99), c=st.integers(1, 9)),
     st.builds(dc.Exp3, c=st.floats(0, 1e6, exclude_min=True)),
     st.builds(dc.FollowTheLeader),
+    st.builds(
+        dc.CoupledFTPL,
+        perturbation=st.sampled_from(["frechet", "pareto"]),
+        resampling=st.sampled_from(["geometric", "conditional"]),
+        cap=st.none() | st.integers(1, 10**9),
+    ),
+    st.builds(dc.CoupledTsallisINF, c=st.none() | st.floats(0, 1e6, exclude_min=True)),
 )
 
 

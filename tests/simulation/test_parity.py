@@ -14,6 +14,13 @@ POLICIES = [
     dc.TsallisINF(beta=0.3),
     dc.Exp3(),
     dc.FollowTheLeader(),
+    dc.CoupledFTPL(),
+    dc.CoupledFTPL(perturbation="pareto", resampling="conditional"),
+    dc.CoupledTsallisINF(),
+    dc.CoupledTsallisINF(estimator="reduced-variance"),
+    dc.CoupledExp3(),
+    dc.UCB1(),
+    dc.ThompsonSampling(),
 ]
 ROUNDS = 400
 SEED, RUN = 11, 5

@@ -150,7 +150,8 @@ class CoupledFTPL(Policy):
 
     def params(self) -> Params:
         pareto, conditional = float(self.perturbation == "pareto"), float(self.resampling == "conditional")
-        return Params(self.alpha, self.c, pareto, conditional, math.inf if self.cap is None else self.cap)
+        cap = math.inf if self.cap is None else float(self.cap)
+        return Params(self.alpha, self.c, pareto, conditional, cap)
 
     def exploitation_law(self, state: State) -> Floats:
         estimates = state.floats[ESTIMATES]
