@@ -25,6 +25,9 @@ POLICIES = [
     dc.TsallisINF(beta=0.3, c=6.0),
     dc.Exp3(),
     dc.FollowTheLeader(),
+    dc.CoupledFTPL(resampling="conditional"),
+    dc.CoupledTsallisINF(estimator="reduced-variance", c=1.5),
+    dc.ThompsonSampling(),
 ]
 
 every_policy = pytest.mark.parametrize("policy", POLICIES, ids=repr)
@@ -37,10 +40,11 @@ def drive(learner: dc.Learner, rounds: int, seed: int) -> list[object]:
     for _ in range(rounds):
         available = script.sample(learner.arms, script.randint(1, len(learner.arms)))
         answers.append(learner.decide())
-        answers.append(learner.exploit())
+        if not learner.policy.coupled:
+            answers.append(learner.exploit())
         if script.random() < 0.3:
             answers.append(learner.decide(available=available))
-        if script.random() < 0.2:
+        if script.random() < 0.2 and not learner.policy.coupled:
             answers.append(learner.explore(available=available))
         if script.random() < 0.1:
             learner.replay([(available[0], script.uniform(0.05, 1), script.random())])
