@@ -14,7 +14,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 # The quickest first.
-GUARDS = ("tests/simulation/test_parity.py", "tests/environments", "tests/kernels", "tests/contracts")
+GUARDS = (
+    "tests/simulation/test_parity.py",
+    "tests/environments",
+    "tests/learner/test_coupled.py",
+    "tests/kernels",
+    "tests/contracts",
+)
 
 MISTAKES = [
     (
@@ -50,6 +56,30 @@ MISTAKES = [
     ("policies/tsallis.py", "= params.c * state", "= 1.02 * params.c * state"),
     ("policies/exp3.py", "half_eta = 0.5 *", "half_eta = 0.51 *"),
     ("policies/follow_the_leader.py", "SUMS, arm] += loss", "SUMS, arm] += 0.98 * loss"),
+    ("kernels/sampling.py", "rest = max(life -", "rest = max(0.98 * life -"),
+    (
+        "kernels/sampling.py",
+        "life = -math.log(uniform(stream))\n        # W",
+        "life = -1.02 * math.log(uniform(stream))\n        # W",
+    ),
+    ("kernels/weights.py", "hazard += tails[i]", "hazard += 1.001 * tails[i]"),
+    (
+        "kernels/resampling.py",
+        "tail = -math.log(uniform(stream)) / among",
+        "tail = -1.02 * math.log(uniform(stream)) / among",
+    ),
+    ("kernels/resampling.py", "life = (among - 1) * tail", "life = 0.98 * (among - 1) * tail"),
+    ("kernels/resampling.py", "mark *= math.exp((among - 1)", "mark *= math.exp(0.98 * (among - 1)"),
+    ("kernels/resampling.py", "draws += 1.0", "draws += 1.02"),
+    ("kernels/beta_minimum.py", "- log_above\n", "- 0.99 * log_above\n"),
+    ("policies/coupled_ftpl.py", "among = rank + 1 if", "among = rank + 2 if"),
+    ("policies/coupled_ftpl.py", "after = before + weight * loss", "after = before + 0.98 * weight * loss"),
+    ("policies/coupled_tsallis.py", "least = scalars[ETA] *", "least = 1.3 * scalars[ETA] *"),
+    ("policies/coupled_tsallis.py", "+= floats[BASELINE, i]", "+= 0.98 * floats[BASELINE, i]"),
+    ("policies/coupled_exp3.py", "math.exp(eta *", "math.exp(1.02 * eta *"),
+    ("policies/ucb1.py", "width = params.c *", "width = 1.02 * params.c *"),
+    ("policies/thompson.py", "weight = 2.0 + state", "weight = 2.1 + state"),
+    ("learner.py", "self._baseline[:] = 0.0 if baseline is None else baseline", "pass"),
     ("environments/punish_last.py", "out[punished] = 1.0", "out[punished] = 0.98"),
     ("environments/adaptive_alternating.py", "1 if exploit == 0 else 0", "1 if exploit == 1 else 0"),
 ]
