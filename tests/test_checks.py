@@ -144,4 +144,5 @@ def test_a_complaint_has_four_parts() -> None:
 def test_a_near_name_is_suggested_and_otherwise_some_are_listed() -> None:
     assert near_name("gren", ["red", "green"]) == "did you mean 'green'?"
     assert near_name("x", ["red", "green"]) == "known are 'red', 'green'"
-    assert near_name("zz", range(100)) == ("known are '0', '1', '2', '3', '4', '5', '6', '7', ...")
+    some = ", ".join(f"'{number}'" for number in range(20))
+    assert near_name("zz", range(100)) == f"known are {some}, ..."

@@ -6,9 +6,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
+
+import numba
 
 import decoupled
+import decoupled as dc
 from decoupled.kernels.compiled import UNUSED_FOR, cache_folder, compiled, source_digest
+
+typeof: Any = numba.typeof  # its stubs do not say what it returns
 
 SOURCES = Path(decoupled.__file__).parent
 
@@ -145,3 +151,16 @@ def test_processes_that_compile_at_once_do_not_mix_up_their_code(tmp_path: Path)
     assert [process.wait() for process in started] == [0] * 6
     # Whoever comes later finds every variant, and each is the right one.
     subprocess.run(command(0, "load"), check=True, env=environment)
+
+
+def test_no_two_policies_share_a_name_in_machine_code() -> None:
+    # Code is linked by the names of functions and of the types they take. With one name for two, a process
+    # that loads what two others compiled ran UCB1 as Exp3: both have Params of a single number.
+    policies = [kind() for kind in dc.Policy.known().values() if kind.__module__.startswith("decoupled.")]
+    entries = [policy.entries() for policy in policies]
+    assert len({typeof(policy.params()).name for policy in policies}) == len(policies) > 4
+    assert len({each.__qualname__ for entry in entries for each in entry}) == 3 * len(policies)
+    adversaries = [dc.environments.PunishLast(4), dc.environments.AdaptiveAlternating(4, gap=0.1)]
+    for adversary in adversaries:
+        adversary.prepare()
+    assert len({typeof(adversary.params()).name for adversary in adversaries}) == 2

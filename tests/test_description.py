@@ -64,6 +64,13 @@ POLICIES: st.SearchStrategy[dc.Policy] = st.one_of(
     st.builds(dc.AvnerExp3, horizon=st.none() | st.integers(1, 10**9), mixing=st.floats(0, 0.9)),
     st.builds(dc.JinHybrid, theta=st.floats(0.01, 10), horizon=st.none() | st.integers(1, 10**9)),
     st.builds(dc.TopTwo, epsilon=st.floats(0, 1, exclude_min=True), beta=st.floats(0.01, 0.99)),
+    st.builds(
+        dc.CoupledFTPL,
+        perturbation=st.sampled_from(["frechet", "pareto"]),
+        resampling=st.sampled_from(["geometric", "conditional"]),
+        cap=st.none() | st.integers(1, 10**9),
+    ),
+    st.builds(dc.CoupledTsallisINF, c=st.none() | st.floats(0, 1e6, exclude_min=True)),
 )
 
 

@@ -50,6 +50,15 @@ class Twin(ABC):
         self.observations += 1
         self.estimates[arm] += weight * loss
 
+    def replay(self, arm: int, weight: float, loss: float) -> None:
+        """Learn from a log that brings a weight and nothing else."""
+        self.update(arm, weight, loss)
+
+    def estimate_variance(self, losses: Floats) -> Floats:
+        """The variance of one round's estimate of each arm's loss."""
+        variance: Floats = losses**2 * (1 / self.exploration_law() - 1)
+        return variance
+
     def gaps(self) -> Floats:
         gaps: Floats = self.estimates - self.estimates.min()
         return gaps

@@ -23,11 +23,16 @@ if TYPE_CHECKING:
     from .errors import UnsupportedError as UnsupportedError
     from .learner import Learner as Learner
     from .policies import FTPL as FTPL
+    from .policies import UCB1 as UCB1
     from .policies import AvnerExp3 as AvnerExp3
+    from .policies import CoupledExp3 as CoupledExp3
+    from .policies import CoupledFTPL as CoupledFTPL
+    from .policies import CoupledTsallisINF as CoupledTsallisINF
     from .policies import Exp3 as Exp3
     from .policies import FollowTheLeader as FollowTheLeader
     from .policies import JinHybrid as JinHybrid
     from .policies import Policy as Policy
+    from .policies import ThompsonSampling as ThompsonSampling
     from .policies import TopTwo as TopTwo
     from .policies import TsallisINF as TsallisINF
     from .simulation import Results as Results
@@ -39,6 +44,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "ArmError": "errors",
     "AvnerExp3": "policies",
+    "CoupledExp3": "policies",
+    "CoupledFTPL": "policies",
+    "CoupledTsallisINF": "policies",
     "Decision": "decision",
     "DecoupledError": "errors",
     "Exp3": "policies",
@@ -54,7 +62,9 @@ _HOMES = {
     "StateError": "errors",
     "StorageError": "errors",
     "TopTwo": "policies",
+    "ThompsonSampling": "policies",
     "TsallisINF": "policies",
+    "UCB1": "policies",
     "UnsupportedError": "errors",
     "simulate": "simulation",
 }

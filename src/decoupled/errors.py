@@ -15,6 +15,8 @@ Whatever raises one of these has changed nothing.
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+_LISTED = 20  # so many known names a hint shows: all policies there are
+
 
 class DecoupledError(Exception):
     """The root of the tree: catch it to catch every error of this package.
@@ -105,8 +107,10 @@ class UnsupportedError(DecoupledError, NotImplementedError):
     """A policy does not offer what was asked of it; the message says why and what does.
 
     >>> import decoupled as dc
-    >>> issubclass(dc.UnsupportedError, dc.DecoupledError)
-    True
+    >>> dc.UCB1().start(arms=2, seed=0).exploit()
+    Traceback (most recent call last):
+        ...
+    decoupled.errors.UnsupportedError: exploit(): UCB1 plays the standard game, where the arm played is the arm seen; use decide(), or a decoupled policy such as FTPL
     """
 
 
@@ -130,5 +134,5 @@ def near_name(name: object, known: Iterable[object]) -> str:
     close = get_close_matches(str(name), names, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
-    shown = ", ".join(repr(each) for each in names[:8])
-    return f"known are {shown}" + (", ..." if len(names) > 8 else "")
+    shown = ", ".join(repr(each) for each in names[:_LISTED])
+    return f"known are {shown}" + (", ..." if len(names) > _LISTED else "")

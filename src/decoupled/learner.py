@@ -13,7 +13,16 @@ from .arms import ArmNames, Arms
 from .arrays import Floats, Ints, Words
 from .checks import as_float, whole_number
 from .decision import Arm, Decision
-from .errors import ArmError, FeedbackError, LossError, ParameterError, StateError, complaint, shown
+from .errors import (
+    ArmError,
+    FeedbackError,
+    LossError,
+    ParameterError,
+    StateError,
+    UnsupportedError,
+    complaint,
+    shown,
+)
 from .kernels.dispatch import Entries
 from .kernels.state import ROUND, SHARED_SCALARS, Layout, State
 from .kernels.stream import new_stream
@@ -32,6 +41,8 @@ class RunnablePolicy(Protocol):
 
     layout: ClassVar[Layout]
     cumulative: ClassVar[str | None]
+    coupled: ClassVar[bool]
+    baseline: ClassVar[str | None]
 
     def entries(self) -> Entries:
         """The compiled calls."""
@@ -53,9 +64,9 @@ class RunnablePolicy(Protocol):
 
 
 # A decision that awaits feedback, with all that its estimate will need: the place of the arm explored,
-# and the places of the arms it could choose from, None for all. A plain tuple, because one is made for
-# every decision.
-Pending: TypeAlias = tuple[Decision, int, tuple[int, ...] | None]
+# the places of the arms it could choose from, None for all, and the baselines of all arms, None where
+# all are zero. A plain tuple, because one is made for every decision.
+Pending: TypeAlias = tuple[Decision, int, tuple[int, ...] | None, Floats | None]
 
 
 class Learner:
@@ -108,6 +119,11 @@ class Learner:
         # The arrays every compiled call takes, kept together because gathering them is part of its cost.
         self._flat = (self._values, *state)
         self._round = int(state.scalars[ROUND])  # every decision carries it, and an array is slow to ask
+        self._baseline: Floats | None = None
+        self._shared_baseline: Floats | None = None
+        self._shared_round = 0
+        if self._policy.baseline is not None:
+            self._baseline = self._policy.layout.row(state, self._policy.baseline)
 
     def __repr__(self) -> str:
         return (
@@ -145,7 +161,7 @@ class Learner:
     def pending(self) -> tuple[Decision, ...]:
         """The decisions that await feedback, oldest first."""
         with self._lock:
-            return tuple(decision for decision, _, _ in self._pending.values())
+            return tuple(pending[0] for pending in self._pending.values())
 
     @property
     def forgotten(self) -> int:
@@ -168,6 +184,8 @@ class Learner:
         estimates alone, and the propensity is exact for that choice. When the loss arrives, arms that
         could not be chosen are charged the same loss: it is an unbiased estimate of what the available
         arms cost on average, so that an arm gains nothing by being away.
+
+        A policy of the standard game, `policy.coupled`, gives one arm as both.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -195,6 +213,7 @@ class Learner:
         >>> learner.explore().exploit is None
         True
         """
+        self._refuse_coupled("explore")
         part = None if available is None else self._arms.places(available)
         with self._lock:
             return self._draw(part, exploiting=False)
@@ -207,12 +226,20 @@ class Learner:
         >>> [learner.exploit() for _ in range(4)], learner.round, learner.pending
         (['b', 'c', 'a', 'b'], 1, ())
         """
+        self._refuse_coupled("exploit")
         part = None if available is None else self._arms.places(available)
         with self._lock:
             chosen = (
                 self._entries.decide(*self._flat, self._stream) if part is None else self._choose_from(part)
             )
             return self._arms.names[chosen[0]]
+
+    def _refuse_coupled(self, call: str) -> None:
+        if self._policy.coupled:
+            raise UnsupportedError(
+                f"{call}(): {type(self._policy).__name__} plays the standard game, where the arm played is "
+                "the arm seen; use decide(), or a decoupled policy such as FTPL"
+            )
 
     def _choose_from(self, part: Ints) -> tuple[int, int, float, float]:
         state = self._restricted(part)
@@ -235,11 +262,29 @@ class Learner:
             weight,
         )
         pending = self._pending
-        pending[name] = (decision, explore, None if part is None else tuple(part.tolist()))
+        baseline = None if self._baseline is None else self._baseline_of(part)
+        pending[name] = (decision, explore, None if part is None else tuple(part.tolist()), baseline)
         if len(pending) > self._max_pending:
             del pending[next(iter(pending))]
             self._forgotten += 1
         return decision
+
+    def _baseline_of(self, part: Ints | None) -> Floats | None:
+        """The baseline of every arm for decisions made now, None if all are zero.
+
+        An arm that cannot be had has none. Decisions made in one round share theirs.
+        """
+        if part is None and self._shared_round == self._round:
+            return self._shared_baseline
+        baseline = np.zeros(len(self._arms))
+        if part is None:
+            baseline[:] = self._baseline
+        else:
+            baseline[part] = self._policy.layout.row(self._restricted(part), str(self._policy.baseline))
+        found = baseline if baseline.any() else None
+        if part is None:
+            self._shared_round, self._shared_baseline = self._round, found
+        return found
 
     # Learning
 
@@ -259,9 +304,11 @@ class Learner:
         """
         scaled = self._losses.scaled(loss, reward)
         with self._lock:
-            made, arm, covered = self._find(decision)
+            made, arm, covered, baseline = self._find(decision)
             if covered is not None:
                 self._charge_absent(covered, scaled)
+            if self._baseline is not None:
+                self._baseline[:] = 0.0 if baseline is None else baseline
             self._entries.update(*self._flat, arm, made.weight, scaled)
             self._round += 1
             del self._pending[made.id]  # last: a solver that fails loses no feedback
@@ -286,6 +333,8 @@ class Learner:
         checked = [self._checked_record(i, record) for i, record in enumerate(records)]
         with self._lock:
             for arm, weight, loss in checked:
+                if self._baseline is not None:  # a log brings a propensity and no baseline
+                    self._baseline[:] = 0.0
                 self._entries.update(*self._flat, arm, weight, loss)
             self._round += len(checked)
         return len(checked)
@@ -451,7 +500,7 @@ class Learner:
                 "tag": self._tag,
                 "made": self._made,
                 "forgotten": self._forgotten,
-                "pending": [[*decision, arm, covered] for decision, arm, covered in self._pending.values()],
+                "pending": [_record(pending) for pending in self._pending.values()],
             }
         return seal(FORMAT, VERSION, content)
 
@@ -491,10 +540,9 @@ class Learner:
         learner._tag = content["tag"]
         learner._made = content["made"]
         learner._forgotten = content["forgotten"]
-        for *fields, arm, covered in content["pending"]:
-            decision = Decision(*fields)
-            whole = None if covered is None else tuple(covered)
-            learner._pending[decision.id] = (decision, arm, whole)
+        for record in content["pending"]:
+            pending = _pending(record)
+            learner._pending[pending[0].id] = pending
         return learner
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -517,6 +565,23 @@ class Learner:
 
 def _unpickled(kind: type[Learner], policy: object, text: str) -> Learner:
     return kind.from_json(text)
+
+
+def _record(pending: Pending) -> list[Any]:
+    """A pending decision as plain values; a baseline comes last, where there is one."""
+    decision, arm, covered, baseline = pending
+    return [*decision, arm, covered, *([] if baseline is None else [baseline.tolist()])]
+
+
+def _pending(record: list[Any]) -> Pending:
+    fields = len(Decision._fields)
+    arm, covered, *baseline = record[fields:]
+    return (
+        Decision(*record[:fields]),
+        arm,
+        None if covered is None else tuple(covered),
+        np.array(baseline[0], np.float64) if baseline else None,
+    )
 
 
 def _randomness(seed: object) -> tuple[Words, str]:

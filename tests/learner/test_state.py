@@ -28,6 +28,9 @@ POLICIES = [
     dc.AvnerExp3(horizon=100),
     dc.JinHybrid(),
     dc.TopTwo(),
+    dc.CoupledFTPL(resampling="conditional"),
+    dc.CoupledTsallisINF(estimator="reduced-variance", c=1.5),
+    dc.ThompsonSampling(),
 ]
 
 every_policy = pytest.mark.parametrize("policy", POLICIES, ids=repr)
@@ -40,10 +43,11 @@ def drive(learner: dc.Learner, rounds: int, seed: int) -> list[object]:
     for _ in range(rounds):
         available = script.sample(learner.arms, script.randint(1, len(learner.arms)))
         answers.append(learner.decide())
-        answers.append(learner.exploit())
+        if not learner.policy.coupled:
+            answers.append(learner.exploit())
         if script.random() < 0.3:
             answers.append(learner.decide(available=available))
-        if script.random() < 0.2:
+        if script.random() < 0.2 and not learner.policy.coupled:
             answers.append(learner.explore(available=available))
         if script.random() < 0.1:
             learner.replay([(available[0], script.uniform(0.05, 1), script.random())])

@@ -19,6 +19,7 @@ POLICIES = [
     dc.TsallisINF(),
     dc.Exp3(),
     dc.FollowTheLeader(),
+    dc.CoupledFTPL(resampling="conditional"),
 ]
 THREADS = 8
 ROUNDS = 250
@@ -72,8 +73,11 @@ def decide_and_observe(learner: dc.Learner, number: int, settled: list[Settled])
         every = tuple(range(ARMS))
         waiting += [(learner.decide(), every), (learner.decide(available=some), some)]
         waiting += [(each, every) for each in learner.decide(count=2)]
-        waiting.append((learner.explore(), every))
-        assert learner.exploit(available=some) in some
+        if learner.policy.coupled:
+            waiting.append((learner.decide(), every))
+        else:
+            waiting.append((learner.explore(), every))
+            assert learner.exploit(available=some) in some
         while len(waiting) > 10:
             decision, reachable = waiting.pop(chance.randrange(len(waiting)))
             loss = chance.random()

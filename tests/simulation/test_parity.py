@@ -18,6 +18,13 @@ POLICIES = [
     dc.AvnerExp3(horizon=ROUNDS),
     dc.JinHybrid(),
     dc.TopTwo(),
+    dc.CoupledFTPL(),
+    dc.CoupledFTPL(perturbation="pareto", resampling="conditional"),
+    dc.CoupledTsallisINF(),
+    dc.CoupledTsallisINF(estimator="reduced-variance"),
+    dc.CoupledExp3(),
+    dc.UCB1(),
+    dc.ThompsonSampling(),
 ]
 SEED, RUN = 11, 5
 

@@ -43,6 +43,20 @@ def test_follow_the_leader_collapses_only_against_an_adversary() -> None:
     assert hostile["FollowTheLeader"] > 0.3 * 10_000
 
 
+def test_the_standard_game_costs_more_and_every_policy_learns_it() -> None:
+    # Runs are paired. The claims are far apart: the nearest, Tsallis-INF against FTPL, by ten errors.
+    ftpl = [dc.CoupledFTPL(resampling="conditional"), dc.CoupledFTPL("pareto", "conditional")]
+    tsallis = [dc.CoupledTsallisINF(), dc.CoupledTsallisINF(estimator="reduced-variance")]
+    rest = [dc.CoupledExp3(), dc.UCB1(), dc.ThompsonSampling()]
+    results = dc.simulate([dc.FTPL(), *ftpl, *tsallis, *rest], EASY, 10_000, 100, seed=5)
+    mean = results.summary()["mean"]
+    # Playing uniformly costs 0.18 a round.
+    assert (mean < 0.18 * 10_000 / 5).all()
+    assert (mean[[policy.label for policy in [*ftpl, *tsallis]]] > mean["FTPL"]).all()
+    # What Zimmert and Seldin (2021) saw: the reduced variance is worth a third.
+    assert mean[tsallis[1].label] < 0.8 * mean[tsallis[0].label]
+
+
 def test_same_losses_for_every_policy() -> None:
     # Two policies that are the same but for their name play the same game and draw the same numbers.
     results = dc.simulate([dc.FTPL(), dc.FTPL(ranking="sorting")], ALTERNATING, 500, 50, seed=3)

@@ -11,6 +11,7 @@ from numba.extending import overload
 
 from ..arrays import Floats, Ints
 from ..errors import ParameterError
+from .compiled import name_apart
 
 
 class Memory(NamedTuple):
@@ -41,6 +42,7 @@ def register_adversary(params: type, functions: AdversaryFunctions) -> None:
             f"params_type = {params.__module__}.{params.__qualname__}: belongs to another adversary's functions; "
             "give this adversary a Params of its own"
         )
+    name_apart(params)
 
 
 def fill_losses(params: Any, memory: Memory, t: int, out: Floats) -> None:

@@ -130,6 +130,16 @@ def translate(function: Function, keep: bool, counting: bool) -> Function:
     return cast(Function, dispatcher)
 
 
+def name_apart(kind: type) -> None:
+    """Give a type of tuples, of which there are many called `Params`, a name that no other has.
+
+    Machine code is linked by the names of the types it takes, without their modules. Two policies whose
+    `Params` look alike would have functions of one name, and a process that loads from disk what two
+    others compiled would be served one policy's round under the other's name.
+    """
+    kind.__name__ = f"{kind.__module__}.{kind.__qualname__}"
+
+
 def _save_alone(dispatcher: Any, folder: str) -> None:
     """Let one process at a time write to the cache.
 

@@ -13,7 +13,7 @@ from numba.np.unsafe import ndarray
 
 from ..arrays import Floats, Ints, Words
 from ..errors import ParameterError
-from .compiled import is_ours, translate
+from .compiled import is_ours, name_apart, translate
 from .state import ROUND, State
 
 
@@ -41,6 +41,7 @@ def register(params: type, functions: Functions) -> None:
             f"params_type = {params.__module__}.{params.__qualname__}: belongs to another policy's functions; "
             "give this policy a Params of its own"
         )
+    name_apart(params)
 
 
 def init(params: Any, state: State) -> None:
@@ -124,6 +125,9 @@ def entries(params: Any) -> Entries:
         known = params(*_fixed_tuple(values, fields))
         update(known, State(scalars, floats, ints), arm, weight, loss)
 
+    # The same three functions for every policy, and the same types of arguments: see name_apart.
+    for entry in (init_entry, decide_entry, update_entry):
+        entry.__qualname__ = f"{entry.__name__}.{params.__module__}.{params.__qualname__}"
     return Entries(
         translate(init_entry, keep, counting=False),
         translate(decide_entry, keep, counting=False),

@@ -4,7 +4,7 @@ import math
 
 from ..arrays import Floats, Words
 from .compiled import compiled
-from .powers import power
+from .powers import inverse_power, power
 from .stream import uniform
 
 _RARE = 5.0  # once in more than so many, two logarithms are cheaper than looking at the next arms
@@ -70,6 +70,51 @@ def pareto_excess(alpha: float, stream: Words) -> float:
 
 
 @compiled
+def frechet_leader(ranked: Floats, eta: float, alpha: float, stream: Words) -> int:
+    """The rank of the arm that wins when each score is a Frechet(alpha) draw less eta times the gap.
+
+    A Frechet draw is t ** (-1/alpha) with t exponential. An arm beats the best score so far where its t
+    falls below level = (best + eta * gap) ** -alpha, and in rank order the level only falls. So one
+    exponential number serves many arms: each arm that is passed over uses up one level of it, and what
+    is left when less than a level remains is the t of the next *candidate*, already drawn below the
+    level at hand. The candidate leads if that t is below its own level too. Only about log K arms are
+    looked at, and the winner has exactly the law of drawing every arm.
+
+    Scores are kept less 1, because a large alpha leaves little around it.
+    """
+    arms = len(ranked)
+    lowest = ranked[0]
+    best = inverse_root_excess(-math.log(uniform(stream)), alpha)
+    leader = 0
+    place = 1
+    while place < arms:
+        level = inverse_power(best + eta * (ranked[place] - lowest), alpha)
+        life = -math.log(uniform(stream))
+        # Written so that a level of zero ends the search as well.
+        if not life < level * (arms - place):
+            break
+        passed = int(life / level)
+        place += passed
+        if place >= arms:
+            break
+        rest = max(life - passed * level, 0.0)
+        score = inverse_root_excess(rest, alpha) - eta * (ranked[place] - lowest)
+        if score > best:
+            leader = place
+            best = score
+        place += 1
+    return leader
+
+
+@compiled
+def inverse_root_excess(tail: float, alpha: float) -> float:
+    """The perturbation with a given tail, less 1: tail ** (-1/alpha) - 1, infinite for a tail of 0."""
+    if alpha == 2.0:
+        return 1.0 / math.sqrt(tail) - 1.0
+    return math.expm1(-math.log(tail) / alpha)
+
+
+@compiled
 def log_of_rest(chance: float) -> float:
     """log(1 - chance) to ten digits, at a third of the cost of log1p."""
     return math.log(1.0 - chance) if chance > 1e-6 else -chance * (1.0 + 0.5 * chance)
@@ -120,3 +165,11 @@ def draw_both(
     explore = categorical(explore_weights, explore_sum, stream)
     share = explore_weights[explore]
     return exploit, explore, explore_sum / share, share / explore_sum
+
+
+@compiled
+def draw_one(weights: Floats, weight_sum: float, stream: Words) -> tuple[int, int, float, float]:
+    """What a policy of the standard game with an explicit law decides: the same arm twice."""
+    arm = categorical(weights, weight_sum, stream)
+    share = weights[arm]
+    return arm, arm, weight_sum / share, share / weight_sum

@@ -100,3 +100,8 @@ def winner_law(shifts: Floats, alpha: float, frechet: bool) -> Floats:
 def pareto_winner_law(shifts: Floats, alpha: float) -> Floats:
     """W under the paper's perturbations."""
     return winner_law(shifts, alpha, False)
+
+
+def frechet_winner_law(shifts: Floats, alpha: float) -> Floats:
+    """W under the perturbations of Honda, Ito and Tsuchiya (2023)."""
+    return winner_law(shifts, alpha, True)

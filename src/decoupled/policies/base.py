@@ -40,6 +40,13 @@ class Policy(Description, kind="policy"):
     # The learned row that adds up losses, or None: see Learner.decide(available=...).
     cumulative: ClassVar[str | None] = "estimates"
 
+    # Whether the arm played is the arm seen, as in the standard game: then `decide` gives one arm twice.
+    coupled: ClassVar[bool] = False
+
+    # The derived row, if any, that an estimate needs as it was when the decision was made. `update` reads
+    # it from the state, where a learner puts what the decision remembers; zeros stand for none.
+    baseline: ClassVar[str | None] = None
+
     @classmethod
     def summon(cls, name: str | None = None) -> None:
         for each in HOMES if name is None else {name} & HOMES.keys():
@@ -69,6 +76,8 @@ class Policy(Description, kind="policy"):
 
     def exploration_law(self, state: State) -> Floats:
         """The exact probability with which each arm is explored."""
+        if self.coupled:
+            return self.exploitation_law(state)
         raise NotImplementedError
 
     def estimates(self, state: State) -> Floats:

@@ -1,6 +1,5 @@
 """Follow the leader with uniform exploration: the simple method no honest comparison leaves out."""
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,6 +8,7 @@ import numpy as np
 from ..arrays import Floats, Words
 from ..kernels.compiled import compiled
 from ..kernels.dispatch import Functions
+from ..kernels.leaders import lowest_entries, pick_lowest
 from ..kernels.state import SHARED_SCALARS, Layout, State
 from ..kernels.stream import below
 from .base import Policy
@@ -27,13 +27,7 @@ class Params(NamedTuple):
 @compiled
 def find_leaders(state: State) -> None:
     """The lowest mean, the first arm that has it, and how many do."""
-    means = state.floats[MEANS]
-    lowest, leader, tied = math.inf, 0, 0
-    for i in range(len(means)):
-        if means[i] < lowest:
-            lowest, leader, tied = means[i], i, 1
-        elif means[i] == lowest:
-            tied += 1
+    lowest, leader, tied = lowest_entries(state.floats[MEANS])
     state.scalars[LOWEST] = lowest
     state.scalars[LEADER] = leader
     state.scalars[TIED] = tied
@@ -58,13 +52,8 @@ def init(params: Params, state: State) -> None:
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
     """One of the leaders, at random among several, and any arm uniformly."""
     arms = state.floats.shape[1]
-    exploit = int(state.scalars[LEADER])
-    if state.scalars[TIED] > 1.0:
-        skip = below(int(state.scalars[TIED]), stream)
-        while skip > 0:
-            exploit += 1
-            if state.floats[MEANS, exploit] == state.scalars[LOWEST]:
-                skip -= 1
+    leader, tied = int(state.scalars[LEADER]), int(state.scalars[TIED])
+    exploit = pick_lowest(state.floats[MEANS], state.scalars[LOWEST], leader, tied, stream)
     return exploit, below(arms, stream), float(arms), 1.0 / arms
 
 

@@ -5,12 +5,17 @@ from types import ModuleType
 
 HOMES = {
     "AvnerExp3": "avner",
+    "CoupledExp3": "coupled_exp3",
+    "CoupledFTPL": "coupled_ftpl",
+    "CoupledTsallisINF": "coupled_tsallis",
     "Exp3": "exp3",
     "FTPL": "ftpl",
     "FollowTheLeader": "follow_the_leader",
     "JinHybrid": "jin",
+    "ThompsonSampling": "thompson",
     "TopTwo": "top_two",
     "TsallisINF": "tsallis",
+    "UCB1": "ucb1",
 }
 
 

@@ -16,7 +16,7 @@ from .style import Target, canvas, save
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BLUE, RED, GREEN, PURPLE, ORANGE, SKY = COLOURS
+BLUE, RED, GREEN, PURPLE, ORANGE, SKY = COLOURS[:6]
 
 
 def plot_event(path: Target = None) -> "Figure":

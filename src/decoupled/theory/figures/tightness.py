@@ -14,7 +14,7 @@ from .style import Target, canvas, save
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BLUE, RED, GREEN, PURPLE, ORANGE, SKY = COLOURS
+BLUE, RED, GREEN, PURPLE, ORANGE, SKY = COLOURS[:6]
 _LOOKS = {CLAIMED: (BLUE, "o"), MENDED: (GREEN, "D"), AS_PRINTED: (RED, "X"), NOT_CLAIMED: (PURPLE, "P")}
 _EDGE = 20.0  # ratios beyond this are drawn here, with their value beside them
 

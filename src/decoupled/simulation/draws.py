@@ -1,0 +1,58 @@
+"""How many draws resampling makes: counted over the very runs that `simulate` makes."""
+
+import numpy as np
+
+from ..arrays import Floats, Words
+from ..environments import Environment
+from ..environments.base import Adversary
+from ..errors import UnsupportedError
+from ..kernels.compiled import compiled
+from ..kernels.dispatch import decide, init, update
+from ..kernels.drive import Table
+from ..kernels.losses import draw_loss
+from ..kernels.state import State
+from ..policies.coupled_ftpl import CoupledFTPL, Params, draws_made
+from .run import checked_table, run_streams
+
+
+@compiled
+def _count(params: Params, state: State, stream: Words, noise: Words, local: Words, table: Table) -> float:
+    init(params, state)
+    draws = 0.0
+    for t in range(len(table.row_at)):
+        _, arm, weight, _ = decide(params, state, stream)
+        draws += draws_made(params, state, arm, weight)
+        mean = table.rows[table.row_at[t], arm]
+        update(params, state, arm, weight, draw_loss(table.noise, table.concentration, mean, noise, local))
+    return draws
+
+
+def draws_per_round(
+    policy: CoupledFTPL, environment: Environment, horizon: int, runs: int, seed: int
+) -> Floats:
+    """The mean number of resampling draws a round, for each of the runs 0 to `runs - 1` of a simulation.
+
+    Nothing is kept for it while a policy runs, because the weight of a decision tells: it is the number
+    of draws, or in conditional resampling that number times the arm's rank in the state it was made in.
+    Without a cap the expected number is K, and 1 + 1/2 + ... + 1/K for conditional resampling, in any
+    state; the former has a heavy tail.
+
+    >>> import decoupled as dc
+    >>> from decoupled.simulation.draws import draws_per_round
+    >>> easy = dc.environments.Bernoulli([0.5] * 8)
+    >>> draws_per_round(dc.CoupledFTPL(resampling="conditional"), easy, 1_000, 2, seed=0).round(1).tolist()
+    [3.0, 2.8]
+    """
+    if isinstance(environment, Adversary):
+        raise UnsupportedError(
+            f"{type(environment).__name__}: draws are counted on tables of losses only; "
+            "choose an oblivious environment"
+        )
+    policy.entries()
+    table = checked_table(environment, horizon)
+    counts = np.empty(runs)
+    for run in range(runs):
+        noise, draws = run_streams(seed, run)
+        state = policy.layout.new_state(environment.arms)
+        counts[run] = _count(policy.params(), state, draws, noise, np.zeros(2, np.uint64), table)
+    return counts / horizon

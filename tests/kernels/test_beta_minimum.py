@@ -1,0 +1,108 @@
+"""Which Beta variable is the smallest: against closed forms, exact fractions and plain integrals."""
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import betainc
+
+from decoupled.kernels.beta_minimum import smallest_beta_law
+
+CASES: dict[str, list[tuple[float, float]]] = {
+    "fractions": [(1.3, 1.7), (2.2, 1.1), (1.0, 4.5)],
+    "alike": [(12.5, 30.25), (13.0, 30.0), (12.0, 31.0)],
+    "narrow within wide": [(1.0, 1.0), (3000.0, 5000.0), (2.0, 5.0)],
+    "at the ends": [(1.0, 900.0), (1.0, 1200.0), (800.0, 1.0)],
+}
+
+
+def law_by_quad(pairs: list[tuple[float, float]]) -> list[float]:
+    def integrand(x: float, i: int) -> float:
+        a, b = pairs[i]
+        constant = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+        value = math.exp(constant + (a - 1) * math.log(x) + (b - 1) * math.log1p(-x))
+        return value * math.prod(float(betainc(d, c, 1 - x)) for j, (c, d) in enumerate(pairs) if j != i)
+
+    marks = {0.0, 1.0}
+    for a, b in pairs:
+        width = math.sqrt(a * b / (a + b + 1)) / (a + b)
+        marks |= {mark for k in (-6, -2, 0, 2, 6) if 0 < (mark := a / (a + b) + k * width) < 1}
+    pieces = list(pairwise(sorted(marks)))
+    return [
+        math.fsum(quad(integrand, *piece, args=(i,), epsabs=1e-13, epsrel=1e-11)[0] for piece in pieces)
+        for i in range(len(pairs))
+    ]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_law_is_the_integral(name: str) -> None:
+    pairs = np.array(CASES[name])
+    law = smallest_beta_law(pairs[:, 0], pairs[:, 1])
+    np.testing.assert_allclose(law, law_by_quad(CASES[name]), rtol=0, atol=1e-11)
+
+
+def law_by_fractions(pairs: list[tuple[int, int]]) -> list[Fraction]:
+    """With whole parameters everything is a sum of x^k (1 - x)^l, whose integral is a Beta function.
+
+    Beta(a, b) exceeds x if fewer than a of n = a + b - 1 uniforms fall below it.
+    """
+
+    def integral(k: int, rest: int) -> Fraction:
+        return Fraction(math.factorial(k) * math.factorial(rest), math.factorial(k + rest + 1))
+
+    law = []
+    for i, (a, b) in enumerate(pairs):
+        # The density of arm i, and then times each rival's survival: {power of x: coefficient}.
+        terms, degree = {a - 1: Fraction(1) / integral(a - 1, b - 1)}, a + b - 2
+        for j, (c, d) in enumerate(pairs):
+            if j != i:
+                n, grown = c + d - 1, dict[int, Fraction]()
+                for power, coefficient in terms.items():
+                    for k in range(c):
+                        grown[power + k] = grown.get(power + k, Fraction(0)) + coefficient * math.comb(n, k)
+                terms, degree = grown, degree + n
+        law.append(sum((f * integral(power, degree - power) for power, f in terms.items()), Fraction(0)))
+    return law
+
+
+@pytest.mark.parametrize(
+    "pairs", [[(1, 1), (2, 1)], [(1, 1), (5, 2), (3, 3)], [(40, 60), (45, 55), (3, 4), (50, 51)]], ids=str
+)
+def test_whole_numbers_of_losses_are_exact(pairs: list[tuple[int, int]]) -> None:
+    exact = law_by_fractions(pairs)
+    assert sum(exact) == 1
+    values = np.array(pairs, np.float64)
+    law = smallest_beta_law(values[:, 0], values[:, 1])
+    np.testing.assert_allclose(law, [float(each) for each in exact], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (5, 2), (40, 700), (10_000, 3), (1_000_000, 999_000)])
+def test_two_arms_that_never_lose_have_a_closed_form(n: int, m: int) -> None:
+    # Beta(1, n) is the smallest of n uniforms, so it is below Beta(1, m) with chance n / (n + m).
+    law = smallest_beta_law(np.ones(2), np.array([float(n), float(m)]))
+    np.testing.assert_allclose(law, [n / (n + m), m / (n + m)], rtol=0, atol=1e-12 if n < 1e5 else 1e-9)
+
+
+@pytest.mark.parametrize("counts", [100.0, 1e4, 1e6])
+def test_many_observations_are_nearly_normal(counts: float) -> None:
+    # Equal variances, and means that differ by one standard deviation of their difference: Phi(1).
+    a = np.array([0.5 * counts, 0.5 * counts + np.sqrt(counts / 2)])
+    law = smallest_beta_law(a, counts - a)
+    assert abs(law[0] - 0.841344746) < 2.0 / counts + 1e-6
+
+
+@pytest.mark.parametrize("arms", [1, 2, 5_000])
+def test_equal_arms_share_equally(arms: int) -> None:
+    law = smallest_beta_law(np.full(arms, 7.5), np.full(arms, 3.25))
+    np.testing.assert_allclose(law, np.full(arms, 1 / arms), rtol=1e-12)
+
+
+def test_order_of_arms_does_not_matter() -> None:
+    a, b = np.array([1.0, 4.0, 2.5, 4.0]), np.array([3.0, 2.0, 2.5, 2.0])
+    order = np.array([2, 0, 3, 1])
+    np.testing.assert_allclose(
+        smallest_beta_law(a[order], b[order]), smallest_beta_law(a, b)[order], rtol=1e-13
+    )
