@@ -167,7 +167,7 @@ def _lowest(series: Series) -> float:
 def _plot(axes: Any, series: Series, floor: float) -> None:
     colour = COLOURS[series.style % len(COLOURS)]
     if series.kind == "points":
-        marker = MARKERS[series.style % len(MARKERS)]
+        marker = MARKERS[(series.style + series.style // len(COLOURS)) % len(MARKERS)]
         axes.plot(series.x, series.y, marker, color=colour, label=series.label, markersize=3.5)
         if series.band is not None:
             axes.errorbar(series.x, series.y, yerr=series.band, fmt="none", ecolor=colour, elinewidth=1.0)

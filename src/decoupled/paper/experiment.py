@@ -44,6 +44,7 @@ class Experiment:
     name: ClassVar[str]
     title: ClassVar[str]
     unit: ClassVar[str] = "rounds"
+    in_quick: ClassVar[bool] = True  # whether the quick version of everything has it
 
     def units(self, scale: Scale) -> int:
         """How much work there is, for the progress bar."""

@@ -30,6 +30,7 @@ from .movielens import Movies
 from .prepare import compile_all
 from .runtime import Runtime
 from .stochastic import StochasticEasy, StochasticHard
+from .systems import Systems
 from .tuned import Tuned
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -45,6 +46,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         Tuned(),
         Baseline(),
         Horizon(),
+        Systems(),
     )
 }
 RUN_FILE = "run.json"
@@ -59,7 +61,8 @@ def reproduce(names: Sequence[str], scale: Scale, out: Path, *, resume: bool, qu
             raise ParameterError(
                 complaint("experiment", name, "is not known", near_name(name, EXPERIMENTS))
             )
-    chosen = [EXPERIMENTS[name] for name in EXPERIMENTS if name in names or not names]
+    default = [name for name, each in EXPERIMENTS.items() if each.in_quick or not scale.quick]
+    chosen = [EXPERIMENTS[name] for name in EXPERIMENTS if name in (names or default)]
     out.mkdir(parents=True, exist_ok=True)
     record = begin(out, scale, resume)
     compile_all({key: call for experiment in chosen for key, call in experiment.code(scale).items()})

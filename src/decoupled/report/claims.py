@@ -123,6 +123,18 @@ def judged_below(
     )
 
 
+def judged_within(
+    name: str, place: str, statement: str, statistic: str, parts: Sequence[Measure], low: float, high: float
+) -> Claim:
+    """A claim that every part lies between two numbers."""
+    outside = [part for part in parts if part.high < low or part.low > high]
+    within = [part for part in parts if low < part.low and part.high < high]
+    ordered = sorted(parts, key=lambda part: (part not in outside, part in within))
+    verdict = FAILS if outside else HOLDS if len(within) == len(parts) else UNDECIDED
+    partly = _partly(verdict, [part.of for part in within], parts)
+    return Claim(name, place, statement, statistic, f"between {low:g} and {high:g}", tuple(ordered), partly)
+
+
 def _partly(verdict: str, holding: Sequence[str], parts: Sequence[Measure]) -> str:
     if verdict != FAILS or not holding:
         return verdict

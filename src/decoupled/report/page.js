@@ -44,7 +44,7 @@
       made.push({ ...axes, x: series.x, y: series.y, customdata: series.band || undefined, name: series.label,
         mode: points ? "markers" : "lines", legendgroup: series.label,
         showlegend: series.kind !== "fit" && !named.has(series.label),
-        marker: { color: colour, symbol: symbols[series.style % symbols.length], size: 6 },
+        marker: { color: colour, symbol: symbols[(series.style + Math.floor(series.style / colours.length)) % symbols.length], size: 6 },
         line: { color: colour, width: series.kind === "fit" ? 1 : 2,
           dash: series.kind === "fit" ? "solid" : dashes[series.style % dashes.length] },
         error_y: band && points ? { type: "data", array: band, color: colour, thickness: 1 } : undefined,
