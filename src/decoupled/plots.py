@@ -82,10 +82,14 @@ def draw(picture: Picture) -> "Figure":
     columns = min(picture.columns, len(picture.panels))
     rows = -(-len(picture.panels) // columns)
     width = 7.0 if columns == 1 else min(3.4 * columns, 13.0)
-    height = 4.2 if rows * columns == 1 else 2.9 * rows + 0.8
+    single = rows * columns == 1
+    names = list(dict.fromkeys(series.label for panel in picture.panels for series in panel.series))
+    # A legend above the panels takes as many lines as its names need.
+    beside = max(1, min(len(names), int(width / (0.45 + 0.07 * max(map(len, names))))))
+    head = 0.5 if single else 0.7 + 0.22 * -(-len(names) // beside)
+    height = 4.2 if single else 2.9 * rows + head
     figure = Figure(figsize=(width, height))
-    left, right, bottom = 0.8 / width, 0.25 / width, 0.55 / height
-    top = (0.5 if rows * columns == 1 else 0.95) / height
+    left, right, bottom, top = 0.8 / width, 0.25 / width, 0.55 / height, head / height
     step_x, step_y = (
         (1.0 - left - right + 0.62 / width) / columns,
         (1.0 - bottom - top + 0.7 / height) / rows,
@@ -99,21 +103,21 @@ def draw(picture: Picture) -> "Figure":
         _fill(axes, panel)
         if column:
             axes.set_ylabel("")
-        if rows * columns == 1:
+        if single:
             axes.legend(frameon=False)
     figure.suptitle(picture.title, fontsize=12, y=1.0 - 0.12 / height, va="top")
-    if rows * columns > 1:
-        _shared_legend(figure, picture, y=1.0 - 0.33 / height)
+    if not single:
+        _shared_legend(figure, beside, y=1.0 - 0.33 / height)
     return figure
 
 
-def _shared_legend(figure: Any, picture: Picture, y: float) -> None:
+def _shared_legend(figure: Any, columns: int, y: float) -> None:
     handles: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     figure.legend(
-        handles.values(), handles, loc="upper center", ncols=min(len(handles), 6), frameon=False,
+        handles.values(), handles, loc="upper center", ncols=columns, frameon=False,
         bbox_to_anchor=(0.5, y), fontsize=9,
     )  # fmt: skip
 
@@ -161,7 +165,9 @@ def _label_logs(axis: Any) -> None:
 
 
 def _lowest(series: Series) -> float:
-    return float(np.nanmin(series.y))
+    """Where a curve or the interval of a point ends; a band may be cut, because it is only a spread."""
+    low = series.y - series.band if series.kind == "points" and series.band is not None else series.y
+    return float(np.nanmin(low))
 
 
 def _plot(axes: Any, series: Series, floor: float) -> None:

@@ -44,22 +44,23 @@ from .experiment import HORIZON, TIMES_FILE, Advance, Scale, Simulated
 from .instances import ADVERSARIAL, STOCHASTIC_EASY, STOCHASTIC_HARD
 from .movielens import source
 
-# Each policy with what must be known before the first round to run it as its theory wants it.
-SYSTEMS: dict[Policy, str] = {
-    FTPL(): "nothing",
-    TsallisINF(): "nothing",
-    Exp3(): "nothing",
-    AvnerExp3(horizon=HORIZON): "the horizon",
-    JinHybrid(): "nothing (constants chosen by us)",
-    TopTwo(): "that losses are stochastic",
-    FollowTheLeader(): "that losses do not watch",
-    CoupledFTPL(): "nothing",
-    CoupledFTPL(resampling="conditional"): "nothing",
-    CoupledTsallisINF(): "nothing",
-    CoupledTsallisINF(estimator="reduced-variance"): "nothing",
-    CoupledExp3(): "nothing",
-    UCB1(): "that losses are stochastic",
-    ThompsonSampling(): "that losses are stochastic",
+# Each policy with a short name, and what must be known before the first round to run it as its theory
+# wants it.
+SYSTEMS: dict[Policy, tuple[str, str]] = {
+    FTPL(): ("FTPL", "nothing"),
+    TsallisINF(): ("Tsallis-INF (FTRL)", "nothing"),
+    Exp3(): ("EXP3", "nothing"),
+    AvnerExp3(horizon=HORIZON): ("Avner's Exp3", "the horizon"),
+    JinHybrid(): ("Jin-style hybrid", "nothing (constants chosen by us)"),
+    TopTwo(): ("top two", "that losses are stochastic"),
+    FollowTheLeader(): ("follow the leader", "that losses do not watch"),
+    CoupledFTPL(): ("coupled FTPL, GR", "nothing"),
+    CoupledFTPL(resampling="conditional"): ("coupled FTPL, CGR", "nothing"),
+    CoupledTsallisINF(): ("coupled Tsallis-INF", "nothing"),
+    CoupledTsallisINF(estimator="reduced-variance"): ("coupled Tsallis-INF, RV", "nothing"),
+    CoupledExp3(): ("coupled Exp3", "nothing"),
+    UCB1(): ("UCB1 (coupled)", "that losses are stochastic"),
+    ThompsonSampling(): ("Thompson (coupled)", "that losses are stochastic"),
 }
 RESAMPLING = (CoupledFTPL(cap=None), CoupledFTPL(resampling="conditional", cap=None))
 RESAMPLED_ARMS = (8, 64, 256)
@@ -115,9 +116,9 @@ class Systems(Simulated):
         if measured["data"] == "stand-in":
             warnings = ("The movies of this section are a generated stand-in: MovieLens was not at hand.",)
         text = (
-            "Policies whose name begins with <i>Coupled</i>, UCB1 and Thompson sampling play the standard game, where the arm that is played is the arm "
-            "that is seen: they have less information, and are here to show what decoupling is worth. <i>TopTwo</i> is EB-TC<sub>eps</sub>, a rule for pure "
-            "exploration, whose leader is exploited. <i>JinHybrid</i> is after Jin, Liu and Luo (2023), with constants chosen by us. Times are of the compiled "
+            "Policies marked <i>coupled</i> play the standard game, where the arm that is played is the arm "
+            "that is seen: they have less information, and are here to show what decoupling is worth. GR and CGR are plain and conditional geometric resampling, RV is the estimator of reduced variance. <i>Top two</i> is EB-TC<sub>eps</sub>, a rule for pure "
+            "exploration, whose leader is exploited. The <i>hybrid</i> is after Jin, Liu and Luo (2023), with constants chosen by us. Times are of the compiled "
             "round loop on one thread, environment included."
         )
         tables = (overview(cells, measured["seconds"], measured["draws"]),)
@@ -270,11 +271,11 @@ def cost_picture(cells: dict[str, Results], seconds: dict[str, list[list[float]]
     panels = []
     for name, results in cells.items():
         series = []
-        for style, policy in enumerate(SYSTEMS):
+        for style, (policy, (name_of, _)) in enumerate(SYSTEMS.items()):
             at = np.array([1e6 * np.median(seconds[policy.label][0])])
             line = results.summary().loc[policy.label]
             half = np.array([line["high"] - line["mean"]])
-            series.append(Series(policy.label, at, np.array([line["mean"]]), half, style, "points"))
+            series.append(Series(name_of, at, np.array([line["mean"]]), half, style, "points"))
         panels.append(Panel(name, tuple(series), "microseconds a round, K = 8", "regret", log_x=True))
     caption = f"Mean regret after 10,000 rounds over {runs:,} runs with its 95 % interval, against the time of a round at K = 8. Lower and further left is better."
     return Picture("systems", "Regret and cost of every system", caption, tuple(panels), columns=2)
@@ -295,11 +296,11 @@ def overview(
     )
     lines = {name: results.summary() for name, results in cells.items()}
     rows = []
-    for policy, knowledge in SYSTEMS.items():
+    for policy, (name, knowledge) in SYSTEMS.items():
         label = policy.label
         regret = (told(each.loc[label]) for each in lines.values())
         times = (short(1e6 * float(np.median(each))) for each in seconds[label])
-        rows.append((label, *regret, *times, drawn(policy, draws), knowledge))
+        rows.append((name, *regret, *times, drawn(policy, draws), knowledge))
     return Table("Regret after 10,000 rounds, and cost", head, tuple(rows))
 
 
