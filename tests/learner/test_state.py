@@ -389,7 +389,8 @@ def test_a_fork_has_learned_the_same(policy: dc.Policy) -> None:
     assert fork.exploration_probabilities().tolist() == learner.exploration_probabilities().tolist()
 
 
-@every_policy
+# Top two explores by what it learned and nothing else.
+@pytest.mark.parametrize("policy", [each for each in POLICIES if not isinstance(each, dc.TopTwo)], ids=repr)
 def test_a_fork_goes_its_own_way(policy: dc.Policy) -> None:
     learner = used(policy, arms=17)
     one, two = learner.fork(seed=1), learner.fork(seed=2)
