@@ -160,8 +160,12 @@ def _label_logs(axis: Any) -> None:
 
     low, high = axis.get_view_interval()
     axis.set_major_locator(LogLocator(subs=(1.0,) if high / low > 2_000 else (1.0, 2.0, 5.0)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
     axis.set_minor_formatter(NullFormatter())
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.10g}" if value < 1e6 else f"{value:.0e}".replace("e+0", "e").replace("e+", "e")
 
 
 def _lowest(series: Series) -> float:

@@ -23,7 +23,7 @@
   function scaled(log, values) {
     if (!log) return { type: "linear" };
     const ticks = logTicks(values);
-    return { type: "log", tickvals: ticks, ticktext: ticks.map((tick) => tick.toLocaleString("en", { maximumSignificantDigits: 3 })) };
+    return { type: "log", tickvals: ticks, ticktext: ticks.map((tick) => tick.toLocaleString("en", { maximumSignificantDigits: 3, notation: tick < 1e6 ? "standard" : "scientific" })) };
   }
 
   function traces(panel, number, picked, named) {
