@@ -14,7 +14,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 # The quickest first.
-GUARDS = ("tests/simulation/test_parity.py", "tests/environments", "tests/kernels", "tests/contracts")
+GUARDS = (
+    "tests/simulation/test_parity.py",
+    "tests/environments",
+    "tests/kernels",
+    "tests/theory/test_exact_weights.py",
+    "tests/contracts",
+)
 
 MISTAKES = [
     (
