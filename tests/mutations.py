@@ -20,6 +20,7 @@ GUARDS = (
     "tests/policies",
     "tests/learner/test_coupled.py",
     "tests/kernels",
+    "tests/theory/test_exact_weights.py",
     "tests/contracts",
 )
 

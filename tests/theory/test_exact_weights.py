@@ -93,22 +93,19 @@ def test_slopes_are_the_diagonal(alpha: float, family: str) -> None:
 def test_sole_leader_far_ahead_keeps_the_digits_of_its_slope() -> None:
     # Its slope is the sum of the others' shares, far below the summands that cancel in the plain formula.
     slopes = theory.slopes([0.0, 1e5], 1.0)
-    assert slopes[0] == pytest.approx(slopes[1], rel=1e-12)
+    assert slopes[0] / slopes[1] == pytest.approx(1.0, rel=1e-12)
     assert 0.0 < -slopes[0] < 1e-18
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("alpha", [1.4, 3.0])
+@pytest.mark.parametrize("alpha", [2.2, 3.0])
 def test_moments_of_the_winning_draw(alpha: float, family: str) -> None:
     places = [0.0, 0.5, 0.5, 7.0]
     moments = winner_moments(np.array(places), alpha, family == "frechet")
     for arm in (0, 1, 3):
         for power, found in ((1, moments.prizes), (-1, moments.inverses), (0, moments.law)):
-            expected = (
-                float(integral(places, alpha, arm, family, power)) if power < 1 or alpha > 2 else None
-            )
-            if expected is not None:
-                assert found[arm] == pytest.approx(expected, rel=1e-9)
+            expected = float(integral(places, alpha, arm, family, power))
+            assert found[arm] == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("arms", [2, 5, 300])

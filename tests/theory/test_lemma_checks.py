@@ -228,6 +228,12 @@ def test_a_moment_is_what_the_twin_says() -> None:
         assert moment.stability[arm] == pytest.approx(lost, rel=1e-9)
 
 
+def test_an_adversary_sees_what_is_exploited() -> None:
+    trajectory = run(dc.FTPL(), dc.environments.PunishLast(arms=6), 200, 0)
+    assert (trajectory.means[np.arange(1, 200), trajectory.exploited[:-1]] == 1.0).all()
+    assert (trajectory.exploited != trajectory.explored).any()
+
+
 def test_the_ladder_rises() -> None:
     world = dc.environments.Alternating(arms=4, gap=0.25)
     totals = np.mean(

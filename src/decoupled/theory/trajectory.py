@@ -21,6 +21,7 @@ class Trajectory:
     alpha: float
     estimates: Floats  # before each round, and after the last
     rates: Floats
+    exploited: Ints
     explored: Ints
     weights: Floats
     losses: Floats  # observed
@@ -58,6 +59,7 @@ def run(policy: FTPL, environment: Environment, horizon: int, seed: int) -> Traj
         np.empty((horizon + 1, arms)),
         np.empty(horizon + 1),
         np.empty(horizon, np.int64),
+        np.empty(horizon, np.int64),
         np.empty(horizon),
         np.empty(horizon),
         np.empty((horizon, arms)),
@@ -70,7 +72,8 @@ def run(policy: FTPL, environment: Environment, horizon: int, seed: int) -> Traj
         exploit, explore, weight, _ = entries.decide(params, *state, stream)
         world.note(t, exploit)
         loss = world.draw(float(kept.means[t, explore]), noise, local)
-        kept.explored[t], kept.weights[t], kept.losses[t] = explore, weight, loss
+        kept.exploited[t], kept.explored[t] = exploit, explore
+        kept.weights[t], kept.losses[t] = weight, loss
         entries.update(params, *state, explore, weight, loss)
     kept.estimates[horizon], kept.rates[horizon] = estimates, eta[0]
     return kept
