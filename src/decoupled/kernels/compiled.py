@@ -137,7 +137,8 @@ def name_apart(kind: type) -> None:
     `Params` look alike would have functions of one name, and a process that loads from disk what two
     others compiled would be served one policy's round under the other's name.
     """
-    kind.__name__ = f"{kind.__module__}.{kind.__qualname__}"
+    # An identifier, because a tuple type that travels to another process is made anew under its name.
+    kind.__name__ = re.sub(r"\W", "_", f"{kind.__module__}.{kind.__qualname__}")
 
 
 def _save_alone(dispatcher: Any, folder: str) -> None:
