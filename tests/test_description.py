@@ -70,6 +70,8 @@ POLICIES: st.SearchStrategy[dc.Policy] = st.one_of(
         resampling=st.sampled_from(["geometric", "conditional"]),
         cap=st.none() | st.integers(1, 10**9),
     ),
+    st.builds(dc.Forgetting, policy=st.builds(dc.Exp3, c=st.floats(0.1, 9)), period=st.integers(2, 10**9)),
+    st.builds(dc.Forgetting, discount=st.floats(0, 1, exclude_min=True, exclude_max=True)),
     st.builds(dc.CoupledTsallisINF, c=st.none() | st.floats(0, 1e6, exclude_min=True)),
 )
 

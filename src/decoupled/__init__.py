@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from . import environments as environments
+    from . import testing as testing
     from . import theory as theory
     from .decision import Decision as Decision
     from .errors import ArmError as ArmError
+    from .errors import ContractError as ContractError
     from .errors import DecoupledError as DecoupledError
     from .errors import FeedbackError as FeedbackError
     from .errors import LossError as LossError
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from .policies import CoupledTsallisINF as CoupledTsallisINF
     from .policies import Exp3 as Exp3
     from .policies import FollowTheLeader as FollowTheLeader
+    from .policies import Forgetting as Forgetting
     from .policies import JinHybrid as JinHybrid
     from .policies import Policy as Policy
     from .policies import ThompsonSampling as ThompsonSampling
@@ -44,6 +47,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "ArmError": "errors",
     "AvnerExp3": "policies",
+    "ContractError": "errors",
     "CoupledExp3": "policies",
     "CoupledFTPL": "policies",
     "CoupledTsallisINF": "policies",
@@ -53,6 +57,7 @@ _HOMES = {
     "FTPL": "policies",
     "FeedbackError": "errors",
     "FollowTheLeader": "policies",
+    "Forgetting": "policies",
     "JinHybrid": "policies",
     "Learner": "policies",  # not "learner": loading a saved one needs the policies known by name
     "LossError": "errors",
@@ -69,7 +74,7 @@ _HOMES = {
     "simulate": "simulation",
 }
 
-_SUBMODULES = ("environments", "theory")
+_SUBMODULES = ("environments", "testing", "theory")
 
 __all__ = sorted([*_HOMES, *_SUBMODULES])
 

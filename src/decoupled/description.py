@@ -50,7 +50,12 @@ class Description:
 
     def to_dict(self) -> dict[str, Any]:
         """The name and every parameter, as plain values."""
-        return {"name": type(self).__name__, **asdict(self)}  # type: ignore[call-overload]
+        nested = {
+            field.name: value.to_dict()
+            for field in fields(self)  # type: ignore[arg-type]
+            if isinstance(value := getattr(self, field.name), Description)
+        }
+        return {"name": type(self).__name__, **asdict(self), **nested}  # type: ignore[call-overload]
 
     def to_json(self) -> str:
         """The description as JSON text."""

@@ -7,6 +7,7 @@
     |-- FeedbackError      feedback for a decision that is not pending       (also a LookupError)
     |-- StateError         a saved state that cannot be read                 (also a ValueError)
     |-- StorageError       results that cannot be written or read back       (also an OSError)
+    |-- ContractError      a policy that breaks the contract of all policies (also an AssertionError)
     `-- UnsupportedError   something this policy does not offer              (also a NotImplementedError)
 
 Whatever raises one of these has changed nothing.
@@ -100,6 +101,18 @@ class StorageError(DecoupledError, OSError):
     ... except dc.StorageError as error:
     ...     print(str(error).removeprefix(folder))
     : holds the results of another specification, or of other code; choose another folder, or remove this one
+    """
+
+
+class ContractError(DecoupledError, AssertionError):
+    """A policy breaks the contract that every policy keeps; see `decoupled.testing.check_policy`.
+
+    >>> import decoupled as dc
+    >>> try:
+    ...     raise dc.ContractError("Mine: its exploration law sums to 1.02")
+    ... except AssertionError as error:
+    ...     print(error)
+    Mine: its exploration law sums to 1.02
     """
 
 

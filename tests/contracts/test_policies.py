@@ -19,6 +19,7 @@ from decoupled.kernels.stream import new_stream
 from twins import Exp3Twin, FollowTheLeaderTwin, FTPLTwin, TsallisTwin, Twin, chi_square_p, means_agree
 from twins_classic import CLASSIC_TWINS
 from twins_coupled import CoupledExp3Twin, CoupledFTPLTwin, CoupledTsallisTwin, ThompsonTwin, UCB1Twin
+from twins_forgetting import ForgettingTwin
 
 POLICIES: list[dc.Policy] = [
     dc.FTPL(),
@@ -50,6 +51,9 @@ POLICIES: list[dc.Policy] = [
     dc.CoupledExp3(),
     dc.UCB1(),
     dc.ThompsonSampling(),
+    dc.Forgetting(dc.FTPL(), period=29),
+    dc.Forgetting(dc.TsallisINF(), discount=0.97),
+    dc.Forgetting(dc.CoupledTsallisINF(estimator="reduced-variance", c=0.9), period=29),
 ]
 
 TWINS: dict[str, Callable[[Any, int], Twin]] = {
@@ -69,6 +73,9 @@ TWINS: dict[str, Callable[[Any, int], Twin]] = {
     "CoupledExp3": lambda policy, arms: CoupledExp3Twin(arms, policy.c),
     "UCB1": lambda policy, arms: UCB1Twin(arms, policy.c),
     "ThompsonSampling": lambda policy, arms: ThompsonTwin(arms),
+    "Forgetting": lambda policy, arms: ForgettingTwin(
+        lambda: twin_of(policy.policy, arms), policy.period, policy.discount
+    ),
 }
 
 # Those that know the probability of what they drew; of the others a decision's propensity is None.
@@ -78,8 +85,12 @@ every_policy = pytest.mark.parametrize("policy", POLICIES, ids=repr)
 coupled_policy = pytest.mark.parametrize(
     "policy", [policy for policy in POLICIES if policy.coupled], ids=repr
 )
-# Those whose estimates add up importance-weighted losses; the others take means.
-ESTIMATORS = [policy for policy in POLICIES if policy.cumulative == "estimates"]
+# Those whose estimates add up importance-weighted losses; the others take means, or forget.
+ESTIMATORS = [
+    policy
+    for policy in POLICIES
+    if policy.cumulative == "estimates" and not isinstance(policy, dc.Forgetting)
+]
 every_estimator = pytest.mark.parametrize("policy", ESTIMATORS, ids=repr)
 exact_estimator = pytest.mark.parametrize(
     "policy", [policy for policy in ESTIMATORS if policy in KNOWING], ids=repr
@@ -208,6 +219,13 @@ BAD: list[tuple[type[dc.Policy], str, list[Any]]] = [
     (dc.CoupledTsallisINF, "c", [0.0, -1.0, *(each for each in NEVER_NUMBERS if each is not None)]),
     (dc.CoupledExp3, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
     (dc.UCB1, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
+    (dc.Forgetting, "policy", ["FTPL", None, 3, dc.FTPL, dc.Forgetting()]),
+    (
+        dc.Forgetting,
+        "period",
+        [1, 0, -5, 10.0, 10**16, *(each for each in NEVER_NUMBERS if each is not None)],
+    ),
+    (dc.Forgetting, "discount", [0.0, 1.0, 1, -0.1, *(each for each in NEVER_NUMBERS if each is not None)]),
 ]
 BAD_CASES = [(cls, name, value) for cls, name, values in BAD for value in values]
 

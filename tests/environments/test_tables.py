@@ -14,6 +14,7 @@ envs = dc.environments
 ALL = [
     envs.Alternating(arms=8, gap=0.125),
     envs.Bernoulli([0.2, 0.7]),
+    envs.Drifting(arms=4, gap=0.2, period=7, level=0.6),
     envs.LossTable([[0.1, 0.9], [0.8, 0.2]], [0, 1, 1], noise="beta", concentration=4.0),
     envs.PunishLast(8, window=3),
     envs.AdaptiveAlternating(8, gap=0.125),
@@ -32,7 +33,7 @@ def test_contract(environment: dc.environments.Environment) -> None:
         assert eval(repr(environment), vars(envs)) == environment
 
 
-@pytest.mark.parametrize("environment", ALL[:3], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("environment", ALL[:4], ids=lambda each: type(each).__name__)
 def test_tables_hold_every_round(environment: dc.environments.Environment) -> None:
     table = environment.table(1_000)
     assert table.row_at.shape == (1_000,)
@@ -51,6 +52,24 @@ def test_alternating_phases() -> None:
     assert row_at.tolist() == expected[:2_000]
     lengths = np.diff(np.flatnonzero(np.diff(np.append([1 - row_at[0]], row_at))))
     assert lengths[:6].tolist() == [1, 2, 4, 6, 10, 16]
+
+
+def test_the_best_arm_drifts_on() -> None:
+    table = envs.Drifting(arms=3, gap=0.2, period=4, level=0.7).table(30)
+    for t in range(30):
+        expected = [0.7, 0.7, 0.7]
+        expected[t // 4 % 3] -= 0.2
+        assert table.rows[table.row_at[t]].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("arms", 1), ("gap", 0.0), ("gap", 0.6), ("gap", "a"), ("period", 0), ("period", 2.0), ("level", 1.0)],
+)
+def test_drift_outside_its_domain_is_refused(name: str, value: Any) -> None:
+    good: dict[str, Any] = {"arms": 3, "gap": 0.2, "period": 4}
+    with pytest.raises(dc.ParameterError, match=f"^{name} = "):
+        envs.Drifting(**{**good, name: value})
 
 
 def test_alternating_with_slow_growth_goes_on_alternating() -> None:

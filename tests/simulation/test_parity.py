@@ -25,6 +25,9 @@ POLICIES = [
     dc.CoupledExp3(),
     dc.UCB1(),
     dc.ThompsonSampling(),
+    dc.Forgetting(dc.FTPL(), period=150),
+    dc.Forgetting(dc.UCB1(), discount=0.98),
+    dc.Forgetting(dc.TopTwo(), period=150),
 ]
 SEED, RUN = 11, 5
 

@@ -4,6 +4,7 @@ from .adaptive_alternating import AdaptiveAlternating
 from .alternating import Alternating
 from .base import Adversary, Environment
 from .bernoulli import Bernoulli
+from .drifting import Drifting
 from .loss_table import LossTable
 from .movielens import MovieLens
 from .punish_last import PunishLast
@@ -13,6 +14,7 @@ __all__ = [
     "Adversary",
     "Alternating",
     "Bernoulli",
+    "Drifting",
     "Environment",
     "LossTable",
     "MovieLens",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .coupled_tsallis import CoupledTsallisINF as CoupledTsallisINF
     from .exp3 import Exp3 as Exp3
     from .follow_the_leader import FollowTheLeader as FollowTheLeader
+    from .forgetting import Forgetting as Forgetting
     from .ftpl import FTPL as FTPL
     from .jin import JinHybrid as JinHybrid
     from .thompson import ThompsonSampling as ThompsonSampling

@@ -40,6 +40,10 @@ class Policy(Description, kind="policy"):
     # The learned row that adds up losses, or None: see Learner.decide(available=...).
     cumulative: ClassVar[str | None] = "estimates"
 
+    # The learned rows that add up over observations: what a discount shrinks, see `Forgetting`. Left
+    # out, it is the row that adds up losses, where nothing else is learned.
+    fading: ClassVar[tuple[str, ...] | None] = None
+
     # Whether the arm played is the arm seen, as in the standard game: then `decide` gives one arm twice.
     coupled: ClassVar[bool] = False
 
@@ -59,12 +63,12 @@ class Policy(Description, kind="policy"):
 
     def entries(self) -> Entries:
         """The calls of a learner, compiled and made known on first use, also in another process."""
-        cls = type(self)
+        kind = self.params_type
         with _one_at_a_time:  # threads that start together share what is compiled
-            if cls not in _entries:
-                register(cls.params_type, cls.functions)
-                _entries[cls] = entries(cls.params_type)
-            return _entries[cls]
+            register(kind, self.functions)
+            if kind not in _entries:
+                _entries[kind] = entries(kind)
+            return _entries[kind]
 
     def params(self) -> Any:
         """The parameters as a tuple of floats, the form that compiled code takes."""

@@ -139,6 +139,7 @@ class CoupledTsallisINF(Policy):
     )
     params_type = Params
     functions = Functions(init, decide, update)
+    fading = ("estimates",)
     coupled = True
     baseline = "baseline"
 

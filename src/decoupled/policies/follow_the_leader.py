@@ -14,8 +14,7 @@ from ..kernels.stream import below
 from .base import Policy
 
 LOWEST, LEADER, TIED = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 3)
-SUMS, MEANS = range(2)
-COUNTS = 0
+SUMS, COUNTS, MEANS = range(3)
 
 
 class Params(NamedTuple):
@@ -36,8 +35,8 @@ def find_leaders(state: State) -> None:
 @compiled
 def set_mean(state: State, arm: int) -> None:
     """An arm not yet seen has mean -1, below every loss, so it comes first."""
-    count = state.ints[COUNTS, arm]
-    state.floats[MEANS, arm] = state.floats[SUMS, arm] / count if count > 0 else -1.0
+    count = state.floats[COUNTS, arm]
+    state.floats[MEANS, arm] = state.floats[SUMS, arm] / count if count > 0.0 else -1.0
 
 
 @compiled
@@ -61,7 +60,7 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
 def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
     """Take the loss into the arm's mean; how likely the draw was does not matter to a mean."""
     state.floats[SUMS, arm] += loss
-    state.ints[COUNTS, arm] += 1
+    state.floats[COUNTS, arm] += 1.0
     set_mean(state, arm)
     find_leaders(state)
 
@@ -84,13 +83,13 @@ class FollowTheLeader(Policy):
 
     layout = Layout(
         scalars=("lowest", "leader", "tied"),
-        floats=("sums", "means"),
-        ints=("counts",),
+        floats=("sums", "counts", "means"),
         learned=("sums", "counts"),
     )
     params_type = Params
     functions = Functions(init, decide, update)
     cumulative = None
+    fading = ("sums", "counts")
 
     def params(self) -> Params:
         return Params(0.0)

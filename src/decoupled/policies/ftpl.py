@@ -67,8 +67,9 @@ def init(params: Params, state: State) -> None:
     """Rank the arms and tabulate rank ** (-(alpha + 1) / (2 alpha))."""
     state.scalars[SCALE] = params.c * state.scalars[ARMS] ** (1.0 / params.alpha - 0.5)
     exponent = (params.alpha + 1.0) / (2.0 * params.alpha)
-    for k in range(state.floats.shape[1]):
-        state.floats[RANK_LIMIT, k] = (k + 1.0) ** -exponent
+    if state.floats[RANK_LIMIT, 0] != 1.0:  # powers are dear, and these stay as they are
+        for k in range(state.floats.shape[1]):
+            state.floats[RANK_LIMIT, k] = (k + 1.0) ** -exponent
     sort_arms(state.floats[ESTIMATES], state.floats[RANKED], state.ints[ORDER])
     refresh(params, state)
 

@@ -11,6 +11,7 @@ HOMES = {
     "Exp3": "exp3",
     "FTPL": "ftpl",
     "FollowTheLeader": "follow_the_leader",
+    "Forgetting": "forgetting",
     "JinHybrid": "jin",
     "ThompsonSampling": "thompson",
     "TopTwo": "top_two",

@@ -150,6 +150,7 @@ class JinHybrid(Policy):
     )
     params_type = Params
     functions = Functions(init, decide, update)
+    fading = ("estimates", "spread")
 
     def __post_init__(self) -> None:
         barrier = number_in("barrier", self.barrier, 1e-6, 1e6, "the default is 1")

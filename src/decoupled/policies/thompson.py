@@ -13,8 +13,7 @@ from ..kernels.losses import beta
 from ..kernels.state import Layout, State
 from .base import Policy
 
-SUMS = 0
-COUNTS = 0
+SUMS, COUNTS = range(2)
 
 
 class Params(NamedTuple):
@@ -33,7 +32,7 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
     """A mean loss for each arm from its posterior; the smallest is played."""
     smallest, arm = 2.0, 0
     for i in range(state.floats.shape[1]):
-        weight = 2.0 + state.ints[COUNTS, i]
+        weight = 2.0 + state.floats[COUNTS, i]
         mean = beta((1.0 + state.floats[SUMS, i]) / weight, weight, stream)
         if mean < smallest:
             smallest, arm = mean, i
@@ -44,7 +43,7 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
 def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
     """Add the loss to the arm's posterior; how likely the draw was does not matter to it."""
     state.floats[SUMS, arm] += loss
-    state.ints[COUNTS, arm] += 1
+    state.floats[COUNTS, arm] += 1.0
 
 
 @dataclass(frozen=True)
@@ -74,19 +73,20 @@ class ThompsonSampling(Policy):
     [0.1667, 0.8333]
     """
 
-    layout = Layout(floats=("sums",), ints=("counts",), learned=("sums", "counts"))
+    layout = Layout(floats=("sums", "counts"), learned=("sums", "counts"))
     params_type = Params
     functions = Functions(init, decide, update)
     cumulative = None
+    fading = ("sums", "counts")
     coupled = True
 
     def params(self) -> Params:
         return Params(0.0)
 
     def exploitation_law(self, state: State) -> Floats:
-        sums, counts = state.floats[SUMS], state.ints[COUNTS]
+        sums, counts = state.floats[SUMS], state.floats[COUNTS]
         return smallest_beta_law(1.0 + sums, 1.0 + np.maximum(counts - sums, 0.0))
 
     def estimates(self, state: State) -> Floats:
-        means: Floats = (1.0 + state.floats[SUMS]) / (2.0 + state.ints[COUNTS])
+        means: Floats = (1.0 + state.floats[SUMS]) / (2.0 + state.floats[COUNTS])
         return means

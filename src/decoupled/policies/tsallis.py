@@ -158,6 +158,7 @@ class TsallisINF(Policy):
     )
     params_type = Params
     functions = Functions(init, decide, update)
+    fading = ("estimates",)
 
     def __post_init__(self) -> None:
         beta = number_in("beta", self.beta, 0.0, 1.0, remedy="the default is 2/3; for beta = 1 use Exp3")

@@ -15,8 +15,7 @@ from ..kernels.state import ROUND, SHARED_SCALARS, Layout, State
 from .base import Policy
 
 LOWEST, LEADER, TIED = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 3)
-SUMS, INDEX = range(2)
-COUNTS = 0
+SUMS, COUNTS, INDEX = range(3)
 
 UNSEEN = -1e300  # below every index, so that an arm not yet seen comes first
 
@@ -33,8 +32,8 @@ def refresh(params: Params, state: State) -> None:
     floats = state.floats
     width = params.c * math.log(max(state.scalars[ROUND] - 1.0, 1.0))
     for i in range(floats.shape[1]):
-        count = state.ints[COUNTS, i]
-        floats[INDEX, i] = floats[SUMS, i] / count - math.sqrt(width / count) if count > 0 else UNSEEN
+        count = floats[COUNTS, i]
+        floats[INDEX, i] = floats[SUMS, i] / count - math.sqrt(width / count) if count > 0.0 else UNSEEN
     lowest, leader, tied = lowest_entries(floats[INDEX])
     state.scalars[LOWEST] = lowest
     state.scalars[LEADER] = leader
@@ -59,7 +58,7 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
 def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
     """Take the loss into the arm's mean; how likely the draw was does not matter to a mean."""
     state.floats[SUMS, arm] += loss
-    state.ints[COUNTS, arm] += 1
+    state.floats[COUNTS, arm] += 1.0
     refresh(params, state)
 
 
@@ -91,13 +90,13 @@ class UCB1(Policy):
 
     layout = Layout(
         scalars=("lowest", "leader", "tied"),
-        floats=("sums", "index"),
-        ints=("counts",),
+        floats=("sums", "counts", "index"),
         learned=("sums", "counts"),
     )
     params_type = Params
     functions = Functions(init, decide, update)
     cumulative = None
+    fading = ("sums", "counts")
     coupled = True
 
     def __post_init__(self) -> None:
@@ -112,5 +111,5 @@ class UCB1(Policy):
         return law
 
     def estimates(self, state: State) -> Floats:
-        counts = state.ints[COUNTS]
-        return np.where(counts > 0, state.floats[SUMS] / np.maximum(counts, 1), -1.0)
+        sums, counts = state.floats[SUMS], state.floats[COUNTS]
+        return np.divide(sums, counts, out=np.full(len(sums), -1.0), where=counts > 0.0)

@@ -4,7 +4,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -55,7 +55,7 @@ class Plan:
 
     def digest(self) -> str:
         """A name for the plan and the code that runs it: what was computed by other code is not reused."""
-        code = [_source_of(type(each)) for each in (*self.policies, self.environment)]
+        code = [_source_of(kind) for each in (*self.policies, self.environment) for kind in _kinds(each)]
         content = json.dumps([source_digest(), code, self.to_dict()], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
@@ -160,6 +160,15 @@ def _check_plain(each: Description) -> None:
             f"{type(each).__name__}: has a parameter that is no plain value ({error}); "
             "use numbers, strings and tuples of them"
         ) from None
+
+
+def _kinds(each: Description) -> list[type]:
+    """The class of a description, and of any that is a parameter of it."""
+    values = [getattr(each, field.name) for field in fields(each)]  # type: ignore[arg-type]
+    return [
+        type(each),
+        *(kind for value in values if isinstance(value, Description) for kind in _kinds(value)),
+    ]
 
 
 def _source_of(kind: type) -> str:

@@ -87,9 +87,14 @@ def checked_table(environment: Environment, horizon: int) -> Table:
     return table._replace(rows=rows, row_at=row_at)
 
 
+def table_loop(policy: Policy) -> Callable[..., None]:
+    """The round loop for a policy; `drive` says what it takes."""
+    return drive if is_ours(policy.params_type, *policy.functions) else _drive_afresh
+
+
 def _table_player(policy: Policy, environment: Environment, horizon: int, checkpoints: Ints) -> Player:
     table, best = _world(environment, horizon)
-    loop = drive if is_ours(policy.params_type, *policy.functions) else _drive_afresh
+    loop = table_loop(policy)
     params, layout, arms = policy.params(), policy.layout, environment.arms
     local = np.zeros(2, np.uint64)
 

@@ -159,7 +159,10 @@ def _sweep(entry: dict[str, Any], family: type[Description]) -> list[dict[str, A
     choices = []
     for key, value in entry.items():
         sweeps = isinstance(value, list) and _depth(value) > depths.get(key, 0)
-        choices.append([(key, each) for each in value] if sweeps else [(key, value)])
+        values = value if sweeps else [value]
+        # A policy within a policy is a table of its own, whose lists sweep as well.
+        nested = [_sweep(each, family) if isinstance(each, dict) else [each] for each in values]
+        choices.append([(key, each) for some in nested for each in some])
     return [dict(each) for each in itertools.product(*choices)]
 
 

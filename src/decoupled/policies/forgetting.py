@@ -1,0 +1,207 @@
+"""Forgetting: any policy, for worlds that drift."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..arrays import Floats
+from ..checks import MOST_ROUNDS, number_in, whole_number
+from ..errors import ParameterError, UnsupportedError, complaint
+from ..kernels.compiled import is_ours
+from ..kernels.dispatch import Functions
+from ..kernels.forgetting import OWN_SCALARS, START, Wrapped, wrapped
+from ..kernels.state import Layout, State
+from .base import Policy
+from .ftpl import FTPL
+from .homes import HOMES, load
+
+DEFAULT_POLICY = FTPL()
+DEFAULT_PERIOD = 1000
+
+
+@dataclass(frozen=True)
+class Forgetting(Policy):
+    """A policy that forgets, by restarts or by a discount, so that it can follow a world that drifts.
+
+    With a `period`, everything starts again after so many observations: what was learned is gone, and
+    the policy's round is 1. Within a period the guarantees of the policy hold: over P periods of length
+    T / P its regret against the best arm *of each period* is P times its bound at T / P, such as
+    P * O(sqrt(K * T / P)) = O(sqrt(P * K * T)) for FTPL.
+
+    With a `discount` g, all that adds up is multiplied by g at every observation, the number of
+    observations included:
+
+    - sums of loss estimates and of losses, and counts: sum_s g ** (n - s + 1) * x_s after n observations;
+    - the round, which is 1 + that number: t <- 1 + g * t, from 1 up to 1 / (1 - g). A learning rate
+      that falls as 1 / sqrt(t) thus falls to that of the span it remembers and stays there, and so does
+      the log(t) of UCB1.
+
+    So discounted, sample means are those of the recent past; UCB1 becomes discounted UCB (Garivier, A. and
+    Moulines, E. (2011). On upper-confidence bound policies for switching bandit problems. ALT), and
+    Thompson sampling discounted Thompson sampling (Raj, V. and Kalyani, S. (2017), arXiv:1707.09727). For
+    JinHybrid the sums behind its rates fade as well. Ours are the order (learn, then shrink, the newest
+    observation as well) and the round that saturates. Where the world stays as it is, forgetting costs:
+    regret then grows linearly, since the policy never stops to explore.
+
+    Restarts suit every policy. A discount is refused for TopTwo, which keeps whole numbers of duels and the
+    order in which arms were first seen; a policy of your own names the learned rows that a discount may
+    shrink in `fading`, where it learns more than `estimates`. A policy that is told its `horizon` should be
+    told the span it remembers: `period`, or 1 / (1 - discount).
+
+    Everything happens when an observation arrives, so deciding changes nothing, and feedback that comes
+    late, also after a restart, is added to what is known by then. A restart drops the observation that
+    brings it about. The learner's own round goes on counting; `diagnostics()["forgetting_round"]` is the
+    policy's.
+
+    Args:
+        policy: the policy that forgets; or its `to_dict()`.
+        period: observations from one restart to the next, from 2 on. 1000 if no discount is given.
+        discount: in (0, 1); 1 / (1 - discount) is the number of observations it remembers.
+
+    >>> import decoupled as dc
+    >>> learner = dc.Forgetting(dc.FTPL(), period=3).start(arms=2, seed=1)
+    >>> learner.replay([(0, 0.5, 1.0), (1, 0.5, 0.5)])
+    2
+    >>> learner.estimates().tolist()
+    [2.0, 1.0]
+    >>> learner.replay([(0, 0.5, 1.0)])
+    1
+    >>> learner.estimates().tolist(), learner.round, learner.diagnostics()["forgetting_round"]
+    ([0.0, 0.0], 4, 1.0)
+    >>> fading = dc.Forgetting(dc.FTPL(), discount=0.5).start(arms=2, seed=1)
+    >>> fading.replay([(0, 0.5, 1.0), (1, 0.5, 1.0)])
+    2
+    >>> fading.estimates().tolist(), fading.diagnostics()["forgetting_round"]
+    ([0.5, 1.0], 1.75)
+    """
+
+    policy: Policy = DEFAULT_POLICY
+    period: int | None = None
+    discount: float | None = None
+
+    def __post_init__(self) -> None:
+        given: object = self.policy
+        policy = Policy.from_dict(given) if isinstance(given, dict) else given
+        if not isinstance(policy, Policy) or isinstance(policy, Forgetting):
+            rule = "must be a policy that does not forget already"
+            raise ParameterError(complaint("policy", policy, rule, "for example dc.FTPL()"))
+        if policy.interpreted:
+            raise UnsupportedError(
+                f"policy = {policy!r}: needs the interpreter at every step, and forgetting is compiled; "
+                "use its compiled form"
+            )
+        object.__setattr__(self, "policy", policy)
+        if self.discount is None:
+            self._check_period()
+        else:
+            self._check_discount()
+
+    def _check_period(self) -> None:
+        given = DEFAULT_PERIOD if self.period is None else self.period
+        period = whole_number("period", given, 2, f"the default is {DEFAULT_PERIOD}")
+        if period > MOST_ROUNDS:
+            rule = f"must not exceed {MOST_ROUNDS}"
+            raise ParameterError(complaint("period", period, rule, "use the policy itself"))
+        object.__setattr__(self, "period", period)
+
+    def _check_discount(self) -> None:
+        discount = number_in("discount", self.discount, 0.0, 1.0, "try 0.999, which remembers about 1000")
+        if self.period is not None:
+            rule = f"cannot be had together with period = {self.period}"
+            raise ParameterError(complaint("discount", discount, rule, "leave one of them out"))
+        if not self._fading():
+            learned = ", ".join(self.policy.layout.learned)
+            rule = (
+                f"does not suit {type(self.policy).__name__}, which learns {learned}: not all of it fades"
+            )
+            remedy = "give a period, which suits every policy, or name in `fading` the rows that may shrink"
+            raise ParameterError(complaint("discount", discount, rule, remedy))
+        object.__setattr__(self, "discount", discount)
+
+    def _fading(self) -> tuple[int, ...]:
+        """The rows of floats that a discount shrinks; none where it does not suit the policy."""
+        inner = self.policy
+        names = inner.fading
+        if names is None:
+            alone = inner.layout.learned == (inner.cumulative,)
+            names = inner.layout.learned if alone else ()
+        return tuple(inner.layout.floats.index(name) for name in names)
+
+    def _wrapped(self) -> Wrapped:
+        fading = None if self.discount is None else self._fading()
+        inner = self.policy
+        what = "restarting" if fading is None else "discounting"
+        return wrapped(inner.params_type, inner.functions, fading, _home(inner, what))
+
+    @property
+    def label(self) -> str:
+        """A short name for tables and figures."""
+        how = f"period={self.period}" if self.discount is None else f"discount={self.discount!r}"
+        return f"Forgetting({self.policy.label}, {how})"
+
+    @property
+    def layout(self) -> Layout:  # type: ignore[override]
+        """The rows of the policy; its round and its number of arms are scalars of ours."""
+        inner = self.policy.layout
+        return inner._replace(
+            scalars=(*OWN_SCALARS, *inner.scalars), learned=(OWN_SCALARS[0], *inner.learned)
+        )
+
+    @property
+    def params_type(self) -> Any:  # type: ignore[override]
+        """The policy's parameters, and the period or discount."""
+        return self._wrapped().params_type
+
+    @property
+    def functions(self) -> Functions:  # type: ignore[override]
+        """The policy's functions, wrapped."""
+        return self._wrapped().functions
+
+    @property
+    def cumulative(self) -> str | None:  # type: ignore[override]
+        """As the policy has it."""
+        return self.policy.cumulative
+
+    @property
+    def coupled(self) -> bool:  # type: ignore[override]
+        """As the policy is."""
+        return self.policy.coupled
+
+    @property
+    def baseline(self) -> str | None:  # type: ignore[override]
+        """As the policy has it."""
+        return self.policy.baseline
+
+    def params(self) -> Any:
+        own = self.discount if self.period is None else float(self.period)
+        return self.params_type(*self.policy.params(), own)
+
+    def exploitation_law(self, state: State) -> Floats:
+        return self.policy.exploitation_law(_inside(state))
+
+    def exploration_law(self, state: State) -> Floats:
+        return self.policy.exploration_law(_inside(state))
+
+    def estimates(self, state: State) -> Floats:
+        return self.policy.estimates(_inside(state))
+
+
+def _home(policy: Policy, what: str) -> tuple[str, str] | None:
+    """Where the parameter type of a policy of this package that forgets is found, by every process."""
+    kind = type(policy)
+    if kind.__name__ not in HOMES or not is_ours(kind, kind.params_type, *kind.functions):
+        return None
+    return __name__, f"{what}_{kind.__name__}"
+
+
+def __getattr__(name: str) -> Any:
+    # Numba keeps machine code by the types it takes, and looks here for those that it read from disk.
+    what, _, kind = name.partition("_")
+    if what not in ("restarting", "discounting") or kind not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    policy = getattr(load(kind), kind)()
+    return Forgetting(policy, **({"discount": 0.5} if what == "discounting" else {})).params_type
+
+
+def _inside(state: State) -> State:
+    """The state as the wrapped policy sees it; the compiled form may not hand arrays to the interpreter."""
+    return state._replace(scalars=state.scalars[START:])

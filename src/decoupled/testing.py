@@ -1,0 +1,304 @@
+"""`check_policy`: the checks that every policy must pass, for one of your own.
+
+The contract, in the order in which it is checked:
+
+- **sound**: arms are arms, weights and propensities are what they say, both laws are probabilities, and
+  nothing in the state becomes NaN or infinite;
+- **deciding**: `decide` changes the random stream and nothing else;
+- **laws**: decisions have the laws that the policy states, by a chi-square test, and carry the propensity
+  of their arm;
+- **init**: it derives from the learned rows all that decisions depend on;
+- **saving**: a learner that is saved and loaded goes on bit for bit;
+- **unbiased**: where `cumulative` is "estimates", the mean of what a decision adds is the losses;
+- **parity**: the engine plays as the learner does;
+- **endurance**: nothing breaks in many rounds of extreme losses.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import chi2
+
+from .arrays import Floats
+from .checks import whole_number
+from .environments import LossTable
+from .errors import ContractError, ParameterError, complaint
+from .kernels.drive import Table
+from .kernels.losses import KINDS
+from .kernels.state import ROUND, State
+from .kernels.stream import new_stream, uniform
+from .learner import Learner
+from .policies import Policy
+from .simulation.run import run_block, run_streams, table_loop
+
+FALSE_ALARM = (
+    1e-6  # the chance that one chi-square test fails on a sound policy, were its seed drawn afresh
+)
+DRAWS = 50_000
+HISTORY = 60
+
+
+class Case(NamedTuple):
+    """A policy under test."""
+
+    policy: Policy
+    arms: int
+    rounds: int
+    seed: int
+
+    def expect(self, holds: object, message: str) -> None:
+        """Say what is wrong unless `holds`."""
+        if not holds:
+            raise ContractError(f"{self.policy.label}: {message}")
+
+    def losses(self, rounds: int) -> Floats:
+        """Losses that differ between arms and rounds."""
+        generator = np.random.default_rng(self.seed)
+        return generator.random((rounds, self.arms)) * np.linspace(0.4, 1.0, self.arms)
+
+    def learner(self, rounds: int) -> Learner:
+        """A learner that saw every arm, and then so many rounds."""
+        learner = self.policy.start(self.arms, self.seed, max_pending=10 * DRAWS)
+        learner.replay([(arm, 1.0 / self.arms, arm / self.arms) for arm in range(self.arms)])
+        for losses in self.losses(rounds):
+            decision = learner.decide()
+            learner.observe(decision, loss=float(losses[_place(decision.explore)]))
+        return learner
+
+
+def check_policy(policy: Policy, *, arms: int = 5, rounds: int = 100_000, seed: int = 0) -> None:
+    """Raise `ContractError`, an AssertionError, where a policy breaks the contract; see `decoupled.testing`.
+
+    What it draws is seeded, so it says the same each time. It takes a few seconds, most of them to compile.
+    A check that passes is no proof: hold a policy against a slow twin of its own as well.
+
+    Args:
+        policy: the policy, with the parameters that are to be checked.
+        arms: how many arms it is tried on, two at least.
+        rounds: how many rounds of extreme losses it has to endure.
+        seed: of everything that is drawn.
+
+    >>> import decoupled as dc
+    >>> dc.testing.check_policy(dc.FollowTheLeader(), rounds=1_000)
+    """
+    given: object = policy
+    if not isinstance(given, Policy):
+        raise ParameterError(complaint("policy", given, "is no policy", "for example dc.FTPL()"))
+    case = Case(
+        policy,
+        whole_number("arms", arms, 2, "the default is 5"),
+        whole_number("rounds", rounds, 1, "the default is 100,000"),
+        whole_number("seed", seed, 0, "the default is 0"),
+    )
+    for check in CHECKS:
+        check(case)
+
+
+def check_sound(case: Case) -> None:
+    """Every step, looked at from outside compiled code, which would go on with whatever it is given."""
+    policy, losses = case.policy, case.losses(5 * HISTORY)
+    entries, values = policy.entries(), np.array(policy.params(), np.float64)
+    state, stream = policy.layout.new_state(case.arms), new_stream(np.random.SeedSequence(case.seed))
+    entries.init(values, *state)
+    for t in range(len(losses)):
+        _check_state(case, state, f"after {t} observations")
+        before = _bytes(state)
+        exploit, explore, weight, propensity = entries.decide(values, *state, stream)
+        case.expect(_bytes(state) == before, "decide changed the state; it may change the stream alone")
+        for name, arm in (("exploit", exploit), ("explore", explore)):
+            case.expect(0 <= arm < case.arms, f"decide gave {name} = {arm} of {case.arms} arms")
+        if policy.coupled:
+            case.expect(exploit == explore, "it is coupled, but decide gave two arms")
+        case.expect(0.0 < weight < np.inf, f"decide gave the weight {weight}")
+        if propensity == propensity:
+            law = _law(case, policy.exploration_law(state), "exploration_law")
+            told = (
+                f"decide gave arm {explore} the propensity {propensity}, and exploration_law {law[explore]}"
+            )
+            case.expect(abs(propensity - law[explore]) <= 1e-9 * law[explore], told)
+            told = f"decide gave the weight {weight} with the propensity {propensity}; weight is 1 / propensity"
+            case.expect(not _weighs(policy) or abs(weight * propensity - 1.0) <= 1e-9, told)
+        entries.update(values, *state, explore, weight, losses[t, explore])
+        case.expect(state.scalars[ROUND] == t + 2, "update changed the round, which the package keeps")
+    _check_state(case, state, f"after {len(losses)} observations")
+
+
+def _check_state(case: Case, state: State, when: str) -> None:
+    layout = case.policy.layout
+    for name in (*layout.scalars, *layout.floats):
+        row = layout.row(state, name)
+        case.expect(np.isfinite(row).all(), f"{name!r} is {row.tolist()} {when}: not finite")
+    _law(case, case.policy.exploitation_law(state), "exploitation_law")
+    _law(case, case.policy.exploration_law(state), "exploration_law")
+
+
+def _law(case: Case, law: Floats, name: str) -> Floats:
+    good = law.shape == (case.arms,) and (law >= 0.0).all() and abs(law.sum() - 1.0) < 1e-9
+    case.expect(good, f"{name} is {law.tolist()}, which is no law on {case.arms} arms")
+    return law
+
+
+def _weighs(policy: Policy) -> bool:
+    """Whether what is learned adds up weighted losses: to a mean the weight does not matter."""
+    return policy.cumulative == "estimates"
+
+
+def check_laws(case: Case) -> None:
+    """Draws against the laws, before the first observation and after some."""
+    for rounds in (0, HISTORY):
+        learner = case.policy.start(case.arms, case.seed, max_pending=DRAWS) if rounds == 0 else None
+        learner = learner or case.learner(rounds)
+        decisions = learner.decide(count=DRAWS)
+        for name, law in (
+            ("exploit", learner.exploitation_probabilities()),
+            ("explore", learner.exploration_probabilities()),
+        ):
+            drawn = [_place(getattr(decision, name)) for decision in decisions]
+            counts = np.bincount(drawn, minlength=case.arms)
+            told = f"in {DRAWS} draws it would {name} {counts.tolist()} times, by its law {(DRAWS * law).round(1).tolist()}"
+            case.expect(_chi_square_p(counts, law) > FALSE_ALARM, told)
+
+
+def _chi_square_p(counts: Any, law: Floats) -> float:
+    """Pearson's test; arms that expect few draws count together, and those of chance zero refuse any."""
+    if counts[law == 0.0].any():
+        return 0.0
+    rare = counts.sum() * law < 10.0
+    expected = counts.sum() * np.append(law[~rare], law[rare].sum())
+    observed = np.append(counts[~rare], counts[rare].sum())
+    if expected[-1] < 10.0:  # still few: whatever they are, a Poisson tail of one in a million is below 40
+        if observed[-1] > 40:
+            return 0.0
+        expected, observed = expected[:-1], observed[:-1]
+    if len(expected) < 2:
+        return 1.0
+    return float(chi2.sf(((observed - expected) ** 2 / expected).sum(), len(expected) - 1))
+
+
+def check_init(case: Case) -> None:
+    """A state made of the learned rows alone goes on as the one they were taken from."""
+    policy = case.policy
+    entries, values = policy.entries(), np.array(policy.params(), np.float64)
+    state, losses = policy.layout.new_state(case.arms), case.losses(3 * HISTORY)
+    stream = new_stream(np.random.SeedSequence(case.seed))
+    entries.init(values, *state)
+    for t in range(len(losses)):
+        if t % HISTORY == HISTORY // 2:
+            again = policy.layout.restrict(state, np.arange(case.arms))
+            entries.init(values, *again)
+            _compare(case, state, again)
+            state = again
+            entries.init(
+                values, *state
+            )  # as it is where some arms were away: a second time changes nothing
+            _compare(case, again, state)
+        _, explore, weight, _ = entries.decide(values, *state, stream)
+        entries.update(values, *state, explore, weight, losses[t, explore])
+
+
+def _compare(case: Case, state: State, again: State) -> None:
+    policy, layout = case.policy, case.policy.layout
+    same = all(
+        law(state).tolist() == law(again).tolist()
+        for law in (policy.exploitation_law, policy.exploration_law)
+    )
+    one, two = (new_stream(np.random.SeedSequence(case.seed + 1)) for _ in range(2))
+    entries, values = policy.entries(), np.array(policy.params(), np.float64)
+    for _ in range(HISTORY):
+        drawn = [entries.decide(values, *at, words) for at, words in ((state, one), (again, two))]
+        same = same and np.array_equal(*drawn, equal_nan=True)
+    names = [*layout.scalars, *layout.floats, *layout.ints]
+    differ = [
+        name for name in names if layout.row(state, name).tolist() != layout.row(again, name).tolist()
+    ]
+    told = f"init does not derive from {', '.join(layout.learned)} all that decisions need; look at {', '.join(differ)}"
+    case.expect(same, told)
+
+
+def check_saving(case: Case) -> None:
+    """Saved, loaded, and continued with feedback that comes late."""
+    learner = case.learner(HISTORY)
+    waiting = learner.decide(count=5)
+    again = Learner.from_json(learner.to_json())
+    case.expect(again.policy == case.policy, f"loaded from JSON it is {again.policy!r}")
+    for losses in case.losses(HISTORY):
+        one, two = learner.decide(), again.decide()
+        case.expect(one == two, f"saved and loaded it decides {two}, and without that {one}")
+        late = waiting.pop() if waiting else one
+        for each in (learner, again):
+            each.observe(late.id, loss=float(losses[_place(late.explore)]))
+    case.expect(again.to_json() == learner.to_json(), "saved and loaded, it learns something else")
+
+
+def check_unbiased(case: Case) -> None:
+    """The mean over the arms that could be explored of what observing adds to the estimates."""
+    forgets = hasattr(case.policy, "discount")  # what it shrinks is no longer an unbiased sum
+    learner = case.learner(HISTORY // 4)
+    law = learner.exploration_probabilities()
+    if not _weighs(case.policy) or forgets or learner.decide().propensity is None:
+        return
+    losses = np.linspace(0.2, 1.0, case.arms)
+    mean = np.zeros(case.arms)
+    found = {_place(each.explore): each for _ in range(10) for each in learner.decide(count=5_000)}
+    saved, before = learner.to_json(), learner.estimates()
+    for arm, decision in found.items():
+        once = Learner.from_json(saved)
+        once.observe(decision.id, loss=float(losses[arm]))
+        mean += law[arm] * (once.estimates() - before)
+    seen = sorted(found)
+    told = f"losses of {losses[seen].tolist()} add {mean[seen].tolist()} to the estimates on average"
+    case.expect(np.allclose(mean[seen], losses[seen], rtol=1e-7, atol=1e-9), told)
+
+
+def check_parity(case: Case) -> None:
+    """The same plays, round by round: no two arms cost the same, so the regret curve tells them."""
+    horizon = 5 * HISTORY
+    rows = np.random.default_rng(case.seed).random((7, case.arms))
+    world = LossTable(rows, np.arange(horizon) % 7, noise="bernoulli")
+    engine = run_block(case.policy, world, horizon, np.arange(1, horizon + 1), case.seed, 0, 1)
+    learner = case.policy.start(case.arms, np.random.SeedSequence(case.seed, spawn_key=(0, 1)))
+    noise, _ = run_streams(case.seed, 0)
+    best = rows[np.arange(horizon) % 7].sum(axis=0).argmin()
+    regret = 0.0
+    for t in range(horizon):
+        decision = learner.decide()
+        means = rows[t % 7]
+        learner.observe(decision, loss=float(uniform(noise) <= means[_place(decision.explore)]))
+        regret += means[_place(decision.exploit)] - means[best]
+        told = f"the engine and the learner part in round {t + 1}"
+        case.expect(abs(engine.regret[0, t] - regret) < 1e-9, told)
+
+
+def check_endurance(case: Case) -> None:
+    """Many rounds in which no arm loses, all do, or all but one."""
+    loop, arms, rounds = table_loop(case.policy), case.arms, case.rounds
+    for losses in (np.zeros(arms), np.ones(arms), 1.0 - np.eye(arms)[arms // 2]):
+        state = case.policy.layout.new_state(arms)
+        noise, draws = run_streams(case.seed, 0)
+        table = Table(losses.reshape(1, arms), np.zeros(rounds, np.int64), KINDS.index("none"))
+        regret, plays = np.zeros(1), np.zeros((2, arms), np.int64)
+        ends = np.array([rounds])
+        loop(
+            case.policy.params(), state, draws, noise, np.zeros(2, np.uint64), table, 0, ends, regret, plays
+        )
+        _check_state(case, state, f"after {rounds} rounds of the losses {losses.tolist()}")
+
+
+def _bytes(state: State) -> tuple[bytes, ...]:
+    return tuple(part.tobytes() for part in state)
+
+
+def _place(arm: object) -> int:
+    return int(arm)  # type: ignore[call-overload,no-any-return]
+
+
+CHECKS: tuple[Callable[[Case], None], ...] = (
+    check_sound,
+    check_laws,
+    check_init,
+    check_saving,
+    check_unbiased,
+    check_parity,
+    check_endurance,
+)

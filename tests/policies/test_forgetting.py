@@ -1,0 +1,326 @@
+"""Forgetting: restarts are new learners, discounts are weighted sums, and the rest is the policy's own."""
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import beta
+
+import decoupled as dc
+from decoupled.arrays import Floats
+from decoupled.kernels.compiled import is_ours
+from decoupled.simulation.plan import make_plan
+from decoupled.simulation.specification import read_specification
+from twins import Exp3Twin, FTPLTwin, TsallisTwin, Twin
+from twins_classic import AvnerTwin
+from twins_coupled import CoupledExp3Twin
+from twins_forgetting import ForgettingTwin
+
+ARMS = 4
+# Their machine code is kept on disk, so this takes long once.
+RESTARTING = [
+    kind()
+    for name, kind in dc.Policy.known().items()
+    if name != "Forgetting" and kind.__module__[:9] == "decoupled"
+]
+LOSSES = np.random.default_rng(5).random((400, ARMS)) * np.linspace(0.3, 1.0, ARMS)
+
+
+def drawn(learner: dc.Learner) -> list[tuple[Any, ...]]:
+    """Twenty decisions; ids and rounds belong to the learner."""
+    return [(each.exploit, each.explore, each.weight, each.propensity) for each in learner.decide(count=20)]
+
+
+# Restarts
+
+
+@pytest.mark.parametrize("policy", RESTARTING, ids=lambda each: type(each).__name__)
+def test_after_a_restart_all_is_as_with_a_new_learner(policy: dc.Policy) -> None:
+    # The same observations and the same random stream: bit for bit the same decisions.
+    records = [(t % ARMS, 0.25, float(LOSSES[t, t % ARMS])) for t in range(23)]
+    learner = dc.Forgetting(policy, period=16).start(ARMS, seed=3)
+    new = policy.start(ARMS, seed=3)
+    assert drawn(learner) == drawn(new)
+    learner.replay(records[:15])
+    before = policy.start(ARMS, seed=3)
+    before.replay(records[:15])
+    assert learner.estimates().tolist() == before.estimates().tolist() != new.estimates().tolist()
+    learner.replay([(0, 0.25, 1.0)])  # the sixteenth, and all is forgotten
+    learner.replay(records[16:])
+    new.replay(records[16:])
+    assert drawn(learner) == drawn(new)
+    assert learner.estimates().tolist() == new.estimates().tolist()
+    assert learner.exploitation_probabilities().tolist() == new.exploitation_probabilities().tolist()
+    assert (learner.round, new.round) == (24, 8)
+    assert learner.diagnostics()["forgetting_round"] == 8
+
+
+def test_late_feedback_is_learned_by_what_is_there() -> None:
+    learner = dc.Forgetting(dc.FTPL(), period=10).start(ARMS, seed=3)
+    late = learner.decide()
+    learner.replay([(arm % ARMS, 0.25, 0.5) for arm in range(10)])
+    assert learner.estimates().tolist() == [0.0] * ARMS
+    learner.observe(late, loss=0.5)
+    expected = np.zeros(ARMS)
+    expected[int(late.explore)] = late.weight * 0.5
+    assert learner.estimates().tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("how", [{"period": 7}, {"discount": 0.9}], ids=str)
+@pytest.mark.parametrize(
+    "policy",
+    [
+        dc.FTPL(),
+        dc.TsallisINF(),
+        dc.JinHybrid(),
+        dc.CoupledTsallisINF(estimator="reduced-variance"),
+        dc.UCB1(),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_saved_and_loaded_it_goes_on_bit_for_bit(policy: dc.Policy, how: dict[str, Any]) -> None:
+    learner = dc.Forgetting(policy, **how).start(ARMS, seed=3)
+    for t in range(40):
+        waiting = learner.decide(available=[0, 2, 3]) if t % 3 == 0 else learner.decide()
+        learner.observe(learner.decide(), loss=float(LOSSES[t, 1]))
+        if t % 5 == 0:
+            learner.observe(waiting, loss=float(LOSSES[t, 0]))
+        if t % 4 == 0:
+            again = dc.Learner.from_json(learner.to_json())
+            assert again.policy == learner.policy
+            assert again.to_json() == learner.to_json()
+            assert drawn(again) == drawn(learner)
+            learner = again
+    fork = learner.fork(seed=9)
+    assert fork.estimates().tolist() == learner.estimates().tolist()
+
+
+# Discounts
+
+DISCOUNT = 0.9
+FADING: list[tuple[dc.Policy, Twin]] = [
+    (dc.FTPL(), FTPLTwin(ARMS)),
+    (dc.FTPL(ranking="sorting"), FTPLTwin(ARMS)),
+    (dc.TsallisINF(), TsallisTwin(ARMS)),
+    (dc.Exp3(), Exp3Twin(ARMS)),
+    (dc.AvnerExp3(), AvnerTwin(ARMS, None, 0.0)),
+    (dc.AvnerExp3(horizon=10, mixing=0.1), AvnerTwin(ARMS, 10, 0.1)),
+    (dc.CoupledExp3(), CoupledExp3Twin(ARMS, 1.0)),
+]
+
+
+@pytest.mark.parametrize(("policy", "twin"), FADING, ids=lambda each: getattr(each, "label", ""))
+def test_a_discount_shrinks_sums_and_the_round(policy: dc.Policy, twin: Twin) -> None:
+    forgetting = ForgettingTwin(lambda: twin, None, DISCOUNT)
+    learner = dc.Forgetting(policy, discount=DISCOUNT).start(ARMS, seed=3)
+    for t in range(100):
+        decision = learner.decide()
+        arm = int(decision.explore)
+        learner.observe(decision, loss=float(LOSSES[t, arm]))
+        forgetting.update(arm, decision.weight, float(LOSSES[t, arm]))
+        np.testing.assert_allclose(
+            learner.exploration_probabilities(), forgetting.exploration_law(), rtol=1e-11
+        )
+        np.testing.assert_allclose(
+            learner.exploitation_probabilities(), forgetting.exploitation_law(), atol=1e-9
+        )
+    assert learner.diagnostics()["forgetting_round"] == pytest.approx(1 / (1 - DISCOUNT), rel=1e-4)
+
+
+def weighted(records: list[tuple[int, float]]) -> tuple[Floats, Floats]:
+    """Discounted sums of losses and counts, each observation with its own power of the discount."""
+    sums, counts = np.zeros(ARMS), np.zeros(ARMS)
+    for age, (arm, loss) in enumerate(reversed(records)):
+        sums[arm] += DISCOUNT ** (age + 1) * loss
+        counts[arm] += DISCOUNT ** (age + 1)
+    return sums, counts
+
+
+def test_a_discount_makes_means_of_the_recent_past() -> None:
+    records = [(int(t * 7 % 11 % ARMS), float(LOSSES[t, 0])) for t in range(60)]
+    learners = [
+        dc.Forgetting(policy, discount=DISCOUNT).start(ARMS, seed=1)
+        for policy in (dc.FollowTheLeader(), dc.UCB1(c=0.5), dc.ThompsonSampling())
+    ]
+    for n in range(ARMS, len(records)):
+        for learner in learners:
+            learner.replay([(arm, 1.0, loss) for arm, loss in records[learner.round - 1 : n]])
+        sums, counts = weighted(records[:n])
+        leader, optimist, sampler = learners
+        np.testing.assert_allclose(
+            leader.estimates(), np.where(counts > 0, sums / np.maximum(counts, 1e-9), -1)
+        )
+        if (counts > 0).all():
+            assert leader.exploit() == (sums / counts).argmin()
+            index = sums / counts - np.sqrt(0.5 * np.log(max(counts.sum(), 1.0)) / counts)
+            assert optimist.decide().explore == index.argmin()
+    posteriors = [beta(1 + s, 1 + c - s) for s, c in zip(sums, counts, strict=True)]
+    for i, own in enumerate(posteriors):
+        rivals = posteriors[:i] + posteriors[i + 1 :]
+        chance = quad(lambda x, f, r: f.pdf(x) * np.prod([g.sf(x) for g in r]), 0, 1, args=(own, rivals))[0]
+        assert sampler.exploitation_probabilities()[i] == pytest.approx(chance, abs=1e-7)
+
+
+def test_jins_rates_fade_with_its_estimates() -> None:
+    learner, g = dc.Forgetting(dc.JinHybrid(), discount=DISCOUNT).start(ARMS, seed=3), DISCOUNT
+    plain, spread = dc.JinHybrid().start(ARMS, seed=3), np.zeros(ARMS)
+    for t in range(30):
+        # max(w, 1/t) ** (2/3) / p, by the laws before the observation and the discounted round.
+        w, p = learner.exploitation_probabilities(), learner.exploration_probabilities()
+        floor = 1 / learner.diagnostics()["forgetting_round"]
+        spread = g * (spread + np.maximum(w, floor) ** (2 / 3) / p)
+        learner.replay([(t % ARMS, 0.25, float(LOSSES[t, 0]))])
+        plain.replay([(t % ARMS, 0.25, float(LOSSES[t, 0]))])
+    layout = dc.Forgetting(dc.JinHybrid(), discount=DISCOUNT).layout
+    np.testing.assert_allclose(layout.row(learner._state, "spread"), spread, rtol=1e-10)
+    assert (
+        layout.row(learner._state, "spread") < plain._policy.layout.row(plain._state, "spread") / 2
+    ).all()
+
+
+def test_arms_that_are_away_are_charged_what_the_others_cost() -> None:
+    # An absent arm's charge fades exactly as the estimates of the others do.
+    learner = dc.Forgetting(dc.FTPL(), discount=DISCOUNT).start(ARMS, seed=3)
+    decision = learner.decide(available=[0, 2])
+    learner.observe(decision, loss=0.5)
+    expected = np.array([0.0, 0.5, 0.0, 0.5])
+    expected[int(decision.explore)] += decision.weight * 0.5
+    assert learner.estimates().tolist() == (DISCOUNT * expected).tolist()
+
+
+@pytest.mark.parametrize("discount", [1e-3, 0.5, 0.999])
+def test_what_fades_away_is_gone(discount: float) -> None:
+    # Numbers that go on shrinking would lose their digits and then their ratio.
+    for policy in (dc.FTPL(), dc.FollowTheLeader(), dc.UCB1(), dc.ThompsonSampling(), dc.JinHybrid()):
+        learner = dc.Forgetting(policy, discount=discount).start(ARMS, seed=3)
+        learner.replay([(arm, 0.25, 0.7) for arm in range(ARMS)])
+        learner.replay([(0, 1.0, 0.0)] * (2_000 if discount < 0.9 else 800_000))
+        floats = learner._state.floats
+        assert np.isfinite(floats[np.abs(floats) < 1e300]).all()
+        assert not ((np.abs(floats) > 0) & (np.abs(floats) < 1e-305)).any()
+        assert learner.exploitation_probabilities().sum() == pytest.approx(1.0)
+
+
+# Descriptions
+
+
+def test_what_cannot_be_had_is_refused_with_the_remedy() -> None:
+    with pytest.raises(dc.ParameterError, match=r"^discount = 0\.9: does not suit TopTwo, .*give a period"):
+        dc.Forgetting(dc.TopTwo(), discount=0.9)
+    with pytest.raises(
+        dc.ParameterError, match=r"^discount = 0\.9: cannot be had together with period = 5"
+    ):
+        dc.Forgetting(period=5, discount=0.9)
+    with pytest.raises(dc.ParameterError, match=r"^policy = Forgetting.*does not forget already"):
+        dc.Forgetting(dc.Forgetting())
+    with pytest.raises(dc.UnsupportedError, match="compiled form"):
+        dc.Forgetting(dc.TsallisINF(solver="scs"))
+
+
+def test_labels_say_what_is_inside() -> None:
+    assert dc.Forgetting().label == "Forgetting(FTPL, period=1000)"
+    assert dc.Forgetting(dc.Exp3(c=4), discount=0.999).label == "Forgetting(Exp3(c=4), discount=0.999)"
+    assert dc.Forgetting().to_dict()["policy"] == dc.FTPL().to_dict()
+
+
+def test_a_specification_may_nest_and_sweep(tmp_path: Path) -> None:
+    path = tmp_path / "spec.toml"
+    path.write_text("""
+horizon = 100
+runs = 2
+[[policy]]
+name = "Forgetting"
+policy = [{ name = "FTPL", c = [1.0, 2.0] }, { name = "UCB1" }]
+period = [10, 20]
+[[environment]]
+name = "Drifting"
+arms = 3
+gap = 0.2
+period = 10
+""")
+    labels = [policy.label for policy in read_specification(path)[0].policies]
+    assert sorted(labels) == sorted(
+        f"Forgetting({inner}, period={period})"
+        for inner in ("FTPL(c=1)", "FTPL", "UCB1")
+        for period in (10, 20)
+    )
+
+
+def test_the_code_of_a_wrapped_policy_is_part_of_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Own(dc.Exp3):
+        """A policy from elsewhere."""
+
+    plan = make_plan(dc.Forgetting(Own()), dc.environments.Drifting(3, 0.2, 10), 100, 2, 0)
+    before = plan.digest()
+    monkeypatch.setattr("decoupled.simulation.plan.inspect.getsource", lambda each: "edited")
+    assert plan.digest() != before
+
+
+SHARED = """
+import sys
+import numba
+import decoupled as dc
+from decoupled.kernels.drive import drive
+kinds = [(dc.UCB1, {"period": 50}), (dc.Exp3, {"period": 50}), (dc.UCB1, {"discount": 0.9}), (dc.Exp3, {"discount": 0.9})]
+order, load = sys.argv[1], sys.argv[2] == "load"
+policies = [dc.Forgetting(kind(), **how) for kind, how in (kinds[int(number)] for number in order)]
+easy = dc.environments.Bernoulli([0.2, 0.5, 0.7])
+for policy in [dc.Exp3(), *policies]:
+    print(policy.label, dc.simulate(policy, easy, 200, 3, seed=0).final_regret(policy).tolist())
+    for entry in policy.entries():
+        assert not load or not entry.stats.cache_misses
+assert sum(drive.stats.cache_misses.values()) == 0 or not load
+"""
+
+
+def test_processes_never_mix_up_the_code_of_wrappers(tmp_path: Path) -> None:
+    # UCB1 and Exp3 both have Params of one number. Two processes compile two wrappers each, into one
+    # folder of machine code; a third loads all of it, in another order, and a fourth compiles everything.
+    script = tmp_path / "shared.py"
+    script.write_text(SHARED)
+
+    def lines(order: str, what: str, folder: str) -> list[str]:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / folder)}
+        command = [sys.executable, str(script), order, what]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        return sorted(done.stdout.splitlines())
+
+    first = lines("03", "compile", "shared")
+    second = lines("21", "any", "shared")
+    loaded = lines("0123", "load", "shared")
+    assert loaded == sorted({*first, *second})
+    assert len({line.split("[")[1] for line in loaded}) == 5  # all five play differently
+    assert loaded == lines("3210", "compile", "alone")
+
+
+def test_the_code_for_a_policy_from_elsewhere_is_not_kept() -> None:
+    class Elsewhere(dc.Exp3):
+        """A policy of the package, changed: its code must not be kept under the package's name."""
+
+        fading = ()
+
+    own, other = dc.Forgetting(dc.Exp3(), period=9), dc.Forgetting(Elsewhere(), period=9)
+    assert is_ours(own.params_type, *own.functions)
+    assert not is_ours(other.params_type)
+    assert pickle.loads(pickle.dumps(own.params_type)) is own.params_type
+
+
+# Worth
+
+
+def test_forgetting_pays_where_the_world_drifts_and_costs_where_it_does_not() -> None:
+    # Differences of ten standard errors and more at 20 runs.
+    policies = [dc.FTPL(), dc.Forgetting(dc.FTPL(), period=1_000), dc.Forgetting(dc.FTPL(), discount=0.998)]
+    drifts = dc.simulate(policies, dc.environments.Drifting(4, 0.3, 1_000), 8_000, 20, seed=0)
+    stays = dc.simulate(policies, dc.environments.Alternating(4, 0.3), 8_000, 20, seed=0)
+    for policy in policies[1:]:
+        assert drifts.final_regret(policy).mean() < drifts.final_regret("FTPL").mean() - 300
+        assert drifts.final_regret(policy).max() < 0  # better than any fixed arm
+        assert stays.final_regret(policy).mean() > 2 * stays.final_regret("FTPL").mean()
