@@ -57,7 +57,7 @@ layers: $(DEV_STAMP) ## Imports point one way only
 
 unit: $(DEV_STAMP) ## Unit, property and statistical tests, doctests, every code block of the docs
 	@echo "Running the tests ..."
-	@$(BIN)/pytest -q -rs --numprocesses 2 --dist loadgroup
+	@$(BIN)/pytest -q -rs --numprocesses 2
 
 mutations: $(DEV_STAMP) ## Break each kernel in turn and see that a test fails (ten minutes)
 	@$(BIN)/python tests/mutations.py
