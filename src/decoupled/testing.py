@@ -102,7 +102,8 @@ def check_sound(case: Case) -> None:
     state, stream = policy.layout.new_state(case.arms), new_stream(np.random.SeedSequence(case.seed))
     entries.init(values, *state)
     for t in range(len(losses)):
-        _check_state(case, state, f"after {t} observations")
+        if t % HISTORY in (0, 1, HISTORY // 2):  # some laws are slow to find
+            _check_state(case, state, f"after {t} observations")
         before = _bytes(state)
         exploit, explore, weight, propensity = entries.decide(values, *state, stream)
         case.expect(_bytes(state) == before, "decide changed the state; it may change the stream alone")
@@ -188,11 +189,10 @@ def check_init(case: Case) -> None:
             again = policy.layout.restrict(state, np.arange(case.arms))
             entries.init(values, *again)
             _compare(case, state, again)
-            state = again
-            entries.init(
-                values, *state
-            )  # as it is where some arms were away: a second time changes nothing
-            _compare(case, again, state)
+            twice = State(again.scalars.copy(), again.floats.copy(), again.ints.copy())
+            entries.init(values, *twice)  # as it is done where some arms were away
+            _compare(case, again, twice)
+            state = twice
         _, explore, weight, _ = entries.decide(values, *state, stream)
         entries.update(values, *state, explore, weight, losses[t, explore])
 
@@ -206,8 +206,8 @@ def _compare(case: Case, state: State, again: State) -> None:
     one, two = (new_stream(np.random.SeedSequence(case.seed + 1)) for _ in range(2))
     entries, values = policy.entries(), np.array(policy.params(), np.float64)
     for _ in range(HISTORY):
-        drawn = [entries.decide(values, *at, words) for at, words in ((state, one), (again, two))]
-        same = same and np.array_equal(*drawn, equal_nan=True)
+        drawn = np.array(entries.decide(values, *state, one))
+        same = same and np.array_equal(drawn, entries.decide(values, *again, two), equal_nan=True)
     names = [*layout.scalars, *layout.floats, *layout.ints]
     differ = [
         name for name in names if layout.row(state, name).tolist() != layout.row(again, name).tolist()

@@ -300,6 +300,17 @@ def test_processes_never_mix_up_the_code_of_wrappers(tmp_path: Path) -> None:
     assert loaded == lines("3210", "compile", "alone")
 
 
+def test_a_policy_that_first_runs_inside_has_a_name_of_its_own() -> None:
+    # Its functions would else be kept on disk under a name that other policies have as well.
+    code = """
+import numba, decoupled as dc
+dc.Forgetting(dc.UCB1(), period=9).start(arms=2, seed=0)
+print(numba.typeof(dc.UCB1().params()).name)
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.startswith("decoupled.policies.ucb1.Params(")
+
+
 def test_the_code_for_a_policy_from_elsewhere_is_not_kept() -> None:
     class Elsewhere(dc.Exp3):
         """A policy of the package, changed: its code must not be kept under the package's name."""

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from ..arrays import Words
-from .compiled import compiled, translate
+from .compiled import compiled, name_apart, translate
 from .dispatch import Functions
 from .state import ARMS, ROUND, SHARED_SCALARS, State
 
@@ -53,7 +53,7 @@ def wrapped(
 def _wrap(
     params_type: Any, inner: Functions, fading: tuple[int, ...] | None, home: tuple[str, str] | None
 ) -> Wrapped:
-    # The name tells wrappers apart: see name_apart.
+    name_apart(params_type)  # before the compiler meets it, which here may be before it runs by itself
     apart = f"{params_type.__module__}.{params_type.__qualname__}.{len(_made)}"
     module, name = home or ("forgetting", apart)
     kind = namedtuple("Params", [*params_type._fields, "forgetting"], module=module)  # type: ignore[misc]
@@ -64,7 +64,8 @@ def _wrap(
     for function in functions:
         # All take parameters of this type, so that no two of them have one name in machine code.
         function.__module__ = module
-    return Wrapped(kind, Functions(*(translate(each, keep=False, counting=False) for each in functions)))
+    made: Any = [translate(each, keep=False, counting=False) for each in functions]
+    return Wrapped(kind, Functions(*made))
 
 
 @compiled

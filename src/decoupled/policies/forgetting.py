@@ -147,7 +147,7 @@ class Forgetting(Policy):
         )
 
     @property
-    def params_type(self) -> Any:  # type: ignore[override]
+    def params_type(self) -> Any:
         """The policy's parameters, and the period or discount."""
         return self._wrapped().params_type
 
@@ -199,7 +199,7 @@ def __getattr__(name: str) -> Any:
     if what not in ("restarting", "discounting") or kind not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     policy = getattr(load(kind), kind)()
-    return Forgetting(policy, **({"discount": 0.5} if what == "discounting" else {})).params_type
+    return Forgetting(policy, discount=0.5 if what == "discounting" else None).params_type
 
 
 def _inside(state: State) -> State:

@@ -112,4 +112,5 @@ class UCB1(Policy):
 
     def estimates(self, state: State) -> Floats:
         sums, counts = state.floats[SUMS], state.floats[COUNTS]
-        return np.divide(sums, counts, out=np.full(len(sums), -1.0), where=counts > 0.0)
+        means: Floats = np.divide(sums, counts, out=np.full(len(sums), -1.0), where=counts > 0.0)
+        return means

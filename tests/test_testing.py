@@ -1,0 +1,153 @@
+"""`check_policy` passes what is sound and names what is broken."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled import testing
+from decoupled.arrays import Floats
+from decoupled.kernels.compiled import compiled
+from decoupled.kernels.dispatch import Functions
+from decoupled.kernels.sampling import draw_both, total
+from decoupled.kernels.state import ROUND, SHARED_SCALARS, Layout, State
+from decoupled.simulation.run import run_streams
+
+SUM = len(SHARED_SCALARS)
+ESTIMATES, WEIGHTS = 0, 1
+
+# What may be wrong with the policy below, as numbers for compiled code.
+MISTAKES = (
+    *("none", "propensity", "weight", "learning", "forgetful", "nan", "law", "biased", "draws", "outside"),
+    *("round", "late nan"),
+)
+NONE, PROPENSITY, WEIGHT, LEARNING, FORGETFUL, NAN, LAW, BIASED, DRAWS, OUTSIDE, ROUNDS, LATE = range(12)
+
+
+class Params(NamedTuple):
+    mistake: float
+
+
+@compiled
+def refresh(params: Any, state: Any) -> None:
+    for i in range(state.floats.shape[1]):
+        state.floats[WEIGHTS, i] = 1.0 / (1.0 + state.floats[ESTIMATES, i])
+    if params.mistake == NAN and state.scalars[ROUND] > 100.0:
+        state.floats[WEIGHTS, 1] = np.nan
+    if params.mistake == LATE and state.scalars[ROUND] > 5_000.0:
+        state.floats[WEIGHTS, 1] = np.nan
+    state.scalars[SUM] = total(state.floats[WEIGHTS])
+
+
+@compiled
+def init(params: Any, state: Any) -> None:
+    if params.mistake == FORGETFUL and state.scalars[ROUND] > 1.0:
+        for i in range(state.floats.shape[1]):
+            state.floats[WEIGHTS, i] = 1.0
+        state.scalars[SUM] = state.floats.shape[1]
+    else:
+        refresh(params, state)
+
+
+@compiled
+def decide(params: Any, state: Any, stream: Any) -> tuple[int, int, float, float]:
+    weights, mass = state.floats[WEIGHTS], state.scalars[SUM]
+    exploit, explore, weight, propensity = draw_both(weights, mass, weights, mass, stream)
+    if params.mistake == PROPENSITY:
+        return exploit, explore, weight / 1.02, propensity * 1.02
+    if params.mistake == WEIGHT:
+        return exploit, explore, weight * 1.02, propensity
+    if params.mistake == LEARNING:
+        state.floats[ESTIMATES, exploit] += 1e-9
+    if params.mistake == OUTSIDE and state.scalars[ROUND] > 20.0:
+        explore = state.floats.shape[1]
+    if params.mistake == DRAWS:
+        exploit = (exploit + (1 if exploit == 0 else 0)) % state.floats.shape[1]
+    return exploit, explore, weight, propensity
+
+
+@compiled
+def update(params: Any, state: Any, arm: int, weight: float, loss: float) -> None:
+    state.floats[ESTIMATES, arm] += (0.98 if params.mistake == BIASED else 1.0) * weight * loss
+    if params.mistake == ROUNDS:
+        state.scalars[ROUND] += 1.0
+    refresh(params, state)
+
+
+@dataclass(frozen=True)
+class Suspect(dc.Policy):
+    """A sound policy, or one with a mistake."""
+
+    mistake: str = "none"
+    layout = Layout(scalars=("mass",), floats=("estimates", "weights"), learned=("estimates",))
+    params_type = Params
+    functions = Functions(init, decide, update)
+
+    def params(self) -> Params:
+        return Params(float(MISTAKES.index(self.mistake)))
+
+    def exploitation_law(self, state: State) -> Floats:
+        law: Floats = state.floats[WEIGHTS] / state.scalars[SUM]
+        return law * 1.02 if self.mistake == "law" else law
+
+    def exploration_law(self, state: State) -> Floats:
+        law: Floats = state.floats[WEIGHTS] / state.scalars[SUM]
+        return law
+
+
+def test_a_sound_policy_passes() -> None:
+    dc.testing.check_policy(Suspect())
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        ("propensity", "gave arm . the propensity"),
+        ("weight", "weight is 1 / propensity"),
+        ("learning", "decide changed the state"),
+        ("forgetful", "init does not derive from estimates"),
+        ("nan", "'mass' is .*nan.*not finite"),
+        ("late nan", "after 100000 rounds"),
+        ("law", "exploitation_law is .* which is no law"),
+        ("biased", "to the estimates on average"),
+        ("draws", "would exploit"),
+        ("outside", "explore = 5 of 5 arms"),
+        ("round", "changed the round"),
+    ],
+)
+def test_a_broken_policy_is_told_what_is_wrong(mistake: str, message: str) -> None:
+    with pytest.raises(dc.ContractError, match=message) as caught:
+        dc.testing.check_policy(Suspect(mistake))
+    assert str(caught.value).startswith(f"Suspect(mistake={mistake!r}): ")
+    assert isinstance(caught.value, AssertionError)
+
+
+def test_an_engine_that_plays_otherwise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(testing, "run_streams", lambda seed, run: run_streams(seed, run + 1))
+    with pytest.raises(dc.ContractError, match="part in round"):
+        testing.check_parity(testing.Case(Suspect(), 5, 1_000, 0))
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        dc.FTPL(),
+        dc.CoupledTsallisINF(estimator="reduced-variance"),
+        dc.UCB1(),
+        dc.Forgetting(dc.FTPL(), period=29),
+        dc.Forgetting(dc.TsallisINF(), discount=0.97),
+    ],
+    ids=lambda each: each.label,
+)
+def test_policies_of_the_package_pass(policy: dc.Policy) -> None:
+    # The contract suite holds every policy to more than this; here some of each kind show that sound ones pass.
+    dc.testing.check_policy(policy, rounds=20_000)
+
+
+def test_what_is_no_policy_is_refused() -> None:
+    with pytest.raises(dc.ParameterError, match=r"^policy = 3: is no policy"):
+        dc.testing.check_policy(3)  # type: ignore[arg-type]
+    with pytest.raises(dc.ParameterError, match=r"^arms = 1"):
+        dc.testing.check_policy(dc.FTPL(), arms=1)
