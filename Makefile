@@ -68,7 +68,7 @@ bench: $(DEV_STAMP) ## Measure speed, as ratios within one run
 lock: $(DEV_STAMP) ## Renew the locked versions
 	@$(PIP) install uv
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in -o requirements/run.txt
+	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in --extra conic -o requirements/run.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in --all-extras --group dev \
 	  -c requirements/run.txt -o requirements/dev.txt

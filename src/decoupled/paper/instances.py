@@ -24,7 +24,9 @@ STOCHASTIC_HARD = Bernoulli(rewards=HARD)
 
 def regret_panel(title: str, results: Results, log_x: bool = False) -> Panel:
     """The paper's kind of figure: mean regret by round, with bands of one standard deviation."""
-    return Panel(title, results.series(NAMES), log_x=log_x)
+    styles = {name: style for style, name in enumerate(NAMES.values())}  # the same in every figure
+    series = tuple(each._replace(style=styles[each.label]) for each in results.series(NAMES))
+    return Panel(title, series, log_x=log_x)
 
 
 def leads(
