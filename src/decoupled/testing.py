@@ -29,7 +29,7 @@ from .kernels.losses import KINDS
 from .kernels.state import ROUND, State
 from .kernels.stream import new_stream, uniform
 from .learner import Learner
-from .policies import Policy
+from .policies import Forgetting, Policy
 from .simulation.run import run_block, run_streams, table_loop
 
 FALSE_ALARM = (
@@ -238,7 +238,7 @@ def check_saving(case: Case) -> None:
 
 def check_unbiased(case: Case) -> None:
     """The mean over the arms that could be explored of what observing adds to the estimates."""
-    forgets = hasattr(case.policy, "discount")  # what it shrinks is no longer an unbiased sum
+    forgets = isinstance(case.policy, Forgetting)  # what it shrinks is no longer an unbiased sum
     learner = case.learner(HISTORY // 4)
     law = learner.exploration_probabilities()
     if not _weighs(case.policy) or forgets or learner.decide().propensity is None:
