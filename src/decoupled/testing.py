@@ -29,7 +29,7 @@ from .kernels.losses import KINDS
 from .kernels.state import ROUND, State
 from .kernels.stream import new_stream, uniform
 from .learner import Learner
-from .policies import Policy
+from .policies import Forgetting, Policy
 from .simulation.run import run_block, run_streams, table_loop
 
 FALSE_ALARM = (
@@ -102,8 +102,9 @@ def check_sound(case: Case) -> None:
     state, stream = policy.layout.new_state(case.arms), new_stream(np.random.SeedSequence(case.seed))
     entries.init(values, *state)
     for t in range(len(losses)):
+        _check_finite(case, state, f"after {t} observations")
         if t % HISTORY in (0, 1, HISTORY // 2):  # some laws are slow to find
-            _check_state(case, state, f"after {t} observations")
+            _check_laws(case, state)
         before = _bytes(state)
         exploit, explore, weight, propensity = entries.decide(values, *state, stream)
         case.expect(_bytes(state) == before, "decide changed the state; it may change the stream alone")
@@ -122,14 +123,18 @@ def check_sound(case: Case) -> None:
             case.expect(not _weighs(policy) or abs(weight * propensity - 1.0) <= 1e-9, told)
         entries.update(values, *state, explore, weight, losses[t, explore])
         case.expect(state.scalars[ROUND] == t + 2, "update changed the round, which the package keeps")
-    _check_state(case, state, f"after {len(losses)} observations")
+    _check_finite(case, state, f"after {len(losses)} observations")
+    _check_laws(case, state)
 
 
-def _check_state(case: Case, state: State, when: str) -> None:
+def _check_finite(case: Case, state: State, when: str) -> None:
     layout = case.policy.layout
     for name in (*layout.scalars, *layout.floats):
         row = layout.row(state, name)
         case.expect(np.isfinite(row).all(), f"{name!r} is {row.tolist()} {when}: not finite")
+
+
+def _check_laws(case: Case, state: State) -> None:
     _law(case, case.policy.exploitation_law(state), "exploitation_law")
     _law(case, case.policy.exploration_law(state), "exploration_law")
 
@@ -233,7 +238,7 @@ def check_saving(case: Case) -> None:
 
 def check_unbiased(case: Case) -> None:
     """The mean over the arms that could be explored of what observing adds to the estimates."""
-    forgets = hasattr(case.policy, "discount")  # what it shrinks is no longer an unbiased sum
+    forgets = isinstance(case.policy, Forgetting)  # what it shrinks is no longer an unbiased sum
     learner = case.learner(HISTORY // 4)
     law = learner.exploration_probabilities()
     if not _weighs(case.policy) or forgets or learner.decide().propensity is None:
@@ -282,7 +287,8 @@ def check_endurance(case: Case) -> None:
         loop(
             case.policy.params(), state, draws, noise, np.zeros(2, np.uint64), table, 0, ends, regret, plays
         )
-        _check_state(case, state, f"after {rounds} rounds of the losses {losses.tolist()}")
+        _check_finite(case, state, f"after {rounds} rounds of the losses {losses.tolist()}")
+        _check_laws(case, state)
 
 
 def _bytes(state: State) -> tuple[bytes, ...]:

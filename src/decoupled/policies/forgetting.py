@@ -40,7 +40,7 @@ class Forgetting(Policy):
     Thompson sampling discounted Thompson sampling (Raj, V. and Kalyani, S. (2017), arXiv:1707.09727). For
     JinHybrid the sums behind its rates fade as well. Ours are the order (learn, then shrink, the newest
     observation as well) and the round that saturates. Where the world stays as it is, forgetting costs:
-    regret then grows linearly, since the policy never stops to explore.
+    regret then grows linearly, since what the policy knows never becomes certain.
 
     Restarts suit every policy. A discount is refused for TopTwo, which keeps whole numbers of duels and the
     order in which arms were first seen; a policy of your own names the learned rows that a discount may
