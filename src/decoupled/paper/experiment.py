@@ -33,6 +33,10 @@ class Scale(NamedTuple):
     quick: bool = False
     seed: int = 0
 
+    def most(self, quick: int) -> int:
+        """All runs, or in the quick version no more than so many: for what is slow."""
+        return min(self.runs, quick) if self.quick else self.runs
+
     def fewer(self, part: int, least: int = 4) -> int:
         """A part of the runs, for what needs fewer."""
         return max(least, self.runs // part)

@@ -24,7 +24,7 @@ class Grid(Simulated):
     def plans(self, scale: Scale) -> dict[str, Plan]:
         return {
             f"K = {arms}, gap {gap:g}": make_plan(
-                POLICIES, Alternating(arms, gap), HORIZON, scale.runs, scale.seed, CHECKPOINTS
+                POLICIES, Alternating(arms, gap), HORIZON, scale.most(20), scale.seed, CHECKPOINTS
             )
             for arms in ARMS
             for gap in GAPS

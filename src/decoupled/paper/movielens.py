@@ -41,7 +41,7 @@ class Movies(Simulated):
         policies = (*POLICIES, FollowTheLeader())
         return {
             f"K = {arms}": make_plan(
-                policies, MovieLens(arms, data=source()["data"]), HORIZON, scale.runs, scale.seed, 50
+                policies, MovieLens(arms, data=source()["data"]), HORIZON, scale.most(20), scale.seed, 50
             )
             for arms in ARMS
         }
