@@ -308,7 +308,7 @@ dc.Forgetting(dc.UCB1(), period=9).start(arms=2, seed=0)
 print(numba.typeof(dc.UCB1().params()).name)
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.startswith("decoupled.policies.ucb1.Params(")
+    assert done.stdout.startswith("decoupled_policies_ucb1_Params(")
 
 
 def test_the_code_for_a_policy_from_elsewhere_is_not_kept() -> None:
