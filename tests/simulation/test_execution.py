@@ -124,7 +124,7 @@ def test_sigkill_at_random_moments(tmp_path: Path) -> None:
     specification.write_text(SPECIFICATION)
     subprocess.run(command(specification, tmp_path / "whole"), check=True, capture_output=True)
     luck, out, kills = random.Random(0), tmp_path / "killed", 0
-    for _ in range(40):
+    for _ in range(8):
         process = subprocess.Popen(command(specification, out), stdout=subprocess.DEVNULL)
         # Wait until it has begun to write, then strike at a random moment.
         waited = time.monotonic() + 30
