@@ -20,26 +20,20 @@ GROWTH = 1.5
 
 
 class Surrogate(NamedTuple):
-    """What q takes besides the rank: q = min((1 + eta * gap) ** -steepness, rank ** -decay)."""
+    """What q takes besides the rank: q = min((1 + eta * gap) ** -exponent, limit[rank])."""
 
     ranked: Tiers
+    limit: Floats
     lowest: float
     eta: float
-    steepness: float
-    decay: float
-
-
-@compiled
-def surrogate(ranked: Tiers, eta: float, alpha: float) -> Surrogate:
-    """The paper's q at a learning rate."""
-    return Surrogate(ranked, value_at(ranked, 0), eta, 0.5 * (alpha + 1.0), 0.5 * (alpha + 1.0) / alpha)
+    exponent: float
 
 
 @compiled
 def surrogate_at(q: Surrogate, rank: int) -> float:
     """Q of the arm at a rank, counted from 0."""
-    by_gap = inverse_power(q.eta * (value_at(q.ranked, rank) - q.lowest), q.steepness)
-    return min(by_gap, (rank + 1.0) ** -q.decay)
+    by_gap = inverse_power(q.eta * (value_at(q.ranked, rank) - q.lowest), q.exponent)
+    return min(by_gap, q.limit[rank])
 
 
 @compiled

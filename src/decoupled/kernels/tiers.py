@@ -1,9 +1,10 @@
 """A tiered vector: the arms in rank order, where any of them is found in O(1) and moved in O(sqrt K).
 
 Ranks are cut into blocks of equal length, and each block is a ring that starts at its own `head`. An arm
-that moves from one rank to another shifts part of the two blocks at its ends; every block in between
-only hands its first arm to the block before it (or its last to the block after), which is one turn of
-its ring. The last block may be short of arms, is never in between, and so never turns.
+that moves from one rank to another leaves a gap that travels the same way: within the two blocks at its
+ends by shifting arms, on the shorter way round the ring; through every block in between by handing its
+first arm to the block before it (or its last to the block after), which is one turn of its ring. The
+last block may be short of arms; it never turns.
 
 Goodrich, M. T. and Kloss, J. G. (1999). Tiered vectors: efficient dynamic arrays for rank-based
 sequences. WADS.
@@ -101,12 +102,12 @@ def _count_of(ranked: Any) -> Any:
 
 @compiled
 def carry(tiers: Tiers, rank: int, goal: int) -> int:
-    """Close the gap that the arm at `rank` leaves and open one at `goal`; return the place of the latter."""
+    """Carry the gap that the arm at `rank` leaves to the rank `goal`; return the place of that."""
     values, arms, heads, bits = tiers.values, tiers.arms, tiers.heads, tiers.bits
     mask = (1 << bits) - 1
     here, there = rank >> bits, goal >> bits
     if here < there:
-        _shift_towards_first(tiers, rank, (here << bits) | mask)
+        _move_gap(tiers, rank, (here << bits) | mask)
         gap = place_of(tiers, (here << bits) | mask)
         for block in range(here + 1, there):
             first = (block << bits) | heads[block]
@@ -117,7 +118,7 @@ def carry(tiers: Tiers, rank: int, goal: int) -> int:
         rank = there << bits
         _copy(tiers, place_of(tiers, rank), gap)
     elif there < here:
-        _shift_towards_last(tiers, here << bits, rank)
+        _move_gap(tiers, rank, here << bits)
         gap = place_of(tiers, here << bits)
         for block in range(here - 1, there, -1):
             heads[block] = (heads[block] - 1) & mask
@@ -127,10 +128,7 @@ def carry(tiers: Tiers, rank: int, goal: int) -> int:
             gap = last
         rank = (there << bits) | mask
         _copy(tiers, place_of(tiers, rank), gap)
-    if rank <= goal:
-        _shift_towards_first(tiers, rank, goal)
-    else:
-        _shift_towards_last(tiers, goal, rank)
+    _move_gap(tiers, rank, goal)
     return place_of(tiers, goal)
 
 
@@ -138,6 +136,26 @@ def carry(tiers: Tiers, rank: int, goal: int) -> int:
 def _copy(tiers: Tiers, source: int, target: int) -> None:
     tiers.values[target] = tiers.values[source]
     tiers.arms[target] = tiers.arms[source]
+
+
+@compiled
+def _move_gap(tiers: Tiers, rank: int, goal: int) -> None:
+    """Within one block, on the shorter way: past its end the gap comes back at the other, one turn on."""
+    block, mask = rank >> tiers.bits, (1 << tiers.bits) - 1
+    first, last = block << tiers.bits, (block << tiers.bits) | mask
+    turns = last < len(tiers.values) - 1 and 2 * abs(goal - rank) > mask
+    if rank <= goal and not turns:
+        _shift_towards_first(tiers, rank, goal)
+    elif rank <= goal:
+        _shift_towards_last(tiers, first, rank)
+        tiers.heads[block] = (tiers.heads[block] + 1) & mask
+        _shift_towards_last(tiers, goal, last)
+    elif not turns:
+        _shift_towards_last(tiers, goal, rank)
+    else:
+        _shift_towards_first(tiers, rank, last)
+        tiers.heads[block] = (tiers.heads[block] - 1) & mask
+        _shift_towards_first(tiers, first, goal)
 
 
 @compiled

@@ -13,12 +13,12 @@ from ..kernels.dispatch import Functions
 from ..kernels.ranking import move_in_tiers, sort_arms
 from ..kernels.sampling import pareto_leader
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
-from ..kernels.strata import Surrogate, draw_rank, draw_sum, fill_envelope, surrogate, surrogate_at
-from ..kernels.tiers import Tiers, arm_at, tiers_of
+from ..kernels.strata import Surrogate, draw_rank, draw_sum, fill_envelope, surrogate_at
+from ..kernels.tiers import Tiers, arm_at, tiers_of, value_at
 
 # The numbers of these scalars and rows are those of the dense round, so that one state can hold either.
 SCALE, ETA, ENVELOPE_SUM, STRATA = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 4)
-ESTIMATES, RANKED, ENVELOPE = range(3)
+ESTIMATES, RANKED, RANK_LIMIT, ENVELOPE = range(4)
 ORDER, HEADS = range(2)
 
 
@@ -38,7 +38,8 @@ def tiers_in(state: State) -> Tiers:
 @compiled
 def surrogate_of(alpha: float, state: State) -> Surrogate:
     """Q at the present learning rate."""
-    return surrogate(tiers_in(state), state.scalars[ETA], alpha)
+    ranked, eta = tiers_in(state), state.scalars[ETA]
+    return Surrogate(ranked, state.floats[RANK_LIMIT], value_at(ranked, 0), eta, 0.5 * (alpha + 1.0))
 
 
 @compiled
@@ -53,8 +54,11 @@ def refresh_strata(alpha: float, state: State) -> None:
 
 @compiled
 def init_strata(alpha: float, c: float, state: State) -> None:
-    """Rank the arms, no ring turned."""
+    """Rank the arms, no ring turned, and tabulate rank ** (-(alpha + 1) / (2 alpha))."""
     state.scalars[SCALE] = c * state.scalars[ARMS] ** (1.0 / alpha - 0.5)
+    exponent = (alpha + 1.0) / (2.0 * alpha)
+    for k in range(state.floats.shape[1]):
+        state.floats[RANK_LIMIT, k] = (k + 1.0) ** -exponent
     state.ints[HEADS] = 0
     sort_arms(state.floats[ESTIMATES], state.floats[RANKED], state.ints[ORDER])
     refresh_strata(alpha, state)
@@ -115,7 +119,7 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
 
 LAYOUT = Layout(
     scalars=("scale", "eta", "envelope_sum", "strata"),
-    floats=("estimates", "ranked", "envelope"),
+    floats=("estimates", "ranked", "rank_limit", "envelope"),
     ints=("order", "heads"),
     learned=("estimates",),
 )
