@@ -16,7 +16,7 @@ from decoupled.kernels.tiers import Tiers, tiers_of
 from decoupled.kernels.weights import pareto_winner_law
 from twins import chi_square_p, cut_into_strata, means_agree
 
-DRAWS = 400_000
+DRAWS = 1_000_000
 ETA = 0.7
 ARMS = (64, 1000, 20_000)
 SHAPES = ("equal", "one far ahead", "geometric", "borders", "one past borders")
@@ -115,8 +115,8 @@ def test_explored_ranks_have_their_exact_law(arms: int, shape: str, alpha: float
     law = definition(gaps, alpha)
     assert chi_square_p(counts, law / law.sum()) > LEVEL
     # By stratum, which gathers what single ranks at the far end are too rare to show.
-    by_stratum = [each.sum() for each in cut_into_strata(law)]
-    assert chi_square_p([each.sum() for each in cut_into_strata(counts)], by_stratum / law.sum()) > LEVEL
+    seen = [each.sum() for each in cut_into_strata(counts.astype(np.float64))]
+    assert chi_square_p(seen, [each.sum() / law.sum() for each in cut_into_strata(law)]) > LEVEL
 
 
 @every_case
@@ -166,7 +166,7 @@ def test_the_bound_is_nearly_reached() -> None:
     last = int(firsts[-3])
     _, _, whole = surrogate_of(np.where(np.arange(5000) > last, 1e12, 0.0), 1e6)
     q = definition(np.where(np.arange(5000) > last, 1e12, 0.0), 1e6)
-    assert 1.01 < whole / q.sum() <= GROWTH
+    assert 1.25 < whole / q.sum() <= GROWTH
 
 
 @pytest.mark.parametrize("arms", [2, 3, 4, 5, 6, 9, 100])
