@@ -33,7 +33,8 @@ class Surrogate(NamedTuple):
 def surrogate_at(q: Surrogate, rank: int) -> float:
     """Q of the arm at a rank, counted from 0."""
     by_gap = inverse_power(q.eta * (value_at(q.ranked, rank) - q.lowest), q.exponent)
-    return min(by_gap, q.limit[rank])
+    share: float = min(by_gap, q.limit[rank])
+    return share
 
 
 @compiled

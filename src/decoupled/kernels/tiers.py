@@ -45,7 +45,8 @@ def place_of(tiers: Tiers, rank: int) -> int:
     """Where the arm of a rank lies."""
     block = rank >> tiers.bits
     mask = (1 << tiers.bits) - 1
-    return (block << tiers.bits) | ((rank + tiers.heads[block]) & mask)
+    place: int = (block << tiers.bits) | ((rank + tiers.heads[block]) & mask)
+    return place
 
 
 def value_at(ranked: Any, rank: int) -> float:
