@@ -56,7 +56,7 @@ POLICIES: st.SearchStrategy[dc.Policy] = st.one_of(
         dc.FTPL,
         alpha=st.floats(1, 50, exclude_min=True),
         c=st.floats(0, 1e6, exclude_min=True),
-        ranking=st.sampled_from(["improved", "sorting"]),
+        ranking=st.sampled_from(["improved", "sorting", "strata", "auto"]),
     ),
     st.builds(dc.TsallisINF, beta=st.floats(0.01, 0.99), c=st.integers(1, 9)),
     st.builds(dc.Exp3, c=st.floats(0, 1e6, exclude_min=True)),

@@ -111,6 +111,30 @@ class FTPLTwin(Twin):
         return winners
 
 
+class StrataTwin(FTPLTwin):
+    """The same, but a decision multiplies by an estimate of sum q that is drawn apart from the arm."""
+
+    def strata(self) -> list[Floats]:
+        """Q by rank, cut: the stratum from rank r on, counted from 1, has half of r ranks, but one at least."""
+        return cut_into_strata(np.sort(self.surrogates())[::-1])
+
+    def estimate_variance(self, losses: Floats) -> Floats:
+        strata = self.strata()
+        whole = sum(q.sum() for q in strata)
+        spread = sum(len(q) ** 2 * q.var() for q in strata)
+        variance: Floats = losses**2 * ((1 + spread / whole**2) / self.exploration_law() - 1)
+        return variance
+
+
+def cut_into_strata(by_rank: Floats) -> list[Floats]:
+    """The ranks 1, 2, 3, 4-5, 6-8, 9-12, ... of what is given by rank."""
+    cut, r = [], 1
+    while r <= len(by_rank):
+        cut.append(by_rank[r - 1 : r - 1 + max(1, r // 2)])
+        r += len(cut[-1])
+    return cut
+
+
 class TsallisTwin(Twin):
     """Tsallis-INF: the multiplier x is bracketed and bisected, from nothing, every time."""
 

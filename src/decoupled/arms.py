@@ -1,6 +1,8 @@
 """The names of the arms: a number of them, or a list of names."""
 
 import operator
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
@@ -15,14 +17,45 @@ Arms: TypeAlias = int | Iterable[Arm]
 MOST_ARMS = 10**9
 
 
+class _Places:
+    """From a name to its place, in 16 bytes an arm where a dictionary takes 75: hashes, in order."""
+
+    def __init__(self, names: Sequence[Arm]) -> None:
+        hashes = np.fromiter(map(hash, names), np.int64, len(names))
+        by_hash = np.argsort(hashes, kind="stable").astype(np.int64)
+        hashes = hashes[by_hash]
+        self._names = names
+        # Arrays of the standard library: finding one number in them is several times as fast as in NumPy's.
+        self._hashes = array("q", hashes.tobytes())
+        self._places = array("q", by_hash.tobytes())
+        if (hashes[1:] == hashes[:-1]).any():
+            self._refuse_twins()
+
+    def __getitem__(self, name: Arm) -> int:
+        sought = hash(name)
+        for i in range(bisect_left(self._hashes, sought), len(self._hashes)):
+            if self._hashes[i] != sought:
+                break
+            if self._names[self._places[i]] == name:
+                return self._places[i]
+        raise KeyError(name)
+
+    def _refuse_twins(self) -> None:
+        """Two names of one hash are most likely one name."""
+        seen: set[Arm] = set()
+        for name in self._names:
+            if name in seen:
+                raise ArmError(f"arms: {name!r} appears twice; give every arm a name of its own")
+            seen.add(name)
+
+
 class ArmNames:
     """The arms in order, and the way from a name to its place."""
 
     def __init__(self, arms: Arms) -> None:
         self.names: Sequence[Arm] = _checked(arms)
-        numbered = isinstance(self.names, range)
         # Numbered arms are their own places; a table is made only for names.
-        self._places = None if numbered else {name: i for i, name in enumerate(self.names)}
+        self._places = None if isinstance(self.names, range) else _Places(self.names)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -64,11 +97,6 @@ def _checked(arms: Arms) -> Sequence[Arm]:
         raise ArmError(f"arms = {arms!r}: must be a number or a list of names; put the names in a list")
     if isinstance(arms, Iterable) and getattr(arms, "ndim", 1) == 1:
         names = [_checked_name(name) for name in arms]
-        seen: set[Arm] = set()
-        for name in names:
-            if name in seen:
-                raise ArmError(f"arms: {name!r} appears twice; give every arm a name of its own")
-            seen.add(name)
     else:
         try:
             count = operator.index(arms)  # type: ignore[arg-type]

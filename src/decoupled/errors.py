@@ -15,8 +15,10 @@ Whatever raises one of these has changed nothing.
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from itertools import islice
 
 _LISTED = 20  # so many known names a hint shows: all policies there are
+_COMPARED = 10_000  # so many it looks at: to compare a million would take a minute
 
 
 class DecoupledError(Exception):
@@ -143,7 +145,7 @@ def shown(value: object) -> str:
 
 def near_name(name: object, known: Iterable[object]) -> str:
     """A hint at the known name most like `name`, or a list of those there are."""
-    names = [str(each) for each in known]
+    names = [str(each) for each in islice(known, _COMPARED)]
     close = get_close_matches(str(name), names, n=1)
     if close:
         return f"did you mean {close[0]!r}?"

@@ -16,7 +16,16 @@ from decoupled.kernels.compiled import compiled
 from decoupled.kernels.dispatch import decide, init, update
 from decoupled.kernels.state import State
 from decoupled.kernels.stream import new_stream
-from twins import Exp3Twin, FollowTheLeaderTwin, FTPLTwin, TsallisTwin, Twin, chi_square_p, means_agree
+from twins import (
+    Exp3Twin,
+    FollowTheLeaderTwin,
+    FTPLTwin,
+    StrataTwin,
+    TsallisTwin,
+    Twin,
+    chi_square_p,
+    means_agree,
+)
 from twins_classic import CLASSIC_TWINS
 from twins_coupled import CoupledExp3Twin, CoupledFTPLTwin, CoupledTsallisTwin, ThompsonTwin, UCB1Twin
 from twins_forgetting import ForgettingTwin
@@ -27,6 +36,8 @@ POLICIES: list[dc.Policy] = [
     dc.FTPL(alpha=2.0, c=1.0),
     dc.FTPL(alpha=1.3),
     dc.FTPL(alpha=6.0, c=3.0, ranking="sorting"),
+    dc.FTPL(ranking="strata"),
+    dc.FTPL(alpha=1.3, ranking="strata"),
     dc.TsallisINF(),
     dc.TsallisINF(beta=0.5, c=4.0),
     dc.TsallisINF(beta=0.1),
@@ -57,7 +68,11 @@ POLICIES: list[dc.Policy] = [
 ]
 
 TWINS: dict[str, Callable[[Any, int], Twin]] = {
-    "FTPL": lambda policy, arms: FTPLTwin(arms, policy.alpha, policy.c),
+    "FTPL": lambda policy, arms: (
+        StrataTwin(arms, policy.alpha, policy.c)
+        if policy.ranking == "strata"
+        else FTPLTwin(arms, policy.alpha, policy.c)
+    ),
     "TsallisINF": lambda policy, arms: TsallisTwin(arms, policy.beta, policy.c),
     "Exp3": lambda policy, arms: Exp3Twin(arms, policy.c),
     "FollowTheLeader": lambda policy, arms: FollowTheLeaderTwin(arms),
@@ -79,7 +94,12 @@ TWINS: dict[str, Callable[[Any, int], Twin]] = {
 }
 
 # Those that know the probability of what they drew; of the others a decision's propensity is None.
-KNOWING = [policy for policy in POLICIES if type(policy) not in (dc.CoupledFTPL, dc.ThompsonSampling)]
+KNOWING = [
+    policy
+    for policy in POLICIES
+    if type(policy) not in (dc.CoupledFTPL, dc.ThompsonSampling)
+    and getattr(policy, "ranking", None) != "strata"
+]
 
 every_policy = pytest.mark.parametrize("policy", POLICIES, ids=repr)
 coupled_policy = pytest.mark.parametrize(
@@ -256,7 +276,7 @@ def test_unknown_parameters_are_refused(policy: dc.Policy) -> None:
 def assert_same_laws(learner: dc.Learner, twin: Twin) -> None:
     exploration = learner.exploration_probabilities()
     exploitation = learner.exploitation_probabilities()
-    if learner.policy in KNOWING:
+    if learner.policy in KNOWING or not cast(dc.Policy, learner.policy).coupled:
         np.testing.assert_allclose(exploration, twin.exploration_law(), rtol=1e-12, atol=0)
     if cast(dc.Policy, learner.policy).coupled:
         assert exploration.tolist() == exploitation.tolist()
@@ -458,7 +478,7 @@ def assert_same_laws_on(places: list[int], learner: dc.Learner, twin: Twin) -> N
     assert not np.delete(exploration, places).any()
     assert not np.delete(exploitation, places).any()
     # Where a solution is good to 1e-12 without the missing arms it is taken as it stands.
-    if learner.policy in KNOWING:
+    if learner.policy in KNOWING or not cast(dc.Policy, learner.policy).coupled:
         np.testing.assert_allclose(exploration[sorted(places)], part.exploration_law(), rtol=1e-11)
     np.testing.assert_allclose(exploitation[sorted(places)], part.exploitation_law(), rtol=0, atol=1e-9)
 

@@ -451,6 +451,7 @@ def test_bad_orders(value: Any) -> None:
     [
         ("improve", "did you mean 'improved'?"),
         ("sort", "did you mean 'sorting'?"),
+        ("stratum", "did you mean 'strata'?"),
         (None, ""),
         ("", ""),
         ([], ""),
@@ -458,7 +459,7 @@ def test_bad_orders(value: Any) -> None:
 )
 def test_bad_rankings(value: Any, remedy: str) -> None:
     message = raised(dc.ParameterError, lambda: dc.FTPL(ranking=value))
-    check(message, "ranking", Case(value, "must be 'improved' or 'sorting'", remedy))
+    check(message, "ranking", Case(value, "must be 'improved' or 'sorting' or 'strata' or 'auto'", remedy))
 
 
 @pytest.mark.parametrize(

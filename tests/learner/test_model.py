@@ -30,6 +30,7 @@ import decoupled as dc
 POLICIES = [
     dc.FTPL(),
     dc.FTPL(ranking="sorting"),
+    dc.FTPL(ranking="strata"),
     dc.FTPL(alpha=1.7, c=0.6),
     dc.TsallisINF(),
     dc.TsallisINF(beta=0.4, c=5.0),

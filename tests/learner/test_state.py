@@ -20,6 +20,7 @@ import decoupled as dc
 POLICIES = [
     dc.FTPL(),
     dc.FTPL(ranking="sorting"),
+    dc.FTPL(ranking="strata"),
     dc.FTPL(alpha=2.2, c=0.7),
     dc.TsallisINF(),
     dc.TsallisINF(beta=0.3, c=6.0),

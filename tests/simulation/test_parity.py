@@ -11,6 +11,7 @@ ROUNDS = 400
 POLICIES = [
     dc.FTPL(),
     dc.FTPL(alpha=2.0, ranking="sorting"),
+    dc.FTPL(ranking="strata"),
     dc.TsallisINF(),
     dc.TsallisINF(beta=0.3),
     dc.Exp3(),

@@ -1,4 +1,4 @@
-"""The round loop: against NumPy, FTPL against Tsallis-INF, and two threads against one."""
+"""The round loop: against NumPy, FTPL against Tsallis-INF, very many arms, and two threads against one."""
 
 from collections.abc import Callable, Iterator
 
@@ -9,12 +9,15 @@ from ..policies import FTPL, Policy, TsallisINF
 from ..simulation import simulate
 from ..simulation.run import run_block
 from .lockstep import lockstep_ftpl
+from .steps import running
 from .textbook import TextbookFTPL, play
 from .timing import Ratio, race
 
 ROUNDS = 10_000
 FIGURE_ARMS = (2, 6, 10, 18, 34, 66, 130, 254)  # of the paper's K = 4x + 2
 MANY_ARMS = (1_024, 4_096, 16_384)
+STRATA_ARMS = (1_024, 2_048, 4_096, 16_384)
+MILLION = 1_000_000
 
 
 def runs_of(policy: Policy, arms: int, rounds: int, runs: int) -> Callable[[], None]:
@@ -37,6 +40,7 @@ def measure(repetitions: int = 15) -> Iterator[Ratio]:
     """Every line of this group."""
     yield from against_numpy(repetitions)
     yield from against_tsallis(repetitions)
+    yield from strata(repetitions)
     yield two_threads(repetitions)
 
 
@@ -80,6 +84,27 @@ def against_tsallis(repetitions: int) -> Iterator[Ratio]:
             rival_units=rounds * runs,
             repetitions=repetitions,
         )
+
+
+def strata(repetitions: int) -> Iterator[Ratio]:
+    """FTPL in strata: against the dense round, against itself with 100 times the arms, against Tsallis-INF."""
+    policy = FTPL(ranking="strata")
+
+    def told(arms: int, rival: Policy, rival_arms: int, rounds: int, rival_rounds: int) -> Ratio:
+        return race(
+            f"{policy.label}, K = {arms}",
+            running(policy, arms, rounds),
+            f"{rival.label}, K = {rival_arms}",
+            running(rival, rival_arms, rival_rounds),
+            units=rounds,
+            rival_units=rival_rounds,
+            repetitions=repetitions,
+        )
+
+    for arms in STRATA_ARMS:
+        yield told(arms, FTPL(), arms, 20_000, 20_000_000 // arms)
+    yield told(10_000, policy, MILLION, 20_000, 20_000)
+    yield told(MILLION, TsallisINF(), MILLION, 20_000, 8)
 
 
 def two_threads(repetitions: int) -> Ratio:

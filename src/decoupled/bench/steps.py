@@ -1,6 +1,7 @@
 """The time of a policy's own step, decide and update, with the environment's work done beforehand."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,25 @@ def compiled_step(policy: Policy, arms: int, rounds: int, seed: int = 0) -> floa
     start = time.perf_counter()
     step_loop(*arguments, table, luck)
     return (time.perf_counter() - start) / rounds
+
+
+@compiled
+def further_rounds(params: Any, state: State, stream: Words, table: Table, luck: Floats) -> None:
+    """The same from a state that is running already."""
+    for t in range(len(luck)):
+        _, explore, weight, _ = decide(params, state, stream)
+        loss = 1.0 if luck[t] <= table.rows[table.row_at[t], explore] else 0.0
+        update(params, state, explore, weight, loss)
+
+
+def running(policy: Policy, arms: int, rounds: int, seed: int = 0) -> Callable[[], None]:
+    """So many rounds more at every call; the start, which sorts all arms, is over before the first."""
+    policy.entries()
+    table, luck = _world(arms, rounds, seed)
+    params, state = policy.params(), policy.layout.new_state(arms)
+    stream = new_stream(np.random.SeedSequence(seed))
+    step_loop(params, state, stream, table, luck[:1])
+    return lambda: further_rounds(params, state, stream, table, luck)
 
 
 def textbook_step(policy: TextbookFTPL | TextbookTsallis, rounds: int, seed: int = 0) -> float:

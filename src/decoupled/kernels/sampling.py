@@ -6,15 +6,16 @@ from ..arrays import Floats, Words
 from .compiled import compiled
 from .powers import inverse_power, power
 from .stream import uniform
+from .tiers import Tiers, count_of, value_at
 
 _RARE = 5.0  # once in more than so many, two logarithms are cheaper than looking at the next arms
 
 
 @compiled
-def pareto_leader(ranked: Floats, eta: float, alpha: float, stream: Words) -> int:
+def pareto_leader(ranked: Floats | Tiers, eta: float, alpha: float, stream: Words) -> int:
     """The rank of the arm that wins when each score is a Pareto(alpha) draw less eta times the gap.
 
-    `ranked` holds the estimates in increasing order. The winner has exactly the law of drawing every
+    `ranked` gives the estimates in increasing order: an array or a tiered vector. The winner has exactly the law of drawing every
     arm, yet only about log K arms are looked at. An arm beats the best score so far once in
     (best + eta * gap) ** alpha draws, and in rank order that only gets rarer. So the distance to the next
     *candidate* is geometric under the chance at hand, and the candidate is accepted with the ratio of
@@ -23,13 +24,13 @@ def pareto_leader(ranked: Floats, eta: float, alpha: float, stream: Words) -> in
 
     Scores are kept less 1, because a large alpha leaves little above it.
     """
-    arms = len(ranked)
-    lowest = ranked[0]
+    arms = count_of(ranked)
+    lowest = value_at(ranked, 0)
     best = 0.0
     leader = -1
     place = 1
     while place < arms:
-        shift = eta * (ranked[place] - lowest)
+        shift = eta * (value_at(ranked, place) - lowest)
         rarity = power(best + shift, alpha)  # one over the chance
         mark = uniform(stream)
         if rarity > _RARE:
@@ -41,7 +42,7 @@ def pareto_leader(ranked: Floats, eta: float, alpha: float, stream: Words) -> in
             place += int(math.log(mark) / log_of_rest(bound))
             if place >= arms:
                 break
-            shift = eta * (ranked[place] - lowest)
+            shift = eta * (value_at(ranked, place) - lowest)
             rarity = power(best + shift, alpha)
             mark = uniform(stream) * bound
         if mark * rarity <= 1.0:
