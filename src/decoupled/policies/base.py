@@ -59,12 +59,12 @@ class Policy(Description, kind="policy"):
 
     def entries(self) -> Entries:
         """The calls of a learner, compiled and made known on first use, also in another process."""
-        cls = type(self)
+        kind = self.params_type  # of this very policy: a class may have several compiled forms
         with _one_at_a_time:  # threads that start together share what is compiled
-            if cls not in _entries:
-                register(cls.params_type, cls.functions)
-                _entries[cls] = entries(cls.params_type)
-            return _entries[cls]
+            register(kind, self.functions)
+            if kind not in _entries:
+                _entries[kind] = entries(kind)
+            return _entries[kind]
 
     def params(self) -> Any:
         """The parameters as a tuple of floats, the form that compiled code takes."""
