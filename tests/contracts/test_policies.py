@@ -17,6 +17,7 @@ from decoupled.kernels.dispatch import decide, init, update
 from decoupled.kernels.state import State
 from decoupled.kernels.stream import new_stream
 from twins import Exp3Twin, FollowTheLeaderTwin, FTPLTwin, TsallisTwin, Twin, chi_square_p, means_agree
+from twins_centred import CentredFTPLTwin
 from twins_classic import CLASSIC_TWINS
 from twins_coupled import CoupledExp3Twin, CoupledFTPLTwin, CoupledTsallisTwin, ThompsonTwin, UCB1Twin
 
@@ -26,6 +27,10 @@ POLICIES: list[dc.Policy] = [
     dc.FTPL(alpha=2.0, c=1.0),
     dc.FTPL(alpha=1.3),
     dc.FTPL(alpha=6.0, c=3.0, ranking="sorting"),
+    dc.FTPL(c=0.5, c_exploit=3.0),
+    dc.FTPL(estimator="centred"),
+    dc.FTPL(alpha=2.0, c=1.0, c_exploit=0.5, estimator="centred", ranking="sorting", kappa=0.4, lam=0.3),
+    dc.FTPL.recommended(),
     dc.TsallisINF(),
     dc.TsallisINF(beta=0.5, c=4.0),
     dc.TsallisINF(beta=0.1),
@@ -53,7 +58,9 @@ POLICIES: list[dc.Policy] = [
 ]
 
 TWINS: dict[str, Callable[[Any, int], Twin]] = {
-    "FTPL": lambda policy, arms: FTPLTwin(arms, policy.alpha, policy.c),
+    "FTPL": lambda policy, arms: (
+        FTPLTwin(arms, policy.alpha, policy.c) if policy.published else CentredFTPLTwin(arms, policy)
+    ),
     "TsallisINF": lambda policy, arms: TsallisTwin(arms, policy.beta, policy.c),
     "Exp3": lambda policy, arms: Exp3Twin(arms, policy.c),
     "FollowTheLeader": lambda policy, arms: FollowTheLeaderTwin(arms),
@@ -189,6 +196,10 @@ BAD: list[tuple[type[dc.Policy], str, list[Any]]] = [
     (dc.FTPL, "alpha", [1.0, 1, 0.5, 0.0, -3.0, np.float64(1.0), *NEVER_NUMBERS]),
     (dc.FTPL, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
     (dc.FTPL, "ranking", ["Sorting", "", "sort", None, 1, True]),
+    (dc.FTPL, "estimator", ["centered", "", None, 1, True]),
+    (dc.FTPL, "c_exploit", [0.0, 0, -1.0, *(each for each in NEVER_NUMBERS if each is not None)]),
+    (dc.FTPL, "kappa", [0.0, -0.1, *NEVER_NUMBERS]),
+    (dc.FTPL, "lam", [-0.1, 1.0, 1, *NEVER_NUMBERS]),
     (dc.TsallisINF, "beta", [0.0, 1.0, 1, -0.1, 1.5, *NEVER_NUMBERS]),
     (dc.TsallisINF, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
     (dc.Exp3, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),

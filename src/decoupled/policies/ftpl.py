@@ -171,23 +171,24 @@ class FTPL(Policy):
     # The paper's own policy has compiled functions of its own, which the additions do not slow down.
 
     @property
-    def _published(self) -> bool:
+    def published(self) -> bool:
+        """Whether this is the paper's policy: importance weighting, one rate."""
         return self.estimator == "importance" and self.c_exploit in (None, self.c)
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
         """The rows of its state."""
-        return LAYOUT if self._published else centred.LAYOUT
+        return LAYOUT if self.published else centred.LAYOUT
 
     @property
-    def params_type(self) -> Any:  # type: ignore[override]
+    def params_type(self) -> Any:
         """The type of its parameters in compiled code."""
-        return Params if self._published else centred.Params
+        return Params if self.published else centred.Params
 
     @property
     def functions(self) -> Functions:  # type: ignore[override]
         """Its compiled functions."""
-        return FUNCTIONS if self._published else centred.FUNCTIONS
+        return FUNCTIONS if self.published else centred.FUNCTIONS
 
     @property
     def baseline(self) -> str | None:  # type: ignore[override]
@@ -196,7 +197,7 @@ class FTPL(Policy):
 
     def params(self) -> Params | centred.Params:
         published = Params(self.alpha, self.c, float(self.ranking == "sorting"))
-        if self._published:
+        if self.published:
             return published
         c_exploit = self.c if self.c_exploit is None else self.c_exploit
         kappa = self.kappa if self.estimator == "centred" else math.inf
@@ -204,7 +205,7 @@ class FTPL(Policy):
 
     def exploitation_law(self, state: State) -> Floats:
         estimates = state.floats[ESTIMATES]
-        eta = float(self.layout.row(state, "eta" if self._published else "eta_exploit")[0])
+        eta = float(self.layout.row(state, "eta" if self.published else "eta_exploit")[0])
         return pareto_winner_law(eta * (estimates - estimates.min()), self.alpha)
 
     def exploration_law(self, state: State) -> Floats:

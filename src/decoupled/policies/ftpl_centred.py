@@ -84,7 +84,12 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
         if after != before:
             move_arm(floats[RANKED], order, arm, before, after)
         lift_arms(
-            floats[ESTIMATES], floats[BASELINE], floats[RANKED], order, floats[SPARE], state.ints[SPARE_ORDER]
+            floats[ESTIMATES],
+            floats[BASELINE],
+            floats[RANKED],
+            order,
+            floats[SPARE],
+            state.ints[SPARE_ORDER],
         )
     state.scalars[RISE] += params.lam * (loss - (START + state.scalars[RISE]))
     refresh(params, state)
