@@ -5,15 +5,20 @@ random and share no instance with the paper's: the numbers of arms are others, g
 numbers. Regimes, levels, noise, drift and adversaries all vary.
 """
 
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arrays import Floats
 from ..environments import AdaptiveAlternating, Alternating, Environment, LossTable, PunishLast
+from ..policies import FTPL, Policy
+from ..simulation import simulate
 
 ARMS = (2, 3, 5, 6, 7, 10, 12, 20, 24, 40, 48, 96)  # none of the paper's 4, 8, 16, 32, 64
 HORIZONS = (1_000, 3_000, 10_000, 30_000)
+SMOOTHING = 0.02
 
 
 class Instance(NamedTuple):
@@ -34,6 +39,40 @@ def family(count: int, seed: int) -> list[Instance]:
     3
     """
     return [_draw(list(KINDS)[i % len(KINDS)], np.random.default_rng([seed, i])) for i in range(count)]
+
+
+class Score(NamedTuple):
+    """How a policy's regret compares with the paper's FTPL over a family, as ratios.
+
+    `mean` is the geometric mean over the instances of the ratio of mean regrets, `tail` that of the ratio
+    of 95th percentiles, `worst` the largest ratio of mean regrets.
+    """
+
+    mean: float
+    tail: float
+    worst: float
+
+
+def score(policy: Policy, instances: Sequence[Instance], runs: int, seed: int = 0) -> Score:
+    """Run a policy and the paper's on the same losses; of a regret below zero, zero is counted.
+
+    Both regrets get SMOOTHING * sqrt(K * T) added, lest an instance on which the paper's has next to
+    none should decide by itself.
+
+    >>> from decoupled import FTPL
+    >>> from decoupled.paper.family import family, score
+    >>> score(FTPL.recommended(), family(2, seed=0), runs=10).mean < 1
+    True
+    """
+    means, tails = [], []
+    for place, (_, world, horizon) in enumerate(instances):
+        results = simulate([FTPL(), policy], world, horizon, runs, seed + place, checkpoints=1)
+        regrets = [np.maximum(results.final_regret(each), 0.0) for each in (FTPL(), policy)]
+        extra = SMOOTHING * math.sqrt(world.arms * horizon)
+        paper, ours = ((each.mean() + extra, np.quantile(each, 0.95) + extra) for each in regrets)
+        means.append(math.log(ours[0] / paper[0]))
+        tails.append(math.log(ours[1] / paper[1]))
+    return Score(*(float(np.exp(each)) for each in (np.mean(means), np.mean(tails), np.max(means))))
 
 
 def _draw(kind: str, draw: np.random.Generator) -> Instance:

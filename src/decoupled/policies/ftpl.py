@@ -8,6 +8,7 @@ import numpy as np
 
 from ..arrays import Floats, Words
 from ..checks import number_from, number_in, one_of
+from ..kernels import centred
 from ..kernels.compiled import compiled
 from ..kernels.dispatch import Functions
 from ..kernels.ranking import move_arm, sort_arms
@@ -15,12 +16,13 @@ from ..kernels.sampling import categorical, pareto_leader, total
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
 from ..kernels.surrogates import surrogates
 from ..kernels.weights import pareto_winner_law
-from . import ftpl_centred as centred
 from .base import Policy
 
 SCALE, ETA, SURROGATE_SUM = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 3)
 ESTIMATES, RANKED, RANK_LIMIT, SURROGATE = range(4)
 ORDER = 0
+
+PAPERS = ("alpha", "c", "ranking")  # the parameters of the paper's policy
 
 
 class Params(NamedTuple):
@@ -163,8 +165,8 @@ class FTPL(Policy):
         # The paper's parameters always, ours where they are set.
         told = [
             f"{field.name}={value!r}"
-            for place, field in enumerate(fields(self))
-            if (value := getattr(self, field.name)) != field.default or place < len(Params._fields)
+            for field in fields(self)
+            if (value := getattr(self, field.name)) != field.default or field.name in PAPERS
         ]
         return f"{type(self).__qualname__}({', '.join(told)})"
 

@@ -1,16 +1,19 @@
-"""FTPL beyond the paper: centred losses, and a rate of its own for each of the two arms."""
+"""The perturbed leader beyond the paper: centred losses, and a rate of its own for each of the two arms.
+
+The compiled form of `FTPL` where it is not the published one.
+"""
 
 import math
 from typing import NamedTuple
 
 from ..arrays import Words
-from ..kernels.compiled import compiled
-from ..kernels.dispatch import Functions
-from ..kernels.lifting import lift_arms
-from ..kernels.ranking import move_arm, sort_arms
-from ..kernels.sampling import categorical, pareto_leader, total
-from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
-from ..kernels.surrogates import surrogates
+from .compiled import compiled
+from .dispatch import Functions
+from .lifting import lift_arms
+from .ranking import move_arm, sort_arms
+from .sampling import categorical, pareto_leader, total
+from .state import ARMS, ROUND, SHARED_SCALARS, Layout, State
+from .surrogates import surrogates
 
 SCALE, ETA, ETA_EXPLOIT, SURROGATE_SUM, RISE = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 5)
 ESTIMATES, RANKED, RANK_LIMIT, SURROGATE, BASELINE, SPARE = range(6)
