@@ -1,6 +1,6 @@
 """The perturbed leader beyond the paper: centred losses, and a rate of its own for each of the two arms.
 
-The compiled form of `FTPL` where it is not the published one.
+The published form is with its policy, and is not slowed down by this one.
 """
 
 import math

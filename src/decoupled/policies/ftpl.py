@@ -157,9 +157,9 @@ class FTPL(Policy):
 
         >>> import decoupled as dc
         >>> dc.FTPL.recommended()
-        FTPL(alpha=3.0, c=0.5, ranking='improved', estimator='centred', c_exploit=3.0)
+        FTPL(alpha=3.0, c=0.5, ranking='improved', estimator='centred', c_exploit=3.0, lam=0.1)
         """
-        return cls(alpha=3.0, c=0.5, estimator="centred", c_exploit=3.0, kappa=0.1, lam=0.05)
+        return cls(alpha=3.0, c=0.5, estimator="centred", c_exploit=3.0, kappa=0.1, lam=0.1)
 
     def __repr__(self) -> str:
         # The paper's parameters always, ours where they are set.
