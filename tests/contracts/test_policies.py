@@ -26,6 +26,7 @@ from twins import (
     chi_square_p,
     means_agree,
 )
+from twins_centred import CentredFTPLTwin
 from twins_classic import CLASSIC_TWINS
 from twins_coupled import CoupledExp3Twin, CoupledFTPLTwin, CoupledTsallisTwin, ThompsonTwin, UCB1Twin
 from twins_forgetting import ForgettingTwin
@@ -38,6 +39,10 @@ POLICIES: list[dc.Policy] = [
     dc.FTPL(alpha=6.0, c=3.0, ranking="sorting"),
     dc.FTPL(ranking="strata"),
     dc.FTPL(alpha=1.3, ranking="strata"),
+    dc.FTPL(c=0.5, c_exploit=3.0),
+    dc.FTPL(estimator="centred"),
+    dc.FTPL(alpha=2.0, c=1.0, c_exploit=0.5, estimator="centred", ranking="sorting", kappa=0.4, lam=0.3),
+    dc.FTPL.recommended(),
     dc.TsallisINF(),
     dc.TsallisINF(beta=0.5, c=4.0),
     dc.TsallisINF(beta=0.1),
@@ -72,6 +77,8 @@ TWINS: dict[str, Callable[[Any, int], Twin]] = {
         StrataTwin(arms, policy.alpha, policy.c)
         if policy.ranking == "strata"
         else FTPLTwin(arms, policy.alpha, policy.c)
+        if policy.published
+        else CentredFTPLTwin(arms, policy)
     ),
     "TsallisINF": lambda policy, arms: TsallisTwin(arms, policy.beta, policy.c),
     "Exp3": lambda policy, arms: Exp3Twin(arms, policy.c),
@@ -220,6 +227,10 @@ BAD: list[tuple[type[dc.Policy], str, list[Any]]] = [
     (dc.FTPL, "alpha", [1.0, 1, 0.5, 0.0, -3.0, np.float64(1.0), *NEVER_NUMBERS]),
     (dc.FTPL, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
     (dc.FTPL, "ranking", ["Sorting", "", "sort", None, 1, True]),
+    (dc.FTPL, "estimator", ["centered", "", None, 1, True]),
+    (dc.FTPL, "c_exploit", [0.0, 0, -1.0, *(each for each in NEVER_NUMBERS if each is not None)]),
+    (dc.FTPL, "kappa", [0.0, -0.1, *NEVER_NUMBERS]),
+    (dc.FTPL, "lam", [-0.1, 1.0, 1, *NEVER_NUMBERS]),
     (dc.TsallisINF, "beta", [0.0, 1.0, 1, -0.1, 1.5, *NEVER_NUMBERS]),
     (dc.TsallisINF, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
     (dc.Exp3, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),

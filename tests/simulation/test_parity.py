@@ -12,6 +12,8 @@ POLICIES = [
     dc.FTPL(),
     dc.FTPL(alpha=2.0, ranking="sorting"),
     dc.FTPL(ranking="strata"),
+    dc.FTPL.recommended(),
+    dc.FTPL(c=0.5, c_exploit=3.0),
     dc.TsallisINF(),
     dc.TsallisINF(beta=0.3),
     dc.Exp3(),

@@ -63,7 +63,7 @@ class Policy(Description, kind="policy"):
 
     def entries(self) -> Entries:
         """The calls of a learner, compiled and made known on first use, also in another process."""
-        kind = self.params_type
+        kind = self.params_type  # of this very policy: a class may have several compiled forms
         with _one_at_a_time:  # threads that start together share what is compiled
             register(kind, self.functions)
             if kind not in _entries:

@@ -1,19 +1,21 @@
 """FTPL: the paper's policy. No convex optimisation, no resampling."""
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, cast
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
 from ..arrays import Floats, Words
-from ..checks import number_in, one_of
+from ..checks import number_from, number_in, one_of
+from ..errors import ParameterError, complaint
+from ..kernels import centred
 from ..kernels.compiled import compiled
 from ..kernels.dispatch import Functions
-from ..kernels.powers import inverse_power
 from ..kernels.ranking import move_arm, sort_arms
 from ..kernels.sampling import categorical, pareto_leader, total
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
+from ..kernels.surrogates import surrogates
 from ..kernels.weights import pareto_winner_law
 from . import ftpl_strata
 from .base import Policy
@@ -23,6 +25,8 @@ SCALE, ETA, SURROGATE_SUM = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 3)
 ESTIMATES, RANKED, RANK_LIMIT, SURROGATE = range(4)
 ORDER = 0
 MANY_ARMS = 512  # strata are faster from about 350 on, the dense round knows its propensities
+
+PAPERS = ("alpha", "c", "ranking")  # the parameters of the paper's policy
 
 
 class Params(NamedTuple):
@@ -43,26 +47,6 @@ def refresh(params: Params, state: State) -> None:
     exponent = 0.5 * (params.alpha + 1.0)
     surrogates(floats[RANKED], floats[RANK_LIMIT], eta, exponent, floats[SURROGATE])
     scalars[SURROGATE_SUM] = total(floats[SURROGATE])
-
-
-@compiled
-def surrogates(ranked: Floats, limit: Floats, eta: float, exponent: float, out: Floats) -> None:
-    """Q in rank order: (1 + eta * gap) ** -exponent, and no more than the rank allows."""
-    lowest = ranked[0]
-    done = 0
-    if exponent == 2.0:
-        # Divisions are the cost of a round with many arms, and one serves two: 1/x = y * (1 / (x * y)).
-        # At 256 arms it makes a round a fifth faster.
-        half = len(ranked) // 2
-        for k in range(half):
-            x = 1.0 + eta * (ranked[k] - lowest)
-            y = 1.0 + eta * (ranked[k + half] - lowest)
-            both = 1.0 / (x * y)
-            out[k] = min((y * both) * (y * both), limit[k])
-            out[k + half] = min((x * both) * (x * both), limit[k + half])
-        done = 2 * half
-    for k in range(done, len(ranked)):
-        out[k] = min(inverse_power(eta * (ranked[k] - lowest), exponent), limit[k])
 
 
 @compiled
@@ -163,19 +147,20 @@ _FORMS = {
         Functions(init_auto, decide_auto, update_auto),
     ),
 }
+_CENTRED = _Form(centred.LAYOUT, centred.Params, centred.FUNCTIONS)
 
 
-class _OfRanking:
-    """An attribute of the class that each policy has according to its ranking."""
+class _OfForm:
+    """An attribute of the class that each policy has according to its form."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def __get__(self, policy: "FTPL | None", owner: type) -> Any:
-        return getattr(_FORMS["improved" if policy is None else policy.ranking], self.name)
+        return getattr(_DENSE if policy is None else policy.form, self.name)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FTPL(Policy):
     """Follow the perturbed leader, with exploration from surrogate probabilities.
 
@@ -192,6 +177,16 @@ class FTPL(Policy):
     Kim, C., Lee, J. and Oh, M. (2026). Follow-the-perturbed-leader for decoupled bandits:
     best-of-both-worlds and practicality. ICML. Equations (5) to (7), algorithm 1.
 
+    Two things go beyond the paper, and are ours. With `c_exploit` the leader is perturbed at a rate of
+    its own, c_exploit in place of c. With estimator "centred" every arm has a baseline,
+
+    - learns    hat_L_i += b_i + 1[j_t = i] * (loss - b_i) / p_i for every arm i,
+
+    where b_i = B_t for arms with p_i >= kappa * eta_t and 0 for the others, and B_t is a running mean of
+    the losses seen: B += lam * (loss - B), from 1/2. The estimate is unbiased, because b is fixed before
+    the draw. A pending decision keeps the b of its own round; `replay` takes b = 0.
+    `FTPL.recommended()` has both changes, with values chosen once for all instances.
+
     Args:
         alpha: shape of the Pareto perturbations, above 1 (and below 1e9, where they are all but constant).
         c: scale of the learning rate, above 0.
@@ -202,6 +197,11 @@ class FTPL(Policy):
             most 1.5 times too large and drawn apart from j_t, so `weight` is an unbiased 1 / p and
             `propensity` is None; estimates stay unbiased, with second moments within 1.5 times those of
             the paper. "auto" is "improved" below 512 arms and "strata" from there on.
+        estimator: "importance", the paper's, or "centred".
+        c_exploit: scale of the rate at which the leader is perturbed, above 0; None for c.
+        kappa: for "centred": the gate, above 0. No observation takes more than B_t / (kappa * eta_t) off an
+            estimate.
+        lam: for "centred": how fast the running mean of the losses moves, from 0 on and below 1.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL(alpha=3.0, c=2.0).start(arms=4, seed=1)
@@ -223,32 +223,90 @@ class FTPL(Policy):
     alpha: float = 3.0
     c: float = 2.0
     ranking: str = "improved"
+    estimator: str = "importance"
+    c_exploit: float | None = None
+    kappa: float = 0.1
+    lam: float = 0.05
 
-    layout: ClassVar[Layout] = cast(Any, _OfRanking("layout"))
-    params_type: ClassVar[Any] = _OfRanking("params_type")
-    functions: ClassVar[Functions] = cast(Any, _OfRanking("functions"))
+    layout: ClassVar[Layout] = cast(Any, _OfForm("layout"))
+    params_type: ClassVar[Any] = _OfForm("params_type")
+    functions: ClassVar[Functions] = cast(Any, _OfForm("functions"))
 
     def __post_init__(self) -> None:
-        alpha = number_in("alpha", self.alpha, 1.0, 1e9, "the default is 3")
-        object.__setattr__(self, "alpha", alpha)
-        object.__setattr__(self, "c", number_in("c", self.c, 0.0, 1e100, "the default is 2"))
-        one_of("ranking", self.ranking, tuple(_FORMS))
+        def put(name: str, value: float) -> None:
+            object.__setattr__(self, name, value)
 
-    def params(self) -> Params | ftpl_strata.Params | AutoParams:
-        if self.params_type is Params:
-            return Params(self.alpha, self.c, float(self.ranking == "sorting"))
+        put("alpha", number_in("alpha", self.alpha, 1.0, 1e9, "the default is 3"))
+        put("c", number_in("c", self.c, 0.0, 1e100, "the default is 2"))
+        one_of("ranking", self.ranking, tuple(_FORMS))
+        one_of("estimator", self.estimator, ("importance", "centred"))
+        if self.c_exploit is not None:
+            put("c_exploit", number_in("c_exploit", self.c_exploit, 0.0, 1e100, "the default, None, is c"))
+        put("kappa", number_in("kappa", self.kappa, 0.0, 1e100, "the default is 0.1"))
+        put("lam", number_from("lam", self.lam, 0.0, 1.0, "the default is 0.05"))
+        if not self.published and self.ranking not in ("improved", "sorting"):
+            rule = "goes with estimator='importance' and one rate only"
+            raise ParameterError(complaint("ranking", self.ranking, rule, "use 'improved'"))
+
+    @classmethod
+    def recommended(cls) -> Self:
+        """Centred losses and two rates, with one setting for every number of arms, horizon and regime.
+
+        It was chosen on instances that were drawn for the purpose (`decoupled.paper.family`), and tested on others:
+        see docs/beyond.md.
+
+        >>> import decoupled as dc
+        >>> dc.FTPL.recommended()
+        FTPL(alpha=3.0, c=0.5, ranking='improved', estimator='centred', c_exploit=3.0, lam=0.1)
+        """
+        return cls(alpha=3.0, c=0.5, estimator="centred", c_exploit=3.0, kappa=0.1, lam=0.1)
+
+    def __repr__(self) -> str:
+        # The paper's parameters always, ours where they are set.
+        told = [
+            f"{field.name}={value!r}"
+            for field in fields(self)
+            if (value := getattr(self, field.name)) != field.default or field.name in PAPERS
+        ]
+        return f"{type(self).__qualname__}({', '.join(told)})"
+
+    # The paper's own policy has compiled functions of its own, which the additions do not slow down.
+
+    @property
+    def published(self) -> bool:
+        """Whether this is the paper's policy: importance weighting, one rate."""
+        return self.estimator == "importance" and self.c_exploit in (None, self.c)
+
+    @property
+    def form(self) -> _Form:
+        """The state and the compiled functions that its parameters call for."""
+        return _FORMS[self.ranking] if self.published else _CENTRED
+
+    @property
+    def baseline(self) -> str | None:  # type: ignore[override]
+        """The row of baselines that a pending decision keeps."""
+        return "baseline" if self.estimator == "centred" else None
+
+    def params(self) -> Params | ftpl_strata.Params | AutoParams | centred.Params:
         kind: type[ftpl_strata.Params | AutoParams] = self.params_type
-        return kind(self.alpha, self.c)
+        if self.ranking in ("strata", "auto"):
+            return kind(self.alpha, self.c)
+        published = Params(self.alpha, self.c, float(self.ranking == "sorting"))
+        if self.published:
+            return published
+        c_exploit = self.c if self.c_exploit is None else self.c_exploit
+        kappa = self.kappa if self.estimator == "centred" else math.inf
+        return centred.Params(*published, c_exploit, kappa, self.lam)
 
     def exploitation_law(self, state: State) -> Floats:
         estimates = state.floats[ESTIMATES]
-        shifts = state.scalars[ETA] * (estimates - estimates.min())
-        return pareto_winner_law(shifts, self.alpha)
+        eta = float(self.layout.row(state, "eta" if self.published else "eta_exploit")[0])
+        return pareto_winner_law(eta * (estimates - estimates.min()), self.alpha)
 
     def exploration_law(self, state: State) -> Floats:
         law = np.empty(state.floats.shape[1])
         if self.ranking == "strata" or (self.ranking == "auto" and len(law) >= MANY_ARMS):
             fill_exploration_law(self.alpha, state, law)
             return law
-        law[state.ints[ORDER]] = state.floats[SURROGATE] / state.scalars[SURROGATE_SUM]
+        law[state.ints[ORDER]] = state.floats[SURROGATE] / self.layout.row(state, "surrogate_sum")
         return law

@@ -49,9 +49,14 @@ def check(
     True
     """
     policy = FTPL() if policy is None else policy
-    if not isinstance(policy, FTPL):
+    if not isinstance(policy, FTPL) or not policy.published:
         raise ParameterError(
-            complaint("policy", policy, "must be an FTPL policy", "the proofs are about it")
+            complaint(
+                "policy",
+                policy,
+                "must be the paper's FTPL policy: importance weighting, one rate",
+                "the proofs are about it",
+            )
         )
     number_in("zeta", zeta, 0.0, 1.0, "the paper has 0.1")
     horizon = whole_number("horizon", horizon, 1, "the default is 1000")

@@ -1,0 +1,43 @@
+"""The slow, obvious twin of FTPL with centred losses and two rates."""
+
+from typing import Any
+
+import numpy as np
+
+from twins import Floats, FTPLTwin, pareto_law_by_quad
+
+
+class CentredFTPLTwin(FTPLTwin):
+    """hat_l(i) = b_i + 1[j = i] (loss - b_i) / p_i, b_i = B where p_i >= kappa * eta and 0 elsewhere."""
+
+    def __init__(self, arms: int, policy: Any) -> None:
+        super().__init__(arms, policy.alpha, policy.c)
+        self.c_exploit = policy.c if policy.c_exploit is None else policy.c_exploit
+        self.centred = policy.estimator == "centred"
+        self.kappa, self.lam = policy.kappa, policy.lam
+        self.mean = 0.5
+
+    def exploitation_law(self) -> Floats:
+        return pareto_law_by_quad(self.eta * self.c_exploit / self.c * self.gaps(), self.alpha)
+
+    def baseline(self) -> Floats:
+        covered = self.exploration_law() >= self.kappa * self.eta
+        b: Floats = np.where(covered, self.mean, 0.0) * self.centred
+        return b
+
+    def learn(self, arm: int, weight: float, loss: float, b: Floats) -> None:
+        estimate = b.copy()
+        estimate[arm] += weight * (loss - b[arm])
+        self.estimates = self.estimates + estimate
+        self.mean += self.lam * (loss - self.mean)
+        self.observations += 1
+
+    def update(self, arm: int, weight: float, loss: float) -> None:
+        self.learn(arm, weight, loss, self.baseline())
+
+    def replay(self, arm: int, weight: float, loss: float) -> None:
+        self.learn(arm, weight, loss, np.zeros(len(self.estimates)))
+
+    def estimate_variance(self, losses: Floats) -> Floats:
+        variance: Floats = (losses - self.baseline()) ** 2 * (1 / self.exploration_law() - 1)
+        return variance
