@@ -267,7 +267,7 @@ import sys
 import numba
 import decoupled as dc
 from decoupled.kernels.drive import drive
-kinds = [(dc.UCB1, {"period": 50}), (dc.Exp3, {"period": 50}), (dc.UCB1, {"discount": 0.9}), (dc.Exp3, {"discount": 0.9})]
+kinds = [(dc.UCB1, {"period": 50}), (dc.Exp3, {"discount": 0.9})]
 order, load = sys.argv[1], sys.argv[2] == "load"
 policies = [dc.Forgetting(kind(), **how) for kind, how in (kinds[int(number)] for number in order)]
 easy = dc.environments.Bernoulli([0.2, 0.5, 0.7])
@@ -280,8 +280,8 @@ assert sum(drive.stats.cache_misses.values()) == 0 or not load
 
 
 def test_processes_never_mix_up_the_code_of_wrappers(tmp_path: Path) -> None:
-    # UCB1 and Exp3 both have Params of one number. Two processes compile two wrappers each, into one
-    # folder of machine code; a third loads all of it, in another order, and a fourth compiles everything.
+    # UCB1 and Exp3 both have Params of one number. Two processes compile a wrapper each, into one folder
+    # of machine code; a third loads both, in another order, and a fourth compiles everything.
     script = tmp_path / "shared.py"
     script.write_text(SHARED)
 
@@ -292,12 +292,12 @@ def test_processes_never_mix_up_the_code_of_wrappers(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         return sorted(done.stdout.splitlines())
 
-    first = lines("03", "compile", "shared")
-    second = lines("21", "any", "shared")
-    loaded = lines("0123", "load", "shared")
+    first = lines("0", "compile", "shared")
+    second = lines("1", "any", "shared")
+    loaded = lines("10", "load", "shared")
     assert loaded == sorted({*first, *second})
-    assert len({line.split("[")[1] for line in loaded}) == 5  # all five play differently
-    assert loaded == lines("3210", "compile", "alone")
+    assert len({line.split("[")[1] for line in loaded}) == 3  # all three play differently
+    assert loaded == lines("01", "compile", "alone")
 
 
 def test_a_policy_that_first_runs_inside_has_a_name_of_its_own() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import decoupled as dc
 
-RUNS = 3_000
+RUNS = 2_000
 EASY = dc.environments.Bernoulli([0.55, 0.6, 0.45, 0.3, 0.2])
 HARD = dc.environments.Bernoulli([0.905, 0.91, 0.89, 0.908, 0.88])
 ALTERNATING = dc.environments.Alternating(arms=8, gap=0.125)
