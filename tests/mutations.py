@@ -41,7 +41,6 @@ MISTAKES = [
     ),
     ("kernels/ranking.py", "goal = rank_of(ranked, order, after, arm, 0)", "goal = 0"),
     ("kernels/ranking.py", "order[k] = order[k + 1]", "order[k] = order[k]"),
-    ("kernels/tiers.py", "turns = last < len(tiers.values) - 1", "turns = last < len(tiers.values)"),
     ("kernels/tiers.py", "heads[block] = (heads[block] - 1) & mask\n            last", "last"),
     ("kernels/tiers.py", "_copy(tiers, first, last)", "_copy(tiers, last, first)"),
     ("kernels/strata.py", "below(size, stream)\n        if", "below(size - 1, stream)\n        if"),
