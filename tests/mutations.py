@@ -65,7 +65,7 @@ MISTAKES = [
     ("policies/ftpl.py", "= params.c * state", "= 1.02 * params.c * state"),
     ("policies/ftpl.py", "after = before + weight * loss", "after = before + 0.98 * weight * loss"),
     ("kernels/lifting.py", "value = ranked[k] + lifts[arm]", "value = ranked[k] + 0.98 * lifts[arm]"),
-    ("kernels/lifting.py", "spare_order[lifted - 1] > order", "spare_order[lifted - 1] < order"),
+    ("kernels/lifting.py", "last = value > rival", "last = value < rival"),
     ("kernels/lifting.py", "        _settle(ranked, order)", "        pass"),
     (
         "kernels/centred.py",

@@ -36,7 +36,7 @@ def family(count: int, seed: int) -> list[Instance]:
     >>> [instance.kind for instance in family(6, seed=0)]
     ['stochastic', 'levels', 'alternating', 'users', 'punish', 'answering']
     >>> family(2, seed=0)[1].environment.arms
-    3
+    12
     """
     return [_draw(list(KINDS)[i % len(KINDS)], np.random.default_rng([seed, i])) for i in range(count)]
 
