@@ -15,9 +15,9 @@ STRATA = dc.FTPL(ranking="strata")
 @pytest.mark.parametrize(
     ("environment", "runs"),
     [
-        (dc.environments.Alternating(arms=8, gap=0.125), 1500),
+        (dc.environments.Alternating(arms=8, gap=0.125), 600),
         (dc.environments.Alternating(arms=32, gap=0.0625), 400),
-        (dc.environments.Bernoulli([0.55, 0.6, 0.45, 0.3, 0.2]), 1500),
+        (dc.environments.Bernoulli([0.55, 0.6, 0.45, 0.3, 0.2]), 600),
     ],
     ids=lambda each: getattr(each, "label", ""),
 )
