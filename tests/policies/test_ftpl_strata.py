@@ -23,7 +23,7 @@ STRATA = dc.FTPL(ranking="strata")
 )
 def test_regret_is_that_of_the_dense_round(environment: dc.environments.Environment, runs: int) -> None:
     # Four joint standard errors, three cells: a sound program fails once in about 5,000 seeds. The
-    # errors are 2 to 4 % of the means; without 1/p, say, regret would be several times as high.
+    # errors are 3 to 6 % of the means; without 1/p, say, regret would be several times as high.
     summary = dc.simulate([dc.FTPL(), STRATA], environment, 10_000, runs, seed=61, checkpoints=1).summary()
     dense, strata = summary["mean"]
     assert abs(strata - dense) < 4 * math.hypot(*summary["standard_error"])
