@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .policies import ThompsonSampling as ThompsonSampling
     from .policies import TopTwo as TopTwo
     from .policies import TsallisINF as TsallisINF
+    from .report.comparison import compare as compare
     from .simulation import Results as Results
     from .simulation import simulate as simulate
 
@@ -71,6 +72,7 @@ _HOMES = {
     "TsallisINF": "policies",
     "UCB1": "policies",
     "UnsupportedError": "errors",
+    "compare": "report.comparison",
     "simulate": "simulation",
 }
 

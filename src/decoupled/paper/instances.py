@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ..environments import Alternating, Bernoulli
 from ..plots import Panel
 from ..policies import FTPL, Exp3, Policy, TsallisINF
+from ..report import comparison
 from ..report.claims import Claim, Measure, judged_above, mean_of
 from ..report.section import Table
 from ..simulation import Results
@@ -51,20 +52,5 @@ def lowest_claim(name: str, place: str, statement: str, cells: dict[str, Results
 
 
 def regret_table(title: str, cells: dict[str, Results]) -> Table:
-    """Final regret of every policy: mean with interval, median, 99th percentile."""
-    rows = []
-    for cell, results in cells.items():
-        for label, line in results.summary().iterrows():
-            name = NAMES.get(str(label), str(label))
-            rows.append(
-                (
-                    f"{cell}: {name}" if cell else name,
-                    f"{line['mean']:.1f}",
-                    f"{line['low']:.1f} to {line['high']:.1f}",
-                    f"{line['median']:.1f}",
-                    f"{line['p99']:.1f}",
-                )
-            )
-    return Table(
-        title, ("policy", "mean regret", "95 % interval", "median", "99th percentile"), tuple(rows)
-    )
+    """Final regret of every policy, under the paper's names."""
+    return comparison.regret_table(title, cells, NAMES)

@@ -26,8 +26,8 @@ def build_page(title: str, lead: str, facts: Mapping[str, str], sections: Sequen
         f"<h1>{escape(title)}</h1>",
         f"<p>{lead}</p>",
         *[f'<p class="alarm">{escape(each)}</p>' for section in sections for each in section.warnings],
-        _contents(sections),
-        _claims_table(claims),
+        _contents(sections, bool(claims)),
+        _claims_table(claims) if claims else "",
         *[_section(section) for section in sections],
         _facts(facts),
     ]
@@ -60,12 +60,9 @@ def _plotly() -> str:
     return files("plotly").joinpath("package_data/plotly.min.js").read_text(encoding="utf-8")
 
 
-def _contents(sections: Sequence[Section]) -> str:
-    links = [
-        ("claims", "Claims"),
-        *((each.name, each.title) for each in sections),
-        ("facts", "How it was run"),
-    ]
+def _contents(sections: Sequence[Section], claims: bool) -> str:
+    links = [(each.name, each.title) for each in sections]
+    links = [*([("claims", "Claims")] if claims else []), *links, ("facts", "How it was run")]
     items = "".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in links)
     return f"<nav><ul>{items}</ul></nav>"
 

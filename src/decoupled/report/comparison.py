@@ -1,0 +1,60 @@
+"""A report of any simulations: your policies and your worlds on one page."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..errors import ParameterError, complaint
+from ..plots import Panel, Picture
+from ..simulation import Results
+from .folder import write_report
+from .section import Section, Table
+
+
+def compare(results: Mapping[str, Results], out: str | os.PathLike[str], title: str = "Comparison") -> Path:
+    """Write a folder with report.html, the figure in every format and its data; returns the page's path.
+
+    Args:
+        results: what `simulate` found, by the name of its world.
+        out: the folder.
+        title: the heading of the page.
+
+    >>> import decoupled as dc, tempfile
+    >>> worlds = {"easy": dc.environments.Bernoulli([0.2, 0.7]), "hard": dc.environments.Bernoulli([0.5, 0.6])}
+    >>> found = {name: dc.simulate([dc.FTPL(), dc.Exp3()], world, 100, 20) for name, world in worlds.items()}
+    >>> dc.compare(found, tempfile.mkdtemp()).name
+    'report.html'
+    """
+    if not results or not all(isinstance(each, Results) for each in results.values()):
+        rule = "must be a dictionary of one or more Results"
+        raise ParameterError(complaint("results", results, rule, "give {'my world': dc.simulate(...)}"))
+    panels = tuple(Panel(name, each.series()) for name, each in results.items())
+    caption = "Mean regret by round, bands of one standard deviation."
+    picture = Picture("comparison", title, caption, panels, columns=min(3, len(panels)))
+    facts = {
+        name: f"{each.data.attrs['environment']}: {each.data.sizes['run']:,} runs of {each.horizon:,} rounds, "
+        f"seed {each.specification['seed']}"
+        for name, each in results.items()
+    }
+    section = Section("comparison", title, "", (), (picture,), (regret_table("Final regret", results),))
+    return write_report(Path(out), title, "Every policy met the same losses.", facts, [section])
+
+
+def regret_table(title: str, cells: Mapping[str, Results], names: Mapping[str, str] | None = None) -> Table:
+    """Final regret of every policy: mean with interval, median, 99th percentile."""
+    rows = []
+    for cell, results in cells.items():
+        for label, line in results.summary().iterrows():
+            name = (names or {}).get(str(label), str(label))
+            rows.append(
+                (
+                    f"{cell}: {name}" if cell else name,
+                    f"{line['mean']:.1f}",
+                    f"{line['low']:.1f} to {line['high']:.1f}",
+                    f"{line['median']:.1f}",
+                    f"{line['p99']:.1f}",
+                )
+            )
+    return Table(
+        title, ("policy", "mean regret", "95 % interval", "median", "99th percentile"), tuple(rows)
+    )
