@@ -23,7 +23,7 @@ ARMS = (4, 16, 64, 256)
 HORIZONS = (1_000, 10_000, 100_000)
 ARMS_OF_HORIZONS = 8
 FLAT = 0.1  # a logarithm adds a sixth of its final value in the last decade to 10^6
-STEEPEST = 0.6  # the exponent of sqrt is 0.5
+STEEPEST = 0.55  # the exponent of sqrt is 0.5
 
 
 FACTORS = (0.5, 1.0, 2.0, 4.0)
