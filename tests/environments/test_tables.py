@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 
 import decoupled as dc
 
@@ -16,6 +17,7 @@ ALL = [
     envs.Bernoulli([0.2, 0.7]),
     envs.Drifting(arms=4, gap=0.2, period=7, level=0.6),
     envs.LossTable([[0.1, 0.9], [0.8, 0.2]], [0, 1, 1], noise="beta", concentration=4.0),
+    envs.Catalogue(500, gap=0.25, top=0.8, seed=3),
     envs.PunishLast(8, window=3),
     envs.AdaptiveAlternating(8, gap=0.125),
     envs.MovieLens(32, order="iid", noise="beta", concentration=4.0, seed=3, data="stand-in"),
@@ -33,7 +35,7 @@ def test_contract(environment: dc.environments.Environment) -> None:
         assert eval(repr(environment), vars(envs)) == environment
 
 
-@pytest.mark.parametrize("environment", ALL[:4], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("environment", ALL[:5], ids=lambda each: type(each).__name__)
 def test_tables_hold_every_round(environment: dc.environments.Environment) -> None:
     table = environment.table(1_000)
     assert table.row_at.shape == (1_000,)
@@ -52,6 +54,34 @@ def test_alternating_phases() -> None:
     assert row_at.tolist() == expected[:2_000]
     lengths = np.diff(np.flatnonzero(np.diff(np.append([1 - row_at[0]], row_at))))
     assert lengths[:6].tolist() == [1, 2, 4, 6, 10, 16]
+
+
+def test_a_catalogue_has_one_best_item_and_the_law_it_says() -> None:
+    shop = envs.Catalogue(20_000, gap=0.25, top=0.8, seed=3)
+    table = shop.table(3)
+    rewards = 1.0 - table.rows[0]
+    assert table.row_at.tolist() == [0, 0, 0]
+    assert rewards[shop.best] == pytest.approx(0.8)
+    others = np.delete(rewards, shop.best)
+    assert 0.0 <= others.min() < others.max() <= 0.55 + 1e-12
+    # Beta(1, 4), scaled; seeded, and a Kolmogorov-Smirnov test at 1e-4.
+    assert scipy.stats.kstest(others / 0.55, "beta", (1.0, 4.0)).pvalue > 1e-4
+    assert envs.Catalogue(20_000, gap=0.25, top=0.8, seed=4).best != shop.best
+    assert len(envs.Catalogue(10**6).to_json()) < 200
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"arms": 1}, "arms = 1"),
+        ({"arms": 9, "top": 1.0}, "top = 1.0"),
+        ({"arms": 9, "gap": 0.9}, "gap = 0.9: must be below top = 0.9"),
+        ({"arms": 9, "seed": -1}, "seed = -1"),
+    ],
+)
+def test_a_catalogue_refuses(parameters: dict[str, Any], said: str) -> None:
+    with pytest.raises(dc.ParameterError, match=said):
+        envs.Catalogue(**parameters)
 
 
 def test_the_best_arm_drifts_on() -> None:

@@ -4,6 +4,7 @@ from .adaptive_alternating import AdaptiveAlternating
 from .alternating import Alternating
 from .base import Adversary, Environment
 from .bernoulli import Bernoulli
+from .catalogue import Catalogue
 from .drifting import Drifting
 from .loss_table import LossTable
 from .movielens import MovieLens
@@ -14,6 +15,7 @@ __all__ = [
     "Adversary",
     "Alternating",
     "Bernoulli",
+    "Catalogue",
     "Drifting",
     "Environment",
     "LossTable",

@@ -1,0 +1,64 @@
+"""A large catalogue: very many items, most of them of little worth, and one best."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import Floats
+from ..checks import number_in, whole_number
+from ..errors import ParameterError, complaint
+from ..kernels.drive import Table
+from .base import Environment
+
+
+@dataclass(frozen=True)
+class Catalogue(Environment):
+    """Items drawn from a seed, as a shop or a library of films has them, with a known best.
+
+    The best item has mean reward `top`; every other has (top - gap) * B, B drawn from Beta(1, 4): half of
+    them pay less than a sixth of what is possible below the gap, and 16 in 10,000 more than four fifths.
+    Rewards are Bernoulli and a loss is 1 - reward. The description is short whatever the number of items.
+
+    Args:
+        arms: how many items, two at least.
+        gap: how far below the best every other item stays, at least.
+        top: the mean reward of the best item, above `gap` and below 1.
+        seed: which items are drawn, and the place of the best.
+
+    >>> import decoupled as dc
+    >>> shop = dc.environments.Catalogue(arms=1_000_000, gap=0.2, top=0.9)
+    >>> losses = shop.table(horizon=10).rows[0]
+    >>> int(losses.argmin()) == shop.best, round(float(losses.min()), 6)
+    (True, 0.1)
+    """
+
+    arms: int
+    gap: float = 0.2
+    top: float = 0.9
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arms", whole_number("arms", self.arms, 2, "try 1000000"))
+        top = number_in("top", self.top, 0.0, 1.0, remedy="the default is 0.9")
+        object.__setattr__(self, "top", top)
+        gap = number_in("gap", self.gap, 0.0, 1.0, remedy="the default is 0.2")
+        if gap >= top:
+            raise ParameterError(complaint("gap", gap, f"must be below top = {top}", "lower it"))
+        object.__setattr__(self, "gap", gap)
+        object.__setattr__(self, "seed", whole_number("seed", self.seed, 0, "the default is 0"))
+
+    @property
+    def best(self) -> int:
+        """The place of the best item."""
+        return int(np.random.default_rng(self.seed).integers(self.arms))
+
+    def rewards(self) -> Floats:
+        """The mean reward of every item."""
+        draw = np.random.default_rng(self.seed)
+        best = draw.integers(self.arms)
+        rewards = (self.top - self.gap) * draw.beta(1.0, 4.0, self.arms)
+        rewards[best] = self.top
+        return np.asarray(rewards)
+
+    def table(self, horizon: int) -> Table:
+        return Table(1.0 - self.rewards()[None, :], np.zeros(horizon, np.int64))
