@@ -1,24 +1,26 @@
-"""The slow, obvious twin of FTPL with centred losses and two rates."""
+"""The slow, obvious twins of the policies with centred losses and two rates."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from twins import Floats, FTPLTwin, pareto_law_by_quad
+from twins import Exp3Twin, Floats, FTPLTwin, TsallisTwin, Twin, pareto_law_by_quad, tsallis_law_by_brentq
 
 
-class CentredFTPLTwin(FTPLTwin):
+class Centring(Twin):
     """hat_l(i) = b_i + 1[j = i] (loss - b_i) / p_i, b_i = B where p_i >= kappa * eta and 0 elsewhere."""
 
-    def __init__(self, arms: int, policy: Any) -> None:
-        super().__init__(arms, policy.alpha, policy.c)
+    def set_additions(self, policy: Any) -> None:
         self.c_exploit = policy.c if policy.c_exploit is None else policy.c_exploit
         self.centred = policy.estimator == "centred"
         self.kappa, self.lam = policy.kappa, policy.lam
         self.mean = 0.5
 
-    def exploitation_law(self) -> Floats:
-        return pareto_law_by_quad(self.eta * self.c_exploit / self.c * self.gaps(), self.alpha)
+    @property
+    def eta_exploit(self) -> float:
+        eta: float = self.eta * self.c_exploit / self.c
+        return eta
 
     def baseline(self) -> Floats:
         covered = self.exploration_law() >= self.kappa * self.eta
@@ -41,3 +43,53 @@ class CentredFTPLTwin(FTPLTwin):
     def estimate_variance(self, losses: Floats) -> Floats:
         variance: Floats = (losses - self.baseline()) ** 2 * (1 / self.exploration_law() - 1)
         return variance
+
+
+class CentredFTPLTwin(Centring, FTPLTwin):
+    """The perturbed leader at its own rate."""
+
+    def __init__(self, arms: int, policy: Any) -> None:
+        super().__init__(arms, policy.alpha, policy.c)
+        self.set_additions(policy)
+
+    def exploitation_law(self) -> Floats:
+        return pareto_law_by_quad(self.eta_exploit * self.gaps(), self.alpha)
+
+
+class CentredTsallisTwin(Centring, TsallisTwin):
+    """Two roots, one for each rate, each from nothing."""
+
+    def __init__(self, arms: int, policy: Any) -> None:
+        super().__init__(arms, policy.beta, policy.c)
+        self.set_additions(policy)
+
+    def exploitation_law(self) -> Floats:
+        return tsallis_law_by_brentq(self.estimates, self.eta_exploit, self.beta)
+
+    def exploration_law(self) -> Floats:
+        p = tsallis_law_by_brentq(self.estimates, self.eta, self.beta) ** (1 - self.beta / 2)
+        law: Floats = p / p.sum()
+        return law
+
+
+class CentredExp3Twin(Centring, Exp3Twin):
+    """A softmax at each rate; the exploration law is the square root of the first."""
+
+    def __init__(self, arms: int, policy: Any) -> None:
+        super().__init__(arms, policy.c)
+        self.set_additions(policy)
+
+    def exploitation_law(self) -> Floats:
+        w = np.exp(-self.eta_exploit * self.gaps())
+        law: Floats = w / w.sum()
+        return law
+
+
+def centred_twin(arms: int, policy: Any) -> Centring:
+    """The twin of a policy with additions."""
+    kinds: dict[str, Callable[[int, Any], Centring]] = {
+        "FTPL": CentredFTPLTwin,
+        "TsallisINF": CentredTsallisTwin,
+        "Exp3": CentredExp3Twin,
+    }
+    return kinds[type(policy).__name__](arms, policy)

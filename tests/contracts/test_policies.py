@@ -26,7 +26,7 @@ from twins import (
     chi_square_p,
     means_agree,
 )
-from twins_centred import CentredFTPLTwin
+from twins_centred import centred_twin
 from twins_classic import CLASSIC_TWINS
 from twins_coupled import CoupledExp3Twin, CoupledFTPLTwin, CoupledTsallisTwin, ThompsonTwin, UCB1Twin
 from twins_forgetting import ForgettingTwin
@@ -47,8 +47,11 @@ POLICIES: list[dc.Policy] = [
     dc.TsallisINF(beta=0.5, c=4.0),
     dc.TsallisINF(beta=0.1),
     dc.TsallisINF(beta=0.95),
+    dc.TsallisINF(c=1.5, c_exploit=6.0, estimator="centred", kappa=0.4),
+    dc.TsallisINF(beta=0.4, c_exploit=1.0),
     dc.Exp3(),
     dc.Exp3(c=0.5),
+    dc.Exp3(c=1.0, c_exploit=4.0, estimator="centred", kappa=0.4, lam=0.3),
     dc.FollowTheLeader(),
     dc.AvnerExp3(),
     dc.AvnerExp3(horizon=300),
@@ -78,10 +81,14 @@ TWINS: dict[str, Callable[[Any, int], Twin]] = {
         if policy.ranking == "strata"
         else FTPLTwin(arms, policy.alpha, policy.c)
         if policy.published
-        else CentredFTPLTwin(arms, policy)
+        else centred_twin(arms, policy)
     ),
-    "TsallisINF": lambda policy, arms: TsallisTwin(arms, policy.beta, policy.c),
-    "Exp3": lambda policy, arms: Exp3Twin(arms, policy.c),
+    "TsallisINF": lambda policy, arms: (
+        TsallisTwin(arms, policy.beta, policy.c) if policy.published else centred_twin(arms, policy)
+    ),
+    "Exp3": lambda policy, arms: (
+        Exp3Twin(arms, policy.c) if policy.published else centred_twin(arms, policy)
+    ),
     "FollowTheLeader": lambda policy, arms: FollowTheLeaderTwin(arms),
     **CLASSIC_TWINS,
     "CoupledFTPL": lambda policy, arms: CoupledFTPLTwin(
@@ -234,6 +241,10 @@ BAD: list[tuple[type[dc.Policy], str, list[Any]]] = [
     (dc.TsallisINF, "beta", [0.0, 1.0, 1, -0.1, 1.5, *NEVER_NUMBERS]),
     (dc.TsallisINF, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
     (dc.Exp3, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
+    (dc.Exp3, "estimator", ["centered", None]),
+    (dc.Exp3, "c_exploit", [0.0, math.nan, "2"]),
+    (dc.Exp3, "kappa", [0.0, None]),
+    (dc.Exp3, "lam", [-0.1, 1.0, None]),
     (dc.AvnerExp3, "horizon", NEVER_HORIZONS),
     (dc.AvnerExp3, "mixing", [-0.1, 1.0, 1, *NEVER_NUMBERS]),
     (dc.JinHybrid, "horizon", NEVER_HORIZONS),

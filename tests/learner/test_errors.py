@@ -469,7 +469,10 @@ def test_bad_rankings(value: Any, remedy: str) -> None:
         ({"name": "TsalisINF"}, "name = 'TsalisINF': is no policy; did you mean 'TsallisINF'?"),
         ({"name": "FTPL", "alhpa": 3}, "alhpa = 3: is no parameter of FTPL; did you mean 'alpha'?"),
         ({"name": "FTPL", "rankings": 1}, "rankings = 1: is no parameter of FTPL; did you mean 'ranking'?"),
-        ({"name": "Exp3", "gamma": 3}, "gamma = 3: is no parameter of Exp3; known are 'c'"),
+        (
+            {"name": "Exp3", "gamma": 3},
+            "gamma = 3: is no parameter of Exp3; known are 'c', 'estimator', 'c_exploit', 'kappa', 'lam'",
+        ),
         (
             {"name": "Exp3", "c": -1},
             "c = -1: must be a finite number above 0 and below 1e+100; the default is 2",

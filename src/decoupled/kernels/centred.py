@@ -7,6 +7,7 @@ import math
 from typing import NamedTuple
 
 from ..arrays import Words
+from .centring import START
 from .compiled import compiled
 from .dispatch import Functions
 from .lifting import lift_arms
@@ -18,8 +19,6 @@ from .surrogates import surrogates
 SCALE, ETA, ETA_EXPLOIT, SURROGATE_SUM, RISE = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 5)
 ESTIMATES, RANKED, RANK_LIMIT, SURROGATE, BASELINE, SPARE = range(6)
 ORDER, SPARE_ORDER = range(2)
-
-START = 0.5  # of the running mean: the middle of the losses' range
 
 
 class Params(NamedTuple):

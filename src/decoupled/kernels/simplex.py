@@ -13,6 +13,7 @@ from .compiled import compiled
 from .powers import inverse_power
 from .sampling import total
 
+SOLVED = 1e-12  # how far from 1 the sum of weights may be that need not be solved for again
 _LAST_STEP = 1e-8
 _MOST_STEPS = 200
 

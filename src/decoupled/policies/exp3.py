@@ -4,14 +4,14 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..arrays import Floats, Words
-from ..checks import number_in
+from ..arrays import Words
+from ..kernels import centred_exp3
 from ..kernels.compiled import compiled
 from ..kernels.dispatch import Functions
 from ..kernels.sampling import draw_both, total
 from ..kernels.softmax import exponential_weights
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
-from .base import Policy
+from .additions import Form, PolicyWithAdditions
 
 SCALE, EXPLOIT_SUM, EXPLORE_SUM = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 3)
 ESTIMATES, EXPLOIT, EXPLORE = range(3)
@@ -54,8 +54,8 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     refresh(state)
 
 
-@dataclass(frozen=True)
-class Exp3(Policy):
+@dataclass(frozen=True, repr=False)
+class Exp3(PolicyWithAdditions):
     """Exponential weights, decoupled (EXP3 in the paper's figures).
 
     With hat_L the summed loss estimates and eta_t = c / sqrt(K * t), each round
@@ -68,8 +68,23 @@ class Exp3(Policy):
     the policy of Avner, O., Mannor, S. and Shamir, O. (2012). Decoupling exploration and exploitation
     in multi-armed bandits. ICML (equation (3) of the former, with gamma = 0), which is `AvnerExp3`.
 
+    Two options go beyond the published policy, and are ours; they are those of `FTPL`. With `c_exploit` the
+    exploited arm's law has a rate of its own, c_exploit in place of c. With estimator "centred" every arm
+    has a baseline,
+
+    - learns    hat_L_i += b_i + 1[j_t = i] * (loss - b_i) / p_i for every arm i,
+
+    where b_i = B_t for arms with p_i >= kappa * eta_t and 0 for the others, and B_t is a running mean of
+    the losses seen: B += lam * (loss - B), from 1/2. The estimate is unbiased, because b is fixed before
+    the draw. A pending decision keeps the b of its own round; `replay` takes b = 0.
+
     Args:
         c: scale of the learning rate, above 0.
+        estimator: "importance", the published one, or "centred".
+        c_exploit: scale of the rate of the exploited arm's law, above 0; None for c.
+        kappa: for "centred": the gate, above 0. No observation takes more than B_t / (kappa * eta_t) off an
+            estimate.
+        lam: for "centred": how fast the running mean of the losses moves, from 0 on and below 1.
 
     >>> import decoupled as dc
     >>> learner = dc.Exp3(c=4.0).start(arms=2, seed=1)
@@ -80,25 +95,24 @@ class Exp3(Policy):
     """
 
     c: float = 2.0
+    estimator: str = "importance"
+    c_exploit: float | None = None
+    kappa: float = 0.1
+    lam: float = 0.05
 
-    layout = Layout(
-        scalars=("scale", "exploit_sum", "explore_sum"),
-        floats=("estimates", "exploit", "explore"),
-        learned=("estimates",),
+    published_form = Form(
+        Layout(
+            scalars=("scale", "exploit_sum", "explore_sum"),
+            floats=("estimates", "exploit", "explore"),
+            learned=("estimates",),
+        ),
+        Params,
+        Functions(init, decide, update),
     )
-    params_type = Params
-    functions = Functions(init, decide, update)
+    centred_form = Form(centred_exp3.LAYOUT, centred_exp3.Params, centred_exp3.FUNCTIONS)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "c", number_in("c", self.c, 0.0, 1e100, "the default is 2"))
+        self._check_additions()
 
-    def params(self) -> Params:
+    def published_params(self) -> Params:
         return Params(self.c)
-
-    def exploitation_law(self, state: State) -> Floats:
-        law: Floats = state.floats[EXPLOIT] / state.scalars[EXPLOIT_SUM]
-        return law
-
-    def exploration_law(self, state: State) -> Floats:
-        law: Floats = state.floats[EXPLORE] / state.scalars[EXPLORE_SUM]
-        return law

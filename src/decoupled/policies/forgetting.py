@@ -193,6 +193,8 @@ def _home(policy: Policy, what: str) -> tuple[str, str] | None:
     kind = type(policy)
     if kind.__name__ not in HOMES or not is_ours(kind, kind.params_type, *kind.functions):
         return None
+    if policy.params_type is not kind.params_type:  # another form of it, and the name is the first one's
+        return None
     return __name__, f"{what}_{kind.__name__}"
 
 

@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 from ..arrays import Floats, Ints, Words
 from ..checks import number_in, one_of
+from ..errors import ParameterError, complaint
+from ..kernels import centred_tsallis
 from ..kernels.compiled import compiled
 from ..kernels.dispatch import Entries, Functions
 from ..kernels.powers import tidy_exponent
 from ..kernels.sampling import draw_both, total
-from ..kernels.simplex import tsallis_excess, two_powers
+from ..kernels.simplex import SOLVED, tsallis_excess, two_powers
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
 from . import conic
-from .base import Policy
+from .additions import Form, PolicyWithAdditions
 
 EXCESS, SCALE, EXPLOIT_SUM, EXPLORE_SUM, STEPS = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 5)
 ESTIMATES, GAPS, EXPLOIT, EXPLORE = range(4)
-
-SOLVED = 1e-12
 
 
 class Params(NamedTuple):
@@ -118,8 +118,8 @@ def conic_entries(newton: Entries) -> Entries:
     return Entries(init, newton.decide, update)
 
 
-@dataclass(frozen=True)
-class TsallisINF(Policy):
+@dataclass(frozen=True, repr=False)
+class TsallisINF(PolicyWithAdditions):
     """Follow the regularised leader with Tsallis entropy, decoupled (FTRL in the paper's figures).
 
     With hat_L the summed loss estimates and eta_t = c * K ** (1/2 - beta) / sqrt(t), each round
@@ -135,11 +135,28 @@ class TsallisINF(Policy):
     Rouyer, C. and Seldin, Y. (2020). Tsallis-INF for decoupled exploration and exploitation in
     multi-armed bandits. COLT. Equation (4) of Kim, Lee and Oh (2026).
 
+    Two options go beyond the published policy, and are ours; they are those of `FTPL`. With `c_exploit` the
+    exploited arm's law has a rate of its own, c_exploit in place of c. With estimator "centred" every arm
+    has a baseline,
+
+    - learns    hat_L_i += b_i + 1[j_t = i] * (loss - b_i) / p_i for every arm i,
+
+    where b_i = B_t for arms with p_i >= kappa * eta_t and 0 for the others, and B_t is a running mean of
+    the losses seen: B += lam * (loss - B), from 1/2. The estimate is unbiased, because b is fixed before
+    the draw. A pending decision keeps the b of its own round; `replay` takes b = 0.
+    Each rate takes Newton steps of its own.
+
     Args:
         beta: the entropy's order, in (0, 1); 2/3 is the paper's and corresponds to alpha = 3.
         c: scale of the learning rate, above 0.
         solver: "newton", or "scs" for a general conic solver (extra `conic`): the same weights to six
-            digits, thousands of times slower, and in a learner only. It is there to be compared with.
+            digits, thousands of times slower, and in a learner only. It is there to be compared with,
+            and goes with importance weighting and one rate only.
+        estimator: "importance", the published one, or "centred".
+        c_exploit: scale of the rate of the exploited arm's law, above 0; None for c.
+        kappa: for "centred": the gate, above 0. No observation takes more than B_t / (kappa * eta_t) off an
+            estimate.
+        lam: for "centred": how fast the running mean of the losses moves, from 0 on and below 1.
 
     >>> import decoupled as dc
     >>> learner = dc.TsallisINF(beta=0.5).start(arms=["a", "b", "c"], seed=1)
@@ -150,21 +167,30 @@ class TsallisINF(Policy):
     beta: float = 2.0 / 3.0
     c: float = 2.0
     solver: str = "newton"
+    estimator: str = "importance"
+    c_exploit: float | None = None
+    kappa: float = 0.1
+    lam: float = 0.05
 
-    layout = Layout(
-        scalars=("excess", "scale", "exploit_sum", "explore_sum", "steps"),
-        floats=("estimates", "gaps", "exploit", "explore"),
-        learned=("estimates", "excess"),
+    published_form = Form(
+        Layout(
+            scalars=("excess", "scale", "exploit_sum", "explore_sum", "steps"),
+            floats=("estimates", "gaps", "exploit", "explore"),
+            learned=("estimates", "excess"),
+        ),
+        Params,
+        Functions(init, decide, update),
     )
-    params_type = Params
-    functions = Functions(init, decide, update)
-    fading = ("estimates",)
+    centred_form = Form(centred_tsallis.LAYOUT, centred_tsallis.Params, centred_tsallis.FUNCTIONS)
 
     def __post_init__(self) -> None:
         beta = number_in("beta", self.beta, 0.0, 1.0, remedy="the default is 2/3; for beta = 1 use Exp3")
         object.__setattr__(self, "beta", beta)
-        object.__setattr__(self, "c", number_in("c", self.c, 0.0, 1e100, "the default is 2"))
+        self._check_additions()
         if one_of("solver", self.solver, ("newton", "scs")) == "scs":
+            if not self.published:
+                rule = "goes with estimator='importance' and one rate only"
+                raise ParameterError(complaint("solver", self.solver, rule, "use 'newton'"))
             conic.solver()
 
     @property
@@ -175,16 +201,8 @@ class TsallisINF(Policy):
         compiled_calls = super().entries()
         return conic_entries(compiled_calls) if self.solver == "scs" else compiled_calls
 
-    def params(self) -> Params:
+    def published_params(self) -> Params:
         rest = 1.0 - self.beta
         exploit_power = tidy_exponent(1.0 / rest)
         explore_power = tidy_exponent((1.0 - 0.5 * self.beta) / rest)
         return Params(self.c, 0.5 - self.beta, rest, exploit_power, explore_power)
-
-    def exploitation_law(self, state: State) -> Floats:
-        law: Floats = state.floats[EXPLOIT] / state.scalars[EXPLOIT_SUM]
-        return law
-
-    def exploration_law(self, state: State) -> Floats:
-        law: Floats = state.floats[EXPLORE] / state.scalars[EXPLORE_SUM]
-        return law

@@ -1,4 +1,4 @@
-"""FTPL with centred losses: unbiased at any delay, bounded from below by its gate, and better."""
+"""Centred losses: unbiased at any delay, bounded from below by their gate, and better."""
 
 import json
 from typing import Any, cast
@@ -12,25 +12,30 @@ from decoupled.arrays import Floats
 from decoupled.kernels.stream import new_stream
 from decoupled.paper.family import ARMS as FAMILY_ARMS
 from decoupled.paper.family import KINDS, family
-from twins_centred import CentredFTPLTwin
+from twins_centred import Centring, centred_twin
 
 ARMS = 5
 LOSSES = np.array([0.1, 0.35, 0.6, 0.9, 1.0])
 # A high gate, so that some arms are covered and others are not.
-GATED = dc.FTPL(c=1.0, c_exploit=2.0, estimator="centred", kappa=0.6, lam=0.2)
+GATED: list[dc.Policy] = [
+    dc.FTPL(c=1.0, c_exploit=2.0, estimator="centred", kappa=0.6, lam=0.2),
+    dc.TsallisINF(c=3.0, c_exploit=6.0, estimator="centred", kappa=0.2, lam=0.2),
+    dc.Exp3(c=2.0, c_exploit=4.0, estimator="centred", kappa=0.8, lam=0.2),
+]
+every_gated = pytest.mark.parametrize("policy", GATED, ids=lambda policy: type(policy).__name__)
 
 
 def explored(decision: dc.Decision) -> int:
     return cast(int, decision.explore)
 
 
-def trained(rounds: int, policy: dc.FTPL = GATED) -> tuple[dc.Learner, CentredFTPLTwin]:
-    learner, twin = policy.start(ARMS, seed=4), CentredFTPLTwin(ARMS, policy)
+def trained(policy: dc.Policy, rounds: int = 40) -> tuple[dc.Learner, Centring]:
+    learner, twin = policy.start(ARMS, seed=4), centred_twin(ARMS, policy)
     train(learner, twin, rounds)
     return learner, twin
 
 
-def train(learner: dc.Learner, twin: CentredFTPLTwin, rounds: int) -> None:
+def train(learner: dc.Learner, twin: Centring, rounds: int) -> None:
     for _ in range(rounds):
         decision = learner.decide()
         arm = explored(decision)
@@ -54,14 +59,16 @@ def change_by(learner: dc.Learner, decision: dc.Decision) -> Floats:
     return change
 
 
-def test_some_arms_are_covered_and_others_are_not() -> None:
+@every_gated
+def test_some_arms_are_covered_and_others_are_not(policy: dc.Policy) -> None:
     # Or the tests below would show nothing.
-    assert 0 < np.count_nonzero(trained(40)[1].baseline()) < ARMS
+    assert 0 < np.count_nonzero(trained(policy)[1].baseline()) < ARMS
 
 
 @pytest.mark.parametrize("delay", [0, 400])
-def test_feedback_counts_with_the_baseline_of_its_decision(delay: int) -> None:
-    learner, twin = trained(40)
+@every_gated
+def test_feedback_counts_with_the_baseline_of_its_decision(policy: dc.Policy, delay: int) -> None:
+    learner, twin = trained(policy)
     then, law = twin.baseline(), learner.exploration_probabilities()
     decisions = one_of_every_arm(learner)
     train(learner, twin, delay)
@@ -75,8 +82,9 @@ def test_feedback_counts_with_the_baseline_of_its_decision(delay: int) -> None:
     np.testing.assert_allclose(mean, LOSSES, rtol=1e-9)
 
 
-def test_an_absent_arm_has_no_baseline_and_is_charged_the_loss() -> None:
-    learner, places = trained(40)[0], [1, 2, 4]
+@every_gated
+def test_an_absent_arm_has_no_baseline_and_is_charged_the_loss(policy: dc.Policy) -> None:
+    learner, places = trained(policy)[0], [1, 2, 4]
     law = learner.exploration_probabilities(available=places)
     decisions = one_of_every_arm(learner, available=places)
     mean = sum(law[arm] * change_by(learner, decisions[arm]) for arm in places)
@@ -85,8 +93,9 @@ def test_an_absent_arm_has_no_baseline_and_is_charged_the_loss() -> None:
     np.testing.assert_allclose(mean, expected, rtol=1e-9)
 
 
-def test_feedback_in_any_order_teaches_what_the_twin_learns() -> None:
-    learner, twin = GATED.start(ARMS, seed=1), CentredFTPLTwin(ARMS, GATED)
+@every_gated
+def test_feedback_in_any_order_teaches_what_the_twin_learns(policy: dc.Policy) -> None:
+    learner, twin = policy.start(ARMS, seed=1), centred_twin(ARMS, policy)
     generator = np.random.default_rng(0)
     waiting: list[tuple[dc.Decision, Floats]] = []
     for _ in range(600):
@@ -103,10 +112,10 @@ def test_feedback_in_any_order_teaches_what_the_twin_learns() -> None:
 
 
 @pytest.mark.parametrize("arms", [2, 8, 60])
-def test_the_gate_bounds_how_far_an_estimate_falls(arms: int) -> None:
+@pytest.mark.parametrize(("kind", "c"), [(dc.FTPL, 0.5), (dc.TsallisINF, 1.5), (dc.Exp3, 1.5)])
+def test_the_gate_bounds_how_far_an_estimate_falls(kind: Any, c: float, arms: int) -> None:
     # eta * hat_l >= -B / kappa, whatever arm is drawn and whatever it costs.
-    policy = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", kappa=0.25)
-    learner = policy.start(arms, seed=2)
+    learner = kind(c=c, c_exploit=3.0, estimator="centred", kappa=0.25).start(arms, seed=2)
     deepest, generator = 0.0, np.random.default_rng(3)
     for _ in range(500):
         law, seen = learner.exploration_probabilities(), learner.diagnostics()
@@ -142,9 +151,10 @@ def test_both_rankings_make_the_same_decisions(arms: int, kappa: float) -> None:
     assert ends[0] == ends[1]
 
 
-def test_each_arm_has_its_own_rate() -> None:
+@pytest.mark.parametrize("kind", [dc.FTPL, dc.TsallisINF, dc.Exp3])
+def test_each_arm_has_its_own_rate(kind: Any) -> None:
     record = [(arm, 0.2, 0.2 * arm) for arm in range(ARMS)] * 3
-    both, slow, fast = dc.FTPL(c=0.5, c_exploit=3.0), dc.FTPL(c=0.5), dc.FTPL(c=3.0)
+    both, slow, fast = kind(c=0.5, c_exploit=3.0), kind(c=0.5), kind(c=3.0)
     learners = [policy.start(ARMS, seed=0) for policy in (both, slow, fast)]
     for learner in learners:
         learner.replay(record)
@@ -163,6 +173,24 @@ def test_the_papers_policy_keeps_its_own_functions() -> None:
     assert not dc.FTPL(c_exploit=3.0).published
     assert not dc.FTPL.recommended().published
     assert repr(dc.FTPL()) == "FTPL(alpha=3.0, c=2.0, ranking='improved')"
+    for kind in (dc.TsallisINF, dc.Exp3):
+        assert kind(c=2.0, c_exploit=2.0).functions is kind().functions
+        assert kind(c_exploit=3.0).functions is kind(estimator="centred").functions is not kind().functions
+        assert "kappa" not in repr(kind())
+
+
+def test_a_conic_solver_has_no_second_form() -> None:
+    for options in ({"estimator": "centred"}, {"c_exploit": 3.0}):
+        with pytest.raises(dc.ParameterError, match="solver = 'scs': goes with estimator='importance'"):
+            dc.TsallisINF(solver="scs", **options)
+
+
+def test_forms_that_forget_have_code_of_their_own() -> None:
+    # Two forms of one class are two policies to the compiler, and one name would mix them up.
+    for kind in (dc.FTPL, dc.TsallisINF, dc.Exp3):
+        forms = [dc.Forgetting(kind(), period=9), dc.Forgetting(kind(estimator="centred"), period=9)]
+        names = [each.params_type.__qualname__ for each in forms]
+        assert len(set(names)) == 2
 
 
 def test_policies_saved_before_there_were_baselines_load() -> None:
