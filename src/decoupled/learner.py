@@ -212,7 +212,7 @@ class Learner:
     def _predictions(self, baseline: Predictions | None) -> Any:
         if baseline is None:
             return None
-        if self._running.baseline is None:
+        if self._policy.baseline is None or self._policy.cumulative is None:
             raise UnsupportedError(
                 f"baseline: the estimator of {type(self._policy).__name__} has none, so that a prediction "
                 "would change nothing; leave it out, or use a centred estimator such as FTPL.recommended()"

@@ -10,8 +10,9 @@ from .errors import FeedbackError, shown
 
 # Arms are known here by their serials: see there.
 
-# The arms that have a baseline, and what it is; all other arms have none, which is zero.
-Baseline: TypeAlias = tuple[Ints, Floats]
+# The arms that have a baseline, what it is, and whether a user foresaw it; all other arms have none, which
+# is zero.
+Baseline: TypeAlias = tuple[Ints, Floats, bool]
 
 # The arms that a decision could choose from: some; all that there were before a certain serial; or all
 # that there are.
@@ -106,15 +107,22 @@ class Waiting:
 def _record(pending: Pending) -> list[Any]:
     """A pending decision as plain values; a baseline comes last, where there is one."""
     decision, arm, covered, baseline = pending
-    return [*decision, arm, covered, *([] if baseline is None else [part.tolist() for part in baseline])]
+    if baseline is None:
+        return [*decision, arm, covered]
+    serials, values, foreseen = baseline
+    return [*decision, arm, covered, serials.tolist(), values.tolist(), foreseen]
 
 
 def _pending(record: list[Any]) -> Pending:
     fields = len(Decision._fields)
-    arm, covered, *baseline = record[fields:]
+    arm, covered, *kept = record[fields:]
+    baseline = None
+    if kept:
+        serials, values, foreseen = kept
+        baseline = np.array(serials, np.int64), np.array(values, np.float64), foreseen
     return (
         Decision(*record[:fields]),
         arm,
         tuple(covered) if isinstance(covered, list) else covered,
-        (np.array(baseline[0], np.int64), np.array(baseline[1], np.float64)) if baseline else None,
+        baseline,
     )

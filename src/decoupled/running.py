@@ -92,7 +92,7 @@ class Running:
         if part is None and predicted is None:
             if self._shared_round != self.round:
                 self._shared_round = self.round
-                self._shared_baseline = _sparse(self.baseline, self.serials.kept)
+                self._shared_baseline = _sparse(self.baseline, self.serials.kept, False)
             return self._shared_baseline
         row = np.zeros(len(self.baseline))
         if part is None:
@@ -103,7 +103,7 @@ class Running:
             places, values = predicted
             # An arm with a number of the policy's own passed its gate; where that number is 0, none did.
             row[places] = np.where(row[places] != 0.0, values, 0.0)
-        return _sparse(row, self.serials.kept)
+        return _sparse(row, self.serials.kept, predicted is not None)
 
     # Learning
 
@@ -123,12 +123,29 @@ class Running:
     def learn(self, arm: int, weight: float, loss: float, baseline: Baseline | None = None) -> None:
         """Learn the loss of an arm that was explored."""
         if self.baseline is not None:
-            self.baseline[:] = 0.0
-            if baseline is not None:
-                places, found = self.serials.places(baseline[0])
-                self.baseline[places] = baseline[1][found]
+            self._remind(arm, baseline, self.baseline)
         self.entries.update(*self.flat, arm, weight, loss)
         self.round += 1
+
+    def _remind(self, arm: int, baseline: Baseline | None, row: Floats) -> None:
+        """Put the baseline of a decision where the update of an arm reads it."""
+        row[:] = 0.0
+        if baseline is None:
+            return
+        serials, values, foreseen = baseline
+        places, found = self.serials.places(serials)
+        if not foreseen:
+            row[places] = values[found]
+            return
+        # The policy's own baselines are of one kind, such as one amount for all, and its update may count
+        # on that. Of others it meets that of the arm alone; the other arms are given theirs here.
+        given = np.zeros(len(row))
+        given[places] = values[found]
+        own, given[arm] = given[arm], 0.0
+        self.layout.row(self.state, str(self.policy.cumulative))[:] += given
+        self.entries.init(*self.flat)
+        row[:] = 0.0
+        row[arm] = own
 
     def _charge_absent(self, covered: Covered, loss: float) -> None:
         """Add a loss to every arm that could not be chosen."""
@@ -186,9 +203,9 @@ class Running:
         return probabilities
 
 
-def _sparse(row: Floats, serials: Ints | None) -> Baseline | None:
+def _sparse(row: Floats, serials: Ints | None, foreseen: bool) -> Baseline | None:
     """The numbers of a row that are not zero, with the serials of their arms; None for no number."""
     found = np.flatnonzero(row)
     if len(found) == 0:
         return None
-    return (found if serials is None else serials[found]), row[found]
+    return (found if serials is None else serials[found]), row[found], foreseen

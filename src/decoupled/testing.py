@@ -24,7 +24,7 @@ from scipy.stats import chi2
 
 from .arrays import Floats
 from .checks import whole_number
-from .decision import Decision
+from .decision import Arm, Decision
 from .environments import LossTable
 from .errors import ContractError, ParameterError, complaint
 from .kernels.drive import Table
@@ -283,7 +283,7 @@ def check_retired(case: Case) -> None:
     learner = case.learner(HISTORY // 4)
     learner.add_arms(["spare"])
     places, law = list(learner.arms), learner.exploration_probabilities()
-    found: dict[object, Decision] = {}
+    found: dict[Arm, Decision] = {}
     for _ in range(10_000):
         decision = learner.decide()
         if found.setdefault(decision.explore, decision) is not decision:
