@@ -2,71 +2,26 @@
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar, Protocol, Self, TypeAlias, overload
-
-import numpy as np
+from typing import Any, ClassVar, Self, overload
 
 from .arms import ArmNames, Arms
-from .arrays import Floats, Ints, Words
-from .checks import as_float, whole_number
+from .arrays import Floats, Ints
+from .checks import whole_number
 from .decision import Arm, Decision
-from .errors import (
-    ArmError,
-    FeedbackError,
-    LossError,
-    ParameterError,
-    StateError,
-    UnsupportedError,
-    complaint,
-    shown,
-)
-from .kernels.dispatch import Entries
-from .kernels.state import ROUND, SHARED_SCALARS, Layout, State
-from .kernels.stream import new_stream
+from .errors import ParameterError, UnsupportedError, complaint
+from .keeping import Kept, from_text, to_text
+from .kernels.state import SHARED_SCALARS
+from .logs import checked_records
 from .loss_range import LossRange
-from .sealed import seal, unseal, write_atomically
+from .pending import Waiting
+from .running import RunnablePolicy, Running
+from .sealed import write_atomically
+from .seeds import Seed, randomness
 
-FORMAT = "decoupled-learner"
-VERSION = 1
 DEFAULT_PENDING = 100_000
-
-Seed: TypeAlias = int | np.random.SeedSequence | None
-
-
-class RunnablePolicy(Protocol):
-    """What a learner needs of a policy."""
-
-    layout: ClassVar[Layout]
-    cumulative: ClassVar[str | None]
-    coupled: ClassVar[bool]
-    baseline: ClassVar[str | None]
-
-    def entries(self) -> Entries:
-        """The compiled calls."""
-
-    def params(self) -> Any:
-        """The parameters as a tuple of floats."""
-
-    def exploitation_law(self, state: State) -> Floats:
-        """The exact probability with which each arm is exploited."""
-
-    def exploration_law(self, state: State) -> Floats:
-        """The exact probability with which each arm is explored."""
-
-    def estimates(self, state: State) -> Floats:
-        """What is learned about each arm."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The name and every parameter."""
-
-
-# A decision that awaits feedback, with all that its estimate will need: the place of the arm explored,
-# the places of the arms it could choose from, None for all, and the baselines of all arms, None where
-# all are zero. A plain tuple, because one is made for every decision.
-Pending: TypeAlias = tuple[Decision, int, tuple[int, ...] | None, Floats | None]
 
 
 class Learner:
@@ -100,35 +55,21 @@ class Learner:
         loss_range: tuple[float, float] = (0.0, 1.0),
         max_pending: int = DEFAULT_PENDING,
     ) -> None:
-        self._policy = policy
-        self._arms = ArmNames(arms)
-        self._losses = LossRange.checked(loss_range)
-        self._max_pending = whole_number("max_pending", max_pending, 1, f"the default is {DEFAULT_PENDING}")
-        self._stream, self._tag = _randomness(seed)
-        self._set_state(policy.layout.new_state(len(self._arms)))
-        self._pending: dict[str, Pending] = {}
-        self._made = 0
-        self._forgotten = 0
-        self._lock = Lock()
+        names, losses = ArmNames(arms), LossRange.checked(loss_range)
+        limit = whole_number("max_pending", max_pending, 1, f"the default is {DEFAULT_PENDING}")
+        stream, tag = randomness(seed)
+        running = Running(policy, policy.layout.new_state(len(names)), stream)
+        self._take(Kept(names, losses, running, Waiting(tag, limit)))
 
-    def _set_state(self, state: State) -> None:
-        self._state = state
-        self._values = np.array(self._policy.params(), np.float64)
-        self._entries = self._policy.entries()
-        self._entries.init(self._values, *state)
-        # The arrays every compiled call takes, kept together because gathering them is part of its cost.
-        self._flat = (self._values, *state)
-        self._round = int(state.scalars[ROUND])  # every decision carries it, and an array is slow to ask
-        self._baseline: Floats | None = None
-        self._shared_baseline: Floats | None = None
-        self._shared_round = 0
-        if self._policy.baseline is not None:
-            self._baseline = self._policy.layout.row(state, self._policy.baseline)
+    def _take(self, kept: Kept) -> None:
+        self._arms, self._losses, self._running, self._waiting = kept
+        self._policy = self._running.policy
+        self._lock = Lock()
 
     def __repr__(self) -> str:
         return (
             f"<Learner {self._policy!r}, {len(self._arms)} arms, round {self.round}, "
-            f"{len(self._pending)} pending>"
+            f"{len(self._waiting)} pending>"
         )
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
@@ -155,18 +96,18 @@ class Learner:
     @property
     def round(self) -> int:
         """1 + the number of observations applied."""
-        return self._round
+        return self._running.round
 
     @property
     def pending(self) -> tuple[Decision, ...]:
         """The decisions that await feedback, oldest first."""
         with self._lock:
-            return tuple(pending[0] for pending in self._pending.values())
+            return tuple(pending[0] for pending in self._waiting.decisions.values())
 
     @property
     def forgotten(self) -> int:
         """How many decisions were forgotten before their feedback came."""
-        return self._forgotten
+        return self._waiting.forgotten
 
     # Deciding
 
@@ -199,8 +140,8 @@ class Learner:
             with self._lock:
                 return self._draw(part, exploiting=True)
         repeats = whole_number("count", count, 1, "leave it out for a single decision")
-        if repeats > self._max_pending:
-            rule = f"must not exceed max_pending = {self._max_pending}"
+        if repeats > self._waiting.limit:
+            rule = f"must not exceed max_pending = {self._waiting.limit}"
             raise ParameterError(complaint("count", count, rule, "raise max_pending in start()"))
         with self._lock:
             return [self._draw(part, exploiting=True) for _ in range(repeats)]
@@ -229,10 +170,7 @@ class Learner:
         self._refuse_coupled("exploit")
         part = None if available is None else self._arms.places(available)
         with self._lock:
-            chosen = (
-                self._entries.decide(*self._flat, self._stream) if part is None else self._choose_from(part)
-            )
-            return self._arms.names[chosen[0]]
+            return self._arms.names[self._running.draw(part)[0]]
 
     def _refuse_coupled(self, call: str) -> None:
         if self._policy.coupled:
@@ -241,50 +179,17 @@ class Learner:
                 "the arm seen; use decide(), or a decoupled policy such as FTPL"
             )
 
-    def _choose_from(self, part: Ints) -> tuple[int, int, float, float]:
-        state = self._restricted(part)
-        exploit, explore, weight, propensity = self._entries.decide(self._values, *state, self._stream)
-        return int(part[exploit]), int(part[explore]), weight, propensity
-
     def _draw(self, part: Ints | None, exploiting: bool) -> Decision:
-        exploit, explore, weight, propensity = (
-            self._entries.decide(*self._flat, self._stream) if part is None else self._choose_from(part)
-        )
-        self._made += 1
-        name = f"{self._tag}-{self._made}"
-        names = self._arms.names
-        decision = Decision(
-            name,
-            self._round,
+        running, names = self._running, self._arms.names
+        exploit, explore, weight, propensity = running.draw(part)
+        chosen = (
+            running.round,
             names[exploit] if exploiting else None,
             names[explore],
             propensity if propensity == propensity else None,  # NaN stands for unknown
             weight,
         )
-        pending = self._pending
-        baseline = None if self._baseline is None else self._baseline_of(part)
-        pending[name] = (decision, explore, None if part is None else tuple(part.tolist()), baseline)
-        if len(pending) > self._max_pending:
-            del pending[next(iter(pending))]
-            self._forgotten += 1
-        return decision
-
-    def _baseline_of(self, part: Ints | None) -> Floats | None:
-        """The baseline of every arm for decisions made now, None if all are zero.
-
-        An arm that cannot be had has none. Decisions made in one round share theirs.
-        """
-        if part is None and self._shared_round == self._round:
-            return self._shared_baseline
-        baseline = np.zeros(len(self._arms))
-        if part is None:
-            baseline[:] = self._baseline
-        else:
-            baseline[part] = self._policy.layout.row(self._restricted(part), str(self._policy.baseline))
-        found = baseline if baseline.any() else None
-        if part is None:
-            self._shared_round, self._shared_baseline = self._round, found
-        return found
+        return self._waiting.add(chosen, explore, part, running.baseline_of(part))
 
     # Learning
 
@@ -304,14 +209,11 @@ class Learner:
         """
         scaled = self._losses.scaled(loss, reward)
         with self._lock:
-            made, arm, covered, baseline = self._find(decision)
+            made, arm, covered, baseline = self._waiting.find(decision)
             if covered is not None:
-                self._charge_absent(covered, scaled)
-            if self._baseline is not None:
-                self._baseline[:] = 0.0 if baseline is None else baseline
-            self._entries.update(*self._flat, arm, made.weight, scaled)
-            self._round += 1
-            del self._pending[made.id]  # last: a solver that fails loses no feedback
+                self._running.charge_absent(covered, scaled)
+            self._running.learn(arm, made.weight, scaled, baseline)
+            del self._waiting.decisions[made.id]  # last: a solver that fails loses no feedback
 
     def replay(self, records: Iterable[Any]) -> int:
         """Learn from a log, and return how many records it had.
@@ -327,16 +229,10 @@ class Learner:
         >>> learner.estimates().tolist()
         [1.8, 0.4]
         """
-        if isinstance(records, (str, bytes)) or not isinstance(records, Iterable):
-            rule, remedy = "must be a list of records", "each is (explored arm, propensity, loss)"
-            raise ParameterError(complaint("records", records, rule, remedy))
-        checked = [self._checked_record(i, record) for i, record in enumerate(records)]
+        checked = checked_records(records, self._arms, self._losses)
         with self._lock:
             for arm, weight, loss in checked:
-                if self._baseline is not None:  # a log brings a propensity and no baseline
-                    self._baseline[:] = 0.0
-                self._entries.update(*self._flat, arm, weight, loss)
-            self._round += len(checked)
+                self._running.learn(arm, weight, loss)  # a log brings a propensity and no baseline
         return len(checked)
 
     def forget(self, decision: Decision | str) -> None:
@@ -349,61 +245,7 @@ class Learner:
         ((), 1)
         """
         with self._lock:
-            del self._pending[self._find(decision)[0].id]
-            self._forgotten += 1
-
-    def _find(self, decision: Decision | str) -> Pending:
-        key = decision.id if isinstance(decision, Decision) else decision
-        pending = self._pending.get(key) if isinstance(key, str) else None
-        if pending is not None and (decision is pending[0] or decision is key or decision == pending[0]):
-            return pending
-        raise FeedbackError(f"decision {shown(key)}: {self._why_unknown(key, pending)}")
-
-    def _why_unknown(self, key: object, pending: Pending | None) -> str:
-        tag, _, number = key.rpartition("-") if isinstance(key, str) else ("", "", "")
-        if pending is not None:
-            return "is pending with other contents; give the decision as this learner made it"
-        if tag == self._tag and number.isdecimal() and len(number) < 20 and 0 < int(number) <= self._made:
-            return (
-                "is not pending: its feedback was applied before, or it was forgotten; "
-                "send feedback once for each decision"
-            )
-        return "was never made by this learner; give a decision that decide() or explore() returned"
-
-    def _checked_record(self, place: int, record: Any) -> tuple[int, float, float]:
-        try:
-            if isinstance(record, Mapping):
-                arm, propensity, loss = record["explore"], record["propensity"], record["loss"]
-            else:
-                arm, propensity, loss = record
-        except (TypeError, ValueError, KeyError):
-            raise ParameterError(
-                f"records[{place}] = {shown(record)}: must be (arm, propensity, loss), or a mapping with the "
-                "keys 'explore', 'propensity' and 'loss'; mend that record"
-            ) from None
-        chance = as_float(propensity)
-        # Far below any real propensity, and far enough from overflow that no sum of estimates reaches it.
-        if chance is None or not 1e-200 <= chance <= 1.0:
-            rule = "must be a probability of at least 1e-200"
-            remedy = "log the probability with which the arm was explored"
-            raise ParameterError(complaint(f"records[{place}].propensity", propensity, rule, remedy))
-        try:
-            return self._arms.place(arm), 1.0 / chance, self._losses.scaled(loss)
-        except (ArmError, LossError) as error:
-            raise type(error)(f"records[{place}]: {error}") from None
-
-    def _charge_absent(self, covered: tuple[int, ...], loss: float) -> None:
-        if self._policy.cumulative is None:
-            return
-        absent = np.ones(len(self._arms), np.bool_)
-        absent[list(covered)] = False
-        self._policy.layout.row(self._state, self._policy.cumulative)[absent] += loss
-        self._entries.init(*self._flat)
-
-    def _restricted(self, part: Ints) -> State:
-        state = self._policy.layout.restrict(self._state, part)
-        self._entries.init(self._values, *state)
-        return state
+            self._waiting.forget(decision)
 
     # Looking
 
@@ -428,13 +270,8 @@ class Learner:
 
     def _law(self, law: Any, available: Iterable[Arm] | None) -> Floats:
         part = None if available is None else self._arms.places(available)
-        probabilities = np.zeros(len(self._arms))
         with self._lock:
-            if part is None:
-                probabilities[:] = law(self._state)
-            else:
-                probabilities[part] = law(self._restricted(part))
-        return probabilities
+            return self._running.law(law, part)
 
     def estimates(self) -> Floats:
         """What is learned about each arm, on losses scaled to [0, 1]: see the policy for its meaning.
@@ -444,7 +281,7 @@ class Learner:
         [0.0, 0.0, 0.0]
         """
         with self._lock:
-            return self._policy.estimates(self._state)
+            return self._policy.estimates(self._running.state)
 
     def diagnostics(self) -> dict[str, float]:
         """The single numbers the policy keeps, by name.
@@ -455,7 +292,7 @@ class Learner:
         """
         names = SHARED_SCALARS + self._policy.layout.scalars
         with self._lock:
-            return dict(zip(names, self._state.scalars.tolist(), strict=True))
+            return dict(zip(names, self._running.state.scalars.tolist(), strict=True))
 
     # Keeping
 
@@ -471,11 +308,13 @@ class Learner:
         >>> one.decide().explore == two.decide().explore
         False
         """
-        stream, tag = _randomness(seed)
+        stream, tag = randomness(seed)
         copy = self.from_json(self.to_json())
+        waiting = copy._waiting
         # The new ids differ from the old ones also where the seed is the same.
-        lineage = f"{self._tag}-{copy._made}-{tag}".encode()
-        copy._stream, copy._tag, copy._made = stream, hashlib.sha256(lineage).hexdigest()[:12], 0
+        lineage = f"{self._waiting.tag}-{waiting.made}-{tag}".encode()
+        copy._running.stream[:] = stream
+        waiting.tag, waiting.made = hashlib.sha256(lineage).hexdigest()[:12], 0
         return copy
 
     def to_json(self) -> str:
@@ -487,22 +326,8 @@ class Learner:
         >>> twin.decide() == learner.decide()
         True
         """
-        layout = self._policy.layout
         with self._lock:
-            content = {
-                "policy": self._policy.to_dict(),
-                "arms": self._arms.to_json(),
-                "loss_range": list(self._losses),
-                "max_pending": self._max_pending,
-                "round": self.round,
-                "learned": {name: layout.row(self._state, name).tolist() for name in layout.learned},
-                "stream": [hex(int(word)) for word in self._stream],
-                "tag": self._tag,
-                "made": self._made,
-                "forgotten": self._forgotten,
-                "pending": [_record(pending) for pending in self._pending.values()],
-            }
-        return seal(FORMAT, VERSION, content)
+            return to_text(Kept(self._arms, self._losses, self._running, self._waiting))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -515,34 +340,8 @@ class Learner:
             ...
         decoupled.errors.StateError: state: does not match its checksum, so it was altered; give the text that Learner.to_json() wrote
         """
-        content = unseal(text, FORMAT, VERSION, "Learner.to_json()")
-        try:
-            return cls._restore(content)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise StateError(
-                f"state: cannot be restored ({type(error).__name__}: {error}); "
-                "give the text that Learner.to_json() wrote"
-            ) from error
-
-    @classmethod
-    def _restore(cls, content: dict[str, Any]) -> Self:
-        policy = cls.policy_family.from_dict(content["policy"])
-        low, high = content["loss_range"]
-        learner = cls(
-            policy, content["arms"], 0, loss_range=(low, high), max_pending=content["max_pending"]
-        )
-        state = policy.layout.new_state(len(learner._arms))
-        state.scalars[ROUND] = content["round"]
-        for name in policy.layout.learned:
-            policy.layout.row(state, name)[:] = content["learned"][name]
-        learner._set_state(state)
-        learner._stream[:] = [int(word, 16) for word in content["stream"]]
-        learner._tag = content["tag"]
-        learner._made = content["made"]
-        learner._forgotten = content["forgotten"]
-        for record in content["pending"]:
-            pending = _pending(record)
-            learner._pending[pending[0].id] = pending
+        learner = cls.__new__(cls)
+        learner._take(from_text(text, cls.policy_family))
         return learner
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -565,30 +364,3 @@ class Learner:
 
 def _unpickled(kind: type[Learner], policy: object, text: str) -> Learner:
     return kind.from_json(text)
-
-
-def _record(pending: Pending) -> list[Any]:
-    """A pending decision as plain values; a baseline comes last, where there is one."""
-    decision, arm, covered, baseline = pending
-    return [*decision, arm, covered, *([] if baseline is None else [baseline.tolist()])]
-
-
-def _pending(record: list[Any]) -> Pending:
-    fields = len(Decision._fields)
-    arm, covered, *baseline = record[fields:]
-    return (
-        Decision(*record[:fields]),
-        arm,
-        None if covered is None else tuple(covered),
-        np.array(baseline[0], np.float64) if baseline else None,
-    )
-
-
-def _randomness(seed: object) -> tuple[Words, str]:
-    """A random stream, and a tag that keeps one learner's decision ids apart from another's."""
-    if not isinstance(seed, np.random.SeedSequence):
-        if seed is not None:
-            seed = whole_number("seed", seed, 0, "leave it out for fresh randomness")
-        seed = np.random.SeedSequence(seed)
-    tag = int(seed.generate_state(3, np.uint64)[2]) >> 16
-    return new_stream(seed), f"{tag:012x}"

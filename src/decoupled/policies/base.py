@@ -10,7 +10,8 @@ from ..arrays import Floats
 from ..description import Description
 from ..kernels.dispatch import Entries, Functions, entries, register
 from ..kernels.state import Layout, State
-from ..learner import DEFAULT_PENDING, Learner, Seed
+from ..learner import DEFAULT_PENDING, Learner
+from ..seeds import Seed
 from .homes import HOMES, load
 
 _one_at_a_time = Lock()
