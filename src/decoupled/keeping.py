@@ -12,6 +12,7 @@ from .loss_range import LossRange
 from .pending import Waiting
 from .running import RunnablePolicy, Running
 from .sealed import seal, unseal
+from .serials import Serials
 
 FORMAT = "decoupled-learner"
 VERSION = 1
@@ -29,10 +30,11 @@ class Kept(NamedTuple):
 def to_text(kept: Kept) -> str:
     """What is learned, what is pending, and the random stream; and what the learner was started with."""
     arms, losses, running, waiting = kept
-    layout = running.layout
+    layout, serials = running.layout, running.serials
     content = {
         "policy": running.policy.to_dict(),
         "arms": arms.to_json(),
+        **({} if serials.kept is None else {"serials": [serials.born, serials.kept.tolist()]}),
         "loss_range": list(losses),
         "max_pending": waiting.limit,
         "round": running.round,
@@ -56,7 +58,7 @@ def from_text(text: str | bytes, policies: Any) -> Kept:
 
 
 def _restored(content: dict[str, Any], policy: RunnablePolicy) -> Kept:
-    arms, losses = ArmNames(content["arms"]), LossRange.checked(content["loss_range"])
+    arms, losses = ArmNames.checked(content["arms"]), LossRange.checked(content["loss_range"])
     state = policy.layout.new_state(len(arms))
     state.scalars[ROUND] = content["round"]
     for name in policy.layout.learned:
@@ -65,4 +67,8 @@ def _restored(content: dict[str, Any], policy: RunnablePolicy) -> Kept:
     stream[:] = [int(word, 16) for word in content["stream"]]
     limit = whole_number("max_pending", content["max_pending"], 1, "it was changed")
     waiting = Waiting.from_json(content, limit)
-    return Kept(arms, losses, Running(policy, state, stream), waiting)
+    serials = None
+    if "serials" in content:
+        born, kept = content["serials"]
+        serials = Serials(born, np.array(kept, np.int64))
+    return Kept(arms, losses, Running(policy, state, stream, serials), waiting)

@@ -7,16 +7,17 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar, Self, overload
 
-from .arms import ArmNames, Arms
+from .arms import ArmNames, Arms, listed
 from .arrays import Floats, Ints
 from .checks import whole_number
 from .decision import Arm, Decision
-from .errors import ParameterError, UnsupportedError, complaint
+from .errors import ArmError, ParameterError, UnsupportedError, complaint
 from .keeping import Kept, from_text, to_text
 from .kernels.state import SHARED_SCALARS
-from .logs import checked_records
+from .logs import checked_records, listed_records
 from .loss_range import LossRange
-from .pending import Waiting
+from .pending import Baseline, Waiting
+from .predictions import Predictions, listed_predictions, scaled_predictions
 from .running import RunnablePolicy, Running
 from .sealed import write_atomically
 from .seeds import Seed, randomness
@@ -55,7 +56,7 @@ class Learner:
         loss_range: tuple[float, float] = (0.0, 1.0),
         max_pending: int = DEFAULT_PENDING,
     ) -> None:
-        names, losses = ArmNames(arms), LossRange.checked(loss_range)
+        names, losses = ArmNames.checked(arms), LossRange.checked(loss_range)
         limit = whole_number("max_pending", max_pending, 1, f"the default is {DEFAULT_PENDING}")
         stream, tag = randomness(seed)
         running = Running(policy, policy.layout.new_state(len(names)), stream)
@@ -112,12 +113,24 @@ class Learner:
     # Deciding
 
     @overload
-    def decide(self, count: None = None, *, available: Iterable[Arm] | None = None) -> Decision: ...
+    def decide(
+        self,
+        count: None = None,
+        *,
+        available: Iterable[Arm] | None = None,
+        baseline: Predictions | None = None,
+    ) -> Decision: ...
     @overload
-    def decide(self, count: int, *, available: Iterable[Arm] | None = None) -> list[Decision]: ...
+    def decide(
+        self, count: int, *, available: Iterable[Arm] | None = None, baseline: Predictions | None = None
+    ) -> list[Decision]: ...
 
     def decide(
-        self, count: int | None = None, *, available: Iterable[Arm] | None = None
+        self,
+        count: int | None = None,
+        *,
+        available: Iterable[Arm] | None = None,
+        baseline: Predictions | None = None,
     ) -> Decision | list[Decision]:
         """An arm to exploit and an arm to explore; with `count`, a list of such decisions.
 
@@ -125,6 +138,12 @@ class Learner:
         estimates alone, and the propensity is exact for that choice. When the loss arrives, arms that
         could not be chosen are charged the same loss: it is an unbiased estimate of what the available
         arms cost on average, so that an arm gains nothing by being away.
+
+        With `baseline`, what you expect of each arm's loss in this very round stands in the place of the
+        running mean that a centred estimator takes off it: a mapping from arms to losses (arms that it
+        leaves out keep the running mean), or a list of losses in the order of `arms`. Good predictions
+        make estimates less noisy, and none can bias them. They count for arms that pass the policy's own
+        gate, and a policy whose estimator has no baseline refuses them.
 
         A policy of the standard game, `policy.coupled`, gives one arm as both.
 
@@ -134,20 +153,30 @@ class Learner:
         ['a', 'a', 'a']
         >>> learner.decide(available=["b"]).propensity
         1.0
+        >>> centred = dc.FTPL.recommended().start(arms=["a", "b", "c"], seed=7)
+        >>> decision = centred.decide(baseline={"a": 0.9, "b": 0.2, "c": 0.4})
+        >>> centred.observe(decision, loss=0.9)
+        >>> decision.explore, centred.estimates().tolist()    # it was foreseen: each arm learns what it is
+        ('a', [0.9, 0.2, 0.4])
         """
-        part = None if available is None else self._arms.places(available)
+        some, expected = _listed(available), self._predictions(baseline)
         if count is None:
             with self._lock:
-                return self._draw(part, exploiting=True)
+                part = self._part(some)
+                return self._draw(part, self._baseline(part, expected), exploiting=True)
         repeats = whole_number("count", count, 1, "leave it out for a single decision")
         if repeats > self._waiting.limit:
             rule = f"must not exceed max_pending = {self._waiting.limit}"
             raise ParameterError(complaint("count", count, rule, "raise max_pending in start()"))
         with self._lock:
-            return [self._draw(part, exploiting=True) for _ in range(repeats)]
+            part = self._part(some)
+            shared = self._baseline(part, expected)
+            return [self._draw(part, shared, exploiting=True) for _ in range(repeats)]
 
-    def explore(self, *, available: Iterable[Arm] | None = None) -> Decision:
-        """A decision that only explores: its `exploit` is None.
+    def explore(
+        self, *, available: Iterable[Arm] | None = None, baseline: Predictions | None = None
+    ) -> Decision:
+        """A decision that only explores: its `exploit` is None. Both arguments are as in `decide`.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -155,9 +184,10 @@ class Learner:
         True
         """
         self._refuse_coupled("explore")
-        part = None if available is None else self._arms.places(available)
+        some, expected = _listed(available), self._predictions(baseline)
         with self._lock:
-            return self._draw(part, exploiting=False)
+            part = self._part(some)
+            return self._draw(part, self._baseline(part, expected), exploiting=False)
 
     def exploit(self, *, available: Iterable[Arm] | None = None) -> Arm:
         """An arm to use now. It awaits no feedback and never advances the schedule.
@@ -168,9 +198,9 @@ class Learner:
         (['b', 'c', 'a', 'b'], 1, ())
         """
         self._refuse_coupled("exploit")
-        part = None if available is None else self._arms.places(available)
+        some = _listed(available)
         with self._lock:
-            return self._arms.names[self._running.draw(part)[0]]
+            return self._arms.names[self._running.draw(self._part(some))[0]]
 
     def _refuse_coupled(self, call: str) -> None:
         if self._policy.coupled:
@@ -179,7 +209,23 @@ class Learner:
                 "the arm seen; use decide(), or a decoupled policy such as FTPL"
             )
 
-    def _draw(self, part: Ints | None, exploiting: bool) -> Decision:
+    def _predictions(self, baseline: Predictions | None) -> Any:
+        if baseline is None:
+            return None
+        if self._running.baseline is None:
+            raise UnsupportedError(
+                f"baseline: the estimator of {type(self._policy).__name__} has none, so that a prediction "
+                "would change nothing; leave it out, or use a centred estimator such as FTPL.recommended()"
+            )
+        return listed_predictions(baseline)
+
+    def _baseline(self, part: Ints | None, expected: Any) -> Baseline | None:
+        if expected is None:
+            return self._running.baseline_of(part)
+        predicted = scaled_predictions(expected, self._arms, self._losses)
+        return self._running.baseline_of(part, predicted)
+
+    def _draw(self, part: Ints | None, baseline: Baseline | None, exploiting: bool) -> Decision:
         running, names = self._running, self._arms.names
         exploit, explore, weight, propensity = running.draw(part)
         chosen = (
@@ -189,7 +235,13 @@ class Learner:
             propensity if propensity == propensity else None,  # NaN stands for unknown
             weight,
         )
-        return self._waiting.add(chosen, explore, part, running.baseline_of(part))
+        serials = running.serials
+        covered = None if part is None else serials.of(part)
+        return self._waiting.add(chosen, serials.of_one(explore), covered, baseline)
+
+    def _part(self, some: list[object] | None) -> Ints | None:
+        """The places of the arms that can be had, to be asked for while the lock is held: places shift."""
+        return None if some is None else self._arms.places(some)
 
     # Learning
 
@@ -209,11 +261,9 @@ class Learner:
         """
         scaled = self._losses.scaled(loss, reward)
         with self._lock:
-            made, arm, covered, baseline = self._waiting.find(decision)
-            if covered is not None:
-                self._running.charge_absent(covered, scaled)
-            self._running.learn(arm, made.weight, scaled, baseline)
-            del self._waiting.decisions[made.id]  # last: a solver that fails loses no feedback
+            pending = self._waiting.find(decision)
+            self._running.settle(pending, scaled)
+            del self._waiting.decisions[pending[0].id]  # last: a solver that fails loses no feedback
 
     def replay(self, records: Iterable[Any]) -> int:
         """Learn from a log, and return how many records it had.
@@ -229,8 +279,9 @@ class Learner:
         >>> learner.estimates().tolist()
         [1.8, 0.4]
         """
-        checked = checked_records(records, self._arms, self._losses)
+        given = listed_records(records)
         with self._lock:
+            checked = checked_records(given, self._arms, self._losses)
             for arm, weight, loss in checked:
                 self._running.learn(arm, weight, loss)  # a log brings a propensity and no baseline
         return len(checked)
@@ -246,6 +297,57 @@ class Learner:
         """
         with self._lock:
             self._waiting.forget(decision)
+
+    # Coming and going
+
+    def add_arms(self, names: Iterable[Arm]) -> None:
+        """Let arms come, at the end of the list. Nothing else changes: neither the round nor the random stream.
+
+        A newcomer of a policy that adds up losses starts with all that the leader has, the arm with the
+        smallest sum: level with the best, as every arm is in round 1, so that it is tried at once. A
+        policy that keeps means has not seen it yet. Decisions that are pending could not choose it: when
+        their feedback comes it is charged the loss seen, like any arm that was away.
+
+        Args:
+            names: strings or whole numbers that no arm of this learner has. That of an arm retired before
+                will do; it is a new arm all the same.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+        >>> learner.replay([("a", 0.5, 0.9), ("b", 0.5, 0.2)])
+        2
+        >>> learner.add_arms(["c"])
+        >>> learner.arms, learner.estimates().tolist()
+        (('a', 'b', 'c'), [1.8, 0.4, 0.4])
+        """
+        given = listed("names", names)
+        with self._lock:
+            if given:
+                arms, running = self._arms.extended(given), self._running.extended(len(given))
+                self._waiting.welcome(self._running.serials.born)
+                self._arms, self._running = arms, running
+
+    def retire_arms(self, names: Iterable[Arm]) -> None:
+        """Let arms go: they are not drawn again, and what was learned of the others stays as it is.
+
+        Feedback of a decision that explored such an arm is welcome still. It counts as a round, and does
+        to the other arms what it would have done, so that their estimates stay unbiased; of the arm
+        itself nothing is learned, also where its name has come back. Two arms at least must stay.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
+        >>> decision = learner.decide()
+        >>> learner.retire_arms([decision.explore])
+        >>> learner.observe(decision, loss=0.3)
+        >>> decision.explore, learner.arms, learner.round, learner.estimates().tolist()
+        ('a', ('b', 'c'), 2, [0.0, 0.0])
+        """
+        given = listed("names", names)
+        with self._lock:
+            gone = self._arms.places(given)
+            if len(gone) > 0:
+                arms = self._arms.without(gone)
+                self._arms, self._running = arms, self._running.without(gone)
 
     # Looking
 
@@ -269,9 +371,9 @@ class Learner:
         return self._law(self._policy.exploration_law, available)
 
     def _law(self, law: Any, available: Iterable[Arm] | None) -> Floats:
-        part = None if available is None else self._arms.places(available)
+        some = _listed(available)
         with self._lock:
-            return self._running.law(law, part)
+            return self._running.law(law, self._part(some))
 
     def estimates(self) -> Floats:
         """What is learned about each arm, on losses scaled to [0, 1]: see the policy for its meaning.
@@ -364,3 +466,11 @@ class Learner:
 
 def _unpickled(kind: type[Learner], policy: object, text: str) -> Learner:
     return kind.from_json(text)
+
+
+def _listed(available: Iterable[Arm] | None) -> list[object] | None:
+    """The arms that can be had, gone through before the lock is taken: what gives them may use the learner."""
+    some = None if available is None else listed("available", available)
+    if some == []:
+        raise ArmError("available = []: names no arm; leave it out where every arm can be had")
+    return some

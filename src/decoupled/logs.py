@@ -9,13 +9,18 @@ from .errors import ArmError, LossError, ParameterError, complaint, shown
 from .loss_range import LossRange
 
 
-def checked_records(
-    records: Iterable[Any], arms: ArmNames, losses: LossRange
-) -> list[tuple[int, float, float]]:
-    """The place, the weight and the scaled loss of every record."""
+def listed_records(records: Iterable[Any]) -> list[Any]:
+    """The records as a list."""
     if isinstance(records, (str, bytes)) or not isinstance(records, Iterable):
         rule, remedy = "must be a list of records", "each is (explored arm, propensity, loss)"
         raise ParameterError(complaint("records", records, rule, remedy))
+    return list(records)
+
+
+def checked_records(
+    records: list[Any], arms: ArmNames, losses: LossRange
+) -> list[tuple[int, float, float]]:
+    """The place, the weight and the scaled loss of every record."""
     return [_checked(i, record, arms, losses) for i, record in enumerate(records)]
 
 

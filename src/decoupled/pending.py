@@ -8,13 +8,18 @@ from .arrays import Floats, Ints
 from .decision import Arm, Decision
 from .errors import FeedbackError, shown
 
+# Arms are known here by their serials: see there.
+
 # The arms that have a baseline, and what it is; all other arms have none, which is zero.
 Baseline: TypeAlias = tuple[Ints, Floats]
 
-# A decision that awaits feedback: the place of the arm explored, the places of the arms it could choose
-# from, None for all, and the baseline, None where all are zero. A plain tuple, because one is made for
-# every decision.
-Pending: TypeAlias = tuple[Decision, int, tuple[int, ...] | None, Baseline | None]
+# The arms that a decision could choose from: some; all that there were before a certain serial; or all
+# that there are.
+Covered: TypeAlias = tuple[int, ...] | int | None
+
+# A decision that awaits feedback: the arm explored, the arms it could choose from, and the baseline, None
+# where all are zero. A plain tuple, because one is made for every decision.
+Pending: TypeAlias = tuple[Decision, int, Covered, Baseline | None]
 
 
 class Waiting:
@@ -55,6 +60,12 @@ class Waiting:
         if pending is not None and (decision is pending[0] or decision is key or decision == pending[0]):
             return pending
         raise FeedbackError(f"decision {shown(key)}: {self._why_unknown(key, pending)}")
+
+    def welcome(self, newcomer: int) -> None:
+        """Arms come, the first with this serial: decisions so far could not choose them."""
+        for name, (decision, arm, covered, baseline) in self.decisions.items():
+            if covered is None:
+                self.decisions[name] = (decision, arm, newcomer, baseline)
 
     def forget(self, decision: Decision | str) -> None:
         """Wait no longer."""
@@ -104,6 +115,6 @@ def _pending(record: list[Any]) -> Pending:
     return (
         Decision(*record[:fields]),
         arm,
-        None if covered is None else tuple(covered),
+        tuple(covered) if isinstance(covered, list) else covered,
         (np.array(baseline[0], np.int64), np.array(baseline[1], np.float64)) if baseline else None,
     )
