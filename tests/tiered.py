@@ -23,7 +23,7 @@ def tiers_from(estimates: Floats, bits: int | None = None) -> Tiers:
         guide=np.zeros(arms + 1, np.int64),
         counts=np.zeros(2),
         bits=bits,
-        count=arms,
+        length=arms,
     )
     fill_tiers(estimates, tiers)
     return tiers

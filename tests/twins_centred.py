@@ -1,10 +1,10 @@
-"""The slow, obvious twin of FTPL with centred losses and two rates."""
+"""The slow, obvious twins of FTPL with centred losses and two rates."""
 
 from typing import Any
 
 import numpy as np
 
-from twins import Floats, FTPLTwin, pareto_law_by_quad
+from twins import Floats, FTPLTwin, StrataTwin, pareto_law_by_quad
 
 
 class CentredFTPLTwin(FTPLTwin):
@@ -40,4 +40,22 @@ class CentredFTPLTwin(FTPLTwin):
 
     def estimate_variance(self, losses: Floats) -> Floats:
         variance: Floats = (losses - self.baseline()) ** 2 * (1 / self.exploration_law() - 1)
+        return variance
+
+
+class CentredStrataTwin(CentredFTPLTwin, StrataTwin):
+    """The same in strata: the gate has the envelope's sum for that of q, and covers 64 ranks at most."""
+
+    def baseline(self) -> Floats:
+        envelope = sum(len(each) * each[0] for each in self.strata())
+        covered = self.surrogates() >= self.kappa * self.eta * envelope
+        b: Floats = np.where(covered & (self.ranks() <= 64), self.mean, 0.0) * self.centred
+        return b
+
+    def estimate_variance(self, losses: Floats) -> Floats:
+        strata = self.strata()
+        whole = sum(q.sum() for q in strata)
+        spread = sum(len(q) ** 2 * q.var() for q in strata)
+        second = (losses - self.baseline()) ** 2 * (1 + spread / whole**2) / self.exploration_law()
+        variance: Floats = second - (losses - self.baseline()) ** 2
         return variance

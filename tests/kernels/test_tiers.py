@@ -88,7 +88,12 @@ def lift_arms(tiers: Tiers, estimates: Floats, arms: Ints, lifts: Floats) -> Non
 
 @compiled
 def wander(
-    tiers: Tiers, estimates: Floats, distinct: int, moves: int, work: tuple[Ints, Floats, Floats, Ints], s: Words
+    tiers: Tiers,
+    estimates: Floats,
+    distinct: int,
+    moves: int,
+    work: tuple[Ints, Floats, Floats, Ints],
+    s: Words,
 ) -> int:
     """Give random arms random estimates, of `distinct` values, one in eight far below all others; and lift
     the first ranks now and then. The largest number of blocks on the way."""

@@ -67,4 +67,3 @@ def move_arm(ranked: Floats, order: Ints, arm: int, before: float, after: float)
         order[k] = order[k - 1]
     ranked[goal] = after
     order[goal] = arm
-

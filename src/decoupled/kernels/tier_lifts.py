@@ -65,7 +65,7 @@ def _lift_front(
         estimates[tiers.arms[place]] = tiers.values[place]
     for block in range(block_of(tiers, count - 1) + 1 if count > 0 else 0):
         note_first(tiers, block)
-    if 0 < count < tiers.count:
+    if 0 < count < tiers.length:
         staying = _staying(tiers, count)
         passing = count
         while passing > staying and _climbs(tiers, passing - 1):

@@ -20,7 +20,9 @@ from .tier_blocks import (
 )
 from .tiers import Tiers, guide_length, note_first, renew_guide
 
-RENEWAL_BITS = 9  # after so many moves, in bits, all of the guide is new: blocks shift by one in about that time
+RENEWAL_BITS = (
+    9  # after so many moves, in bits, all of the guide is new: blocks shift by one in about that time
+)
 
 
 @compiled

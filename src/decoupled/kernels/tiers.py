@@ -40,7 +40,7 @@ class Tiers(NamedTuple):
     guide: Ints
     counts: Floats
     bits: int
-    count: int
+    length: int
 
 
 @compiled
@@ -101,7 +101,7 @@ def block_of(tiers: Tiers, rank: int) -> int:
     starts = tiers.starts
     if rank < starts[1]:
         return 0
-    block = tiers.guide[rank >> (tiers.bits - 1)]
+    block: int = tiers.guide[rank >> (tiers.bits - 1)]
     # Numbers in place of branches, which would be foretold wrongly half of the time.
     block += starts[block + 1] <= rank
     if starts[block] <= rank < starts[block + 1]:
@@ -117,7 +117,7 @@ def block_of(tiers: Tiers, rank: int) -> int:
 @compiled
 def guide_length(tiers: Tiers) -> int:
     """How many entries the guide has."""
-    return ((tiers.count - 1) >> (tiers.bits - 1)) + 1
+    return ((tiers.length - 1) >> (tiers.bits - 1)) + 1
 
 
 @compiled
@@ -151,7 +151,7 @@ def arm_at(order: Any, rank: int) -> int:
 
 def count_of(ranked: Any) -> int:
     """How many arms there are, in an array in rank order or a tiered vector."""
-    return ranked.count if isinstance(ranked, Tiers) else len(ranked)
+    return ranked.length if isinstance(ranked, Tiers) else len(ranked)
 
 
 # In compiled code the type settles which of two bodies is meant, at no cost when it runs. Their arguments
@@ -183,7 +183,7 @@ def _arm_at(order: Any, rank: Any) -> Any:
 @overload(count_of)
 def _count_of(ranked: Any) -> Any:
     def of_tiers(ranked: Any) -> Any:
-        return ranked.count
+        return ranked.length
 
     def of_array(ranked: Any) -> Any:
         return len(ranked)

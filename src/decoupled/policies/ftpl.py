@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
-from ..arrays import Floats, Words
+from ..arrays import Floats, Ints, Words
 from ..checks import number_from, number_in, one_of
 from ..kernels import centred
 from ..kernels.compiled import compiled
@@ -18,7 +18,7 @@ from ..kernels.surrogates import surrogates
 from ..kernels.weights import pareto_winner_law
 from . import ftpl_auto, ftpl_strata
 from .base import Policy
-from .ftpl_strata import MANY_ARMS, fill_exploration_law
+from .ftpl_strata import BASELINE, COVERED, COVERED_ARMS, MANY_ARMS, fill_exploration_law
 
 SCALE, ETA, SURROGATE_SUM = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 3)
 ESTIMATES, RANKED, RANK_LIMIT, SURROGATE = range(4)
@@ -268,9 +268,9 @@ class FTPL(Policy):
 
         >>> import decoupled as dc
         >>> dc.FTPL.recommended()
-        FTPL(alpha=3.0, c=0.5, ranking='improved', estimator='centred', c_exploit=3.0, lam=0.1)
+        FTPL(alpha=3.0, c=0.5, ranking='auto', estimator='centred', c_exploit=3.0, lam=0.1)
         """
-        return cls(alpha=3.0, c=0.5, estimator="centred", c_exploit=3.0, kappa=0.1, lam=0.1)
+        return cls(alpha=3.0, c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, kappa=0.1, lam=0.1)
 
     def __repr__(self) -> str:
         # The paper's parameters always, ours where they are set.
@@ -309,6 +309,20 @@ class FTPL(Policy):
             "lam": 0.0 if self.published else self.lam,
         }
         return kind(*(given[name] for name in kind._fields))
+
+    def baselines(self, state: State) -> tuple[Ints, Floats]:
+        if not self._in_strata(state):
+            return super().baselines(state)
+        count = int(state.scalars[COVERED])
+        return state.ints[COVERED_ARMS, :count].copy(), state.floats[BASELINE, :count].copy()
+
+    def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
+        if not self._in_strata(state):
+            super().set_baselines(state, places, values)
+            return
+        state.scalars[COVERED] = len(places)
+        state.ints[COVERED_ARMS, : len(places)] = places
+        state.floats[BASELINE, : len(places)] = values
 
     def _in_strata(self, state: State) -> bool:
         return self.ranking == "strata" or (self.ranking == "auto" and state.floats.shape[1] >= MANY_ARMS)
