@@ -5,7 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from twins import Exp3Twin, Floats, FTPLTwin, TsallisTwin, Twin, pareto_law_by_quad, tsallis_law_by_brentq
+from twins import (
+    Exp3Twin,
+    Floats,
+    FTPLTwin,
+    StrataTwin,
+    TsallisTwin,
+    Twin,
+    pareto_law_by_quad,
+    tsallis_law_by_brentq,
+)
 
 
 class Centring(Twin):
@@ -85,8 +94,28 @@ class CentredExp3Twin(Centring, Exp3Twin):
         return law
 
 
+class CentredStrataTwin(CentredFTPLTwin, StrataTwin):
+    """The same in strata: the gate has the envelope's sum for that of q, and covers 64 ranks at most."""
+
+    def baseline(self) -> Floats:
+        envelope = sum(len(each) * each[0] for each in self.strata())
+        covered = self.surrogates() >= self.kappa * self.eta * envelope
+        b: Floats = np.where(covered & (self.ranks() <= 64), self.mean, 0.0) * self.centred
+        return b
+
+    def estimate_variance(self, losses: Floats) -> Floats:
+        strata = self.strata()
+        whole = sum(q.sum() for q in strata)
+        spread = sum(len(q) ** 2 * q.var() for q in strata)
+        second = (losses - self.baseline()) ** 2 * (1 + spread / whole**2) / self.exploration_law()
+        variance: Floats = second - (losses - self.baseline()) ** 2
+        return variance
+
+
 def centred_twin(arms: int, policy: Any) -> Centring:
     """The twin of a policy with additions."""
+    if getattr(policy, "ranking", None) == "strata":
+        return CentredStrataTwin(arms, policy)
     kinds: dict[str, Callable[[int, Any], Centring]] = {
         "FTPL": CentredFTPLTwin,
         "TsallisINF": CentredTsallisTwin,

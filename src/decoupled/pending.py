@@ -85,12 +85,20 @@ class Waiting:
         return "was never made by this learner; give a decision that decide() or explore() returned"
 
     def to_json(self) -> dict[str, Any]:
-        """All of it but the limit, as plain values."""
+        """All of it but the limit, as plain values. Decisions that share a baseline share it there."""
+        held = {id(each[3]): each[3] for each in self.decisions.values() if each[3] is not None}
+        number = {key: place for place, key in enumerate(held)}
         return {
             "tag": self.tag,
             "made": self.made,
             "forgotten": self.forgotten,
-            "pending": [_record(pending) for pending in self.decisions.values()],
+            "baselines": [
+                [serials.tolist(), values.tolist(), foreseen] for serials, values, foreseen in held.values()
+            ],
+            "pending": [
+                [*decision, arm, covered, *([] if baseline is None else [number[id(baseline)]])]
+                for decision, arm, covered, baseline in self.decisions.values()
+            ],
         }
 
     @classmethod
@@ -98,31 +106,25 @@ class Waiting:
         """What `to_json` gave."""
         waiting = cls(content["tag"], limit)
         waiting.made, waiting.forgotten = content["made"], content["forgotten"]
+        shared = [
+            (np.array(serials, np.int64), np.array(values, np.float64), foreseen)
+            for serials, values, foreseen in content.get("baselines", [])
+        ]
+        fields = len(Decision._fields)
         for record in content["pending"]:
-            pending = _pending(record)
-            waiting.decisions[pending[0].id] = pending
+            decision = Decision(*record[:fields])
+            arm, covered, *baseline = record[fields:]
+            waiting.decisions[decision.id] = (
+                decision,
+                arm,
+                tuple(covered) if isinstance(covered, list) else covered,
+                None if not baseline else shared[baseline[0]] if shared else _sparse(baseline[0]),
+            )
         return waiting
 
 
-def _record(pending: Pending) -> list[Any]:
-    """A pending decision as plain values; a baseline comes last, where there is one."""
-    decision, arm, covered, baseline = pending
-    if baseline is None:
-        return [*decision, arm, covered]
-    serials, values, foreseen = baseline
-    return [*decision, arm, covered, serials.tolist(), values.tolist(), foreseen]
-
-
-def _pending(record: list[Any]) -> Pending:
-    fields = len(Decision._fields)
-    arm, covered, *kept = record[fields:]
-    baseline = None
-    if kept:
-        serials, values, foreseen = kept
-        baseline = np.array(serials, np.int64), np.array(values, np.float64), foreseen
-    return (
-        Decision(*record[:fields]),
-        arm,
-        tuple(covered) if isinstance(covered, list) else covered,
-        baseline,
-    )
+def _sparse(row: list[float]) -> Baseline:
+    """A baseline as it was once saved: one number for each arm."""
+    values = np.array(row, np.float64)
+    found = np.flatnonzero(values)
+    return found, values[found], False

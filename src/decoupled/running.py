@@ -10,6 +10,8 @@ from .kernels.state import ARMS, ROUND, Layout, State
 from .pending import Baseline, Covered, Pending
 from .serials import Serials
 
+NONE: Baseline = (np.array([], np.int64), np.array([], np.float64), False)
+
 
 class RunnablePolicy(Protocol):
     """What a learner needs of a policy."""
@@ -33,6 +35,12 @@ class RunnablePolicy(Protocol):
 
     def estimates(self, state: State) -> Floats:
         """What is learned about each arm."""
+
+    def baselines(self, state: State) -> tuple[Ints, Floats]:
+        """The places of the arms that have a baseline now, and what it is."""
+
+    def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
+        """Put the baselines of a decision where the compiled update reads them."""
 
     def welcome(self, state: State, first: int) -> None:
         """Fill in what arms that come later have learned."""
@@ -59,11 +67,9 @@ class Running:
         # The arrays every compiled call takes, kept together because gathering them is part of its cost.
         self.flat = (self.values, *state)
         self.round = int(state.scalars[ROUND])  # every decision carries it, and an array is slow to ask
-        self.baseline: Floats | None = None
+        self.baseline = policy.baseline
         self._shared_baseline: Baseline | None = None
         self._shared_round = 0
-        if policy.baseline is not None:
-            self.baseline = self.layout.row(state, policy.baseline)
 
     def restricted(self, part: Ints) -> State:
         """A state of some arms alone."""
@@ -92,18 +98,22 @@ class Running:
         if part is None and predicted is None:
             if self._shared_round != self.round:
                 self._shared_round = self.round
-                self._shared_baseline = _sparse(self.baseline, self.serials.kept, False)
+                self._shared_baseline = self._known(*self.policy.baselines(self.state))
             return self._shared_baseline
-        row = np.zeros(len(self.baseline))
         if part is None:
-            row[:] = self.baseline
+            places, values = self.policy.baselines(self.state)
         else:
-            row[part] = self.layout.row(self.restricted(part), str(self.policy.baseline))
-        if predicted is not None:
-            places, values = predicted
-            # An arm with a number of the policy's own passed its gate; where that number is 0, none did.
-            row[places] = np.where(row[places] != 0.0, values, 0.0)
-        return _sparse(row, self.serials.kept, predicted is not None)
+            places, values = self.policy.baselines(self.restricted(part))
+            places = part[places]
+        if predicted is None:
+            return self._known(places, values)
+        # An arm with a number of the policy's own passed its gate; the others have none, whatever is predicted.
+        return self._known(places, _replaced(places, values, *predicted), foreseen=True)
+
+    def _known(self, places: Ints, values: Floats, foreseen: bool = False) -> Baseline | None:
+        """Baselines as what is pending keeps them: by serials, and none that is zero."""
+        found = np.flatnonzero(values)
+        return None if len(found) == 0 else (self.serials.of(places[found]), values[found], foreseen)
 
     # Learning
 
@@ -122,30 +132,26 @@ class Running:
 
     def learn(self, arm: int, weight: float, loss: float, baseline: Baseline | None = None) -> None:
         """Learn the loss of an arm that was explored."""
-        if self.baseline is not None:
-            self._remind(arm, baseline, self.baseline)
+        if baseline is not None and baseline is self._shared_baseline and self._shared_round == self.round:
+            pass  # of this very round: the state has it
+        elif self.baseline is not None:
+            self._remind(arm, baseline or NONE)
         self.entries.update(*self.flat, arm, weight, loss)
         self.round += 1
 
-    def _remind(self, arm: int, baseline: Baseline | None, row: Floats) -> None:
+    def _remind(self, arm: int, baseline: Baseline) -> None:
         """Put the baseline of a decision where the update of an arm reads it."""
-        row[:] = 0.0
-        if baseline is None:
-            return
         serials, values, foreseen = baseline
         places, found = self.serials.places(serials)
-        if not foreseen:
-            row[places] = values[found]
-            return
-        # The policy's own baselines are of one kind, such as one amount for all, and its update may count
-        # on that. Of others it meets that of the arm alone; the other arms are given theirs here.
-        given = np.zeros(len(row))
-        given[places] = values[found]
-        own, given[arm] = given[arm], 0.0
-        self.layout.row(self.state, str(self.policy.cumulative))[:] += given
-        self.entries.init(*self.flat)
-        row[:] = 0.0
-        row[arm] = own
+        values = values[found]
+        if foreseen:
+            # The policy's own baselines are of one kind, such as one amount for all, and its update may count
+            # on that. Of others it meets that of the arm alone; the other arms are given theirs here.
+            others = places != arm
+            self.layout.row(self.state, str(self.policy.cumulative))[places[others]] += values[others]
+            self.entries.init(*self.flat)
+            places, values = places[~others], values[~others]
+        self.policy.set_baselines(self.state, places, values)
 
     def _charge_absent(self, covered: Covered, loss: float) -> None:
         """Add a loss to every arm that could not be chosen."""
@@ -203,9 +209,11 @@ class Running:
         return probabilities
 
 
-def _sparse(row: Floats, serials: Ints | None, foreseen: bool) -> Baseline | None:
-    """The numbers of a row that are not zero, with the serials of their arms; None for no number."""
-    found = np.flatnonzero(row)
-    if len(found) == 0:
-        return None
-    return (found if serials is None else serials[found]), row[found], foreseen
+def _replaced(places: Ints, values: Floats, others: Ints, new_values: Floats) -> Floats:
+    """The values of some places, with new ones where others have one."""
+    if len(others) == 0:
+        return values
+    by_place = np.argsort(others)
+    found = np.searchsorted(others, places, sorter=by_place)
+    match = by_place[np.minimum(found, len(others) - 1)]
+    return np.where(others[match] == places, new_values[match], values)

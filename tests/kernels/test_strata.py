@@ -12,8 +12,10 @@ from decoupled.kernels.compiled import compiled
 from decoupled.kernels.sampling import pareto_leader
 from decoupled.kernels.strata import GROWTH, Surrogate, draw_rank, draw_sum, fill_envelope
 from decoupled.kernels.stream import new_stream
-from decoupled.kernels.tiers import Tiers, tiers_of
+from decoupled.kernels.tier_moves import move_in_tiers
+from decoupled.kernels.tiers import Tiers, slot_bits
 from decoupled.kernels.weights import pareto_winner_law
+from tiered import assert_sorted_as, tiers_from
 from twins import chi_square_p, cut_into_strata, means_agree
 
 DRAWS = 1_000_000
@@ -54,19 +56,13 @@ def gaps_of(shape: str, arms: int) -> Floats:
     }[shape]
 
 
-def turned(gaps: Floats) -> Tiers:
-    """A tiered vector whose every ring starts somewhere else; the arm of a rank is the rank."""
-    arms = len(gaps)
-    plain = tiers_of(5.0 + gaps, np.arange(arms), np.zeros(arms, np.int64))
-    # Smaller blocks than the policy's own, so that also few arms have several.
-    tiers = Tiers(np.empty(arms), np.empty(arms, np.int64), plain.heads, plain.bits - 2)
-    block = 2**tiers.bits
-    full = arms // block
-    tiers.heads[:full] = np.random.default_rng(arms).integers(0, block, full)
-    ranks = np.arange(arms)
-    places = ranks // block * block + (ranks + tiers.heads[ranks // block]) % block
-    tiers.values[places] = 5.0 + gaps
-    tiers.arms[places] = ranks
+def scattered(gaps: Floats) -> Tiers:
+    """A tiered vector whose blocks are of many sizes and lie anywhere; the arm of a rank is the rank."""
+    # Smaller slots than the policy's own, so that also few arms have several.
+    tiers = tiers_from(np.full(len(gaps), 5.0), max(slot_bits(len(gaps)) - 3, 1))
+    for arm in np.random.default_rng(len(gaps)).permutation(len(gaps)):
+        move_in_tiers(tiers, arm, 5.0, 5.0 + gaps[arm])
+    assert_sorted_as(tiers, 5.0 + gaps)
     return tiers
 
 
@@ -83,7 +79,7 @@ def definition(gaps: Floats, alpha: float) -> Floats:
 
 
 def surrogate_of(gaps: Floats, alpha: float) -> tuple[Surrogate, Floats, float]:
-    q = Surrogate(turned(gaps), limits(len(gaps), alpha), 5.0, ETA, 0.5 * (alpha + 1))
+    q = Surrogate(scattered(gaps), limits(len(gaps), alpha), 5.0, ETA, 0.5 * (alpha + 1))
     envelope = np.empty(len(gaps))
     strata, whole = fill_envelope(q, envelope)
     return q, envelope[:strata].copy(), whole
@@ -123,7 +119,7 @@ def test_explored_ranks_have_their_exact_law(arms: int, shape: str, alpha: float
 def test_leaders_have_their_exact_law(arms: int, shape: str, alpha: float) -> None:
     gaps = gaps_of(shape, arms)
     counts = np.zeros(arms, np.int64)
-    count_leaders(counts, DRAWS, turned(gaps), ETA, alpha, stream_for("leader", arms, shape, alpha))
+    count_leaders(counts, DRAWS, scattered(gaps), ETA, alpha, stream_for("leader", arms, shape, alpha))
     assert chi_square_p(counts, pareto_winner_law(ETA * gaps, alpha)) > LEVEL
 
 

@@ -16,7 +16,7 @@ from .sampling import categorical, pareto_leader, total
 from .state import ARMS, ROUND, SHARED_SCALARS, Layout, State
 from .surrogates import surrogates
 
-SCALE, ETA, ETA_EXPLOIT, SURROGATE_SUM, RISE = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 5)
+SCALE, ETA, SURROGATE_SUM, ETA_EXPLOIT, RISE = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 5)
 ESTIMATES, RANKED, RANK_LIMIT, SURROGATE, BASELINE, SPARE = range(6)
 ORDER, SPARE_ORDER = range(2)
 
@@ -98,7 +98,7 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
 
 
 LAYOUT = Layout(
-    scalars=("scale", "eta", "eta_exploit", "surrogate_sum", "rise"),
+    scalars=("scale", "eta", "surrogate_sum", "eta_exploit", "rise"),
     floats=("estimates", "ranked", "rank_limit", "surrogate", "baseline", "spare"),
     ints=("order", "spare_order"),
     learned=("estimates", "rise"),

@@ -110,17 +110,29 @@ def compiled(function: Function) -> Function:
     return translate(function, keep=is_ours(function), counting=False)
 
 
+def compiled_apart(function: Function) -> Function:
+    """The same for a function that is long and seldom called, and so is not copied into its callers."""
+    return translate(function, keep=is_ours(function), counting=False, inline=False)
+
+
 def compiled_allocating(function: Function) -> Function:
     """Compile a function that makes arrays of its own; they are counted and freed."""
     return translate(function, keep=is_ours(function), counting=True)
 
 
-def translate(function: Function, keep: bool, counting: bool) -> Function:
-    """Compile a function on first use; `keep` the machine code on disk, `counting` references or not."""
+def translate(function: Function, keep: bool, counting: bool, inline: bool = True) -> Function:
+    """Compile a function on first use; `keep` the machine code on disk, `counting` references or not.
+
+    Where references are not counted it is copied into whatever calls it, unless `inline` is False.
+    """
     folder = cache_folder() if keep else None
     # error_model="numpy" drops the zero-division branches that keep loops from being vectorised.
     jit = _njit(
-        nogil=True, error_model="numpy", _nrt=counting, cache=folder is not None, forceinline=not counting
+        nogil=True,
+        error_model="numpy",
+        _nrt=counting,
+        cache=folder is not None,
+        forceinline=inline and not counting,
     )
     if folder is None:
         return cast(Function, jit(function))

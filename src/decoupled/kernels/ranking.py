@@ -1,14 +1,12 @@
 """Arms kept in rank order: by (estimate, arm number), so that ties are settled.
 
-`ranked` holds the estimates in increasing order and `order` the arm at each rank. Where only their
-elements are asked for, a tiered vector may stand for both.
+`ranked` holds the estimates in increasing order and `order` the arm at each rank.
 """
 
 import numpy as np
 
 from ..arrays import Floats, Ints
 from .compiled import compiled, compiled_allocating
-from .tiers import Tiers, arm_at, carry, count_of, value_at
 
 
 @compiled_allocating
@@ -22,13 +20,13 @@ def sort_arms(estimates: Floats, ranked: Floats, order: Ints) -> None:
 
 
 @compiled
-def rank_of(ranked: Floats | Tiers, order: Ints | Tiers, estimate: float, arm: int, start: int) -> int:
+def rank_of(ranked: Floats, order: Ints, estimate: float, arm: int, start: int) -> int:
     """How many of the ranked pairs come before (estimate, arm), those before `start` being known to.
 
     It is the arm's own rank if it is among them. A search in steps that double, then by halves: policies
     look most at the first ranks and most moves are short, so the answer is seldom far from the start.
     """
-    arms = count_of(ranked)
+    arms = len(ranked)
     low, step = start, 1
     while low + step <= arms and _comes_before(ranked, order, low + step - 1, estimate, arm):
         low += step
@@ -44,31 +42,20 @@ def rank_of(ranked: Floats | Tiers, order: Ints | Tiers, estimate: float, arm: i
 
 
 @compiled
-def _comes_before(
-    ranked: Floats | Tiers, order: Ints | Tiers, rank: int, estimate: float, arm: int
-) -> bool:
-    value = value_at(ranked, rank)
-    return bool(value < estimate or (value == estimate and arm_at(order, rank) < arm))
+def _comes_before(ranked: Floats, order: Ints, rank: int, estimate: float, arm: int) -> bool:
+    value = ranked[rank]
+    return bool(value < estimate or (value == estimate and order[rank] < arm))
 
 
 @compiled
-def _journey(
-    ranked: Floats | Tiers, order: Ints | Tiers, arm: int, before: float, after: float
-) -> tuple[int, int]:
-    """The rank of `arm` with the estimate `before`, and the one it is to have with `after`."""
+def move_arm(ranked: Floats, order: Ints, arm: int, before: float, after: float) -> None:
+    """Give `arm` the estimate `after` in place of `before`: one search, one shift of the block between."""
     rank = rank_of(ranked, order, before, arm, 0)
     if after >= before:
         # The arm itself is counted among those before.
         goal = rank_of(ranked, order, after, arm, rank + 1) - 1
     else:
         goal = rank_of(ranked, order, after, arm, 0)
-    return rank, goal
-
-
-@compiled
-def move_arm(ranked: Floats, order: Ints, arm: int, before: float, after: float) -> None:
-    """Give `arm` the estimate `after` in place of `before`: one search, one shift of the block between."""
-    rank, goal = _journey(ranked, order, arm, before, after)
     # One array at a time: each loop is then a single move of memory.
     for k in range(rank, goal):
         ranked[k] = ranked[k + 1]
@@ -80,12 +67,3 @@ def move_arm(ranked: Floats, order: Ints, arm: int, before: float, after: float)
         order[k] = order[k - 1]
     ranked[goal] = after
     order[goal] = arm
-
-
-@compiled
-def move_in_tiers(tiers: Tiers, arm: int, before: float, after: float) -> None:
-    """The same in a tiered vector, in O(sqrt K)."""
-    rank, goal = _journey(tiers, tiers, arm, before, after)
-    place = carry(tiers, rank, goal)
-    tiers.values[place] = after
-    tiers.arms[place] = arm

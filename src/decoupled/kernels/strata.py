@@ -58,6 +58,19 @@ def fill_envelope(q: Surrogate, envelope: Floats) -> tuple[int, float]:
 
 
 @compiled
+def ranks_above(q: Surrogate, least: float, most: int) -> int:
+    """How many of the first ranks, up to `most`, have a q of at least `least`."""
+    low, high = 0, min(most, count_of(q.ranked))
+    while low < high:
+        middle = (low + high) // 2
+        if surrogate_at(q, middle) >= least:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
 def draw_rank(q: Surrogate, envelope: Floats, whole: float, stream: Words) -> int:
     """A rank drawn with probability q / sum q exactly; more than two tries in three succeed."""
     arms = count_of(q.ranked)

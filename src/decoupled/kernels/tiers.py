@@ -1,51 +1,141 @@
-"""A tiered vector: the arms in rank order, where any of them is found in O(1) and moved in O(sqrt K).
+"""A tiered vector: the arms in rank order, in blocks that grow and shrink.
 
-Ranks are cut into blocks of equal length, and each block is a ring that starts at its own `head`. An arm
-that moves from one rank to another leaves a gap that travels the same way: within the two blocks at its
-ends by shifting arms, on the shorter way round the ring; through every block in between by handing its
-first arm to the block before it (or its last to the block after), which is one turn of its ring. The
-last block may be short of arms; it never turns.
-
-Goodrich, M. T. and Kloss, J. G. (1999). Tiered vectors: efficient dynamic arrays for rank-based
-sequences. WADS.
+A block is a run of neighbouring ranks, kept together at the start of a *slot* of memory that has room for
+more. The directory lists the blocks in order: their slots, the rank with which each begins, and the arm
+and estimate with which it begins. It is small enough to stay near the processor, so that a rank or an
+arm is looked up there first and then in one place of the large arrays. An arm that moves shifts
+the arms behind it in two blocks, and the ranks with which the blocks between them begin: O(sqrt K)
+steps, most of them additions in order. See `tier_moves`.
 """
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import types
 from numba.extending import overload
 
 from ..arrays import Floats, Ints
-from .compiled import compiled
+from .compiled import compiled, compiled_allocating
 
-# Shifting one more arm of a block costs about a sixteenth of turning one more ring.
-_SHIFTS_PER_TURN = 16
+ROOM = 3  # slots for so many times the arms; `tier_blocks` says why they suffice
+ALONE = 64  # so many arms are one block
+FEWEST_SLOTS = 6  # more arms are at least so many slots
+USUAL_BITS = 8  # slots smaller than this are for few arms only: moving their memory takes hardly any time
 
 
 class Tiers(NamedTuple):
-    """Estimates and arms by place, the place within each block where its ring starts, and log2 of a block."""
+    """Estimates and arms by place, the directory, the guide, counters, log2 of a slot, and the arms' number.
+
+    Of the directory the first `counts[0]` entries count, one for each block; in `slots` the free ones
+    follow, and in `starts` the number of arms. The guide tells, for every half of a slot of ranks, which
+    block its first rank is in, or was a little while ago; `counts[1]` is where its next renewal begins.
+    """
 
     values: Floats
     arms: Ints
-    heads: Ints
+    slots: Ints
+    starts: Ints
+    first_values: Floats
+    first_arms: Ints
+    guide: Ints
+    counts: Floats
     bits: int
+    length: int
 
 
 @compiled
-def tiers_of(values: Floats, arms: Ints, heads: Ints) -> Tiers:
-    """The rows of a state as a tiered vector; rows in plain rank order are one, if all heads are zero."""
-    bits = 0
-    while (1 << (2 * bits)) < _SHIFTS_PER_TURN * len(values):
-        bits += 1
-    return Tiers(values, arms, heads, bits)
+def slot_bits(arms: int) -> int:
+    """Log2 of a slot's size for so many arms: a small part of them, and near the root of very many."""
+    bits = 1
+    if arms <= ALONE:
+        while (1 << bits) < arms:
+            bits += 1
+    else:
+        while FEWEST_SLOTS << (bits + 1) <= arms and (bits < USUAL_BITS or 1 << (2 * bits) < arms // 4):
+            bits += 1
+    return bits
+
+
+@compiled_allocating
+def fill_tiers(estimates: Floats, tiers: Tiers) -> None:
+    """Rank all arms by (estimate, arm number), in blocks that are three quarters full."""
+    # A stable sort keeps equal estimates in the order of their arms.
+    by_estimate = np.argsort(estimates, kind="mergesort")
+    arms, slot = len(estimates), 1 << tiers.bits
+    blocks = 1 if arms <= slot else -(-4 * arms // (3 * slot))
+    for block in range(max(blocks, ROOM * arms // slot)):
+        tiers.slots[block] = block
+    tiers.counts[0] = blocks
+    tiers.counts[1] = 0.0
+    tiers.starts[blocks] = arms
+    for block in range(blocks):
+        start, stop = block * arms // blocks, (block + 1) * arms // blocks
+        tiers.starts[block] = start
+        for rank in range(start, stop):
+            place = (block << tiers.bits) + rank - start
+            tiers.arms[place] = by_estimate[rank]
+            tiers.values[place] = estimates[by_estimate[rank]]
+        note_first(tiers, block)
+    if blocks > 1:
+        tiers.guide[: guide_length(tiers)] = 0
+        renew_guide(tiers, guide_length(tiers))
+
+
+@compiled
+def comes_before(value: float, arm: int, other: float, other_arm: int) -> bool:
+    """Whether (value, arm) has the smaller rank: equal estimates are in the order of their arms."""
+    return bool(value < other or (value == other and arm < other_arm))
+
+
+@compiled
+def note_first(tiers: Tiers, block: int) -> None:
+    """Tell the directory with which arm a block begins."""
+    place = tiers.slots[block] << tiers.bits
+    tiers.first_values[block] = tiers.values[place]
+    tiers.first_arms[block] = tiers.arms[place]
+
+
+@compiled
+def block_of(tiers: Tiers, rank: int) -> int:
+    """The block that holds a rank."""
+    starts = tiers.starts
+    if rank < starts[1]:
+        return 0
+    block: int = tiers.guide[rank >> (tiers.bits - 1)]
+    # Numbers in place of branches, which would be foretold wrongly half of the time.
+    block += starts[block + 1] <= rank
+    if starts[block] <= rank < starts[block + 1]:
+        return block
+    block, rest = 0, int(tiers.counts[0])
+    while rest > 1:
+        half = rest >> 1
+        block += half * (starts[block + half] <= rank)
+        rest -= half
+    return block
+
+
+@compiled
+def guide_length(tiers: Tiers) -> int:
+    """How many entries the guide has."""
+    return ((tiers.length - 1) >> (tiers.bits - 1)) + 1
+
+
+@compiled
+def renew_guide(tiers: Tiers, entries: int) -> None:
+    """Renew some entries: moves put them wrong, slowly."""
+    last = guide_length(tiers) - 1
+    entry = int(tiers.counts[1])
+    for _ in range(entries if int(tiers.counts[0]) > 1 else 0):
+        tiers.guide[entry] = block_of(tiers, entry << (tiers.bits - 1))
+        entry = entry + 1 if entry < last else 0
+    tiers.counts[1] = entry
 
 
 @compiled
 def place_of(tiers: Tiers, rank: int) -> int:
     """Where the arm of a rank lies."""
-    block = rank >> tiers.bits
-    mask = (1 << tiers.bits) - 1
-    place: int = (block << tiers.bits) | ((rank + tiers.heads[block]) & mask)
+    block = block_of(tiers, rank)
+    place: int = (tiers.slots[block] << tiers.bits) + rank - tiers.starts[block]
     return place
 
 
@@ -61,7 +151,7 @@ def arm_at(order: Any, rank: int) -> int:
 
 def count_of(ranked: Any) -> int:
     """How many arms there are, in an array in rank order or a tiered vector."""
-    return len(ranked.values if isinstance(ranked, Tiers) else ranked)
+    return ranked.length if isinstance(ranked, Tiers) else len(ranked)
 
 
 # In compiled code the type settles which of two bodies is meant, at no cost when it runs. Their arguments
@@ -93,112 +183,9 @@ def _arm_at(order: Any, rank: Any) -> Any:
 @overload(count_of)
 def _count_of(ranked: Any) -> Any:
     def of_tiers(ranked: Any) -> Any:
-        return len(ranked.values)
+        return ranked.length
 
     def of_array(ranked: Any) -> Any:
         return len(ranked)
 
     return of_tiers if isinstance(ranked, types.BaseNamedTuple) else of_array
-
-
-@compiled
-def carry(tiers: Tiers, rank: int, goal: int) -> int:
-    """Carry the gap that the arm at `rank` leaves to the rank `goal`; return the place of that."""
-    values, arms, heads, bits = tiers.values, tiers.arms, tiers.heads, tiers.bits
-    mask = (1 << bits) - 1
-    here, there = rank >> bits, goal >> bits
-    if here < there:
-        _move_gap(tiers, rank, (here << bits) | mask)
-        gap = place_of(tiers, (here << bits) | mask)
-        for block in range(here + 1, there):
-            first = (block << bits) | heads[block]
-            values[gap] = values[first]
-            arms[gap] = arms[first]
-            heads[block] = (heads[block] + 1) & mask
-            gap = first
-        rank = there << bits
-        _copy(tiers, place_of(tiers, rank), gap)
-    elif there < here:
-        _move_gap(tiers, rank, here << bits)
-        gap = place_of(tiers, here << bits)
-        for block in range(here - 1, there, -1):
-            heads[block] = (heads[block] - 1) & mask
-            last = (block << bits) | heads[block]  # it is the first from now on
-            values[gap] = values[last]
-            arms[gap] = arms[last]
-            gap = last
-        rank = (there << bits) | mask
-        _copy(tiers, place_of(tiers, rank), gap)
-    _move_gap(tiers, rank, goal)
-    return place_of(tiers, goal)
-
-
-@compiled
-def _copy(tiers: Tiers, source: int, target: int) -> None:
-    tiers.values[target] = tiers.values[source]
-    tiers.arms[target] = tiers.arms[source]
-
-
-@compiled
-def _move_gap(tiers: Tiers, rank: int, goal: int) -> None:
-    """Within one block, on the shorter way: past its end the gap comes back at the other, one turn on."""
-    block, mask = rank >> tiers.bits, (1 << tiers.bits) - 1
-    first, last = block << tiers.bits, (block << tiers.bits) | mask
-    turns = last < len(tiers.values) - 1 and 2 * abs(goal - rank) > mask
-    if rank <= goal and not turns:
-        _shift_towards_first(tiers, rank, goal)
-    elif rank <= goal:
-        _shift_towards_last(tiers, first, rank)
-        tiers.heads[block] = (tiers.heads[block] + 1) & mask
-        _shift_towards_last(tiers, goal, last)
-    elif not turns:
-        _shift_towards_last(tiers, goal, rank)
-    else:
-        _shift_towards_first(tiers, rank, last)
-        tiers.heads[block] = (tiers.heads[block] - 1) & mask
-        _shift_towards_first(tiers, first, goal)
-
-
-@compiled
-def _shift_towards_first(tiers: Tiers, low: int, high: int) -> None:
-    """Within one block: what is at ranks low + 1 to high moves one rank down."""
-    start, stop = place_of(tiers, low), place_of(tiers, high)
-    if start > stop:  # round the end of the ring
-        first = low >> tiers.bits << tiers.bits
-        last = first | ((1 << tiers.bits) - 1)
-        _slide_down(tiers, start, last)
-        _copy(tiers, first, last)
-        start = first
-    _slide_down(tiers, start, stop)
-
-
-@compiled
-def _shift_towards_last(tiers: Tiers, low: int, high: int) -> None:
-    """Within one block: what is at ranks low to high - 1 moves one rank up."""
-    start, stop = place_of(tiers, low), place_of(tiers, high)
-    if start > stop:
-        first = low >> tiers.bits << tiers.bits
-        last = first | ((1 << tiers.bits) - 1)
-        _slide_up(tiers, first, stop)
-        _copy(tiers, last, first)
-        stop = last
-    _slide_up(tiers, start, stop)
-
-
-# One array at a time: each loop is then a single move of memory.
-
-
-@compiled
-def _slide_down(tiers: Tiers, start: int, stop: int) -> None:
-    for place in range(start, stop):
-        tiers.values[place] = tiers.values[place + 1]
-    for place in range(start, stop):
-        tiers.arms[place] = tiers.arms[place + 1]
-
-
-@compiled
-def _slide_up(tiers: Tiers, start: int, stop: int) -> None:
-    for place in range(stop, start, -1):
-        tiers.values[place] = tiers.values[place - 1]
-    for place in range(stop, start, -1):
-        tiers.arms[place] = tiers.arms[place - 1]

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..arms import Arms
-from ..arrays import Floats
+from ..arrays import Floats, Ints
 from ..description import Description
 from ..kernels.dispatch import Entries, Functions, entries, register
 from ..kernels.state import Layout, State
@@ -88,6 +88,18 @@ class Policy(Description, kind="policy"):
     def estimates(self, state: State) -> Floats:
         """What is learned about each arm: the sum of its loss estimates, unless the policy says else."""
         return np.array(self.layout.row(state, "estimates"), np.float64)
+
+    def baselines(self, state: State) -> tuple[Ints, Floats]:
+        """The places of the arms that have a baseline now, and what it is; for a policy that has such a row."""
+        row = self.layout.row(state, str(self.baseline))
+        places = np.flatnonzero(row)
+        return places, row[places]
+
+    def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
+        """Put the baselines of a decision where `update` reads them; all other arms have none."""
+        row = self.layout.row(state, str(self.baseline))
+        row[:] = 0.0
+        row[places] = values
 
     def welcome(self, state: State, first: int) -> None:
         """Fill in what newcomers have learned: the arms from place `first` on, zeros so far.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from ..arrays import Floats
+from ..arrays import Floats, Ints
 from ..checks import MOST_ROUNDS, number_in, whole_number
 from ..errors import ParameterError, UnsupportedError, complaint
 from ..kernels.compiled import is_ours
@@ -183,6 +183,12 @@ class Forgetting(Policy):
 
     def estimates(self, state: State) -> Floats:
         return self.policy.estimates(_inside(state))
+
+    def baselines(self, state: State) -> tuple[Ints, Floats]:
+        return self.policy.baselines(_inside(state))
+
+    def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
+        self.policy.set_baselines(_inside(state), places, values)
 
     def welcome(self, state: State, first: int) -> None:
         self.policy.welcome(_inside(state), first)

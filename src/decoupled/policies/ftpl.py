@@ -6,9 +6,8 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
-from ..arrays import Floats, Words
+from ..arrays import Floats, Ints, Words
 from ..checks import number_from, number_in, one_of
-from ..errors import ParameterError, complaint
 from ..kernels import centred
 from ..kernels.compiled import compiled
 from ..kernels.dispatch import Functions
@@ -17,14 +16,13 @@ from ..kernels.sampling import categorical, pareto_leader, total
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
 from ..kernels.surrogates import surrogates
 from ..kernels.weights import pareto_winner_law
-from . import ftpl_strata
+from . import ftpl_auto, ftpl_strata
 from .base import Policy
-from .ftpl_strata import decide_strata, fill_exploration_law, init_strata, update_strata
+from .ftpl_strata import BASELINE, COVERED, COVERED_ARMS, MANY_ARMS, fill_exploration_law
 
 SCALE, ETA, SURROGATE_SUM = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 3)
 ESTIMATES, RANKED, RANK_LIMIT, SURROGATE = range(4)
 ORDER = 0
-MANY_ARMS = 512  # strata are faster from about 350 on, the dense round knows its propensities
 
 PAPERS = ("alpha", "c", "ranking")  # the parameters of the paper's policy
 
@@ -93,12 +91,18 @@ class AutoParams(NamedTuple):
 
 
 @compiled
+def in_strata(params: AutoParams) -> ftpl_strata.Params:
+    """The parameters of the round for many arms: one rate, nothing centred."""
+    return ftpl_strata.Params(params.alpha, params.c, params.c, math.inf, 0.0)
+
+
+@compiled
 def init_auto(params: AutoParams, state: State) -> None:
     """As the faster round does."""
     if state.floats.shape[1] < MANY_ARMS:
         init(Params(params.alpha, params.c, 0.0), state)
     else:
-        init_strata(params.alpha, params.c, state)
+        ftpl_strata.init(in_strata(params), state)
 
 
 @compiled
@@ -106,7 +110,7 @@ def decide_auto(params: AutoParams, state: State, stream: Words) -> tuple[int, i
     """As the faster round does."""
     if state.floats.shape[1] < MANY_ARMS:
         return decide(Params(params.alpha, params.c, 0.0), state, stream)
-    return decide_strata(params.alpha, state, stream)
+    return ftpl_strata.decide(in_strata(params), state, stream)
 
 
 @compiled
@@ -115,7 +119,7 @@ def update_auto(params: AutoParams, state: State, arm: int, weight: float, loss:
     if state.floats.shape[1] < MANY_ARMS:
         update(Params(params.alpha, params.c, 0.0), state, arm, weight, loss)
     else:
-        update_strata(params.alpha, state, arm, weight, loss)
+        ftpl_strata.update(in_strata(params), state, arm, weight, loss)
 
 
 class _Form(NamedTuple):
@@ -136,18 +140,28 @@ _DENSE = _Form(
     Params,
     Functions(init, decide, update),
 )
-_FORMS = {
+_STRATA = _Form(
+    ftpl_strata.LAYOUT._replace(learned=("estimates",)), ftpl_strata.Params, ftpl_strata.FUNCTIONS
+)
+_PUBLISHED = {
     "improved": _DENSE,
     "sorting": _DENSE,
-    "strata": _Form(ftpl_strata.LAYOUT, ftpl_strata.Params, ftpl_strata.FUNCTIONS),
-    # The rows of the dense round, and what strata have beyond them.
+    "strata": _STRATA,
     "auto": _Form(
-        _DENSE.layout._replace(scalars=(*_DENSE.layout.scalars, "strata"), ints=("order", "heads")),
+        ftpl_auto.either(_DENSE.layout, _STRATA.layout),
         AutoParams,
         Functions(init_auto, decide_auto, update_auto),
     ),
 }
 _CENTRED = _Form(centred.LAYOUT, centred.Params, centred.FUNCTIONS)
+_OURS = {
+    "improved": _CENTRED,
+    "sorting": _CENTRED,
+    "strata": _STRATA._replace(layout=ftpl_strata.LAYOUT),
+    "auto": _Form(
+        ftpl_auto.either(centred.LAYOUT, ftpl_strata.LAYOUT), ftpl_auto.Params, ftpl_auto.FUNCTIONS
+    ),
+}
 
 
 class _OfForm:
@@ -238,15 +252,12 @@ class FTPL(Policy):
 
         put("alpha", number_in("alpha", self.alpha, 1.0, 1e9, "the default is 3"))
         put("c", number_in("c", self.c, 0.0, 1e100, "the default is 2"))
-        one_of("ranking", self.ranking, tuple(_FORMS))
+        one_of("ranking", self.ranking, tuple(_PUBLISHED))
         one_of("estimator", self.estimator, ("importance", "centred"))
         if self.c_exploit is not None:
             put("c_exploit", number_in("c_exploit", self.c_exploit, 0.0, 1e100, "the default, None, is c"))
         put("kappa", number_in("kappa", self.kappa, 0.0, 1e100, "the default is 0.1"))
         put("lam", number_from("lam", self.lam, 0.0, 1.0, "the default is 0.05"))
-        if not self.published and self.ranking not in ("improved", "sorting"):
-            rule = "goes with estimator='importance' and one rate only"
-            raise ParameterError(complaint("ranking", self.ranking, rule, "use 'improved'"))
 
     @classmethod
     def recommended(cls) -> Self:
@@ -257,9 +268,9 @@ class FTPL(Policy):
 
         >>> import decoupled as dc
         >>> dc.FTPL.recommended()
-        FTPL(alpha=3.0, c=0.5, ranking='improved', estimator='centred', c_exploit=3.0, lam=0.1)
+        FTPL(alpha=3.0, c=0.5, ranking='auto', estimator='centred', c_exploit=3.0, lam=0.1)
         """
-        return cls(alpha=3.0, c=0.5, estimator="centred", c_exploit=3.0, kappa=0.1, lam=0.1)
+        return cls(alpha=3.0, c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, kappa=0.1, lam=0.1)
 
     def __repr__(self) -> str:
         # The paper's parameters always, ours where they are set.
@@ -280,23 +291,41 @@ class FTPL(Policy):
     @property
     def form(self) -> _Form:
         """The state and the compiled functions that its parameters call for."""
-        return _FORMS[self.ranking] if self.published else _CENTRED
+        return (_PUBLISHED if self.published else _OURS)[self.ranking]
 
     @property
     def baseline(self) -> str | None:  # type: ignore[override]
         """The row of baselines that a pending decision keeps."""
         return "baseline" if self.estimator == "centred" else None
 
-    def params(self) -> Params | ftpl_strata.Params | AutoParams | centred.Params:
-        kind: type[ftpl_strata.Params | AutoParams] = self.params_type
-        if self.ranking in ("strata", "auto"):
-            return kind(self.alpha, self.c)
-        published = Params(self.alpha, self.c, float(self.ranking == "sorting"))
-        if self.published:
-            return published
-        c_exploit = self.c if self.c_exploit is None else self.c_exploit
-        kappa = self.kappa if self.estimator == "centred" else math.inf
-        return centred.Params(*published, c_exploit, kappa, self.lam)
+    def params(self) -> Any:
+        kind: Any = self.params_type
+        given = {
+            "alpha": self.alpha,
+            "c": self.c,
+            "sorting": float(self.ranking == "sorting"),
+            "c_exploit": self.c if self.c_exploit is None else self.c_exploit,
+            "kappa": self.kappa if self.estimator == "centred" else math.inf,
+            "lam": 0.0 if self.published else self.lam,
+        }
+        return kind(*(given[name] for name in kind._fields))
+
+    def baselines(self, state: State) -> tuple[Ints, Floats]:
+        if not self._in_strata(state):
+            return super().baselines(state)
+        count = int(state.scalars[COVERED])
+        return state.ints[COVERED_ARMS, :count].copy(), state.floats[BASELINE, :count].copy()
+
+    def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
+        if not self._in_strata(state):
+            super().set_baselines(state, places, values)
+            return
+        state.scalars[COVERED] = len(places)
+        state.ints[COVERED_ARMS, : len(places)] = places
+        state.floats[BASELINE, : len(places)] = values
+
+    def _in_strata(self, state: State) -> bool:
+        return self.ranking == "strata" or (self.ranking == "auto" and state.floats.shape[1] >= MANY_ARMS)
 
     def exploitation_law(self, state: State) -> Floats:
         estimates = state.floats[ESTIMATES]
@@ -305,7 +334,7 @@ class FTPL(Policy):
 
     def exploration_law(self, state: State) -> Floats:
         law = np.empty(state.floats.shape[1])
-        if self.ranking == "strata" or (self.ranking == "auto" and len(law) >= MANY_ARMS):
+        if self._in_strata(state):
             fill_exploration_law(self.alpha, state, law)
             return law
         law[state.ints[ORDER]] = state.floats[SURROGATE] / self.layout.row(state, "surrogate_sum")

@@ -1,25 +1,33 @@
 """FTPL's round in O(log K) draws and O(sqrt K) moves of memory, for very many arms.
 
-Both arms are drawn with exactly the laws of the round in `ftpl`. What it does not know is sum q, and
-so the propensity of the arm explored: a decision carries an unbiased estimate of its inverse.
+Both arms are drawn with exactly the laws of the rounds in `ftpl` and `kernels.centred`. What it does not know
+is sum q, and so the propensity of the arm explored: a decision carries an unbiased estimate of its inverse.
 """
 
 import math
 from typing import NamedTuple
 
 from ..arrays import Floats, Words
+from ..kernels.centred import START
 from ..kernels.compiled import compiled
 from ..kernels.dispatch import Functions
-from ..kernels.ranking import move_in_tiers, sort_arms
 from ..kernels.sampling import pareto_leader
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
-from ..kernels.strata import Surrogate, draw_rank, draw_sum, fill_envelope, surrogate_at
-from ..kernels.tiers import Tiers, arm_at, tiers_of, value_at
+from ..kernels.strata import Surrogate, draw_rank, draw_sum, fill_envelope, ranks_above, surrogate_at
+from ..kernels.tier_lifts import lift_in_tiers
+from ..kernels.tier_moves import move_in_tiers
+from ..kernels.tiers import ROOM, Tiers, arm_at, fill_tiers, slot_bits
 
-# The numbers of these scalars and rows are those of the dense round, so that one state can hold either.
-SCALE, ETA, ENVELOPE_SUM, STRATA = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 4)
-ESTIMATES, RANKED, RANK_LIMIT, ENVELOPE = range(4)
-ORDER, HEADS = range(2)
+# The numbers of these scalars and rows are those of the dense rounds, so that one state can hold either.
+FIRST = len(SHARED_SCALARS)
+SCALE, ETA, ENVELOPE_SUM, ETA_EXPLOIT, RISE, STRATA, COVERED, BITS, BLOCKS = range(FIRST, FIRST + 9)
+ESTIMATES, SPARE, RANK_LIMIT, ENVELOPE, BASELINE, FIRST_VALUES, VALUES = range(7)
+SPARE_ARMS, COVERED_ARMS, SLOTS, FIRST_ARMS, GUIDE, STARTS, _, HELD = range(8)
+
+MANY_ARMS = 512  # from about 350 on it is the faster round; the dense one knows its propensities
+
+# Only the first ranks can have a baseline: they are where most of the variance is, and a round lifts them all.
+MOST_COVERED = 64
 
 
 class Params(NamedTuple):
@@ -27,69 +35,107 @@ class Params(NamedTuple):
 
     alpha: float
     c: float
+    c_exploit: float
+    kappa: float  # infinite where nothing is centred: no arm passes the gate
+    lam: float
 
 
 @compiled
 def tiers_in(state: State) -> Tiers:
     """The arms in rank order."""
-    return tiers_of(state.floats[RANKED], state.ints[ORDER], state.ints[HEADS])
+    floats, ints, arms = state.floats, state.ints, state.floats.shape[1]
+    return Tiers(
+        floats[VALUES : VALUES + ROOM].reshape(ROOM * arms),
+        ints[HELD : HELD + ROOM].reshape(ROOM * arms),
+        ints[SLOTS],
+        ints[STARTS : STARTS + 2].reshape(2 * arms),
+        floats[FIRST_VALUES],
+        ints[FIRST_ARMS],
+        ints[GUIDE],
+        state.scalars[BLOCKS : BLOCKS + 2],
+        int(state.scalars[BITS]),
+        arms,
+    )
 
 
 @compiled
-def surrogate_of(alpha: float, state: State) -> Surrogate:
+def surrogate_of(alpha: float, state: State, tiers: Tiers) -> Surrogate:
     """Q at the present learning rate."""
-    ranked, eta = tiers_in(state), state.scalars[ETA]
-    return Surrogate(ranked, state.floats[RANK_LIMIT], value_at(ranked, 0), eta, 0.5 * (alpha + 1.0))
+    lowest, eta = tiers.first_values[0], state.scalars[ETA]
+    return Surrogate(tiers, state.floats[RANK_LIMIT], lowest, eta, 0.5 * (alpha + 1.0))
 
 
 @compiled
-def refresh_strata(alpha: float, state: State) -> None:
-    """Compute eta_t and the envelope of q; they stay until the next observation."""
-    scalars = state.scalars
-    scalars[ETA] = scalars[SCALE] / math.sqrt(scalars[ROUND])
-    strata, whole = fill_envelope(surrogate_of(alpha, state), state.floats[ENVELOPE])
+def refresh(params: Params, state: State, tiers: Tiers) -> None:
+    """Compute both rates, the envelope of q and the baselines; they stay until the next observation."""
+    scalars, floats = state.scalars, state.floats
+    eta = scalars[SCALE] / math.sqrt(scalars[ROUND])
+    scalars[ETA] = eta
+    scalars[ETA_EXPLOIT] = eta * (params.c_exploit / params.c)
+    q = surrogate_of(params.alpha, state, tiers)
+    strata, whole = fill_envelope(q, floats[ENVELOPE])
     scalars[STRATA] = strata
     scalars[ENVELOPE_SUM] = whole
+    # With the sum that a decision will draw in place of the envelope's, which is never below it, the arms
+    # covered would depend on that draw, and their estimates be biased.
+    covered = ranks_above(q, params.kappa * eta * whole, MOST_COVERED)
+    scalars[COVERED] = covered
+    for rank in range(covered):
+        state.ints[COVERED_ARMS, rank] = arm_at(tiers, rank)
+        floats[BASELINE, rank] = START + scalars[RISE]
 
 
 @compiled
-def init_strata(alpha: float, c: float, state: State) -> None:
-    """Rank the arms, no ring turned, and tabulate rank ** (-(alpha + 1) / (2 alpha))."""
-    state.scalars[SCALE] = c * state.scalars[ARMS] ** (1.0 / alpha - 0.5)
-    exponent = (alpha + 1.0) / (2.0 * alpha)
-    for k in range(state.floats.shape[1]):
-        state.floats[RANK_LIMIT, k] = (k + 1.0) ** -exponent
-    state.ints[HEADS] = 0
-    sort_arms(state.floats[ESTIMATES], state.floats[RANKED], state.ints[ORDER])
-    refresh_strata(alpha, state)
+def init(params: Params, state: State) -> None:
+    """Rank the arms and tabulate rank ** (-(alpha + 1) / (2 alpha))."""
+    state.scalars[SCALE] = params.c * state.scalars[ARMS] ** (1.0 / params.alpha - 0.5)
+    exponent = (params.alpha + 1.0) / (2.0 * params.alpha)
+    if state.floats[RANK_LIMIT, 0] != 1.0:  # powers are dear, and these stay as they are
+        for k in range(state.floats.shape[1]):
+            state.floats[RANK_LIMIT, k] = (k + 1.0) ** -exponent
+    state.scalars[BITS] = slot_bits(state.floats.shape[1])
+    tiers = tiers_in(state)
+    fill_tiers(state.floats[ESTIMATES], tiers)
+    refresh(params, state, tiers)
 
 
 @compiled
-def decide_strata(alpha: float, state: State, stream: Words) -> tuple[int, int, float, float]:
+def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
     """The perturbed leader, an arm drawn from p = q / sum q, and sum q estimated apart from that draw."""
-    tiers, q = tiers_in(state), surrogate_of(alpha, state)
+    tiers = tiers_in(state)
+    q = surrogate_of(params.alpha, state, tiers)
     envelope = state.floats[ENVELOPE, : int(state.scalars[STRATA])]
-    exploit = pareto_leader(tiers, state.scalars[ETA], alpha, stream)
+    exploit = pareto_leader(tiers, state.scalars[ETA_EXPLOIT], params.alpha, stream)
     explore = draw_rank(q, envelope, state.scalars[ENVELOPE_SUM], stream)
     weight = draw_sum(q, envelope, stream) / surrogate_at(q, explore)
     return arm_at(tiers, exploit), arm_at(tiers, explore), weight, math.nan
 
 
 @compiled
-def update_strata(alpha: float, state: State, arm: int, weight: float, loss: float) -> None:
-    """Add the importance-weighted loss to the explored arm's estimate and restore the rank order."""
-    before = state.floats[ESTIMATES, arm]
-    after = before + weight * loss
-    state.floats[ESTIMATES, arm] = after
+def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
+    """Add b to the arms it covers and (loss - b) / p to the arm, with the b of the decision."""
+    scalars, floats, tiers = state.scalars, state.floats, tiers_in(state)
+    covered = int(scalars[COVERED])
+    arms, lifts = state.ints[COVERED_ARMS], floats[BASELINE]
+    own = 0.0
+    for k in range(covered):
+        if arms[k] == arm:
+            own = lifts[k]
+    spare, spare_arms = floats[SPARE], state.ints[SPARE_ARMS]
+    lift_in_tiers(tiers, floats[ESTIMATES], arms, lifts, covered, spare, spare_arms)
+    before = floats[ESTIMATES, arm]
+    after = before + weight * (loss - own)
+    floats[ESTIMATES, arm] = after
     if after != before:
-        move_in_tiers(tiers_in(state), arm, before, after)
-    refresh_strata(alpha, state)
+        move_in_tiers(tiers, arm, before, after)
+    scalars[RISE] += params.lam * (loss - (START + scalars[RISE]))
+    refresh(params, state, tiers)
 
 
 @compiled
 def fill_exploration_law(alpha: float, state: State, law: Floats) -> None:
     """The exact law, which takes one pass over all arms."""
-    q = surrogate_of(alpha, state)
+    q = surrogate_of(alpha, state, tiers_in(state))
     whole = 0.0
     for rank in range(len(law)):
         share = surrogate_at(q, rank)
@@ -99,28 +145,19 @@ def fill_exploration_law(alpha: float, state: State, law: Floats) -> None:
         law[arm] /= whole
 
 
-@compiled
-def init(params: Params, state: State) -> None:
-    """As `init_strata`."""
-    init_strata(params.alpha, params.c, state)
-
-
-@compiled
-def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """As `decide_strata`."""
-    return decide_strata(params.alpha, state, stream)
-
-
-@compiled
-def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
-    """As `update_strata`."""
-    update_strata(params.alpha, state, arm, weight, loss)
-
-
 LAYOUT = Layout(
-    scalars=("scale", "eta", "envelope_sum", "strata"),
-    floats=("estimates", "ranked", "rank_limit", "envelope"),
-    ints=("order", "heads"),
-    learned=("estimates",),
+    scalars=(
+        *("scale", "eta", "envelope_sum", "eta_exploit", "rise", "strata", "covered"),
+        *("slot_bits", "blocks", "renewed"),
+    ),
+    floats=(
+        *("estimates", "spare", "rank_limit", "envelope", "baseline", "first_values"),
+        *("values", "values_2", "values_3"),
+    ),
+    ints=(
+        *("spare_arms", "covered_arms", "slots", "first_arms", "guide", "starts", "starts_2"),
+        *("held", "held_2", "held_3"),
+    ),
+    learned=("estimates", "rise"),
 )
 FUNCTIONS = Functions(init, decide, update)

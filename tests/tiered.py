@@ -1,0 +1,57 @@
+"""Tiered vectors for tests: made from estimates, in slots of any size, and looked over."""
+
+import numpy as np
+
+from decoupled.arrays import Floats, Ints
+from decoupled.kernels.compiled import compiled
+from decoupled.kernels.tiers import ROOM, Tiers, arm_at, fill_tiers, slot_bits, value_at
+
+
+def tiers_from(estimates: Floats, bits: int | None = None) -> Tiers:
+    """The arms of these estimates, in slots of 2 ** bits; with slots of their own size no memory to spare."""
+    arms = len(estimates)
+    own = slot_bits(arms)
+    slots = ROOM * arms // 2**own if bits is None else 2 * arms + 2
+    bits = own if bits is None else bits
+    tiers = Tiers(
+        values=np.full(slots << bits, np.nan),
+        arms=np.full(slots << bits, -1),
+        slots=np.arange(slots),
+        starts=np.full(slots + 1, -1),
+        first_values=np.full(slots, np.nan),
+        first_arms=np.full(slots, -1),
+        guide=np.zeros(arms + 1, np.int64),
+        counts=np.zeros(2),
+        bits=bits,
+        length=arms,
+    )
+    fill_tiers(estimates, tiers)
+    return tiers
+
+
+@compiled
+def unroll(tiers: Tiers, values: Floats, arms: Ints) -> None:
+    """All of it in rank order."""
+    for rank in range(len(values)):
+        values[rank] = value_at(tiers, rank)
+        arms[rank] = arm_at(tiers, rank)
+
+
+def assert_sorted_as(tiers: Tiers, estimates: Floats) -> None:
+    """The order of a full sort, in blocks that are told right and are not too many."""
+    values, arms = np.empty(len(estimates)), np.empty(len(estimates), np.int64)
+    unroll(tiers, values, arms)
+    expected = np.lexsort((np.arange(len(estimates)), estimates))
+    assert arms.tolist() == expected.tolist()
+    assert values.tolist() == estimates[expected].tolist()
+    blocks, slot = int(tiers.counts[0]), 2**tiers.bits
+    starts = tiers.starts[: blocks + 1]
+    sizes = np.diff(starts)
+    assert (starts[0], starts[-1]) == (0, len(estimates))
+    assert sizes.min() >= 1
+    assert sizes.max() <= slot
+    assert (4 * (sizes[1:] + sizes[:-1]) > 3 * slot).all()
+    assert sorted(tiers.slots) == list(range(len(tiers.slots)))
+    assert tiers.first_values[:blocks].tolist() == values[starts[:-1]].tolist()
+    assert tiers.first_arms[:blocks].tolist() == arms[starts[:-1]].tolist()
+    assert ((tiers.guide >= 0) & (tiers.guide < blocks)).all()
