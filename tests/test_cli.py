@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import decoupled as dc
 from decoupled.arrays import Floats
 from decoupled.bench.lockstep import lockstep_ftpl
 from decoupled.bench.textbook import TextbookFTPL, TextbookTsallis, play
+from decoupled.bench.timing import Ratio, race
 from decoupled.cli import app
 from decoupled.kernels.drive import Table
 
@@ -35,7 +37,11 @@ def test_environments_lists_each() -> None:
 
 
 def test_bench_writes_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hastily(*arguments: Any, **options: Any) -> Ratio:
+        return race(*arguments, **{**options, "calls": 20})
+
     monkeypatch.setattr("decoupled.bench.learner.ARMS", (8,))
+    monkeypatch.setattr("decoupled.bench.learner.race", hastily)
     file = tmp_path / "bench.json"
     result = run(app, ["bench", "learner", "--repetitions", "3", "--out", str(file)])
     assert result.exit_code == 0, result.output

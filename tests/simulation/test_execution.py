@@ -145,7 +145,7 @@ def test_sigkill_at_random_moments(tmp_path: Path) -> None:
 
 def test_ctrl_c_keeps_finished_blocks(tmp_path: Path) -> None:
     specification = tmp_path / "spec.toml"
-    specification.write_text(SPECIFICATION.replace("runs = 1200", "runs = 20000"))
+    specification.write_text(SPECIFICATION.replace("runs = 1200", "runs = 5000"))
     out = tmp_path / "out"
     process = subprocess.Popen(command(specification, out), stderr=subprocess.PIPE, text=True)
     limit = time.monotonic() + 60
