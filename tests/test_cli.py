@@ -1,5 +1,6 @@
 """The command line, as a user would call it."""
 
+import gc
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -43,7 +44,9 @@ def test_bench_writes_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("decoupled.bench.learner.ARMS", (8,))
     monkeypatch.setattr("decoupled.bench.learner.race", hastily)
     file = tmp_path / "bench.json"
+    gc.freeze()  # garbage is collected before every timing, which takes long amid what other tests have left
     result = run(app, ["bench", "learner", "--repetitions", "3", "--out", str(file)])
+    gc.unfreeze()
     assert result.exit_code == 0, result.output
     lines = json.loads(file.read_text())["lines"]
     assert len(lines) == 5

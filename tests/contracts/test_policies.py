@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 import numba
 import numpy as np
 import pytest
-from numba import float64, int64, types, uint64
+from numba import float64, int64, uint64
 
 import decoupled as dc
 from decoupled.arrays import Floats, Ints, Words
@@ -524,7 +524,8 @@ def test_draws_among_some_arms_have_those_laws(policy: dc.Policy) -> None:
     if policy not in KNOWING:
         assert set(chances) == {None}
     else:
-        np.testing.assert_allclose(chances, law[[explored(each) for each in decisions]], rtol=1e-12)
+        expected = law[[explored(each) for each in decisions]]
+        np.testing.assert_allclose(np.array(chances, np.float64), expected, rtol=1e-12)
     counts = np.bincount([explored(decision) for decision in decisions], minlength=ARMS)
     assert chi_square_p(counts, law) > LEVEL
     counts = np.bincount([exploited(decision) for decision in decisions], minlength=ARMS)
@@ -586,6 +587,7 @@ def test_both_rankings_make_the_same_decisions(arms: int, kind: str, weight: flo
 
 
 # Pointers to the entries that every policy has, so that `endure` is compiled once and not for each policy.
+types: Any = numba.types  # untyped
 FLAT = (float64[::1], float64[::1], float64[:, ::1], int64[:, ::1])
 DECIDE = types.FunctionType(types.Tuple((int64, int64, float64, float64))(*FLAT, uint64[::1]))
 UPDATE = types.FunctionType(types.void(*FLAT, int64, float64, float64))

@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Quick
 from decoupled.movielens import stand_in
+from quick_run import Quick, quick_run
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
+    return quick_run(tmp_path_factory)
 
 
 def reproduce(out: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from conftest import Quick
 from decoupled.cli import app
 from decoupled.paper.reproduce import EXPERIMENTS
+from quick_run import Quick, quick_run
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = [
@@ -38,6 +38,11 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 # The same within this process, which spares loading the package again.
 run_here = partial(CliRunner().invoke, app)
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
+    return quick_run(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

@@ -300,7 +300,7 @@ def test_processes_never_mix_up_the_code_of_wrappers(
     assert loaded == sorted({*first, *second})
     assert len({line.split("[")[1] for line in loaded}) == 3  # all three play differently
     monkeypatch.setattr(sys, "argv", ["shared.py", "01", "compile"])
-    exec(SHARED)
+    exec(SHARED, {})
     assert loaded == sorted(capsys.readouterr().out.splitlines())
 
 

@@ -1,4 +1,4 @@
-"""What the tests of the reproduction share: one run of the quick version of everything."""
+"""One run of the quick version of everything, which the tests of the reproduction share."""
 
 import fcntl
 import os
@@ -24,8 +24,7 @@ def machine_code() -> str:
     )
 
 
-@pytest.fixture(scope="session")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
+def quick_run(tmp_path_factory: pytest.TempPathFactory) -> Quick:
     """The quick version without MovieLens 100K, wherever it may be. One process of the test run makes it."""
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -36,9 +35,9 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
         if not seen.exists():
             kept = {name: value for name, value in os.environ.items() if name != "DECOUPLED_DATA"}
             apart = {"DECOUPLED_OFFLINE": "1", "XDG_CACHE_HOME": str(shared / "quick-cache")}
+            options = ["--quick", "--runs", "12", "--out", str(folder)]
             done = subprocess.run(
-                [sys.executable, "-m", "decoupled", "reproduce", "--quick", "--runs", "12"]
-                + ["--out", str(folder)],
+                [sys.executable, "-m", "decoupled", "reproduce", *options],
                 capture_output=True,
                 text=True,
                 env={**kept, **apart, "NUMBA_CACHE_DIR": machine_code()},
