@@ -390,6 +390,14 @@ def one_decision_per_arm(learner: dc.Learner) -> dict[int, dc.Decision]:
         if len(decisions) == ARMS:
             break
     assert sorted(decisions) == list(range(ARMS))
+    return alone(decisions, learner)
+
+
+def alone(decisions: dict[int, dc.Decision], learner: dc.Learner) -> dict[int, dc.Decision]:
+    """Have the learner forget all others, so that it is soon saved and loaded."""
+    for each in learner.pending:
+        if decisions.get(explored(each)) is not each:
+            learner.forget(each)
     return decisions
 
 
@@ -538,7 +546,7 @@ def test_estimates_on_some_arms_are_unbiased_exactly(policy: dc.Policy) -> None:
     places = [0, 2, 3]
     learner, _ = pair_after(policy, 10)
     law = learner.exploration_probabilities(available=places)
-    decisions = {explored(d): d for d in learner.decide(count=2000, available=places)}
+    decisions = alone({explored(d): d for d in learner.decide(count=2000, available=places)}, learner)
     saved = learner.to_json()
     mean = sum(law[arm] * change_by(saved, decisions[arm], LOSSES[arm]) for arm in places)
     expected = np.full(ARMS, law @ LOSSES)
