@@ -19,7 +19,12 @@ run: $(RUN_STAMP) ## The paper's figures and claims, the quick version: about a 
 paper: $(RUN_STAMP) ## The paper's figures and claims in full: about ten minutes
 	@$(BIN)/decoupled reproduce
 
-test: check unit ## Every check and every test
+# Mypy takes most of a minute and one core, so types are checked beside the tests and told after them.
+test: lint layers ## Every check and every test
+	@told=$$(mktemp); $(MAKE) --no-print-directory types >$$told 2>&1 & types=$$!; \
+	  $(MAKE) --no-print-directory unit; unit=$$?; \
+	  wait $$types; types=$$?; cat $$told; rm $$told; \
+	  [ $$unit = 0 ] && [ $$types = 0 ]
 
 install: $(DEV_STAMP) ## Create .venv with locked versions, for running and for development
 
@@ -57,7 +62,7 @@ layers: $(DEV_STAMP) ## Imports point one way only
 
 unit: $(DEV_STAMP) ## Unit, property and statistical tests, doctests, every code block of the docs
 	@echo "Running the tests ..."
-	@$(BIN)/pytest -q -rs --numprocesses 2
+	@$(BIN)/pytest -q -rs --numprocesses 2 --dist worksteal
 
 mutations: $(DEV_STAMP) ## Break each kernel in turn and see that a test fails (ten minutes)
 	@$(BIN)/python tests/mutations.py

@@ -1,8 +1,10 @@
 """The command line, as a user would call it."""
 
+import gc
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import decoupled as dc
 from decoupled.arrays import Floats
 from decoupled.bench.lockstep import lockstep_ftpl
 from decoupled.bench.textbook import TextbookFTPL, TextbookTsallis, play
+from decoupled.bench.timing import Ratio, race
 from decoupled.cli import app
 from decoupled.kernels.drive import Table
 
@@ -35,9 +38,15 @@ def test_environments_lists_each() -> None:
 
 
 def test_bench_writes_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hastily(*arguments: Any, **options: Any) -> Ratio:
+        return race(*arguments, **{**options, "calls": 20})
+
     monkeypatch.setattr("decoupled.bench.learner.ARMS", (8,))
+    monkeypatch.setattr("decoupled.bench.learner.race", hastily)
     file = tmp_path / "bench.json"
+    gc.freeze()  # garbage is collected before every timing, which takes long amid what other tests have left
     result = run(app, ["bench", "learner", "--repetitions", "3", "--out", str(file)])
+    gc.unfreeze()
     assert result.exit_code == 0, result.output
     lines = json.loads(file.read_text())["lines"]
     assert len(lines) == 5

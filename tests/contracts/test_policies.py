@@ -5,10 +5,13 @@ import json
 import math
 import zlib
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple, cast
 
+import numba
 import numpy as np
 import pytest
+from numba import float64, int64, uint64
 
 import decoupled as dc
 from decoupled.arrays import Floats, Ints, Words
@@ -327,8 +330,9 @@ def test_laws_are_the_twins_after_every_observation(policy: dc.Policy, kind: str
         decision = learner.decide()
         arm = explored(decision)
         if policy in KNOWING:
-            assert decision.propensity == pytest.approx(twin.exploration_law()[arm], rel=1e-12)
-            assert decision.weight == pytest.approx(1.0 / twin.exploration_law()[arm], rel=1e-12)
+            chance = twin.exploration_law()[arm]
+            assert decision.propensity == pytest.approx(chance, rel=1e-12)
+            assert decision.weight == pytest.approx(1.0 / chance, rel=1e-12)
         else:
             assert decision.propensity is None
             assert decision.weight >= 1.0
@@ -350,9 +354,8 @@ def test_laws_are_the_twins_at_other_numbers_of_arms(policy: dc.Policy) -> None:
 
 def assert_draws_follow(learner: dc.Learner, twin: Twin, draws: int) -> None:
     """Both laws, from one table of pairs: the two draws are independent, or in the standard game one."""
-    counts = np.zeros((ARMS, ARMS))
-    for decision in learner.decide(count=draws):
-        counts[exploited(decision), explored(decision)] += 1
+    pairs = [ARMS * exploited(each) + explored(each) for each in learner.decide(count=draws)]
+    counts = np.bincount(pairs, minlength=ARMS * ARMS).reshape(ARMS, ARMS)
     law = np.outer(twin.exploitation_law(), twin.exploration_law())
     if cast(dc.Policy, learner.policy).coupled:
         law = np.diag(twin.exploitation_law())
@@ -398,6 +401,14 @@ def one_decision_per_arm(learner: dc.Learner) -> dict[int, dc.Decision]:
         if len(decisions) == ARMS:
             break
     assert sorted(decisions) == list(range(ARMS))
+    return alone(decisions, learner)
+
+
+def alone(decisions: dict[int, dc.Decision], learner: dc.Learner) -> dict[int, dc.Decision]:
+    """Have the learner forget all others, so that it is soon saved and loaded."""
+    for each in learner.pending:
+        if decisions.get(explored(each)) is not each:
+            learner.forget(each)
     return decisions
 
 
@@ -532,7 +543,8 @@ def test_draws_among_some_arms_have_those_laws(policy: dc.Policy) -> None:
     if policy not in KNOWING:
         assert set(chances) == {None}
     else:
-        assert chances == pytest.approx([law[explored(decision)] for decision in decisions], rel=1e-12)
+        expected = law[[explored(each) for each in decisions]]
+        np.testing.assert_allclose(np.array(chances, np.float64), expected, rtol=1e-12)
     counts = np.bincount([explored(decision) for decision in decisions], minlength=ARMS)
     assert chi_square_p(counts, law) > LEVEL
     counts = np.bincount([exploited(decision) for decision in decisions], minlength=ARMS)
@@ -545,7 +557,7 @@ def test_estimates_on_some_arms_are_unbiased_exactly(policy: dc.Policy) -> None:
     places = [0, 2, 3]
     learner, _ = pair_after(policy, 10)
     law = learner.exploration_probabilities(available=places)
-    decisions = {explored(d): d for d in learner.decide(count=2000, available=places)}
+    decisions = alone({explored(d): d for d in learner.decide(count=2000, available=places)}, learner)
     saved = learner.to_json()
     mean = sum(law[arm] * change_by(saved, decisions[arm], LOSSES[arm]) for arm in places)
     expected = np.full(ARMS, law @ LOSSES)
@@ -593,33 +605,55 @@ def test_both_rankings_make_the_same_decisions(arms: int, kind: str, weight: flo
     assert np.array_equal(kept_state.ints, anew_state.ints)
 
 
-@compiled
-def endure(params: Any, state: State, stream: Words, losses: Floats, rounds: int) -> tuple[float, float]:
+# Pointers to the entries that every policy has, so that `endure` is compiled once and not for each policy.
+types: Any = numba.types  # untyped
+FLAT = (float64[::1], float64[::1], float64[:, ::1], int64[:, ::1])
+DECIDE = types.FunctionType(types.Tuple((int64, int64, float64, float64))(*FLAT, uint64[::1]))
+UPDATE = types.FunctionType(types.void(*FLAT, int64, float64, float64))
+
+
+def endure(
+    decide: Any, update: Any, flat: Any, stream: Words, losses: Floats, rounds: int
+) -> tuple[float, float]:
     """The smallest propensity met, and the largest error of weight * propensity = 1."""
-    init(params, state)
     smallest = math.inf
     worst = 0.0
     for _ in range(rounds):
-        _, explore, weight, propensity = decide(params, state, stream)
+        _, explore, weight, propensity = decide(*flat, stream)
         if propensity != propensity:  # not known: then the weight is to be some finite number from 1 on
             propensity = 1.0 / weight if 1.0 <= weight < math.inf else -1.0
         smallest = min(smallest, propensity)
         error = abs(weight * propensity - 1.0)
         # Written so that a NaN is kept and not passed over.
         worst = worst if error <= worst else error
-        update(params, state, explore, weight, losses[explore])
+        update(*flat, explore, weight, losses[explore])
     return smallest, worst
+
+
+@cache
+def compiled_endure() -> Any:
+    signature = types.UniTuple(float64, 2)(
+        DECIDE, UPDATE, types.Tuple(FLAT), uint64[::1], float64[::1], int64
+    )
+    njit: Any = numba.njit
+    return njit(signature, error_model="numpy")(endure)
 
 
 @pytest.mark.parametrize("losses", [[0.0] * 5, [1.0] * 5, [1.0, 1.0, 0.0, 1.0, 1.0]])
 @every_policy
 def test_a_million_rounds_of_extreme_losses(policy: dc.Policy, losses: list[float]) -> None:
-    policy.entries()  # makes it known to compiled code, also where this test runs alone
-    state = policy.layout.new_state(ARMS)
+    entries, state = policy.entries(), policy.layout.new_state(ARMS)
+    flat = (np.array(policy.params(), np.float64), *state)
     stream = new_stream(np.random.SeedSequence(seed_for(policy, losses)))
     # A million rounds of every policy; a quarter of it where only parameters differ.
     for _ in range(4 if policy == type(policy)() else 1):
-        smallest, worst = endure(policy.params(), state, stream, np.array(losses), 250_000)
+        entries.init(*flat)
+        # The first round is played from Python, which finds the entries as every learner does.
+        _, explore, weight, _ = entries.decide(*flat, stream)
+        entries.update(*flat, explore, weight, losses[explore])
+        smallest, worst = compiled_endure()(
+            entries.decide, entries.update, flat, stream, np.array(losses), 249_999
+        )
         assert smallest > 0.0
         assert worst < 1e-12
         assert np.isfinite(state.floats).all()

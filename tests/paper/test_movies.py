@@ -1,5 +1,6 @@
 """The MovieLens experiment: with the data, without it, and with a damaged file."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,6 +9,12 @@ from pathlib import Path
 import pytest
 
 from decoupled.movielens import stand_in
+from quick_run import Quick, quick_run
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
+    return quick_run(tmp_path_factory)
 
 
 def reproduce(out: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -19,21 +26,13 @@ def reproduce(out: Path, *arguments: str, **settings: str) -> subprocess.Complet
     )
 
 
-def test_without_the_data_the_report_says_in_red_that_the_claim_was_not_judged(tmp_path: Path) -> None:
-    done = reproduce(tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache"), NUMBA_CACHE_DIR=numba_cache())
-    assert done.returncode == 0, done.stderr
-    assert "not judged" in done.stdout
-    assert "DECOUPLED_DATA" in done.stdout  # the remedy
-    page = (tmp_path / "report.html").read_text()
+def test_without_the_data_the_report_says_in_red_that_the_claim_was_not_judged(quick: Quick) -> None:
+    assert "not judged" in quick.output
+    assert "DECOUPLED_DATA" in quick.output  # the remedy
+    page = (quick.folder / "report.html").read_text()
     assert page.count('<p class="alarm">MovieLens 100K was not at hand') == 2  # on top, and in its section
-    assert '"verdict": "not judged: MovieLens was not at hand"' in (tmp_path / "claims.json").read_text()
-
-
-def numba_cache() -> str:
-    """Machine code may be shared, whatever else is kept apart."""
-    return (
-        os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    )
+    claims = {each["id"]: each for each in json.loads((quick.folder / "claims.json").read_text())}
+    assert claims["movielens-lowest"]["verdict"] == "not judged: MovieLens was not at hand"
 
 
 def test_a_damaged_file_is_refused_by_name_and_line_before_anything_is_run(tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 """`decoupled reproduce`, as a user would call it, and its report in a real browser."""
 
-import fcntl
 import json
-import os
 import re
 import shutil
 import signal
@@ -10,12 +8,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from decoupled.cli import app
 from decoupled.paper.reproduce import EXPERIMENTS
+from quick_run import Quick, quick_run
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = [
@@ -34,29 +36,22 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command(*arguments), capture_output=True, text=True)
 
 
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The quick version of everything: its folder, and what the user saw. One process of the test run makes it."""
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
-    folder, seen = shared / "quick", shared / "quick.txt"
-    with open(shared / "quick.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not seen.exists():
-            done = run("reproduce", "--quick", "--runs", "12", "--out", str(folder))
-            assert done.returncode == 0, done.stderr
-            seen.write_text(done.stdout)
-    return folder, seen.read_text()
+# The same within this process, which spares loading the package again.
+run_here = partial(CliRunner().invoke, app)
 
 
 @pytest.fixture(scope="module")
-def claims(quick: tuple[Path, str]) -> dict[str, dict[str, Any]]:
-    return {claim["id"]: claim for claim in json.loads((quick[0] / "claims.json").read_text())}
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
+    return quick_run(tmp_path_factory)
 
 
-def test_it_ends_with_the_claims_the_report_and_what_to_do_next(quick: tuple[Path, str]) -> None:
-    folder, output = quick
+@pytest.fixture(scope="module")
+def claims(quick: Quick) -> dict[str, dict[str, Any]]:
+    return {claim["id"]: claim for claim in json.loads((quick.folder / "claims.json").read_text())}
+
+
+def test_it_ends_with_the_claims_the_report_and_what_to_do_next(quick: Quick) -> None:
+    folder, output = quick.folder, quick.output
     assert all(f"] {name}:" in output for name, each in EXPERIMENTS.items() if each.in_quick)
     tail = output[output.index("What the paper says") :]
     assert str(folder / "report.html") in tail
@@ -103,16 +98,16 @@ def test_at_least_these_claims_are_judged(claims: dict[str, dict[str, Any]]) -> 
     assert len(claims["movielens-lowest"]["parts"]) == 8
 
 
-def test_every_picture_is_there_in_every_format(quick: tuple[Path, str]) -> None:
-    page = (quick[0] / "report.html").read_text()
+def test_every_picture_is_there_in_every_format(quick: Quick) -> None:
+    page = (quick.folder / "report.html").read_text()
     linked = re.findall(r'href="([a-z-]+/[a-z-]+\.(?:png|svg|pdf|csv))"', page)
     assert len(linked) >= 4 * 10
     for name in linked:
-        assert (quick[0] / name).stat().st_size > 100, name
+        assert (quick.folder / name).stat().st_size > 100, name
 
 
-def test_the_page_is_one_file_of_moderate_size_that_names_no_other_host(quick: tuple[Path, str]) -> None:
-    page = (quick[0] / "report.html").read_text()
+def test_the_page_is_one_file_of_moderate_size_that_names_no_other_host(quick: Quick) -> None:
+    page = (quick.folder / "report.html").read_text()
     assert len(page.encode()) < 6_000_000
     assert not re.search(r'<(script|link|img)[^>]+(src|href)="(?!data:)', page)
 
@@ -124,11 +119,11 @@ def keep_only(folder: Path, *names: str) -> None:
     (folder / "run.json").write_text(json.dumps(record))
 
 
-def test_report_rebuilds_the_same_page_without_running(quick: tuple[Path, str], tmp_path: Path) -> None:
+def test_report_rebuilds_the_same_page_without_running(quick: Quick, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
-    shutil.copytree(quick[0], folder)
+    shutil.copytree(quick.folder, folder)
     keep_only(folder, "stochastic-easy", "grid", "runtime")
-    assert run("report", str(folder)).returncode == 0
+    assert run_here(["report", str(folder)]).exit_code == 0
     page, claims = (folder / "report.html").read_bytes(), (folder / "claims.json").read_bytes()
     results = {path: path.stat().st_mtime_ns for path in folder.rglob("results.nc")}
     for name in ("report.html", "claims.json", "grid/grid.png"):
@@ -141,20 +136,19 @@ def test_report_rebuilds_the_same_page_without_running(quick: tuple[Path, str], 
     assert results == {path: path.stat().st_mtime_ns for path in folder.rglob("results.nc")}
 
 
-def test_verdicts_follow_the_numbers(quick: tuple[Path, str], tmp_path: Path) -> None:
+def test_verdicts_follow_the_numbers(quick: Quick, tmp_path: Path) -> None:
     # Make the saved regret of FTPL worse: the claim must turn with it, and no other.
     import xarray as xr
 
     folder = tmp_path / "altered"
-    shutil.copytree(quick[0], folder)
+    shutil.copytree(quick.folder, folder)
     keep_only(folder, "adversarial", "stochastic-easy")
-    assert run("report", str(folder)).returncode == 0
-    before = json.loads((folder / "claims.json").read_text())
+    before = claims_of(quick.folder, "adversarial", "stochastic-easy")
     path = folder / "adversarial" / "alternating" / "results.nc"
     data = xr.load_dataset(path, engine="h5netcdf")
     data["final_regret"].loc[{"policy": "FTPL"}] += 1e4
     data.to_netcdf(path, engine="h5netcdf")
-    assert run("report", str(folder)).returncode == 0
+    assert run_here(["report", str(folder)]).exit_code == 0
     after = json.loads((folder / "claims.json").read_text())
     assert before[0]["id"] == after[0]["id"] == "adversarial-lowest"
     assert before[0]["verdict"] != "fails"
@@ -162,48 +156,54 @@ def test_verdicts_follow_the_numbers(quick: tuple[Path, str], tmp_path: Path) ->
     assert before[1:] == after[1:]
 
 
+def claims_of(folder: Path, *names: str) -> list[dict[str, Any]]:
+    """The claims that these experiments judge, out of those of a whole run."""
+    own = {claim.id for name in names for claim in EXPERIMENTS[name].section(folder / name).claims}
+    return [claim for claim in json.loads((folder / "claims.json").read_text()) if claim["id"] in own]
+
+
 def results_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("results.nc"))}
 
 
-def test_a_killed_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
-    options = ("stochastic-easy", "tuned", "--quick", "--runs", "40")
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert run("reproduce", *options, "--out", str(whole)).returncode == 0
-    process = subprocess.Popen(
-        command("reproduce", *options, "--out", str(killed)), stdout=subprocess.DEVNULL
-    )
-    while not (killed / "run.json").exists() and process.poll() is None:
-        time.sleep(0.05)
-    time.sleep(0.3)
+def test_a_killed_run_goes_on_to_the_same_bits(quick: Quick, tmp_path: Path) -> None:
+    # Experiments are independent of each other, so the run of all of them tells what these two should be.
+    names = ("stochastic-easy", "tuned")
+    options = (*names, "--quick", "--runs", "12", "--out", str(tmp_path))
+    process = subprocess.Popen(command("reproduce", *options), stdout=subprocess.DEVNULL)
+    while not list((tmp_path / "tuned").rglob("*.npz")) and process.poll() is None:
+        time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, "it was finished before it could be killed"
-    assert not (killed / "report.html").exists()
-    again = run("reproduce", *options, "--out", str(killed), "--resume")
+    assert (tmp_path / "run.json").exists()  # the first experiment is done, the second is not
+    assert len(results_of(tmp_path)) < 7
+    again = run("reproduce", *options, "--resume")
     assert again.returncode == 0, again.stderr
-    assert len(results_of(whole)) == 7
-    assert results_of(killed) == results_of(whole)
-    assert (killed / "claims.json").read_bytes() == (whole / "claims.json").read_bytes()
-    assert not list(killed.rglob("blocks"))
+    assert len(results_of(tmp_path)) == 7
+    for name in names:
+        assert results_of(tmp_path / name) == results_of(quick.folder / name)
+    assert json.loads((tmp_path / "claims.json").read_text()) == claims_of(quick.folder, *names)
+    assert not list(tmp_path.rglob("blocks"))
 
 
-def test_resuming_with_other_options_is_refused(quick: tuple[Path, str]) -> None:
-    before = results_of(quick[0])
-    done = run("reproduce", "adversarial", "--quick", "--runs", "13", "--out", str(quick[0]), "--resume")
-    assert done.returncode == 2
+def test_resuming_with_other_options_is_refused(quick: Quick) -> None:
+    before = results_of(quick.folder)
+    options = ["--quick", "--runs", "13", "--out", str(quick.folder), "--resume"]
+    done = run_here(["reproduce", "adversarial", *options])
+    assert done.exit_code == 2
     assert "holds a run with" in done.stderr
-    assert results_of(quick[0]) == before
+    assert results_of(quick.folder) == before
 
 
 def test_an_unknown_experiment_is_named() -> None:
-    done = run("reproduce", "gird")
-    assert done.returncode == 2
+    done = run_here(["reproduce", "gird"])
+    assert done.exit_code == 2
     assert "did you mean 'grid'" in done.stderr
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
-    done = run("report", str(tmp_path))
-    assert done.returncode == 2
+    done = run_here(["report", str(tmp_path)])
+    assert done.exit_code == 2
     assert "give a folder that decoupled reproduce filled" in done.stderr
 
 
@@ -239,11 +239,11 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(params=[(1200, "light"), (390, "dark")], ids=["desk", "phone in the dark"])
-def shown(request: pytest.FixtureRequest, browser: Any, quick: tuple[Path, str]) -> Iterator[Watched]:
+def shown(request: pytest.FixtureRequest, browser: Any, quick: Quick) -> Iterator[Watched]:
     width, scheme = request.param
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     watched = Watched(page)
-    watched.open(quick[0] / "report.html")
+    watched.open(quick.folder / "report.html")
     yield watched
     page.close()
 
@@ -325,10 +325,10 @@ def test_dark_mode_is_dark_and_text_can_be_read(shown: Watched) -> None:
     assert abs(luminance(axis) - paper) > 0.3
 
 
-def test_it_prints_in_light_colours_without_buttons(browser: Any, quick: tuple[Path, str]) -> None:
+def test_it_prints_in_light_colours_without_buttons(browser: Any, quick: Quick) -> None:
     page = browser.new_page(color_scheme="dark")
     watched = Watched(page)
-    watched.open(quick[0] / "report.html")
+    watched.open(quick.folder / "report.html")
     page.emulate_media(media="print")
     assert not page.locator(".toolbar").first.is_visible()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

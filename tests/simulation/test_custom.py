@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import decoupled as dc
 from decoupled.kernels.compiled import compiled
 from decoupled.kernels.dispatch import Functions
-from decoupled.policies import ftpl
+from decoupled.policies import exp3
 
 @compiled
 def always_the_last(params, state, stream):
@@ -30,10 +30,10 @@ def always_the_last(params, state, stream):
     return last, last, 1.0, 1.0
 
 @dataclass(frozen=True)
-class Pretender(dc.FTPL):
-    functions = Functions(ftpl.init, always_the_last, ftpl.update)
+class Pretender(dc.Exp3):
+    functions = Functions(exp3.init, always_the_last, exp3.update)
 
-# Whichever comes first, the other is refused; and neither is kept on disk under FTPL's name.
+# Whichever comes first, the other is refused; and neither is kept on disk under Exp3's name.
 first, second = {order}
 assert first().start(2, seed=0).decide().propensity is not None
 try:
@@ -43,15 +43,15 @@ except dc.ParameterError as error:
 """
 
 
-@pytest.mark.parametrize("order", ["dc.FTPL, Pretender", "Pretender, dc.FTPL"])
+@pytest.mark.parametrize("order", ["dc.Exp3, Pretender", "Pretender, dc.Exp3"])
 def test_a_policy_may_not_run_under_the_parameters_of_another(order: str, tmp_path: Path) -> None:
-    # Its code would be kept on disk as FTPL's, and FTPL would be wrong in every later process.
+    # Its code would be kept on disk as Exp3's, and Exp3 would be wrong in every later process.
     script = tmp_path / "pretender.py"
     script.write_text(PRETENDER.replace("{order}", order))
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment)
     assert "Params of its own" in done.stdout, done.stderr
-    honest = "import decoupled as dc; print(dc.FTPL().start(2, seed=0).decide().propensity)"
+    honest = "import decoupled as dc; print(dc.Exp3().start(2, seed=0).decide().propensity)"
     later = subprocess.run([sys.executable, "-c", honest], capture_output=True, text=True, env=environment)
     assert 0.0 < float(later.stdout) < 1.0
 

@@ -71,37 +71,12 @@ class Cluster:
         return str(json.loads(self.file.read_text())["address"])
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    started = Cluster(tmp_path)
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One for all tests, because its three processes take long to start; a worker is killed in the last."""
+    started = Cluster(tmp_path_factory.mktemp("cluster"))
     yield started
     started.stop()
-
-
-@pytest.mark.filterwarnings("ignore")  # the client warns of the lost worker, which is the point
-def test_same_bits_though_a_worker_is_killed(cluster: Cluster) -> None:
-    environment = dc.environments.Alternating(arms=4, gap=0.2)
-    arguments = ([dc.FTPL(), dc.Exp3()], environment, 5_000, 400)
-    alone = dc.simulate(*arguments, seed=5)
-    done: list[int] = []
-
-    def strike_after_first_block(rounds: int, seconds: float) -> None:
-        done.append(rounds)
-        if len(done) == 1:
-            cluster.workers[0].send_signal(signal.SIGKILL)
-
-    connect: Any = distributed.Client
-    with connect(scheduler_file=str(cluster.file)) as client:
-        client.wait_for_workers(2, timeout=60)
-        together = dc.simulate(
-            *arguments, seed=5, executor=client.get_executor(), block=10, report=strike_after_first_block
-        )
-        assert len(client.scheduler_info(n_workers=-1)["workers"]) == 1
-    assert len(done) == 80
-    assert cluster.workers[0].wait(10) == -signal.SIGKILL
-    for name in alone.data:
-        assert np.array_equal(alone.data[name].values, together.data[name].values)
-    assert threading.active_count() < 50
 
 
 def test_the_command_line_runs_on_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
@@ -171,3 +146,29 @@ def test_a_policy_from_a_script_reaches_the_workers(cluster: Cluster, tmp_path: 
     command = [sys.executable, str(script), cluster.address]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.stdout.strip() == "same True", done.stderr
+
+
+@pytest.mark.filterwarnings("ignore")  # the client warns of the lost worker, which is the point
+def test_same_bits_though_a_worker_is_killed(cluster: Cluster) -> None:
+    environment = dc.environments.Alternating(arms=4, gap=0.2)
+    arguments = ([dc.FTPL(), dc.Exp3()], environment, 5_000, 400)
+    alone = dc.simulate(*arguments, seed=5)
+    done: list[int] = []
+
+    def strike_after_first_block(rounds: int, seconds: float) -> None:
+        done.append(rounds)
+        if len(done) == 1:
+            cluster.workers[0].send_signal(signal.SIGKILL)
+
+    connect: Any = distributed.Client
+    with connect(scheduler_file=str(cluster.file)) as client:
+        client.wait_for_workers(2, timeout=60)
+        together = dc.simulate(
+            *arguments, seed=5, executor=client.get_executor(), block=10, report=strike_after_first_block
+        )
+        assert len(client.scheduler_info(n_workers=-1)["workers"]) == 1
+    assert len(done) == 80
+    assert cluster.workers[0].wait(10) == -signal.SIGKILL
+    for name in alone.data:
+        assert np.array_equal(alone.data[name].values, together.data[name].values)
+    assert threading.active_count() < 50
