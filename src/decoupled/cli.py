@@ -57,7 +57,8 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             help="Any of adversarial, stochastic-easy, stochastic-hard, grid, runtime, conic, movielens, "
-            "tuned, baseline, horizon; all if none is named."
+            "tuned, baseline, horizon, systems, less-regret, watched, many-arms (the last three together: "
+            "beyond); all if none is named."
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small version, in under a minute.")] = False,

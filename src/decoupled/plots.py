@@ -159,7 +159,8 @@ def _label_logs(axis: Any) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1.0,) if high / low > 2_000 else (1.0, 2.0, 5.0)))
+    crowded = high / low > (2_000 if high < 5_000 else 50)  # long numbers need more room
+    axis.set_major_locator(LogLocator(subs=(1.0,) if crowded else (1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
     axis.set_minor_formatter(NullFormatter())
 

@@ -26,12 +26,15 @@ from .conic import Conic
 from .experiment import HORIZON, Experiment, Scale
 from .grid import Grid
 from .horizon import Horizon
+from .less_regret import LessRegret
+from .many_arms import ManyArms
 from .movielens import Movies
 from .prepare import compile_all
 from .runtime import Runtime
 from .stochastic import StochasticEasy, StochasticHard
 from .systems import Systems
 from .tuned import Tuned
+from .watched import Watched
 
 EXPERIMENTS: dict[str, Experiment] = {
     each.name: each
@@ -47,8 +50,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         Baseline(),
         Horizon(),
         Systems(),
+        LessRegret(),
+        Watched(),
+        ManyArms(),
     )
 }
+GROUPS = {"beyond": ("less-regret", "watched", "many-arms")}  # names for several at once
 RUN_FILE = "run.json"
 FULL_RUNS, QUICK_RUNS = 1_000, 40
 TITLE = "Follow-the-Perturbed-Leader for Decoupled Bandits, reproduced"
@@ -57,12 +64,12 @@ TITLE = "Follow-the-Perturbed-Leader for Decoupled Bandits, reproduced"
 def reproduce(names: Sequence[str], scale: Scale, out: Path, *, resume: bool, quiet: bool) -> list[Section]:
     """Run the experiments named, or all, and write the report; with `resume`, keep what is finished."""
     for name in names:
-        if name not in EXPERIMENTS:
-            raise ParameterError(
-                complaint("experiment", name, "is not known", near_name(name, EXPERIMENTS))
-            )
+        if name not in EXPERIMENTS and name not in GROUPS:
+            known = (*EXPERIMENTS, *GROUPS)
+            raise ParameterError(complaint("experiment", name, "is not known", near_name(name, known)))
     default = [name for name, each in EXPERIMENTS.items() if each.in_quick or not scale.quick]
-    chosen = [EXPERIMENTS[name] for name in EXPERIMENTS if name in (names or default)]
+    wanted = [each for name in names for each in GROUPS.get(name, (name,))] or default
+    chosen = [EXPERIMENTS[name] for name in EXPERIMENTS if name in wanted]
     out.mkdir(parents=True, exist_ok=True)
     record = begin(out, scale, resume)
     compile_all({key: call for experiment in chosen for key, call in experiment.code(scale).items()})

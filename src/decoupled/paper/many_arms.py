@@ -1,0 +1,249 @@
+"""Beyond the paper: rounds that hardly notice the number of arms, on real films and on a million items."""
+
+import json
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..bench.steps import running
+from ..environments import Catalogue, MovieLens
+from ..movielens.ratings import MOVIES
+from ..plots import Panel, Picture, Series
+from ..policies import FTPL, FollowTheLeader, Policy, TsallisINF
+from ..report.claims import Claim, judged_above, judged_below, mean_of
+from ..report.section import Section, Table
+from ..sealed import write_atomically
+from ..simulation import Results
+from ..simulation.plan import Plan, make_plan
+from .experiment import TIMES_FILE, Advance, Scale, Simulated
+from .movielens import source
+
+PAPER = FTPL(ranking="strata")
+OURS = FTPL(ranking="strata", c=8)
+NAMES = {
+    PAPER.label: "FTPL, strata",
+    OURS.label: "FTPL.recommended(), strata",
+    FTPL().label: "FTPL, dense",
+    FollowTheLeader().label: "Follow the leader",
+    TsallisINF().label: "FTRL (Newton)",
+}
+TIMED: tuple[Policy, ...] = (PAPER, OURS, FTPL(), TsallisINF())
+TIMED_ARMS = (1_024, 2_048, 4_096, 10_000, 100_000, 1_000_000)
+FILMS_HORIZON = 100_000  # every rating once
+DENSE_FROM = 2_048
+LARGEST, HUNDREDTH = 1_000_000, 10_000
+
+
+class ManyArms(Simulated):
+    """Every film of MovieLens as an arm, then a generated catalogue; and the time of a round by K."""
+
+    name = "many-arms"
+    title = "A million arms"
+
+    def catalogue(self, scale: Scale) -> tuple[Catalogue, int, int]:
+        """Items, rounds, runs: ten rounds an item, for no policy can know what it never tried."""
+        return (Catalogue(3_000), 30_000, 4) if scale.quick else (Catalogue(LARGEST), 10 * LARGEST, 2)
+
+    def plans(self, scale: Scale) -> dict[str, Plan]:
+        films = MovieLens(MOVIES, data=source()["data"])
+        rounds, runs = (10_000, 4) if scale.quick else (FILMS_HORIZON, scale.fewer(20))
+        items, item_rounds, item_runs = self.catalogue(scale)
+        everyone = (PAPER, OURS) if scale.quick else (PAPER, OURS, FTPL(), FollowTheLeader())
+        spacing = {"count": 41, "spacing": "log"}
+        return {
+            "films": make_plan(everyone, films, rounds, runs, scale.seed, 50),
+            "catalogue": make_plan((PAPER, OURS), items, item_rounds, item_runs, scale.seed, spacing),
+        }
+
+    def _timed(self, scale: Scale) -> tuple[tuple[int, ...], int]:
+        return ((HUNDREDTH, 100_000), 3) if scale.quick else (TIMED_ARMS, 9)
+
+    def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
+        steps: dict[object, Callable[[], object]] = {
+            ("further", type(policy), policy.label): partial(once, policy) for policy in TIMED
+        }
+        return {**super().code(scale), **steps}
+
+    def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
+        super().measure(scale, folder, advance)
+        path = folder / TIMES_FILE
+        if path.exists():
+            return
+        arms, repetitions = self._timed(scale)
+        measured = {"arms": list(arms), "microseconds": timed(arms, repetitions), **source()}
+        write_atomically(path, json.dumps(measured, indent=1))
+
+    def section(self, folder: Path) -> Section:
+        cells = self.results(folder)
+        saved = json.loads((folder / TIMES_FILE).read_text())
+        times = {label: np.array(each) for label, each in saved["microseconds"].items()}
+        items = cells["catalogue"].specification["environment"]["arms"]
+        warnings: tuple[str, ...] = ()
+        if saved["data"] == "stand-in":
+            warnings = ("The films of this section are a generated stand-in: MovieLens was not at hand.",)
+        pictures = (
+            time_picture(saved["arms"], times),
+            Picture(
+                "many-arms",
+                f"All {MOVIES:,} films, and {items:,} items",
+                f"Left: mean regret over {cells['films'].data.sizes['run']:,} runs, every film of MovieLens 100K an arm. Right: how much less reward a round brings "
+                f"than the best of {items:,} items would, on average so far, over {cells['catalogue'].data.sizes['run']} runs; guessing loses the dotted line.",
+                (Panel("films", cells["films"].series(NAMES)), loss_panel(cells["catalogue"])),
+                columns=2,
+            ),
+        )
+        text = (
+            '<code>FTPL(ranking="strata")</code> draws both arms with exactly FTPL\'s laws and looks at about log K arms for it; an observation moves '
+            "of the order of sqrt K numbers. A generated catalogue has a known best item, so that regret can be counted: nine items in ten pay less than half of what the second best could."
+        )
+        claims = (*time_claims(saved["arms"], times), learned_claim(cells["catalogue"]))
+        tables = (time_table(saved["arms"], times), regret_table(cells))
+        return Section(self.name, self.title, text, claims, pictures, tables, warnings)
+
+
+def rounds_of(policy: Policy, arms: int) -> int:
+    """So many rounds that a timing takes some tens of milliseconds."""
+    strata = isinstance(policy, FTPL) and policy.ranking == "strata"
+    return 10_000 if strata else max(4, 20_000_000 // arms)
+
+
+def once(policy: Policy) -> None:
+    """Compile a policy's loop."""
+    running(policy, 8, 4)()
+
+
+def timed(arms: tuple[int, ...], repetitions: int) -> dict[str, list[list[float]]]:
+    """Microseconds a round: for each policy, repetitions at each K, everything in turn in each repetition."""
+    steps = {
+        (policy.label, number): (
+            running(policy, number, rounds_of(policy, number)),
+            rounds_of(policy, number),
+        )
+        for policy in TIMED
+        for number in arms
+    }
+    for step, _ in steps.values():
+        step()  # warm
+    taken: dict[Any, list[float]] = {key: [] for key in steps}
+    for _ in range(repetitions):
+        for key, (step, rounds) in steps.items():
+            start = time.perf_counter()
+            step()
+            taken[key].append(1e6 * (time.perf_counter() - start) / rounds)
+    return {policy.label: [taken[policy.label, number] for number in arms] for policy in TIMED}
+
+
+def time_claims(arms: list[int], times: dict[str, Any]) -> list[Claim]:
+    """Growth with K, and what others take."""
+    if LARGEST not in arms:
+        return []
+    last, before = arms.index(LARGEST), arms.index(HUNDREDTH)
+    strata = times[PAPER.label]
+    return [
+        judged_below(
+            "many-arms-growth",
+            "ours",
+            "With a hundred times the arms, from 10,000 to a million, a round takes at most four times as long.",
+            "time of a round with a million arms over that with 10,000, within a repetition",
+            [
+                mean_of(NAMES[label], times[label][last] / times[label][before], 2)
+                for label in (PAPER.label, OURS.label)
+            ],
+            4.0,
+        ),
+        judged_above(
+            "many-arms-tsallis",
+            "ours",
+            "With a million arms a round takes at least 500 times less than one of Tsallis-INF.",
+            "time of Tsallis-INF by Newton's method over FTPL's in strata",
+            [mean_of("K = 1,000,000", times[TsallisINF().label][last] / strata[last])],
+            500.0,
+        ),
+        judged_above(
+            "many-arms-dense",
+            "ours",
+            "From about 2,000 arms on, strata are faster than the dense round.",
+            "time of the dense round over that in strata",
+            [
+                mean_of(f"K = {number:,}", times[FTPL().label][at] / strata[at], len(arms))
+                for at, number in enumerate(arms)
+                if number >= DENSE_FROM
+            ],
+            1.0,
+        ),
+    ]
+
+
+def guessing(results: Results) -> float:
+    """What an item drawn uniformly loses to the best, a round."""
+    known = results.specification["environment"]
+    world = Catalogue(**{key: value for key, value in known.items() if key != "name"})
+    return float(world.top - world.rewards().mean())
+
+
+def learned_claim(results: Results) -> Claim:
+    """That there is something to see: the catalogue is learned."""
+    rounds = results.horizon
+    parts = [
+        mean_of(NAMES[label], results.final_regret(label) / rounds / guessing(results), 2)
+        for label in (PAPER.label, OURS.label)
+    ]
+    return judged_below(
+        "many-arms-learned",
+        "ours",
+        "Within ten rounds an item, over all rounds, less than half of what guessing loses is lost.",
+        "regret over that of guessing uniformly",
+        parts,
+        0.5,
+    )
+
+
+def loss_panel(results: Results) -> Panel:
+    """Average loss to the best item, by round."""
+    rounds = np.asarray(results.data["round"].values, float)
+    series = [
+        each._replace(y=each.y / each.x, band=None if each.band is None else each.band / each.x)
+        for each in results.series(NAMES)
+    ]
+    level = Series("guessing", rounds, np.full(len(rounds), guessing(results)), None, 3)
+    return Panel("catalogue", (*series, level), "round", "average loss to the best item", log_x=True)
+
+
+def time_picture(arms: list[int], times: dict[str, Any]) -> Picture:
+    """Log axes: K, microseconds."""
+    at = np.array(arms, float)
+    series = []
+    for style, policy in enumerate(TIMED):
+        middle = np.median(times[policy.label], axis=1)
+        series.append(Series(NAMES[policy.label], at, middle, None, style, "points"))
+        series.append(Series(NAMES[policy.label], at, middle, None, style, "fit"))
+    caption = "Medians of repetitions in which everything is timed in turn, on one thread; the environment's work is done beforehand."
+    panel = Panel("", tuple(series), "K", "microseconds a round", log_x=True, log_y=True)
+    return Picture("many-arms-time", "Time of a round by the number of arms", caption, (panel,))
+
+
+def time_table(arms: list[int], times: dict[str, Any]) -> Table:
+    """Medians, with the range of the repetitions."""
+    rows = tuple(
+        (
+            NAMES[label],
+            *(f"{np.median(each):,.2f} ({each.min():,.2f} to {each.max():,.2f})" for each in times[label]),
+        )
+        for label in times
+    )
+    head = ("", *(f"K = {number:,}" for number in arms))
+    return Table("Microseconds a round: median (range)", head, rows)
+
+
+def regret_table(cells: dict[str, Results]) -> Table:
+    """Final regret, and how often the best item was exploited."""
+    rows = []
+    for name, results in cells.items():
+        for label in results.labels:
+            part = mean_of("", results.final_regret(label))
+            rows.append((f"{name}: {NAMES[label]}", f"{part.value:,.0f}", f"{part.low:,.0f} to {part.high:,.0f}", f"{results.data.sizes['run']}", f"{results.horizon:,}"))  # fmt: skip
+    return Table("Final regret", ("", "mean", "95 % interval", "runs", "rounds"), tuple(rows))

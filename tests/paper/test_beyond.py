@@ -1,0 +1,80 @@
+"""The judgements of the experiments beyond the paper, on numbers made up for the purpose."""
+
+import numpy as np
+import pytest
+
+from decoupled import FTPL, TsallisINF
+from decoupled.paper import many_arms, watched
+from decoupled.paper.reproduce import EXPERIMENTS, GROUPS
+from decoupled.report.claims import quantile_gap
+
+
+def grown(power: float) -> dict[str, dict[str, dict[str, dict[int, np.ndarray]]]]:
+    """Regrets that grow with K and T to a power, with one percent of spread."""
+    spread = 1.0 + 0.01 * np.random.default_rng(0).normal(size=400)
+    return {
+        world: {
+            axis: {label: {at: 3.0 * at**power * spread for at in points} for label in watched.NAMES}
+            for axis, points in (("K", watched.ARMS), ("T", watched.HORIZONS))
+        }
+        for world in watched.WORLDS
+    }
+
+
+@pytest.mark.parametrize(("power", "verdict"), [(0.5, "holds"), (0.6, "fails")])
+def test_growth_is_judged_by_its_exponents(power: float, verdict: str) -> None:
+    claim = watched.growth_claim(grown(power))
+    assert claim.verdict == verdict
+    assert len(claim.parts) == 4
+    assert all(abs(part.value - power) < 1e-9 for part in claim.parts)
+    rows = watched.exponent_table(grown(power)).rows
+    assert f"{power:.2f}" in rows[0][2]
+
+
+def times(growth: float, tsallis: float, dense: float) -> dict[str, np.ndarray]:
+    """Microseconds by K for each policy: what the claims of `many-arms` are about, with a percent of spread."""
+    noise = 1.0 + 0.01 * np.random.default_rng(1).normal(size=(len(many_arms.TIMED_ARMS), 9))
+    arms = np.array(many_arms.TIMED_ARMS, float)[:, None]
+    strata = (arms / 10_000.0) ** (np.log(growth) / np.log(100.0)) * noise
+    last = np.array([number == many_arms.LARGEST for number in many_arms.TIMED_ARMS])[:, None]
+    return {
+        many_arms.PAPER.label: strata,
+        many_arms.OURS.label: 1.2 * strata,
+        FTPL().label: strata * dense,
+        TsallisINF().label: strata * np.where(last, tsallis, 2.0),
+    }
+
+
+@pytest.mark.parametrize(
+    ("parameters", "verdicts"),
+    [((3.5, 900.0, 1.5), ["holds"] * 3), ((4.5, 400.0, 0.8), ["fails"] * 3)],
+)
+def test_times_are_judged_by_their_ratios(
+    parameters: tuple[float, float, float], verdicts: list[str]
+) -> None:
+    claims = many_arms.time_claims(list(many_arms.TIMED_ARMS), times(*parameters))
+    assert [claim.verdict for claim in claims] == verdicts
+    assert many_arms.time_claims([10_000, 100_000], {}) == []  # too few arms to judge by
+
+
+def test_the_interval_of_a_difference_of_quantiles_covers_it() -> None:
+    # Normal samples whose 99th percentiles differ by exactly 0.5. Of 60 intervals at 95 % fewer than 50 cover
+    # it with probability 2e-3 (binomial); the seed is fixed. An interval half as wide covers 67 % of the time.
+    draw = np.random.default_rng(4)
+    covered = 0
+    for _ in range(60):
+        shared = draw.normal(size=2_000)
+        part = quantile_gap("", shared + 0.5, draw.normal(size=2_000), 0.99, draws=200)
+        covered += part.low <= 0.5 <= part.high
+    assert covered >= 50
+
+
+def test_quantiles_of_the_same_runs_are_compared_run_by_run() -> None:
+    values = np.random.default_rng(0).normal(size=500)
+    part = quantile_gap("", values + 1.0, values, 0.99)
+    assert part.value == pytest.approx(1.0)
+    assert part.high - part.low < 1e-9
+
+
+def test_a_group_is_made_of_experiments() -> None:
+    assert all(name in EXPERIMENTS for names in GROUPS.values() for name in names)
