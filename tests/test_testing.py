@@ -21,9 +21,10 @@ ESTIMATES, WEIGHTS = 0, 1
 # What may be wrong with the policy below, as numbers for compiled code.
 MISTAKES = (
     *("none", "propensity", "weight", "learning", "forgetful", "nan", "law", "biased", "draws", "outside"),
-    *("round", "late nan"),
+    *("round", "late nan", "favourite", "stale"),
 )
 NONE, PROPENSITY, WEIGHT, LEARNING, FORGETFUL, NAN, LAW, BIASED, DRAWS, OUTSIDE, ROUNDS, LATE = range(12)
+STALE = MISTAKES.index("stale")
 
 
 class Params(NamedTuple):
@@ -71,6 +72,8 @@ def decide(params: Any, state: Any, stream: Any) -> tuple[int, int, float, float
 @compiled
 def update(params: Any, state: Any, arm: int, weight: float, loss: float) -> None:
     state.floats[ESTIMATES, arm] += (0.98 if params.mistake == BIASED else 1.0) * weight * loss
+    if params.mistake == STALE and weight == 0.0:
+        state.floats[ESTIMATES, arm] += 0.02 * loss
     if params.mistake == ROUNDS:
         state.scalars[ROUND] += 1.0
     refresh(params, state)
@@ -96,6 +99,10 @@ class Suspect(dc.Policy):
         law: Floats = state.floats[WEIGHTS] / state.scalars[SUM]
         return law
 
+    def welcome(self, state: State, first: int) -> None:
+        if self.mistake != "favourite":  # of zero, an arm that has never lost
+            super().welcome(state, first)
+
 
 def test_a_sound_policy_passes() -> None:
     dc.testing.check_policy(Suspect())
@@ -115,6 +122,8 @@ def test_a_sound_policy_passes() -> None:
         ("draws", "would exploit"),
         ("outside", "explore = 5 of 5 arms"),
         ("round", "changed the round"),
+        ("favourite", "two that came late lost 1, .* say in `welcome`"),
+        ("stale", "on average where an arm is retired"),
     ],
 )
 def test_a_broken_policy_is_told_what_is_wrong(mistake: str, message: str) -> None:

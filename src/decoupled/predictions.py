@@ -12,7 +12,7 @@ from .errors import ParameterError, complaint
 from .loss_range import LossRange
 
 # For some arms by name, or for all in their order.
-Predictions: TypeAlias = Mapping[Arm, float] | Iterable[float]
+Predictions: TypeAlias = Mapping[str, float] | Mapping[int, float] | Mapping[Arm, float] | Iterable[float]
 
 
 def listed_predictions(given: Predictions) -> dict[Any, Any] | list[Any] | Floats:
