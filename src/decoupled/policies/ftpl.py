@@ -148,6 +148,7 @@ _FORMS = {
     ),
 }
 _CENTRED = _Form(centred.LAYOUT, centred.Params, centred.FUNCTIONS)
+_BY_LOSSES = _CENTRED._replace(layout=centred.BY_LOSSES)
 
 
 class _OfForm:
@@ -177,7 +178,7 @@ class FTPL(Policy):
     Kim, C., Lee, J. and Oh, M. (2026). Follow-the-perturbed-leader for decoupled bandits:
     best-of-both-worlds and practicality. ICML. Equations (5) to (7), algorithm 1.
 
-    Two things go beyond the paper, and are ours. With `c_exploit` the leader is perturbed at a rate of
+    Three things go beyond the paper, and are ours. With `c_exploit` the leader is perturbed at a rate of
     its own, c_exploit in place of c. With estimator "centred" every arm has a baseline,
 
     - learns    hat_L_i += b_i + 1[j_t = i] * (loss - b_i) / p_i for every arm i,
@@ -185,7 +186,13 @@ class FTPL(Policy):
     where b_i = B_t for arms with p_i >= kappa * eta_t and 0 for the others, and B_t is a running mean of
     the losses seen: B += lam * (loss - B), from 1/2. The estimate is unbiased, because b is fixed before
     the draw. A pending decision keeps the b of its own round; `replay` takes b = 0.
-    `FTPL.recommended()` has both changes, with values chosen once for all instances.
+    With schedule "losses" both rates fall with the spread of the losses seen, and not with the rounds,
+
+    - eta_t = c * K ** (1/alpha - 1/2) / sqrt(1 + V_t), V_t = 4 * sum of (loss - B)^2,
+
+    each loss held against the B before it. A loss that is 0 or 1 like a fair coin adds a whole round to
+    V_t, and one that is close to B next to nothing.
+    `FTPL.recommended()` has all three, with values chosen once for all instances.
 
     Args:
         alpha: shape of the Pareto perturbations, above 1 (and below 1e9, where they are all but constant).
@@ -202,6 +209,7 @@ class FTPL(Policy):
         kappa: for "centred": the gate, above 0. No observation takes more than B_t / (kappa * eta_t) off an
             estimate.
         lam: for "centred": how fast the running mean of the losses moves, from 0 on and below 1.
+        schedule: what the rates fall with: "rounds", the paper's, or "losses".
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL(alpha=3.0, c=2.0).start(arms=4, seed=1)
@@ -227,6 +235,7 @@ class FTPL(Policy):
     c_exploit: float | None = None
     kappa: float = 0.1
     lam: float = 0.05
+    schedule: str = "rounds"
 
     layout: ClassVar[Layout] = cast(Any, _OfForm("layout"))
     params_type: ClassVar[Any] = _OfForm("params_type")
@@ -244,22 +253,25 @@ class FTPL(Policy):
             put("c_exploit", number_in("c_exploit", self.c_exploit, 0.0, 1e100, "the default, None, is c"))
         put("kappa", number_in("kappa", self.kappa, 0.0, 1e100, "the default is 0.1"))
         put("lam", number_from("lam", self.lam, 0.0, 1.0, "the default is 0.05"))
+        one_of("schedule", self.schedule, ("rounds", "losses"))
         if not self.published and self.ranking not in ("improved", "sorting"):
-            rule = "goes with estimator='importance' and one rate only"
+            rule = "goes with estimator='importance', one rate and schedule='rounds' only"
             raise ParameterError(complaint("ranking", self.ranking, rule, "use 'improved'"))
 
     @classmethod
     def recommended(cls) -> Self:
-        """Centred losses and two rates, with one setting for every number of arms, horizon and regime.
+        """Centred losses and two rates that fall with their spread, with one setting for every number of arms, horizon and regime.
 
         It was chosen on instances that were drawn for the purpose (`decoupled.paper.family`), and tested on others:
         see docs/beyond.md.
 
         >>> import decoupled as dc
         >>> dc.FTPL.recommended()
-        FTPL(alpha=3.0, c=0.5, ranking='improved', estimator='centred', c_exploit=3.0, lam=0.1)
+        FTPL(alpha=3.0, c=0.5, ranking='improved', estimator='centred', c_exploit=3.0, lam=0.1, schedule='losses')
         """
-        return cls(alpha=3.0, c=0.5, estimator="centred", c_exploit=3.0, kappa=0.1, lam=0.1)
+        return cls(
+            alpha=3.0, c=0.5, estimator="centred", c_exploit=3.0, kappa=0.1, lam=0.1, schedule="losses"
+        )
 
     def __repr__(self) -> str:
         # The paper's parameters always, ours where they are set.
@@ -274,13 +286,16 @@ class FTPL(Policy):
 
     @property
     def published(self) -> bool:
-        """Whether this is the paper's policy: importance weighting, one rate."""
-        return self.estimator == "importance" and self.c_exploit in (None, self.c)
+        """Whether this is the paper's policy: importance weighting, one rate, which falls with the rounds."""
+        ours = self.estimator == "centred" or self.schedule == "losses"
+        return not ours and self.c_exploit in (None, self.c)
 
     @property
     def form(self) -> _Form:
         """The state and the compiled functions that its parameters call for."""
-        return _FORMS[self.ranking] if self.published else _CENTRED
+        if self.published:
+            return _FORMS[self.ranking]
+        return _BY_LOSSES if self.schedule == "losses" else _CENTRED
 
     @property
     def baseline(self) -> str | None:  # type: ignore[override]
@@ -296,7 +311,7 @@ class FTPL(Policy):
             return published
         c_exploit = self.c if self.c_exploit is None else self.c_exploit
         kappa = self.kappa if self.estimator == "centred" else math.inf
-        return centred.Params(*published, c_exploit, kappa, self.lam)
+        return centred.Params(*published, c_exploit, kappa, self.lam, float(self.schedule == "losses"))
 
     def exploitation_law(self, state: State) -> Floats:
         estimates = state.floats[ESTIMATES]
