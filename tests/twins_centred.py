@@ -1,5 +1,6 @@
 """The slow, obvious twins of the policies with centred losses and two rates."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ class Centring(Twin):
         self.centred = policy.estimator == "centred"
         self.kappa, self.lam = policy.kappa, policy.lam
         self.mean = 0.5
+        self.spread = 0.0
 
     @property
     def eta_exploit(self) -> float:
@@ -40,6 +42,7 @@ class Centring(Twin):
         estimate = b.copy()
         estimate[arm] += weight * (loss - b[arm])
         self.estimates = self.estimates + estimate
+        self.spread += (loss - self.mean) ** 2 / 0.25
         self.mean += self.lam * (loss - self.mean)
         self.observations += 1
 
@@ -60,6 +63,12 @@ class CentredFTPLTwin(Centring, FTPLTwin):
     def __init__(self, arms: int, policy: Any) -> None:
         super().__init__(arms, policy.alpha, policy.c)
         self.set_additions(policy)
+        self.schedule = policy.schedule
+
+    @property
+    def eta(self) -> float:
+        passed = 1 + self.spread if self.schedule == "losses" else self.round
+        return self.c * math.pow(self.problem_arms, 1 / self.alpha - 1 / 2) / math.sqrt(passed)
 
     def exploitation_law(self) -> Floats:
         return pareto_law_by_quad(self.eta_exploit * self.gaps(), self.alpha)

@@ -241,6 +241,7 @@ BAD: list[tuple[type[dc.Policy], str, list[Any]]] = [
     (dc.FTPL, "c_exploit", [0.0, 0, -1.0, *(each for each in NEVER_NUMBERS if each is not None)]),
     (dc.FTPL, "kappa", [0.0, -0.1, *NEVER_NUMBERS]),
     (dc.FTPL, "lam", [-0.1, 1.0, 1, *NEVER_NUMBERS]),
+    (dc.FTPL, "schedule", ["round", "", None, 1]),
     (dc.TsallisINF, "beta", [0.0, 1.0, 1, -0.1, 1.5, *NEVER_NUMBERS]),
     (dc.TsallisINF, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
     (dc.Exp3, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),

@@ -90,8 +90,9 @@ def test_with_arms_away_too(policy: dc.Policy) -> None:
 def test_what_was_foreseen_leaves_no_noise(policy: dc.Policy) -> None:
     # Of every arm that passes the gate a decision teaches the very loss, whichever arm it explores.
     learner = trained(policy)
-    assert learner._running.baseline is not None
-    passes, before = learner._running.baseline > 0, learner.estimates()
+    running, before = learner._running, learner.estimates()
+    passes = np.zeros(len(LOSSES), bool)
+    passes[running.policy.baselines(running.state)[0]] = True
     assert passes.any()
     decision = learner.decide(baseline=LOSSES)
     learner.observe(decision, loss=float(LOSSES[explored(decision)]))

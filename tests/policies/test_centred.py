@@ -167,11 +167,29 @@ def test_each_arm_has_its_own_rate(kind: Any) -> None:
     )
 
 
+def test_losses_that_say_little_leave_the_rates_high() -> None:
+    # Losses at the running mean are no reason to slow down; those of a fair coin count as whole rounds.
+    calm, coin = (dc.FTPL(schedule="losses", lam=0.0).start(ARMS, seed=0) for _ in range(2))
+    calm.replay([(arm, 0.2, 0.5) for arm in range(ARMS)])
+    coin.replay([(arm, 0.2, arm % 2) for arm in range(ARMS)])
+    etas = [each.diagnostics()["eta"] for each in (calm, coin)]
+    rounds = [dc.FTPL().start(ARMS, seed=0) for _ in range(2)]
+    rounds[1].replay([(arm, 0.2, 0.5) for arm in range(ARMS)])
+    np.testing.assert_allclose(etas, [each.diagnostics()["eta"] for each in rounds], rtol=1e-14)
+
+
+def test_a_state_saved_before_there_were_schedules_loads() -> None:
+    learner = trained(GATED[0])[0]
+    assert "spread" not in learner.to_json()
+    assert "spread" in dc.FTPL.recommended().start(ARMS, seed=0).to_json()
+
+
 def test_the_papers_policy_keeps_its_own_functions() -> None:
     assert dc.FTPL().published
     assert dc.FTPL(c=2.0, c_exploit=2.0).functions is dc.FTPL().functions
     assert not dc.FTPL(c_exploit=3.0).published
     assert not dc.FTPL.recommended().published
+    assert not dc.FTPL(schedule="losses").published
     assert repr(dc.FTPL()) == "FTPL(alpha=3.0, c=2.0, ranking='improved')"
     for kind in (dc.TsallisINF, dc.Exp3):
         assert kind(c=2.0, c_exploit=2.0).functions is kind().functions

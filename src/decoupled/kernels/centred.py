@@ -16,9 +16,11 @@ from .sampling import categorical, pareto_leader, total
 from .state import ARMS, ROUND, SHARED_SCALARS, Layout, State
 from .surrogates import surrogates
 
-SCALE, ETA, SURROGATE_SUM, ETA_EXPLOIT, RISE = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 5)
+SCALE, ETA, SURROGATE_SUM, ETA_EXPLOIT, RISE, SPREAD = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 6)
 ESTIMATES, RANKED, RANK_LIMIT, SURROGATE, BASELINE, SPARE = range(6)
 ORDER, SPARE_ORDER = range(2)
+
+MOST_SPREAD = 4.0  # one over the largest variance of a loss: a fair coin's loss counts as a whole round
 
 
 class Params(NamedTuple):
@@ -30,13 +32,15 @@ class Params(NamedTuple):
     c_exploit: float
     kappa: float  # infinite where nothing is centred: no arm passes the gate
     lam: float
+    by_losses: float  # above 0 where the losses set the pace of the rates, and not the rounds
 
 
 @compiled
 def refresh(params: Params, state: State) -> None:
     """Compute both rates, the surrogates q in rank order, and every arm's baseline."""
     scalars, floats, order = state.scalars, state.floats, state.ints[ORDER]
-    root = scalars[SCALE] / math.sqrt(scalars[ROUND])
+    passed = 1.0 + scalars[SPREAD] if params.by_losses > 0.0 else scalars[ROUND]
+    root = scalars[SCALE] / math.sqrt(passed)
     eta = params.c * root
     scalars[ETA] = eta
     scalars[ETA_EXPLOIT] = params.c_exploit * root
@@ -93,12 +97,15 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
             floats[SPARE],
             state.ints[SPARE_ORDER],
         )
-    state.scalars[RISE] += params.lam * (loss - (START + state.scalars[RISE]))
+    surprise = loss - (START + state.scalars[RISE])
+    if params.by_losses > 0.0:
+        state.scalars[SPREAD] += MOST_SPREAD * surprise * surprise
+    state.scalars[RISE] += params.lam * surprise
     refresh(params, state)
 
 
 LAYOUT = Layout(
-    scalars=("scale", "eta", "surrogate_sum", "eta_exploit", "rise"),
+    scalars=("scale", "eta", "surrogate_sum", "eta_exploit", "rise", "spread"),
     floats=("estimates", "ranked", "rank_limit", "surrogate", "baseline", "spare"),
     ints=("order", "spare_order"),
     learned=("estimates", "rise"),

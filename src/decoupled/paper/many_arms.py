@@ -23,10 +23,10 @@ from .experiment import TIMES_FILE, Advance, Scale, Simulated
 from .movielens import source
 
 PAPER = FTPL(ranking="strata")
-OURS = FTPL(ranking="strata", c=8)
+OURS = FTPL.recommended()  # in strata, for so many arms
 NAMES = {
     PAPER.label: "FTPL, strata",
-    OURS.label: "FTPL.recommended(), strata",
+    OURS.label: "FTPL.recommended()",
     FTPL().label: "FTPL, dense",
     FollowTheLeader().label: "Follow the leader",
     TsallisINF().label: "FTRL (Newton)",
@@ -107,7 +107,7 @@ class ManyArms(Simulated):
 
 def rounds_of(policy: Policy, arms: int) -> int:
     """So many rounds that a timing takes some tens of milliseconds."""
-    strata = isinstance(policy, FTPL) and policy.ranking == "strata"
+    strata = isinstance(policy, FTPL) and policy.ranking in ("strata", "auto")
     return 10_000 if strata else max(4, 20_000_000 // arms)
 
 

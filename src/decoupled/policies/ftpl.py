@@ -93,7 +93,7 @@ class AutoParams(NamedTuple):
 @compiled
 def in_strata(params: AutoParams) -> ftpl_strata.Params:
     """The parameters of the round for many arms: one rate, nothing centred."""
-    return ftpl_strata.Params(params.alpha, params.c, params.c, math.inf, 0.0)
+    return ftpl_strata.Params(params.alpha, params.c, params.c, math.inf, 0.0, 0.0)
 
 
 @compiled
@@ -162,6 +162,10 @@ _OURS = {
         ftpl_auto.either(centred.LAYOUT, ftpl_strata.LAYOUT), ftpl_auto.Params, ftpl_auto.FUNCTIONS
     ),
 }
+_BY_LOSSES = {
+    ranking: form._replace(layout=form.layout._replace(learned=(*form.layout.learned, "spread")))
+    for ranking, form in _OURS.items()
+}
 
 
 class _OfForm:
@@ -191,7 +195,7 @@ class FTPL(Policy):
     Kim, C., Lee, J. and Oh, M. (2026). Follow-the-perturbed-leader for decoupled bandits:
     best-of-both-worlds and practicality. ICML. Equations (5) to (7), algorithm 1.
 
-    Two things go beyond the paper, and are ours. With `c_exploit` the leader is perturbed at a rate of
+    Three things go beyond the paper, and are ours. With `c_exploit` the leader is perturbed at a rate of
     its own, c_exploit in place of c. With estimator "centred" every arm has a baseline,
 
     - learns    hat_L_i += b_i + 1[j_t = i] * (loss - b_i) / p_i for every arm i,
@@ -199,7 +203,13 @@ class FTPL(Policy):
     where b_i = B_t for arms with p_i >= kappa * eta_t and 0 for the others, and B_t is a running mean of
     the losses seen: B += lam * (loss - B), from 1/2. The estimate is unbiased, because b is fixed before
     the draw. A pending decision keeps the b of its own round; `replay` takes b = 0.
-    `FTPL.recommended()` has both changes, with values chosen once for all instances.
+    With schedule "losses" both rates fall with the spread of the losses seen, and not with the rounds,
+
+    - eta_t = c * K ** (1/alpha - 1/2) / sqrt(1 + V_t), V_t = 4 * sum of (loss - B)^2,
+
+    each loss held against the B before it. A loss that is 0 or 1 like a fair coin adds a whole round to
+    V_t, and one that is close to B next to nothing.
+    `FTPL.recommended()` has all three, with values chosen once for all instances.
 
     Args:
         alpha: shape of the Pareto perturbations, above 1 (and below 1e9, where they are all but constant).
@@ -216,6 +226,7 @@ class FTPL(Policy):
         kappa: for "centred": the gate, above 0. No observation takes more than B_t / (kappa * eta_t) off an
             estimate.
         lam: for "centred": how fast the running mean of the losses moves, from 0 on and below 1.
+        schedule: what the rates fall with: "rounds", the paper's, or "losses".
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL(alpha=3.0, c=2.0).start(arms=4, seed=1)
@@ -241,6 +252,7 @@ class FTPL(Policy):
     c_exploit: float | None = None
     kappa: float = 0.1
     lam: float = 0.05
+    schedule: str = "rounds"
 
     layout: ClassVar[Layout] = cast(Any, _OfForm("layout"))
     params_type: ClassVar[Any] = _OfForm("params_type")
@@ -258,19 +270,29 @@ class FTPL(Policy):
             put("c_exploit", number_in("c_exploit", self.c_exploit, 0.0, 1e100, "the default, None, is c"))
         put("kappa", number_in("kappa", self.kappa, 0.0, 1e100, "the default is 0.1"))
         put("lam", number_from("lam", self.lam, 0.0, 1.0, "the default is 0.05"))
+        one_of("schedule", self.schedule, ("rounds", "losses"))
 
     @classmethod
     def recommended(cls) -> Self:
-        """Centred losses and two rates, with one setting for every number of arms, horizon and regime.
+        """Centred losses and two rates that fall with their spread, with one setting for every number of arms, horizon and regime.
 
         It was chosen on instances that were drawn for the purpose (`decoupled.paper.family`), and tested on others:
         see docs/beyond.md.
 
         >>> import decoupled as dc
         >>> dc.FTPL.recommended()
-        FTPL(alpha=3.0, c=0.5, ranking='auto', estimator='centred', c_exploit=3.0, lam=0.1)
+        FTPL(alpha=3.0, c=0.5, ranking='auto', estimator='centred', c_exploit=3.0, lam=0.1, schedule='losses')
         """
-        return cls(alpha=3.0, c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, kappa=0.1, lam=0.1)
+        return cls(
+            alpha=3.0,
+            c=0.5,
+            ranking="auto",
+            estimator="centred",
+            c_exploit=3.0,
+            kappa=0.1,
+            lam=0.1,
+            schedule="losses",
+        )
 
     def __repr__(self) -> str:
         # The paper's parameters always, ours where they are set.
@@ -285,13 +307,16 @@ class FTPL(Policy):
 
     @property
     def published(self) -> bool:
-        """Whether this is the paper's policy: importance weighting, one rate."""
-        return self.estimator == "importance" and self.c_exploit in (None, self.c)
+        """Whether this is the paper's policy: importance weighting, one rate, which falls with the rounds."""
+        ours = self.estimator == "centred" or self.schedule == "losses"
+        return not ours and self.c_exploit in (None, self.c)
 
     @property
     def form(self) -> _Form:
         """The state and the compiled functions that its parameters call for."""
-        return (_PUBLISHED if self.published else _OURS)[self.ranking]
+        if self.published:
+            return _PUBLISHED[self.ranking]
+        return (_BY_LOSSES if self.schedule == "losses" else _OURS)[self.ranking]
 
     @property
     def baseline(self) -> str | None:  # type: ignore[override]
@@ -307,6 +332,7 @@ class FTPL(Policy):
             "c_exploit": self.c if self.c_exploit is None else self.c_exploit,
             "kappa": self.kappa if self.estimator == "centred" else math.inf,
             "lam": 0.0 if self.published else self.lam,
+            "by_losses": float(self.schedule == "losses"),
         }
         return kind(*(given[name] for name in kind._fields))
 

@@ -19,18 +19,23 @@ class Params(NamedTuple):
     c_exploit: float
     kappa: float
     lam: float
+    by_losses: float
 
 
 @compiled
 def dense(params: Params) -> centred.Params:
     """The parameters of the round for few arms."""
-    return centred.Params(params.alpha, params.c, 0.0, params.c_exploit, params.kappa, params.lam)
+    return centred.Params(
+        params.alpha, params.c, 0.0, params.c_exploit, params.kappa, params.lam, params.by_losses
+    )
 
 
 @compiled
 def in_strata(params: Params) -> ftpl_strata.Params:
     """The parameters of the round for many."""
-    return ftpl_strata.Params(params.alpha, params.c, params.c_exploit, params.kappa, params.lam)
+    return ftpl_strata.Params(
+        params.alpha, params.c, params.c_exploit, params.kappa, params.lam, params.by_losses
+    )
 
 
 @compiled

@@ -8,7 +8,8 @@ import math
 from typing import NamedTuple
 
 from ..arrays import Floats, Words
-from ..kernels.centred import START
+from ..kernels.centred import MOST_SPREAD
+from ..kernels.centring import START
 from ..kernels.compiled import compiled
 from ..kernels.dispatch import Functions
 from ..kernels.sampling import pareto_leader
@@ -20,7 +21,9 @@ from ..kernels.tiers import ROOM, Tiers, arm_at, fill_tiers, slot_bits
 
 # The numbers of these scalars and rows are those of the dense rounds, so that one state can hold either.
 FIRST = len(SHARED_SCALARS)
-SCALE, ETA, ENVELOPE_SUM, ETA_EXPLOIT, RISE, STRATA, COVERED, BITS, BLOCKS = range(FIRST, FIRST + 9)
+SCALE, ETA, ENVELOPE_SUM, ETA_EXPLOIT, RISE, SPREAD, STRATA, COVERED, BITS, BLOCKS = range(
+    FIRST, FIRST + 10
+)
 ESTIMATES, SPARE, RANK_LIMIT, ENVELOPE, BASELINE, FIRST_VALUES, VALUES = range(7)
 SPARE_ARMS, COVERED_ARMS, SLOTS, FIRST_ARMS, GUIDE, STARTS, _, HELD = range(8)
 
@@ -38,6 +41,7 @@ class Params(NamedTuple):
     c_exploit: float
     kappa: float  # infinite where nothing is centred: no arm passes the gate
     lam: float
+    by_losses: float  # above 0 where the losses set the pace of the rates, and not the rounds
 
 
 @compiled
@@ -69,7 +73,8 @@ def surrogate_of(alpha: float, state: State, tiers: Tiers) -> Surrogate:
 def refresh(params: Params, state: State, tiers: Tiers) -> None:
     """Compute both rates, the envelope of q and the baselines; they stay until the next observation."""
     scalars, floats = state.scalars, state.floats
-    eta = scalars[SCALE] / math.sqrt(scalars[ROUND])
+    passed = 1.0 + scalars[SPREAD] if params.by_losses > 0.0 else scalars[ROUND]
+    eta = scalars[SCALE] / math.sqrt(passed)
     scalars[ETA] = eta
     scalars[ETA_EXPLOIT] = eta * (params.c_exploit / params.c)
     q = surrogate_of(params.alpha, state, tiers)
@@ -128,7 +133,10 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     floats[ESTIMATES, arm] = after
     if after != before:
         move_in_tiers(tiers, arm, before, after)
-    scalars[RISE] += params.lam * (loss - (START + scalars[RISE]))
+    surprise = loss - (START + scalars[RISE])
+    if params.by_losses > 0.0:
+        scalars[SPREAD] += MOST_SPREAD * surprise * surprise
+    scalars[RISE] += params.lam * surprise
     refresh(params, state, tiers)
 
 
@@ -147,7 +155,7 @@ def fill_exploration_law(alpha: float, state: State, law: Floats) -> None:
 
 LAYOUT = Layout(
     scalars=(
-        *("scale", "eta", "envelope_sum", "eta_exploit", "rise", "strata", "covered"),
+        *("scale", "eta", "envelope_sum", "eta_exploit", "rise", "spread", "strata", "covered"),
         *("slot_bits", "blocks", "renewed"),
     ),
     floats=(
