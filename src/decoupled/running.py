@@ -1,44 +1,14 @@
 """A policy set running: its state, its random stream, and its compiled calls over them."""
 
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 
 from .arrays import Floats, Ints, Words
-from .kernels.dispatch import Entries
-from .kernels.state import ARMS, ROUND, Layout, State
+from .kernels.state import ARMS, ROUND, State
 from .pending import Baseline, Covered, Pending
+from .runnable import RunnablePolicy
 from .serials import Serials
-
-
-class RunnablePolicy(Protocol):
-    """What a learner needs of a policy."""
-
-    layout: ClassVar[Layout]
-    cumulative: ClassVar[str | None]
-    coupled: ClassVar[bool]
-    baseline: ClassVar[str | None]
-
-    def entries(self) -> Entries:
-        """The compiled calls."""
-
-    def params(self) -> Any:
-        """The parameters as a tuple of floats."""
-
-    def exploitation_law(self, state: State) -> Floats:
-        """The exact probability with which each arm is exploited."""
-
-    def exploration_law(self, state: State) -> Floats:
-        """The exact probability with which each arm is explored."""
-
-    def estimates(self, state: State) -> Floats:
-        """What is learned about each arm."""
-
-    def welcome(self, state: State, first: int) -> None:
-        """Fill in what arms that come later have learned."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The name and every parameter."""
 
 
 class Running:
@@ -132,15 +102,17 @@ class Running:
         row[:] = 0.0
         if baseline is None:
             return
-        serials, values, foreseen = baseline
-        places, found = self.serials.places(serials)
+        places, values, foreseen = baseline
+        if self.serials.kept is not None:
+            places, found = self.serials.places(places)
+            values = values[found]
         if not foreseen:
-            row[places] = values[found]
+            row[places] = values
             return
         # The policy's own baselines are of one kind, such as one amount for all, and its update may count
         # on that. Of others it meets that of the arm alone; the other arms are given theirs here.
         given = np.zeros(len(row))
-        given[places] = values[found]
+        given[places] = values
         own, given[arm] = given[arm], 0.0
         self.layout.row(self.state, str(self.policy.cumulative))[:] += given
         self.entries.init(*self.flat)
