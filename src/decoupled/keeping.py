@@ -10,7 +10,8 @@ from .errors import StateError
 from .kernels.state import ROUND
 from .loss_range import LossRange
 from .pending import Waiting
-from .running import RunnablePolicy, Running
+from .runnable import RunnablePolicy
+from .running import Running
 from .sealed import seal, unseal
 from .serials import Serials
 

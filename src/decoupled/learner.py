@@ -18,7 +18,8 @@ from .logs import checked_records, listed_records
 from .loss_range import LossRange
 from .pending import Baseline, Waiting
 from .predictions import Predictions, listed_predictions, scaled_predictions
-from .running import RunnablePolicy, Running
+from .runnable import RunnablePolicy
+from .running import Running
 from .sealed import write_atomically
 from .seeds import Seed, randomness
 
@@ -31,7 +32,8 @@ class Learner:
     Only `observe` and `replay` change what is learned: the estimates, and the round, which is 1 + the
     number of observations applied. `decide`, `exploit` and `explore` draw from that state and change
     only the random stream and the list of pending decisions, so any number of them may come between
-    two observations, and feedback may come late, out of order, or never.
+    two observations, and feedback may come late, out of order, or never. Arms may come and go meanwhile:
+    `add_arms`, `retire_arms`.
 
     Threads: every method holds the learner's one lock while it works. Calls from several threads
     happen one after another, in some order, each of them whole; compiled code runs inside the lock.

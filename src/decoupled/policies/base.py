@@ -49,7 +49,8 @@ class Policy(Description, kind="policy"):
     coupled: ClassVar[bool] = False
 
     # The derived row, if any, that an estimate needs as it was when the decision was made. `update` reads
-    # it from the state, where a learner puts what the decision remembers; zeros stand for none.
+    # it from the state, where a learner puts what the decision remembers; zeros stand for none. An arm
+    # whose number is not zero may have a user's prediction in its place: see Learner.decide(baseline=...).
     baseline: ClassVar[str | None] = None
 
     @classmethod

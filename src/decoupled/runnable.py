@@ -1,0 +1,43 @@
+"""What a learner needs of a policy."""
+
+from typing import Any, ClassVar, Protocol
+
+from .arrays import Floats, Ints
+from .kernels.dispatch import Entries
+from .kernels.state import Layout, State
+
+
+class RunnablePolicy(Protocol):
+    """A policy, as a learner sees it: `Policy` says what each of these means."""
+
+    layout: ClassVar[Layout]
+    cumulative: ClassVar[str | None]
+    coupled: ClassVar[bool]
+    baseline: ClassVar[str | None]
+
+    def entries(self) -> Entries:
+        """The compiled calls."""
+
+    def params(self) -> Any:
+        """The parameters as a tuple of floats."""
+
+    def exploitation_law(self, state: State) -> Floats:
+        """The exact probability with which each arm is exploited."""
+
+    def exploration_law(self, state: State) -> Floats:
+        """The exact probability with which each arm is explored."""
+
+    def estimates(self, state: State) -> Floats:
+        """What is learned about each arm."""
+
+    def baselines(self, state: State) -> tuple[Ints, Floats]:
+        """The places of the arms that have a baseline now, and what it is."""
+
+    def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
+        """Put the baselines of a decision where the compiled update reads them."""
+
+    def welcome(self, state: State, first: int) -> None:
+        """Fill in what arms that come later have learned."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The name and every parameter."""
