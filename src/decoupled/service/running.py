@@ -1,0 +1,298 @@
+"""One experiment running: its learner, the decisions that wait, and the row of the log it stands at.
+
+A row is made and applied by the same code, `draw`, `settle` and `change`, whether a client asks now or the
+log is replayed; a replayed draw must give the very row that was logged.
+"""
+
+import json
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Self
+
+from ..decision import Arm, Decision
+from ..learner import Learner
+from ..loss_range import LossRange
+from ..policies import Policy
+from ..sealed import seal, unseal
+from .problems import NotFound, ReplayError
+from .records import DecisionRecord, Experiment, Settings, State
+from .rows import Changed, Decided, ExperimentRow, Row, Settled
+from .settings import as_settings
+from .tallies import Tallies
+
+SNAPSHOT_FORMAT = "decoupled-experiment"
+SNAPSHOT_VERSION = 1
+_UNLIMITED = 10**9  # the desk expires what waits too long; its learner forgets nothing by itself
+
+
+class Running:
+    """An experiment in memory. Whoever uses it holds its lock in the store and stands at its head."""
+
+    def __init__(self, row: ExperimentRow) -> None:
+        self.id, self.tenant, self.name, self.tag = row.id, row.tenant, row.name, row.tag
+        self.settings: Settings = as_settings(json.loads(row.settings))
+        self.seed, self.created_at, self.archived_at = int(row.seed), row.created_at, None
+        self.losses = LossRange.checked(self.settings.loss_range)
+        policy = Policy.from_dict(self.settings.policy)
+        self.policy = type(policy).__name__
+        # Where a weight is no estimate of 1 / propensity, sums of weighted losses estimate nothing.
+        self.weighted = not policy.coupled and policy.cumulative is not None
+        self.names: list[Arm] = list(self.settings.arms)
+        self.places = {name: place for place, name in enumerate(self.names)}
+        self.retired: list[Arm] = []
+        self.learner: Learner = policy.start(
+            self.names, self.seed, loss_range=self.settings.loss_range, max_pending=_UNLIMITED
+        )
+        self.tallies = Tallies()
+        self.tallies.widen(len(self.names))
+        self.pending: dict[int, tuple[Decided, Decision]] = {}
+        self.waiting: deque[int] = deque()  # pending and settled decisions, oldest first
+        self.head = self.version = self.saved = 0
+        self.last_at = row.created_at
+        self.late = 0
+
+    # What happens to it
+
+    def now(self, clock: float) -> float:
+        """The time of the next row: the log's times never run backwards, whatever the clock does."""
+        if clock > self.last_at:
+            self.last_at = clock
+        return self.last_at
+
+    def draw(self, mode: str, available: str | None, at: float) -> Decided:
+        """Draw a decision and give its row."""
+        learner, places = self.learner, self.places
+        arms = None if available is None else [self.names[place] for place in json.loads(available)]
+        stream: bytes = learner._stream.tobytes()
+        expires: float | None = None
+        decision: Decision | None = None
+        if mode == "exploit":
+            used = learner.exploit(available=arms)
+            exploit, explore, propensity, weight, turn = places[used], None, None, None, learner.round
+        else:
+            decision = learner.decide(available=arms) if mode == "both" else learner.explore(available=arms)
+            _, turn, chosen, tried, propensity, weight = decision
+            exploit = None if chosen is None else places[chosen]
+            explore = places[tried]
+            if self.settings.deadline is not None:
+                expires = at + self.settings.deadline
+        self.head = seq = self.head + 1
+        row = Decided(
+            seq,
+            mode,
+            available,
+            exploit,
+            explore,
+            propensity,
+            weight,
+            turn,
+            self.version,
+            stream,
+            at,
+            expires,
+        )
+        tallies = self.tallies
+        tallies.decisions += 1
+        if exploit is not None:
+            tallies.exploit[exploit] += 1
+        if decision is not None and explore is not None:
+            tallies.explore[explore] += 1
+            self.pending[seq] = (row, decision)
+            self._queue(seq)
+        return row
+
+    def settle(self, decision: int, kind: str, loss: float | None, at: float) -> Settled:
+        """Apply the loss of a pending decision, or end its wait without one, and give the row."""
+        row, made = self.pending[decision]
+        if loss is None:
+            self.learner.forget(made)
+        else:
+            self.learner.observe(made, loss)
+        del self.pending[decision]
+        self.head = seq = self.head + 1
+        if kind == "observed":
+            self.tallies.applied += 1
+        else:
+            self.tallies.expired += 1
+        if loss is not None:
+            self.version = seq
+            if (
+                self.weighted
+                and row.available is None
+                and row.exploit is not None
+                and row.explore is not None
+            ):
+                self.tallies.compare(row.exploit, row.explore, made.weight * self.losses.scaled(loss))
+        return Settled(seq, decision, kind, loss, at)
+
+    def replay(self, row: Row) -> None:
+        """Apply a row of the log."""
+        if row.seq != self.head + 1:
+            raise ReplayError(
+                f"experiment {self.name!r}: row {row.seq} of its log follows {self.head}; {_REMEDY}"
+            )
+        again: Row
+        if isinstance(row, Decided):
+            again = self.draw(row.mode, row.available, row.made_at)
+            self.now(row.made_at)
+        elif isinstance(row, Settled):
+            if row.decision not in self.pending:
+                raise ReplayError(
+                    f"experiment {self.name!r}: row {row.seq} settles {row.decision}, which does not wait; {_REMEDY}"
+                )
+            again = self.settle(row.decision, row.kind, row.loss, row.at)
+            self.now(row.at)
+        else:
+            again = self.change(row.kind, row.content, row.at)
+            self.now(row.at)
+        if again != row:
+            raise ReplayError(
+                f"experiment {self.name!r}: row {row.seq} is {row} and was replayed as {again}; {_REMEDY}"
+            )
+
+    def change(self, kind: str, content: str, at: float) -> Changed:
+        """Change the experiment itself, and give the row."""
+        if kind == "archived":
+            self.archived_at = at
+        else:
+            raise ReplayError(f"experiment {self.name!r}: the log has a change {kind!r}; {_REMEDY}")
+        self.head += 1
+        return Changed(self.head, kind, content, at)
+
+    def _queue(self, seq: int) -> None:
+        self.waiting.append(seq)
+        if len(self.waiting) > 2 * len(self.pending) + 1000:  # settled ones behind an old one that waits
+            self.waiting = deque(self.pending)
+
+    def oldest(self) -> Decided | None:
+        """The decision that has waited longest."""
+        while self.waiting:
+            found = self.pending.get(self.waiting[0])
+            if found is not None:
+                return found[0]
+            self.waiting.popleft()
+        return None
+
+    # What it looks like
+
+    def decision_id(self, seq: int) -> str:
+        """How clients name a decision."""
+        return f"{self.tag}-{seq}"
+
+    def record(self, row: Decided, settled: Settled | None = None) -> DecisionRecord:
+        """A decision as clients see it."""
+        names = self.names
+        return DecisionRecord(
+            f"{self.tag}-{row.seq}",
+            self.name,
+            row.mode,  # type: ignore[arg-type]
+            None if row.exploit is None else names[row.exploit],
+            None if row.explore is None else names[row.explore],
+            row.propensity,
+            row.weight,
+            self.policy,
+            row.version,
+            row.made_at,
+            row.expires_at,
+            "unobserved"
+            if row.explore is None
+            else "pending"
+            if settled is None
+            else "applied"
+            if settled.kind == "observed"
+            else "expired",
+            None if settled is None else settled.loss,
+            None if settled is None else settled.at,
+        )
+
+    def experiment(self) -> Experiment:
+        """The experiment as clients see it."""
+        gone = set(self.retired)
+        return Experiment(
+            self.tenant,
+            self.name,
+            self.settings,
+            tuple(name for name in self.names if name not in gone),
+            tuple(self.retired),
+            self.created_at,
+            self.archived_at,
+            self.version,
+            self.seed,
+        )
+
+    def state(self) -> State:
+        """What it has learned and counted."""
+        learner, tallies = self.learner, self.tallies
+        at = [self.places[name] for name in learner.arms]
+        return State(
+            self.name,
+            self.version,
+            learner.round,
+            learner.arms,
+            tuple(learner.exploitation_probabilities().tolist()),
+            tuple(learner.exploration_probabilities().tolist()),
+            tuple(learner.estimates().tolist()),
+            tuple(tallies.exploit[place] for place in at),
+            tuple(tallies.explore[place] for place in at),
+            tallies.decisions,
+            len(self.pending),
+            tallies.applied,
+            tallies.expired,
+            self.late,
+            tallies.regret(self.losses.high - self.losses.low) if self.weighted else None,
+        )
+
+    # Snapshots
+
+    def snapshot(self) -> str:
+        """All of it as text, for `restore`. The learner lists what waits in the order of the log."""
+        content: dict[str, Any] = {
+            "head": self.head,
+            "version": self.version,
+            "last_at": self.last_at,
+            "archived_at": self.archived_at,
+            "names": self.names,
+            "retired": self.retired,
+            "tallies": self.tallies.to_dict(),
+            "pending": list(self.pending),
+            "learner": self.learner.to_json(),
+        }
+        return seal(SNAPSHOT_FORMAT, SNAPSHOT_VERSION, content)
+
+    @staticmethod
+    def waiting_in(text: str) -> list[int]:
+        """The decisions that waited when `snapshot` wrote this."""
+        content = unseal(text, SNAPSHOT_FORMAT, SNAPSHOT_VERSION, "the service")
+        return list(content["pending"])
+
+    @classmethod
+    def restore(cls, row: ExperimentRow, text: str, rows: Sequence[Decided]) -> Self:
+        """The experiment that `snapshot` wrote, with the rows of the decisions that waited."""
+        content = unseal(text, SNAPSHOT_FORMAT, SNAPSHOT_VERSION, "the service")
+        running = cls(row)
+        running.head = running.saved = content["head"]
+        running.version, running.last_at = content["version"], content["last_at"]
+        running.archived_at = content["archived_at"]
+        running.names, running.retired = content["names"], content["retired"]
+        running.places = {name: place for place, name in enumerate(running.names)}
+        running.tallies = Tallies.from_dict(content["tallies"])
+        running.learner = Learner.from_json(content["learner"])
+        pending = running.learner.pending
+        if [each.seq for each in rows] != content["pending"] or len(rows) != len(pending):
+            raise ReplayError(
+                f"experiment {row.name!r}: decisions that waited are missing from the log; {_REMEDY}"
+            )
+        running.pending = {each.seq: (each, made) for each, made in zip(rows, pending, strict=True)}
+        running.waiting = deque(running.pending)
+        return running
+
+
+_REMEDY = "run `decoupled doctor` on the store, or restore a backup"
+
+
+def place_of(decision: str) -> tuple[str, int]:
+    """The tag and the row that a decision's id names."""
+    tag, _, number = decision.rpartition("-")
+    if tag and number.isascii() and number.isdecimal() and len(number) < 19 and not number.startswith("0"):
+        return tag, int(number)
+    raise NotFound(f"decision {decision[:100]!r}: is not known; give the id that a decision carried")

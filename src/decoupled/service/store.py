@@ -1,0 +1,231 @@
+"""What the desk needs of a database, written once in SQL; a database adds how to run it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from operator import itemgetter
+from typing import Any, ClassVar, TypeAlias
+
+from .problems import StoreError
+from .rows import Changed, Decided, ExperimentRow, KeyRow, Row, Settled
+from .schema import MIGRATIONS, RECORD, Dialect, statements
+
+Values: TypeAlias = Sequence[Any]
+
+_EXPERIMENT = f"SELECT {', '.join(ExperimentRow._fields)} FROM experiments"
+_DECIDED = f"SELECT {', '.join(Decided._fields)} FROM decided"
+_SETTLED = f"SELECT {', '.join(Settled._fields)} FROM settled"
+_CHANGED = f"SELECT {', '.join(Changed._fields)} FROM changed"
+_INTO = {
+    Decided: f"INSERT INTO decided (experiment, {', '.join(Decided._fields)}) VALUES ({', '.join('?' * 13)})",
+    Settled: f"INSERT INTO settled (experiment, {', '.join(Settled._fields)}) VALUES ({', '.join('?' * 6)})",
+    Changed: f"INSERT INTO changed (experiment, {', '.join(Changed._fields)}) VALUES ({', '.join('?' * 5)})",
+    KeyRow: f"INSERT INTO request_keys ({', '.join(KeyRow._fields)}) VALUES ({', '.join('?' * 6)})",
+}
+
+
+class Store(ABC):
+    """One connection to a database, used by one thread at a time, always inside a transaction.
+
+    Rows are gathered and written together, at the latest when the transaction is committed. After an
+    error the caller rolls back; whatever the database raises comes out as a `StoreError`.
+    """
+
+    dialect: ClassVar[Dialect]
+
+    def __init__(self) -> None:
+        self._waiting: dict[type, list[Values]] = {kind: [] for kind in _INTO}
+        self._any_waiting = False
+
+    # What a database adds
+
+    @abstractmethod
+    def run(self, sql: str, values: Values = ()) -> list[Any]:
+        """Run one statement and return its rows."""
+
+    @abstractmethod
+    def each(self, sql: str, values: Values = ()) -> Iterator[Any]:
+        """Run one query and return its rows as they come."""
+
+    @abstractmethod
+    def run_many(self, sql: str, many: list[Values]) -> None:
+        """Run one statement for each tuple of values."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Open a transaction that may write."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Make the transaction durable."""
+
+    @abstractmethod
+    def undo(self) -> None:
+        """Roll back, whatever state the transaction is in."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the database."""
+
+    @abstractmethod
+    def lock(self, ids: Sequence[int]) -> list[ExperimentRow]:
+        """Hold these experiments until the transaction ends, taken in order; give them as they stand."""
+
+    # Transactions
+
+    def commit(self) -> None:
+        """Write what waits, and make the transaction durable."""
+        self.flush()
+        self.end()
+
+    def rollback(self) -> None:
+        """Forget what waits and undo what was written."""
+        for rows in self._waiting.values():
+            rows.clear()
+        self._any_waiting = False
+        self.undo()
+
+    def flush(self) -> None:
+        """Write the rows that wait, so that queries see them."""
+        if not self._any_waiting:
+            return
+        for kind, rows in self._waiting.items():
+            if rows:
+                self.run_many(_INTO[kind], rows)
+                rows.clear()
+        self._any_waiting = False
+
+    # Writing
+
+    def append(self, experiment: int, row: Row) -> None:
+        """Add a row to an experiment's log."""
+        self._waiting[type(row)].append((experiment, *row))
+        self._any_waiting = True
+
+    def add_key(self, row: KeyRow) -> None:
+        """Remember what an idempotency key asked for."""
+        self._waiting[KeyRow].append(row)
+        self._any_waiting = True
+
+    def create(self, row: ExperimentRow) -> bool:
+        """Add an experiment, whose id the database chooses; False if its name is taken."""
+        columns = ", ".join(ExperimentRow._fields[1:])
+        marks = ", ".join("?" * (len(row) - 1))
+        sql = f"INSERT INTO experiments ({columns}) VALUES ({marks}) ON CONFLICT DO NOTHING RETURNING id"
+        return bool(self.run(sql, row[1:]))
+
+    def update(self, experiment: int, **columns: Any) -> None:
+        """Set columns of an experiment."""
+        names = ", ".join(f"{name} = ?" for name in columns)
+        self.run(f"UPDATE experiments SET {names} WHERE id = ?", (*columns.values(), experiment))
+
+    def mark_late(self, experiment: int, decision: int, at: float) -> bool:
+        """Note that feedback came too late; False if it was noted before."""
+        self.flush()
+        sql = "UPDATE settled SET late_at = ? WHERE experiment = ? AND decision = ? AND late_at IS NULL RETURNING 1"
+        if not self.run(sql, (at, experiment, decision)):
+            return False
+        self.run("UPDATE experiments SET late = late + 1 WHERE id = ?", (experiment,))
+        return True
+
+    def add_snapshot(self, experiment: int, seq: int, content: str, at: float) -> None:
+        """Keep a snapshot; of the older ones only the newest stays, in case this one is damaged."""
+        self.run("DELETE FROM snapshots WHERE experiment = ? AND seq = ?", (experiment, seq))
+        self.run("INSERT INTO snapshots VALUES (?, ?, ?, ?)", (experiment, seq, content, at))
+        older = "SELECT max(seq) FROM snapshots WHERE experiment = ? AND seq < ?"
+        sql = f"DELETE FROM snapshots WHERE experiment = ? AND seq < ({older})"
+        self.run(sql, (experiment, experiment, seq))
+
+    # Reading
+
+    def named(self, tenant: str, name: str) -> ExperimentRow | None:
+        """The experiment of that name."""
+        return self._experiment("tenant = ? AND name = ?", (tenant, name))
+
+    def tagged(self, tag: str) -> ExperimentRow | None:
+        """The experiment whose decisions carry that tag."""
+        return self._experiment("tag = ?", (tag,))
+
+    def _experiment(self, where: str, values: Values) -> ExperimentRow | None:
+        rows = self.run(f"{_EXPERIMENT} WHERE {where}", values)
+        return ExperimentRow(*rows[0]) if rows else None
+
+    def experiments(
+        self, tenant: str | None, after: str = "", limit: int = 1_000_000_000
+    ) -> list[ExperimentRow]:
+        """The experiments of a tenant, or of all, by name."""
+        who = "tenant = ?" if tenant is not None else "CAST(? AS TEXT) IS NULL"
+        sql = f"{_EXPERIMENT} WHERE {who} AND name > ? ORDER BY name, tenant LIMIT ?"
+        return [ExperimentRow(*row) for row in self.run(sql, (tenant, after, limit))]
+
+    def rows_since(self, experiment: int, seq: int) -> Iterator[Row]:
+        """The rows of the log after `seq`, in order."""
+        self.flush()
+        where, values = "WHERE experiment = ? AND seq > ? ORDER BY seq", (experiment, seq)
+        return merge(
+            (Decided(*row) for row in self.each(f"{_DECIDED} {where}", values)),
+            (Settled(*row) for row in self.each(f"{_SETTLED} {where}", values)),
+            (Changed(*row) for row in self.each(f"{_CHANGED} {where}", values)),
+            key=itemgetter(0),
+        )
+
+    def decided(self, experiment: int, seq: int, count: int = 1) -> list[Decided]:
+        """The decisions among `count` rows from `seq` on."""
+        self.flush()
+        sql = f"{_DECIDED} WHERE experiment = ? AND seq >= ? AND seq < ? ORDER BY seq"
+        return [Decided(*row) for row in self.run(sql, (experiment, seq, seq + count))]
+
+    def decided_among(self, experiment: int, seqs: Sequence[int]) -> list[Decided]:
+        """The decisions of these rows, in order."""
+        found: list[Decided] = []
+        for start in range(0, len(seqs), 500):
+            part = seqs[start : start + 500]
+            sql = f"{_DECIDED} WHERE experiment = ? AND seq IN ({', '.join('?' * len(part))}) ORDER BY seq"
+            found.extend(Decided(*row) for row in self.run(sql, (experiment, *part)))
+        return found
+
+    def settled(self, experiment: int, decision: int) -> Settled | None:
+        """What became of a decision, if anything."""
+        self.flush()
+        rows = self.run(f"{_SETTLED} WHERE experiment = ? AND decision = ?", (experiment, decision))
+        return Settled(*rows[0]) if rows else None
+
+    def key(self, experiment: int, key: str) -> KeyRow | None:
+        """What an idempotency key asked for, if it was used."""
+        self.flush()
+        sql = f"SELECT {', '.join(KeyRow._fields)} FROM request_keys WHERE experiment = ? AND key = ?"
+        rows = self.run(sql, (experiment, key))
+        return KeyRow(*rows[0]) if rows else None
+
+    def snapshots(self, experiment: int) -> Iterable[tuple[int, str]]:
+        """The snapshots of an experiment, newest first: the row they stand at, and their text."""
+        sql = "SELECT seq, content FROM snapshots WHERE experiment = ? ORDER BY seq DESC"
+        return [(seq, content) for seq, content in self.run(sql, (experiment,))]
+
+    # The tables
+
+    def migrate(self, now: float) -> None:
+        """Bring the tables to this release's form, one migration in one transaction after another."""
+        self.begin()
+        self.run(RECORD.format(**self.dialect._asdict()))
+        self.commit()
+        while True:
+            self.begin()
+            done = self.version()
+            if done > len(MIGRATIONS):
+                self.rollback()
+                raise StoreError(
+                    f"store: is of version {done} and this release knows {len(MIGRATIONS)}; "
+                    "open it with the release that wrote it"
+                )
+            if done == len(MIGRATIONS):
+                self.rollback()
+                return
+            for sql in statements(done + 1, self.dialect):
+                self.run(sql)
+            self.run("INSERT INTO schema_migrations VALUES (?, ?)", (done + 1, now))
+            self.commit()
+
+    def version(self) -> int:
+        """The last migration that ran."""
+        return int(self.run("SELECT coalesce(max(version), 0) FROM schema_migrations")[0][0])
