@@ -48,6 +48,15 @@ class Desk:
         self._writer = Writer(self._room, idle=self._sweep, deliver=deliver)
         self._preparing = ThreadPoolExecutor(1, "decoupled-prepare")
 
+    @property
+    def deliver(self) -> Callable[[Sequence[Outcome]], None]:
+        """What resolves the futures of a commit."""
+        return self._writer.deliver
+
+    @deliver.setter
+    def deliver(self, deliver: Callable[[Sequence[Outcome]], None]) -> None:
+        self._writer.deliver = deliver
+
     # Experiments
 
     def put_experiment(
@@ -60,8 +69,9 @@ class Desk:
         def prepare() -> None:
             try:
                 ready = experiments.prepare(settings, seed)
-            except Exception:
-                self._writer.submit(Command(lambda: _raise(error), (), future))
+            except Exception as error:
+                failure = error  # the name `error` is gone when the writer comes to it
+                self._writer.submit(Command(lambda: _raise(failure), (), future))
                 return
             work = lambda: experiments.put(self._room, tenant, name, ready, seed)  # noqa: E731
             self._writer.submit(Command(work, (about,), future, alone=True))

@@ -1,6 +1,7 @@
 """The experiments in memory, and how they are brought to where the log stands."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import TypeAlias
 
 from .problems import NotFound, ReplayError, StoreError
@@ -71,10 +72,8 @@ class Room:
         self._running.clear()
         self._held.clear()
         self._ids.clear()
-        try:
+        with suppress(StoreError):  # the next transaction says so again, to somebody who asks
             self.store.rollback()
-        except StoreError:  # the next transaction says so again, to somebody who asks
-            pass
 
     # Experiments
 
