@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from ..decision import Arm, Decision
+from ..errors import shown
 from ..learner import Learner
 from ..loss_range import LossRange
 from ..policies import Policy
@@ -297,4 +298,4 @@ def place_of(decision: str) -> tuple[str, int]:
     tag, _, number = decision.rpartition("-")
     if tag and number.isascii() and number.isdecimal() and len(number) < 19 and not number.startswith("0"):
         return tag, int(number)
-    raise NotFound(f"decision {decision[:100]!r}: is not known; give the id that a decision carried")
+    raise NotFound(f"decision {shown(decision)}: is not known; give the id that a decision carried")
