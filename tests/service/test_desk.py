@@ -1,6 +1,8 @@
 """The desk: what it promises about decisions, feedback, keys, deadlines and batches."""
 
 from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
 
 import pytest
 
@@ -80,7 +82,7 @@ def test_a_key_makes_its_decisions_once(opened: Opened) -> None:
     assert desk.state("me", "one").result().decisions == 3
     for other in ({"count": 2}, {"count": 3, "mode": "explore"}, {"count": 3, "available": ["a"]}):
         with pytest.raises(Conflict, match="another request"):
-            desk.decide("me", "one", key="k", **other).result()  # type: ignore[arg-type]
+            desk.decide("me", "one", key="k", **other).result()
     desk.put_experiment("me", "two", PLAIN).result()
     assert desk.decide("me", "two", key="k").result()[0].experiment == "two"
 
@@ -107,7 +109,7 @@ def test_feedback_is_applied_once(opened: Opened) -> None:
         desk.feedback("me", one.id, loss=51.0).result()
     for wrong in ({}, {"loss": 1.0, "reward": 1.0}, {"loss": 251.0}, {"loss": float("nan")}, {"loss": "1"}):
         with pytest.raises(Invalid, match="loss"):
-            desk.feedback("me", two.id, **wrong).result()  # type: ignore[arg-type]
+            desk.feedback("me", two.id, **wrong).result()
     assert desk.get_decision("me", two.id).result().status == "pending"
     assert desk.state("me", "one").result().applied == 1
 
@@ -225,7 +227,7 @@ def test_another_tenant_sees_nothing(opened: Opened) -> None:
     desk = opened()
     desk.put_experiment("me", "one", PLAIN).result()
     [made] = desk.decide("me", "one").result()
-    asked = [
+    asked: list[Future[Any]] = [
         desk.get_experiment("you", "one"),
         desk.decide("you", "one"),
         desk.get_decision("you", made.id),

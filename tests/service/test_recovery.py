@@ -5,7 +5,9 @@ import signal
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from decoupled.service.problems import ReplayError, ServiceError, StoreError
 from decoupled.service.records import Settings
 from decoupled.service.sqlite_store import SqliteStore
 from decoupled.service.stores import open_store
+from decoupled.service.writer import Command
 from stores import Clock, quick_desk
 
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"), deadline=50.0, expired_loss=0.5)
@@ -61,7 +64,7 @@ def test_a_desk_goes_on_where_it_stopped(file: str, tmp_path: Path, every: int) 
 
 def test_every_policy_is_replayed_bit_for_bit(file: str) -> None:
     names = sorted(set(dc.Policy.known()) - {"Forgetting", "AvnerExp3"})
-    policies = [
+    policies: list[dict[str, Any]] = [
         {"name": name}
         for name in names
         if type(dc.Policy.known()[name]()).__module__.startswith("decoupled.")
@@ -107,7 +110,7 @@ def test_a_commit_that_fails_acknowledges_nothing(file: str) -> None:
     [first] = desk.decide("me", "one").result()
     assert (first.exploit, first.explore) == twin.decide()[2:4]
     store.failing = "before"
-    lost = [
+    lost: list[Future[Any]] = [
         desk.decide("me", "one"),
         desk.feedback("me", first.id, loss=0.5),
         desk.decide("me", "one", key="k"),
@@ -138,7 +141,7 @@ def test_a_commit_whose_answer_is_lost_is_found_by_its_key(file: str) -> None:
     desk.close()
 
 
-def test_an_unforeseen_error_fails_alone(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unforeseen_error_fails_alone(file: str) -> None:
     """One command that fails in its middle takes nothing down: the others run again without it."""
     desk = quick_desk(file)
     desk.put_experiment("me", "one", PLAIN, seed=7).result()
@@ -148,9 +151,7 @@ def test_an_unforeseen_error_fails_alone(file: str, monkeypatch: pytest.MonkeyPa
         desk._room.get(("name", "me", "one")).draw("both", None, 0.0)
         raise ZeroDivisionError("in the middle")
 
-    from decoupled.service.writer import Command, Future
-
-    futures = [Future() for _ in range(3)]
+    futures: list[Future[Any]] = [Future() for _ in range(3)]
     works = [lambda: 1, poison, lambda: desk._room.get(("name", "me", "one")).head]
     batch = [
         Command(work, (("name", "me", "one"),), future) for work, future in zip(works, futures, strict=True)

@@ -73,7 +73,8 @@ def test_replicas_at_once_apply_each_loss_once(postgres: str) -> None:
 
 def _recompute(address: str) -> None:
     """Every propensity returned is that of a learner that has seen the rows before it, no more and no less."""
-    store = PostgresStore(address).reader()
+    whole = PostgresStore(address)
+    store = whole.reader()
     [row] = store.experiments(None)
     learner = dc.FTPL().start(["a", "b", "c"], seed=7)
     made = {}
@@ -85,6 +86,7 @@ def _recompute(address: str) -> None:
         elif isinstance(each, Settled):
             learner.observe(made.pop(each.decision), each.loss)
     store.close()
+    whole.close()
 
 
 WORKER = """
