@@ -1,0 +1,153 @@
+"""The desk: everything the service can do, without HTTP. Every call returns a future."""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from typing import Any, NoReturn, TypeVar
+
+from ..decision import Arm
+from ..errors import shown
+from . import deciding, experiments, settling, views
+from .keeping import Keeping
+from .problems import NotFound, ServiceError
+from .records import DecisionRecord, Experiment, Mode, Settings, State
+from .room import Reference
+from .stores import open_store
+
+__all__ = ["Desk", "open_desk"]
+
+T = TypeVar("T")
+
+
+class Desk(Keeping):
+    """Takes decisions and feedback for many experiments; what it answers is on disk."""
+
+    # Experiments
+
+    def put_experiment(
+        self, tenant: str, name: str, settings: Settings, seed: int | None = None
+    ) -> "Future[tuple[Experiment, bool]]":
+        """Create an experiment; True if it is new. The same again: False; other settings: Conflict."""
+        about: Reference = ("name", tenant, name)
+        # Apart from the writer: a policy new to this machine compiles for seconds.
+        return self._aside(
+            lambda: experiments.prepare(tenant, name, settings, seed),
+            lambda ready: experiments.put(self._room, tenant, name, ready, seed),
+            (about,),
+        )
+
+    def get_experiment(self, tenant: str, name: str) -> "Future[Experiment]":
+        """An experiment as it stands."""
+        about: Reference = ("name", tenant, name)
+        return self._do(lambda: views.experiment(self._room.get(about)), about)
+
+    def list_experiments(
+        self, tenant: str, after: str | None = None, limit: int = 100
+    ) -> "Future[list[Experiment]]":
+        """Experiments by name, those after `after`."""
+        return self._do(lambda: experiments.listing(self._room.store, tenant, after or "", limit))
+
+    def archive(self, tenant: str, name: str) -> "Future[Experiment]":
+        """End an experiment: it decides no more, and still takes feedback."""
+        about: Reference = ("name", tenant, name)
+        return self._do(lambda: experiments.archive(self._room, about), about)
+
+    def add_arms(self, tenant: str, name: str, arms: Iterable[Arm]) -> "Future[Experiment]":
+        """Let arms come; those that are there already stay as they are."""
+        about: Reference = ("name", tenant, name)
+        return self._do(
+            lambda: experiments.change_arms(self._room, about, "added", arms), about, alone=True
+        )
+
+    def retire_arms(self, tenant: str, name: str, arms: Iterable[Arm]) -> "Future[Experiment]":
+        """Let arms go; what they explored before still takes feedback."""
+        about: Reference = ("name", tenant, name)
+        return self._do(
+            lambda: experiments.change_arms(self._room, about, "retired", arms), about, alone=True
+        )
+
+    # Decisions and feedback
+
+    def decide(
+        self,
+        tenant: str,
+        name: str,
+        *,
+        mode: Mode = "both",
+        count: int = 1,
+        available: Iterable[Arm] | None = None,
+        key: str | None = None,
+    ) -> "Future[list[DecisionRecord]]":
+        """Decide `count` times. The same key again gives the same decisions."""
+        about: Reference = ("name", tenant, name)
+        limit = self._max_pending
+        return self._do(
+            lambda: deciding.decide(self._room, about, mode, count, available, key, limit), about
+        )
+
+    def get_decision(self, tenant: str, id: str) -> "Future[DecisionRecord]":  # noqa: A002
+        """A decision and what became of it."""
+        return self._about_decision(tenant, id, settling.look)
+
+    def feedback(
+        self,
+        tenant: str,
+        id: str,  # noqa: A002
+        *,
+        loss: float | None = None,
+        reward: float | None = None,
+    ) -> "Future[DecisionRecord]":
+        """Give the loss, or the reward, of the arm that a decision *explored*."""
+        return self._about_decision(tenant, id, settling.feedback, loss, reward)
+
+    def feedback_many(
+        self, tenant: str, items: Sequence[tuple[str, float | None, float | None]]
+    ) -> "Future[list[DecisionRecord | ServiceError]]":
+        """Feedback for many decisions, (id, loss, reward) each, with a result or an error for each."""
+        about = tuple(found for each in items if (found := _reference(tenant, each[0])) is not None)
+        return self._do(lambda: settling.feedback_many(self._room, tenant, items), *about)
+
+    # State
+
+    def state(self, tenant: str, name: str) -> "Future[State]":
+        """What an experiment has learned."""
+        about: Reference = ("name", tenant, name)
+
+        def work() -> State:
+            running = self._room.get(about)
+            settling.sweep(self._room, running)
+            return views.state(running)
+
+        return self._do(work, about)
+
+    def _about_decision(self, tenant: str, id: str, work: Callable[..., T], *values: Any) -> "Future[T]":  # noqa: A002
+        about = _reference(tenant, id)
+        if about is None:
+            return self._do(lambda: _unknown(id))
+        return self._do(lambda: work(self._room, about, id, *values), about)
+
+
+def _unknown(decision: object) -> NoReturn:
+    raise NotFound(f"decision {shown(decision)}: is not known; give the id that a decision carried")
+
+
+def _reference(tenant: str, decision: object) -> Reference | None:
+    if not isinstance(decision, str):
+        return None
+    tag, _, number = decision.rpartition("-")
+    return ("tag", tenant, tag) if number and tag.isascii() and tag.isalnum() else None
+
+
+def open_desk(url_or_path: str | os.PathLike[str], **options: Any) -> Desk:
+    """A desk over a SQLite file, or over PostgreSQL for an address that begins postgresql://.
+
+    >>> import pathlib, tempfile
+    >>> from decoupled.service.records import Settings
+    >>> desk = open_desk(pathlib.Path(tempfile.mkdtemp()) / "store.db")
+    >>> _ = desk.put_experiment("local", "colours", Settings({"name": "FTPL"}, ("red", "blue")), seed=7).result()
+    >>> [decision] = desk.decide("local", "colours").result()
+    >>> desk.feedback("local", decision.id, loss=0.3).result().status
+    'applied'
+    >>> desk.close()
+    """
+    return Desk(open_store(url_or_path), **options)

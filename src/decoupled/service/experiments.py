@@ -1,0 +1,108 @@
+"""Creating, listing and ending experiments."""
+
+import json
+import secrets
+from collections.abc import Collection, Iterable
+
+from ..decision import Arm
+from ..errors import DecoupledError, complaint
+from ..learner import Learner
+from ..policies import Policy
+from .problems import Conflict, Invalid, NotFound, ServiceError
+from .records import Experiment, Settings
+from .room import Reference, Room
+from .rows import ExperimentRow
+from .settings import as_settings, as_text, checked, plain_text
+from .store import Store
+from .views import experiment, gone_names
+
+
+def prepare(tenant: str, name: str, settings: Settings, seed: int | None) -> Settings:
+    """Check settings by starting a learner, and have its policy compiled."""
+    plain_text("tenant", tenant)
+    plain_text("name", name)
+    try:
+        return _prepared(settings, seed)
+    except ServiceError:
+        raise
+    except DecoupledError as error:
+        raise Invalid(str(error)) from None
+
+
+def _prepared(settings: Settings, seed: int | None) -> Settings:
+    ready = checked(settings)
+    policy = Policy.from_dict(ready.policy)
+    learner: Learner = policy.start(ready.arms, seed or 0, loss_range=ready.loss_range)
+    learner.observe(learner.decide(), ready.loss_range[0])
+    learner.observe(learner.decide(available=learner.arms[:2]), ready.loss_range[0])
+    if seed is not None:
+        policy.start(2, seed)
+    return ready
+
+
+def put(
+    room: Room, tenant: str, name: str, settings: Settings, seed: int | None
+) -> tuple[Experiment, bool]:
+    """Create an experiment, or find that it is there with the same settings."""
+    text = as_text(settings)
+    sown = secrets.randbits(128) if seed is None else seed
+    row = ExperimentRow(
+        0, tenant, name, secrets.token_hex(8), text, str(sown), room.clock(), None,
+        json.dumps(list(settings.arms)), "[]", 0, 0, 0,
+    )  # fmt: skip
+    created = room.store.create(row)
+    found = room.store.named(tenant, name)
+    if found is None:
+        raise NotFound(f"experiment {name!r}: vanished while it was created; try again")
+    if found.settings != text or (seed is not None and found.seed != str(seed)):
+        raise Conflict(
+            f"experiment {name!r}: exists with other settings; settings are fixed, choose another name"
+        )
+    return as_experiment(found), created
+
+
+def listing(store: Store, tenant: str, after: str, limit: int) -> list[Experiment]:
+    """Experiments by name."""
+    return [as_experiment(row) for row in store.experiments(tenant, after, limit)]
+
+
+def archive(room: Room, about: Reference) -> Experiment:
+    """End an experiment; once is enough."""
+    running = room.get(about)
+    if running.archived_at is None:
+        row = running.change("archived", "", running.now(room.clock()))
+        room.append(running, row)
+        room.store.update(running.id, archived_at=row.at)
+    return experiment(running)
+
+
+def change_arms(room: Room, about: Reference, kind: str, arms: Iterable[Arm]) -> Experiment:
+    """Add arms, or retire them. Those that are there already, or gone already, are passed over."""
+    running = room.get(about)
+    if isinstance(arms, (str, bytes)) or not isinstance(arms, Iterable):
+        raise Invalid(complaint("arms", arms, "must be a list of arms", "put the names in a list"))
+    known = running.places if kind == "added" else set(gone_names(running.names, running.retired))
+    new = [arm for arm in arms if not _among(arm, known)]
+    if new:
+        try:
+            row = running.change(kind, json.dumps(new), running.now(room.clock()))
+        except DecoupledError as error:
+            raise Invalid(str(error)) from None
+        room.append(running, row)
+        room.store.update(running.id, arms=json.dumps(running.names), retired=json.dumps(running.retired))
+    return experiment(running)
+
+
+def _among(arm: object, known: Collection[Arm]) -> bool:
+    return type(arm) in (str, int) and arm in known
+
+
+def as_experiment(row: ExperimentRow) -> Experiment:
+    """A stored experiment as clients see it."""
+    names, retired = json.loads(row.arms), json.loads(row.retired)
+    gone = set(retired)
+    arms = tuple(name for place, name in enumerate(names) if place not in gone)
+    return Experiment(
+        row.tenant, row.name, as_settings(json.loads(row.settings)), arms, gone_names(names, retired),
+        row.created_at, row.archived_at, row.version, int(row.seed),
+    )  # fmt: skip

@@ -1,0 +1,68 @@
+"""Every error the desk raises, with the status and title that HTTP gives it.
+
+    ServiceError       500   something of the service itself
+    |-- NotFound       404   no such experiment, decision or key for this tenant
+    |-- Conflict       409   the same name, key or decision, with other contents
+    |-- Gone           410   feedback after its deadline
+    |-- Invalid        422   an argument outside its domain
+    |-- StoreError     503   the store could not write or read; nothing was acknowledged
+    `-- ReplayError    500   the log and the learner disagree
+
+Whatever raises one of these has changed nothing.
+"""
+
+from typing import ClassVar
+
+from ..errors import DecoupledError
+
+
+class ServiceError(DecoupledError):
+    """The root of the service's errors.
+
+    >>> NotFound("experiment 'checkout': is not known; create it with PUT").status
+    404
+    """
+
+    status: ClassVar[int] = 500
+    title: ClassVar[str] = "The service failed"
+
+
+class NotFound(ServiceError):  # noqa: N818 - named for what HTTP calls it
+    """Nothing of that name or id exists for this tenant."""
+
+    status = 404
+    title = "Not found"
+
+
+class Conflict(ServiceError):  # noqa: N818
+    """The same name, key or decision was used before with other contents."""
+
+    status = 409
+    title = "Conflict"
+
+
+class Gone(ServiceError):  # noqa: N818
+    """Feedback came after the decision's deadline."""
+
+    status = 410
+    title = "Too late"
+
+
+class Invalid(ServiceError):  # noqa: N818
+    """An argument lies outside its domain."""
+
+    status = 422
+    title = "Invalid request"
+
+
+class StoreError(ServiceError):
+    """The store could not write or read. Nothing of what was asked has been acknowledged: ask again."""
+
+    status = 503
+    title = "The store is not available"
+
+
+class ReplayError(ServiceError):
+    """The log, applied again, does not give what it says: other code, another machine, or damage."""
+
+    title = "The log does not replay"
