@@ -1,0 +1,86 @@
+"""Routes of the framework that parse JSON strictly, and its errors in the shape of all others."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+
+from ..problems import Invalid, NotFound, ServiceError
+from .bodies import parsed
+from .gate import Access
+from .refusals import PROBLEM, BadRequest, MethodNotAllowed, encoded, headers_of, problem_of
+
+
+class _StrictRequest(Request):
+    async def json(self) -> Any:
+        """The body; what is not strict JSON is refused."""
+        return parsed(await self.body())
+
+
+class StrictRoute(APIRoute):
+    """A route whose body is strict JSON."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The framework's handler, on a request that parses strictly."""
+        handle = super().get_route_handler()
+
+        async def strict(request: Request) -> Response:
+            return await handle(_StrictRequest(request.scope, request.receive))
+
+        return strict
+
+
+def access_of(request: Request) -> Access:
+    """Whom the gate let in."""
+    access: Access = request.scope["access"]
+    return access
+
+
+def as_problem(error: ServiceError) -> Response:
+    """An error as a response."""
+    headers = {name.decode(): value.decode() for name, value in headers_of(error)}
+    return Response(encoded(problem_of(error)), error.status, headers, PROBLEM.decode())
+
+
+def install(app: FastAPI) -> None:
+    """Give every error of the framework and of the desk the one shape."""
+
+    @app.exception_handler(ServiceError)
+    async def of_the_desk(request: Request, error: ServiceError) -> Response:
+        return as_problem(error)
+
+    @app.exception_handler(RequestValidationError)
+    async def of_the_body(request: Request, error: RequestValidationError) -> Response:
+        return as_problem(_invalid(error))
+
+    @app.exception_handler(HTTPException)
+    async def of_the_framework(request: Request, error: HTTPException) -> Response:
+        if isinstance(error.__cause__, ServiceError):
+            return as_problem(error.__cause__)
+        if error.status_code == 405:
+            response = as_problem(
+                MethodNotAllowed(f"{request.method}: this path does not take it; see Allow")
+            )
+            response.headers.update(error.headers or {})
+            return response
+        if error.status_code == 404:
+            return as_problem(
+                NotFound(f"path {request.url.path!r}: is not known; the paths are in /v1/openapi.json")
+            )
+        return as_problem(BadRequest(str(error.detail)))
+
+
+def _invalid(error: RequestValidationError) -> Invalid:
+    fields = [
+        {
+            "field": ".".join(map(str, each["loc"][1:])) or str(each["loc"][0]),
+            "message": str(each["msg"])[:500],
+        }
+        for each in error.errors()[:20]
+    ]
+    refusal = Invalid("; ".join(f"{each['field']}: {each['message']}" for each in fields)[:2000])
+    refusal.errors = fields  # type: ignore[attr-defined]
+    return refusal
