@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 from ..records import DecisionRecord, Experiment, Mode, State, Status
 from .limits import MOST_ARMS, MOST_DECISIONS, MOST_FEEDBACK
@@ -236,10 +236,39 @@ class StateOut(BaseModel):
     regret: IntervalOut | None
 
 
+class ArmValueOut(BaseModel):
+    """The mean loss of one arm over the decisions observed."""
+
+    arm: Arm
+    observed: int
+    value: IntervalOut | None
+
+
 class EvaluationOut(BaseModel):
-    """What the log says of each arm, and of what was exploited."""
+    """What the log says of each arm and of what was exploited, in losses of the experiment's own scale."""
 
     experiment: str
+    method: str
+    level: float
+    decisions: int
+    observed: int
+    arms: list[ArmValueOut]
+    exploited: IntervalOut | None
+    remark: str | None
+
+
+class RetentionIn(Model):
+    """Which part of a log to drop."""
+
+    before: AwareDatetime = Field(
+        description="Rows before this moment go.", examples=["2026-01-31T00:00:00Z"]
+    )
+
+
+class RetentionOut(BaseModel):
+    """How many rows were dropped."""
+
+    dropped: int
 
 
 def experiment_out(experiment: Experiment) -> dict[str, Any]:

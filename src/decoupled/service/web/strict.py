@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from ..problems import Invalid, NotFound, ServiceError
 from .bodies import parsed
 from .gate import Access
-from .refusals import PROBLEM, BadRequest, MethodNotAllowed, encoded, headers_of, problem_of
+from .refusals import FAULT, PROBLEM, BadRequest, MethodNotAllowed, encoded, headers_of, problem_of
 
 
 class _StrictRequest(Request):
@@ -51,6 +51,10 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(ServiceError)
     async def of_the_desk(request: Request, error: ServiceError) -> Response:
         return as_problem(error)
+
+    @app.exception_handler(Exception)
+    async def of_nobody(request: Request, error: Exception) -> Response:
+        return as_problem(ServiceError(FAULT))  # the front logs it
 
     @app.exception_handler(RequestValidationError)
     async def of_the_body(request: Request, error: RequestValidationError) -> Response:
