@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pyarrow.parquet as pq
 import pytest
+
 from http_service import FTPL, Service, served
 
 
@@ -246,15 +247,16 @@ def test_a_batch_has_a_result_for_each_item(service: Service) -> None:
         {"decision": "none-7", "loss": 0.5},
         {"decision": one["id"], "loss": 0.75},
         {"decision": two["id"], "loss": 7.0},
-        {"decision": two["id"]},
         {"decision": two["id"], "reward": 1.0},
     ]
     results = service.http.post("/v1/feedback", json={"items": items}).json()["results"]
-    assert [each["status"] for each in results] == [200, 404, 409, 422, 422, 200]
+    assert [each["status"] for each in results] == [200, 404, 409, 422, 200]
     assert [each["id"] for each in results] == [each["decision"] for each in items]
     assert results[0]["decision"] == service.http.get(f"/v1/decisions/{one['id']}").json()
-    assert results[5]["decision"]["loss"] == 0.0
+    assert results[4]["decision"]["loss"] == 0.0
     refused(service.http.post("/v1/feedback", json={"items": []}), 422, "items")
+    halves = [{"decision": one["id"], "loss": 0.5}, {"decision": two["id"]}]
+    refused(service.http.post("/v1/feedback", json={"items": halves}), 422, "items.1", "explored")
 
 
 def test_state_log_and_evaluation_agree(service: Service, tmp_path: Path) -> None:
