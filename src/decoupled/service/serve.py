@@ -3,6 +3,7 @@
 import ipaddress
 import logging
 import os
+import signal
 import socket
 import sys
 from dataclasses import dataclass, field
@@ -86,6 +87,10 @@ def run(serving: Serving) -> None:
         app = create_app(desk, open_to_all=open_to_all, limits=serving.limits, backups=serving.backups)
         sys.setswitchinterval(SWITCH_INTERVAL)
         server = uvicorn.Server(configuration(app, serving))
+        # Once it has drained, uvicorn raises the signal again, for those who were there before it. By then
+        # the signal has been heeded, and the store is still to be closed.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)
         with listening(serving) as listener:
             scheme = "http" if serving.certificate is None else "https"
             host, port = listener.getsockname()[:2]
