@@ -108,6 +108,8 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert '"/v1/experiments/colours/decisions" 201' in text
         assert key not in text
         assert key[3:] not in text
+    examined = run(app, ["doctor", "--store", str(store)]).output
+    assert re.search(r"^ok +replay of 'colours'", examined, re.MULTILINE), examined
     backup, restored = tmp_path / "backup.db", tmp_path / "restored.db"
     assert run(app, ["backup", str(backup), "--store", str(store)]).exit_code == 0
     result = run(app, ["restore", str(backup), "--store", str(restored)])

@@ -38,6 +38,12 @@ class MethodNotAllowed(ServiceError):  # noqa: N818
     status, title = 405, "Method not allowed"
 
 
+class TooSlow(ServiceError):  # noqa: N818
+    """A body that does not come."""
+
+    status, title = 408, "Request timeout"
+
+
 class TooLarge(ServiceError):  # noqa: N818
     """A body beyond the limit."""
 
