@@ -1,12 +1,13 @@
 """The command line: parsing only; what a command needs is imported when it runs."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from .service import command as service
+from .shell import errors_said
 
 app = typer.Typer(
     help="Decoupled bandits: exploit one arm, explore another.",
@@ -85,7 +86,7 @@ def reproduce(
         typer.echo(f"The paper's experiments, {count:,} runs each. The first time, code is compiled.")
     if data:
         os.environ[FOLDER_VARIABLE] = str(data)  # also for the processes that compile
-    with _errors_said("what is finished is kept; the same command with --resume goes on from there"):
+    with errors_said("what is finished is kept; the same command with --resume goes on from there"):
         sections = paper.reproduce(experiments or [], scale, folder, resume=resume, quiet=quiet)
         paper.print_claims(sections, folder)
     typer.echo(f"Report: {folder / 'report.html'}")
@@ -100,7 +101,7 @@ def report(
     """Judge the claims and draw report.html again from saved results; nothing is run."""
     from .paper import reproduce as paper
 
-    with _errors_said():
+    with errors_said():
         paper.print_claims(paper.rebuild(folder), folder)
     typer.echo(f"Report: {folder / 'report.html'}")
 
@@ -122,7 +123,7 @@ def simulate(
     from .simulation.command import estimate, run_all
     from .simulation.specification import read_specification
 
-    with _errors_said("finished blocks are kept; the same command goes on from there"):
+    with errors_said("finished blocks are kept; the same command goes on from there"):
         plans = read_specification(specification)
         if dry_run:
             typer.echo(estimate(plans, workers))
@@ -130,25 +131,11 @@ def simulate(
             run_all(plans, out, workers=workers, dask=dask, quiet=quiet)
 
 
-@contextmanager
-def _errors_said(kept: str = "nothing was written") -> Iterator[None]:
-    """Errors of this package and of files, and interruptions, end a command with one line."""
-    from .errors import DecoupledError
-
-    try:
-        yield
-    except (DecoupledError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from None
-    except KeyboardInterrupt:
-        typer.echo(f"interrupted: {kept}", err=True)
-        raise typer.Exit(130) from None
-
-
 @app.command()
 def bench(
     groups: Annotated[
-        list[str] | None, typer.Argument(help="Any of learner, engine, start; all if none is named.")
+        list[str] | None,
+        typer.Argument(help="Any of learner, engine, start, service; all but service if none is named."),
     ] = None,
     repetitions: Annotated[int, typer.Option(min=3, help="Repetitions of every line.")] = 15,
     out: Annotated[Path, typer.Option(help="File for the lines as JSON.")] = Path("out/bench.json"),
@@ -156,8 +143,11 @@ def bench(
     """Measure speed: every line is a ratio of two things timed in turn within this run."""
     from .bench.command import run_bench
 
-    with _errors_said():
+    with errors_said():
         run_bench(groups or [], repetitions, out)
+
+
+service.add_to(app)
 
 
 def main() -> None:

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ParameterError, complaint, near_name
-from . import engine, learner, machine, start
+from . import engine, learner, machine, service, start
 from .timing import Ratio
 
-GROUPS: dict[str, Any] = {"learner": learner, "engine": engine, "start": start}
+GROUPS: dict[str, Any] = {"learner": learner, "engine": engine, "start": start, "service": service}
+UNASKED = ("learner", "engine", "start")  # the service needs an extra, and the machine to itself
 
 
 def run_bench(groups: Sequence[str], repetitions: int, out: Path) -> None:
@@ -19,7 +20,7 @@ def run_bench(groups: Sequence[str], repetitions: int, out: Path) -> None:
             raise ParameterError(complaint("group", name, "is not known", near_name(name, GROUPS)))
     out.parent.mkdir(parents=True, exist_ok=True)  # before the work, so that it is not lost
     lines = []
-    for name in groups or GROUPS:
+    for name in groups or UNASKED:
         print(f"\n{name}")
         for line in GROUPS[name].measure(repetitions):
             print(told(line), flush=True)

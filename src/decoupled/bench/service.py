@@ -1,0 +1,192 @@
+"""The decision service under load: pairs of decision and feedback from many clients that keep their connections.
+
+The service runs in a process of its own, as a user would start it; the clients run here and are as lean as
+they can be, since they share its cores. Every acknowledged write was flushed to disk before.
+"""
+
+import asyncio
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from .start import Reading
+
+CLIENTS = 16
+SECONDS = 10.0
+WARM_UP = 2.0
+NAME = "bench"
+_LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
+
+
+@dataclass
+class Load:
+    """What clients measured: seconds of each decision and of each feedback, and the memory of the service."""
+
+    decisions: list[float] = field(default_factory=list)
+    feedback: list[float] = field(default_factory=list)
+    pairs: int = 0
+    seconds: float = 0.0
+    memory: list[float] = field(default_factory=list)  # MiB, each second
+    service_cpu: float = 0.0  # seconds of processor time, which a busy machine disturbs less
+    client_cpu: float = 0.0
+
+    def quantile(self, q: float) -> float:
+        """A quantile of the time of a request, in milliseconds."""
+        return 1e3 * float(np.quantile(np.array(self.decisions + self.feedback), q))
+
+
+def measure(repetitions: int = 15) -> Iterator[Reading]:
+    """Every line of this group; the limits are those the service is meant to keep on two cores."""
+    load = run_load(seconds=SECONDS)
+    each = 1e3 * load.seconds / max(load.pairs, 1)
+    yield Reading(
+        f"a decision and its feedback, {CLIENTS} clients ({load.pairs / load.seconds:,.0f} pairs/s)",
+        each,
+        "ms",
+        1e3 / 1_500,
+    )
+    yield Reading("time of a request, median", load.quantile(0.5), "ms", 25.0)
+    yield Reading("time of a request, 99th percentile", load.quantile(0.99), "ms", 25.0)
+    yield Reading(
+        "processor time of the service for a pair", 1e3 * load.service_cpu / load.pairs, "ms", 0.667
+    )
+    yield Reading(
+        "processor time of the clients for a pair", 1e3 * load.client_cpu / load.pairs, "ms", 0.667
+    )
+    yield Reading("memory of the service", load.memory[-1], "MiB", 500.0)
+    yield Reading("memory gained during the load", load.memory[-1] - load.memory[0], "MiB", 50.0)
+
+
+def run_load(*, seconds: float, clients: int = CLIENTS, policy: str = "FTPL", arms: int = 8) -> Load:
+    """Start a service on an empty store, load it, and stop it."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_service(Path(folder) / "store.db") as (port, process),
+    ):
+        return asyncio.run(_load(port, process.pid, seconds, clients, policy, arms))
+
+
+@contextmanager
+def running_service(store: Path, *options: str) -> Iterator[tuple[int, "subprocess.Popen[str]"]]:
+    """A service on a free port of the loopback; it is asked to end when the block ends."""
+    command = [sys.executable, "-m", "decoupled", "serve", "--store", str(store), "--port", "0", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        line = process.stdout.readline() if process.stdout else ""
+        found = re.search(r":(\d+)\s*$", line)
+        if found is None:
+            raise ChildProcessError(f"the service did not start: {line!r}")
+        yield int(found[1]), process
+    finally:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(30)
+
+
+class Connection(asyncio.Protocol):
+    """One keep-alive connection that sends a request and waits for its answer."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._buffer = b""
+        self._answer: asyncio.Future[tuple[int, bytes]] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Gather an answer until it is whole."""
+        self._buffer += data
+        end = self._buffer.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        found = _LENGTH.search(self._buffer, 0, end)
+        size = end + 4 + (int(found[1]) if found else 0)
+        if len(self._buffer) >= size and self._answer is not None and not self._answer.done():
+            whole, self._buffer = self._buffer, self._buffer[size:]
+            self._answer.set_result((int(whole[9:12]), whole[end + 4 : size]))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Tell whoever waits."""
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(ConnectionError("the service hung up"))
+
+    async def ask(self, method: str, path: str, body: bytes = b"", key: str = "") -> tuple[int, bytes]:
+        """Send a request; the status and body of its answer."""
+        assert self._transport is not None
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        if key:
+            head += f"Idempotency-Key: {key}\r\n"
+        self._answer = asyncio.get_running_loop().create_future()
+        self._transport.write(head.encode() + b"\r\n" + body)
+        return await self._answer
+
+
+async def _load(port: int, pid: int, seconds: float, clients: int, policy: str, arms: int) -> Load:
+    loop = asyncio.get_running_loop()
+    connections = [(await loop.create_connection(Connection, "127.0.0.1", port))[1] for _ in range(clients)]
+    settings = {"policy": {"name": policy}, "arms": [f"arm-{i}" for i in range(arms)]}
+    status, answer = await connections[0].ask(
+        "PUT", f"/v1/experiments/{NAME}", json.dumps(settings).encode()
+    )
+    if status != 201:
+        raise ConnectionError(f"the experiment was not created: {answer!r}")
+    await asyncio.gather(*(_client(each, Load(), time.perf_counter() + WARM_UP) for each in connections))
+    load, start = Load(), time.perf_counter()
+    service_cpu, client_cpu = _cpu(pid), time.process_time()
+    watching = asyncio.create_task(_watch(pid, load))
+    await asyncio.gather(*(_client(each, load, start + seconds) for each in connections))
+    load.seconds = time.perf_counter() - start
+    load.service_cpu, load.client_cpu = _cpu(pid) - service_cpu, time.process_time() - client_cpu
+    watching.cancel()
+    load.memory.append(_memory(pid))
+    return load
+
+
+async def _client(connection: Connection, load: Load, until: float) -> None:
+    ask, now = connection.ask, time.perf_counter
+    while (start := now()) < until:
+        key = f"{random.getrandbits(128):032x}"
+        status, answer = await ask("POST", f"/v1/experiments/{NAME}/decisions", key=key)
+        between = now()
+        if status != 201:
+            raise ConnectionError(f"a decision was refused: {answer!r}")
+        decision = json.loads(answer)["id"]
+        sent = now()
+        status, answer = await ask(
+            "PUT", f"/v1/decisions/{decision}/feedback", b'{"loss": %.3f}' % random.random()
+        )
+        if status != 200:
+            raise ConnectionError(f"feedback was refused: {answer!r}")
+        load.decisions.append(between - start)
+        load.feedback.append(now() - sent)
+        load.pairs += 1
+
+
+async def _watch(pid: int, load: Load) -> None:
+    while True:
+        load.memory.append(_memory(pid))
+        await asyncio.sleep(1.0)
+
+
+def _memory(pid: int) -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGESIZE") / 2**20
+
+
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

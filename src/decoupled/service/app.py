@@ -1,0 +1,73 @@
+"""The service as an ASGI application."""
+
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from .. import __version__
+from .desk import Desk
+from .web.bridge import Bridge
+from .web.decisions import decision_routes
+from .web.experiments import experiment_routes
+from .web.front import Front
+from .web.gate import Gate
+from .web.hot import HotRoutes
+from .web.limits import Limits
+from .web.metrics import Metrics
+from .web.openapi import completed
+from .web.operations import operation_routes
+from .web.reading import reading_routes
+from .web.strict import install
+
+ABOUT = """Decisions over HTTP that lose nothing: ask for a decision, use its `exploit` arm, try its `explore` arm,
+and send back **the loss of the explored arm**. What is acknowledged is on disk."""
+
+
+def create_app(
+    desk: Desk,
+    *,
+    open_to_all: bool = False,
+    limits: Limits | None = None,
+    backups: Path | None = None,
+) -> Front:
+    """The application over a desk.
+
+    Args:
+        desk: what does the work; whoever opened it closes it, after the last request was answered.
+        open_to_all: serve without keys as long as the store has none; only for loopback.
+        limits: what one caller may ask.
+        backups: the folder for `POST /v1/backups`; None to refuse it.
+    """
+    limits = limits or Limits()
+
+    app = FastAPI(
+        title="decoupled",
+        version=__version__,
+        description=ABOUT,
+        openapi_url="/v1/openapi.json",
+        docs_url=None,  # its page would load scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    bridge = Bridge(desk)
+    gate = Gate(desk, bridge, limits, open_to_all=open_to_all)
+    hot = HotRoutes(desk, bridge, gate)
+    metrics = Metrics(desk.counters)
+    install(app)
+    app.include_router(experiment_routes(desk, bridge))
+    app.include_router(decision_routes(desk, bridge, gate, hot))
+    app.include_router(reading_routes(desk, bridge))
+    app.include_router(operation_routes(desk, bridge, metrics, backups))
+
+    def document() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            found = get_openapi(
+                title=app.title, version=app.version, description=app.description, routes=app.routes
+            )
+            app.openapi_schema = completed(found)
+        return app.openapi_schema
+
+    app.openapi = document  # type: ignore[method-assign]
+    return Front(app, hot, gate, metrics, limits=limits, loopback_only=open_to_all)

@@ -1,0 +1,334 @@
+"""The service's part of the command line: parsing only; what a command needs is imported when it runs."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..shell import errors_said
+
+if TYPE_CHECKING:
+    from .api_keys import ApiKey
+    from .client import Client
+    from .desk import Desk
+
+STORE = "decoupled.db"
+
+Store = Annotated[
+    str,
+    typer.Option(
+        envvar="DECOUPLED_STORE", metavar="PATH|postgresql://...", help="Where everything is kept."
+    ),
+]
+Url = Annotated[str, typer.Option(envvar="DECOUPLED_URL", help="Where the service is.")]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--key-file", help="A file with the API key; or set DECOUPLED_KEY. Never an option: others see it."
+    ),
+]
+
+keys = typer.Typer(help="API keys of a store: make, list, rotate, revoke.", no_args_is_help=True)
+client = typer.Typer(help="Talk to a running service from the shell.", no_args_is_help=True)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the service's commands."""
+    app.command()(serve)
+    app.command()(doctor)
+    app.command()(backup)
+    app.command()(restore)
+    app.add_typer(keys, name="keys")
+    app.add_typer(client, name="client")
+
+
+def serve(
+    store: Store = STORE,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; off loopback keys are needed.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for a free one.")] = 8000,
+    tls_certificate: Annotated[Path | None, typer.Option(help="Certificate chain, PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Private key of the certificate, PEM.")] = None,
+    backups: Annotated[Path | None, typer.Option(help="Folder that POST /v1/backups writes to.")] = None,
+    body_limit: Annotated[int, typer.Option(min=1024, help="Largest body, in bytes.")] = 1_048_576,
+    rate: Annotated[
+        float, typer.Option(min=0.0, help="Requests a second for each key; 0 for no limit.")
+    ] = 10_000.0,
+    burst: Annotated[float, typer.Option(min=1.0, help="Requests that may come at once.")] = 20_000.0,
+    drain: Annotated[int, typer.Option(min=1, help="Seconds for open requests when asked to end.")] = 30,
+    access_log: Annotated[
+        bool, typer.Option("--access-log", help="Log every request, without secrets.")
+    ] = False,
+) -> None:
+    """Run the decision service: decisions over HTTP, and nothing acknowledged that is not on disk."""
+    with errors_said("the service has ended"):
+        from .serve import Serving, run
+        from .web.limits import Limits
+
+        limits = Limits(body=body_limit, rate=rate, burst=burst)
+        run(
+            Serving(
+                store,
+                host,
+                port,
+                tls_certificate,
+                tls_key,
+                backups,
+                access_log=access_log,
+                drain=drain,
+                limits=limits,
+            )
+        )
+
+
+def doctor(store: Store = STORE) -> None:
+    """Check a store: its versions, its disk, the clock, and its log against its state."""
+    with errors_said():
+        from .doctor import examine
+
+        sound = True
+        for check in examine(store):
+            sound = sound and check.good
+            typer.echo(f"{'ok  ' if check.good else 'FAIL'} {check.name}: {check.finding}")
+    if not sound:
+        raise typer.Exit(1)
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(help="The copy to write; it opens as a store.")],
+    store: Store = STORE,
+) -> None:
+    """Write a consistent copy of a store, also while a service runs on it."""
+    with errors_said(), _Opened(store) as desk:
+        desk.backup(file).result()
+        typer.echo(f"Written to {file}")
+
+
+def restore(file: Annotated[Path, typer.Argument(help="What backup wrote.")], store: Store = STORE) -> None:
+    """Copy a backup into a store that is empty or not there yet."""
+    with errors_said():
+        from .backup import restore as copy_back
+
+        typer.echo(f"Restored {copy_back(file, store)} experiments into {store}")
+
+
+class _Opened:
+    """A store for the length of a command."""
+
+    def __init__(self, store: str) -> None:
+        self._store = store
+
+    def __enter__(self) -> "Desk":
+        from .desk import open_desk
+
+        self._desk = open_desk(self._store)
+        return self._desk
+
+    def __exit__(self, *_: object) -> None:
+        self._desk.close()
+
+
+# Keys
+
+
+@keys.command("add")
+def keys_add(
+    store: Store = STORE,
+    role: Annotated[
+        str, typer.Option(help="read, decide or admin; each may do what those before it may.")
+    ] = "decide",
+    tenant: Annotated[
+        str, typer.Option(help="Whose experiments; 'local' also sees to the instance.")
+    ] = "local",
+    label: Annotated[str, typer.Option(help="To know it by.")] = "",
+) -> None:
+    """Make a key and show it once; only its digest is kept."""
+    from .web.keys import checked_role, digest_of, new_key
+
+    with errors_said(), _Opened(store) as desk:
+        key = new_key()
+        made = desk.keys_add(checked_tenant(tenant), checked_role(role), digest_of(key), label).result()
+        typer.echo(f"Key {key_id(made)} ({made.role} of {made.tenant}); it is shown only now:", err=True)
+        typer.echo(key)
+
+
+@keys.command("list")
+def keys_list(store: Store = STORE) -> None:
+    """List keys: id, tenant, role, label, when they were made and revoked. No key can be read from them."""
+    from .web.shapes import moment
+
+    with errors_said(), _Opened(store) as desk:
+        for key in desk.keys_list().result():
+            state = "active" if key.revoked_at is None else f"revoked {moment(key.revoked_at)}"
+            typer.echo(
+                f"{key_id(key)}  {key.tenant}  {key.role}  {key.label!r}  made {moment(key.created_at)}  {state}"
+            )
+
+
+@keys.command("revoke")
+def keys_revoke(
+    id: Annotated[str, typer.Argument(help="As keys list shows it.")],  # noqa: A002
+    store: Store = STORE,
+) -> None:
+    """End a key; running services refuse it within seconds."""
+    with errors_said(), _Opened(store) as desk:
+        desk.keys_revoke(_active(desk, id).digest).result()
+        typer.echo(f"Key {id} is revoked.")
+
+
+@keys.command("rotate")
+def keys_rotate(
+    id: Annotated[str, typer.Argument(help="The key to replace.")],  # noqa: A002
+    store: Store = STORE,
+    keep_old: Annotated[
+        bool, typer.Option("--keep-old", help="Leave the old key active; revoke it later.")
+    ] = False,
+) -> None:
+    """Make a key with the tenant, role and label of another, and revoke that one."""
+    from .web.keys import digest_of, new_key
+
+    with errors_said(), _Opened(store) as desk:
+        old = _active(desk, id)
+        key = new_key()
+        made = desk.keys_add(old.tenant, old.role, digest_of(key), old.label).result()
+        if not keep_old:
+            desk.keys_revoke(old.digest).result()
+        typer.echo(f"Key {key_id(made)} replaces {id}; it is shown only now:", err=True)
+        typer.echo(key)
+
+
+def key_id(key: "ApiKey") -> str:
+    """How a key is named: by the start of its digest, from which it cannot be found."""
+    return key.digest[:12]
+
+
+def _active(desk: "Desk", id: str) -> "ApiKey":  # noqa: A002
+    from ..errors import ParameterError, complaint
+
+    for key in desk.keys_list().result():
+        if key_id(key) == id and key.revoked_at is None:
+            return key
+    raise ParameterError(complaint("key", id, "is not an active key", "see decoupled keys list"))
+
+
+def checked_tenant(tenant: str) -> str:
+    """A tenant's name.
+
+    >>> checked_tenant("shop-7")
+    'shop-7'
+    """
+    import re
+
+    from ..errors import ParameterError, complaint
+
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", tenant):
+        rule = "must be 1 to 100 letters, digits, dots, dashes or underscores"
+        raise ParameterError(complaint("tenant", tenant, rule, "choose another name"))
+    return tenant
+
+
+# Client
+
+URL = "http://127.0.0.1:8000"
+
+
+def _client(url: str, key_file: Path | None) -> "Client":
+    from .client import Client
+
+    return Client(url, None if key_file is None else key_file.read_text().strip())
+
+
+def _show(content: Any) -> None:
+    typer.echo(json.dumps(content, indent=1, ensure_ascii=False))
+
+
+@client.command("create")
+def client_create(
+    name: Annotated[str, typer.Argument(help="The experiment.")],
+    arms: Annotated[list[str], typer.Argument(help="Its arms, two or more.")],
+    policy: Annotated[str, typer.Option(help="A policy's name, or its JSON.")] = "FTPL",
+    deadline: Annotated[float | None, typer.Option(help="Seconds that feedback may take.")] = None,
+    url: Url = URL,
+    key_file: KeyFile = None,
+) -> None:
+    """Create an experiment."""
+    with errors_said(), _client(url, key_file) as service:
+        described = json.loads(policy) if policy.startswith("{") else {"name": policy}
+        _show(service.put_experiment(name, policy=described, arms=arms, deadline_seconds=deadline))
+
+
+@client.command("decide")
+def client_decide(
+    name: Annotated[str, typer.Argument(help="The experiment.")],
+    mode: Annotated[str, typer.Option(help="both, exploit or explore.")] = "both",
+    url: Url = URL,
+    key_file: KeyFile = None,
+) -> None:
+    """Ask for a decision. The loss to send back is that of its *explored* arm."""
+    from dataclasses import asdict
+
+    with errors_said(), _client(url, key_file) as service:
+        _show(asdict(service.decide(name, mode=mode)))  # type: ignore[call-overload]
+
+
+@client.command("feedback")
+def client_feedback(
+    decision: Annotated[str, typer.Argument(help="The decision's id.")],
+    loss: Annotated[float | None, typer.Option(help="The loss of the *explored* arm.")] = None,
+    reward: Annotated[float | None, typer.Option(help="Or its reward.")] = None,
+    url: Url = URL,
+    key_file: KeyFile = None,
+) -> None:
+    """Send the loss, or the reward, of the arm that a decision *explored*."""
+    from dataclasses import asdict
+
+    with errors_said(), _client(url, key_file) as service:
+        applied = service.feedback(decision, loss=loss, reward=reward)
+        assert applied is not None  # without an outbox it is applied, or an error
+        _show(asdict(applied))
+
+
+@client.command("show")
+def client_show(
+    name: Annotated[
+        str | None, typer.Argument(help="An experiment; all are listed if none is named.")
+    ] = None,
+    url: Url = URL,
+    key_file: KeyFile = None,
+) -> None:
+    """Show what an experiment has learned, or list the experiments."""
+    with errors_said(), _client(url, key_file) as service:
+        _show(service.experiments() if name is None else service.state(name))
+
+
+@client.command("evaluate")
+def client_evaluate(
+    name: Annotated[str, typer.Argument(help="The experiment.")], url: Url = URL, key_file: KeyFile = None
+) -> None:
+    """The value of every arm and of what was exploited, from the log, with intervals."""
+    with errors_said(), _client(url, key_file) as service:
+        _show(service.evaluation(name))
+
+
+@client.command("log")
+def client_log(
+    name: Annotated[str, typer.Argument(help="The experiment.")],
+    file: Annotated[Path, typer.Argument(help="A file that ends in .csv or .parquet.")],
+    url: Url = URL,
+    key_file: KeyFile = None,
+) -> None:
+    """Write the log of an experiment to a file."""
+    with errors_said(), _client(url, key_file) as service:
+        service.log(name, file, "parquet" if file.suffix == ".parquet" else "csv")
+        typer.echo(f"Written to {file}")
+
+
+@client.command("archive")
+def client_archive(
+    name: Annotated[str, typer.Argument(help="The experiment.")], url: Url = URL, key_file: KeyFile = None
+) -> None:
+    """End an experiment: it decides no more, and still takes feedback."""
+    with errors_said(), _client(url, key_file) as service:
+        _show(service.archive(name))

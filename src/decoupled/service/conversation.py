@@ -1,0 +1,252 @@
+"""What a client says to the service, written once for the client that waits and the one that awaits.
+
+Each function is a generator: it yields a `Send` or a `Pause`, is given the answer, and returns a result.
+"""
+
+import random
+import uuid
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+import httpx
+
+from ..decision import Arm
+from .outbox import Outbox, Undelivered
+from .problems import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
+from .web.refusals import BadRequest, Forbidden, TooLarge, TooMany, Unauthorized
+
+BATCH = 500  # items of a flush sent at once
+_PASSING = (429, 502, 503, 504)
+_KINDS: dict[int, type[ServiceError]] = {
+    kind.status: kind
+    for kind in (
+        BadRequest,
+        Unauthorized,
+        Forbidden,
+        NotFound,
+        Conflict,
+        Gone,
+        TooLarge,
+        Invalid,
+        StoreError,
+    )
+}
+
+
+class Unreachable(ServiceError):  # noqa: N818
+    """The service could not be reached, or did not answer, however often it was tried."""
+
+    status, title = 503, "The service cannot be reached"
+
+
+class UndeliveredFeedback(ServiceError):  # noqa: N818
+    """Feedback that did not arrive. It is in `items`: nothing else holds it now."""
+
+    status, title = 503, "Feedback was not delivered"
+
+    def __init__(self, message: str, items: list[Undelivered]) -> None:
+        super().__init__(message)
+        self.items = items
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A decision as the service made it: use `exploit`, try `explore`, send back the loss of `explore`."""
+
+    id: str
+    experiment: str
+    mode: str
+    exploit: Arm | None
+    explore: Arm | None
+    propensity: float | None
+    weight: float | None
+    policy: str
+    state_version: int
+    made_at: str
+    expires_at: str | None
+    status: str
+    loss: float | None
+    settled_at: str | None
+
+    @classmethod
+    def of(cls, content: dict[str, Any]) -> "Decision":
+        """From JSON; fields that a later release adds are passed over."""
+        return cls(**{name: content[name] for name in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True)
+class Flushed:
+    """What became of an outbox: delivered, refused for good (and why), and still waiting."""
+
+    delivered: list[Decision]
+    refused: list[tuple[Undelivered, ServiceError]]
+    left: int
+
+
+@dataclass(frozen=True)
+class Retries:
+    """How often and how patiently to try: waits double from `first` seconds to `most`, with full jitter."""
+
+    attempts: int = 6
+    first: float = 0.1
+    most: float = 5.0
+
+    def pause(self, attempt: int, retry_after: float) -> float:
+        """The seconds to wait after that many attempts; never less than the service asked for."""
+        return retry_after + random.uniform(0.0, min(self.most, self.first * 2.0 ** (attempt - 1)))
+
+
+@dataclass(frozen=True)
+class Send:
+    """A request to make. Every request of this service may be made twice: that is the same as once."""
+
+    method: str
+    path: str
+    json: Any = None
+    params: dict[str, Any] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Seconds to wait."""
+
+    seconds: float
+
+
+Answer: TypeAlias = httpx.Response | httpx.TransportError | None
+T = TypeVar("T")
+Talk: TypeAlias = Generator[Send | Pause, Answer, T]
+
+
+def ask(send: Send, retries: Retries) -> Talk[Any]:
+    """Make a request until it is answered; what the service refuses is raised."""
+    problem: ServiceError = Unreachable(f"{send.method} {send.path}: was never tried; allow an attempt")
+    for attempt in range(1, retries.attempts + 1):
+        wait = 0.0
+        answer = yield send
+        if isinstance(answer, httpx.Response):
+            if answer.is_success:
+                return answer
+            problem = _error(answer)
+            if answer.status_code not in _PASSING:
+                raise problem
+            wait = _retry_after(answer)
+        else:
+            problem = Unreachable(
+                f"{send.method} {send.path}: {type(answer).__name__}: {answer}; is it running?"
+            )
+        if attempt < retries.attempts:
+            yield Pause(retries.pause(attempt, wait))
+    raise problem
+
+
+def _retry_after(answer: httpx.Response) -> float:
+    text = answer.headers.get("retry-after", "")
+    return min(float(text), 60.0) if text.isdigit() else 0.0
+
+
+def _error(answer: httpx.Response) -> ServiceError:
+    try:
+        content = answer.json()
+        detail = str(content["detail"])
+    except (ValueError, KeyError, TypeError):
+        detail = f"status {answer.status_code}: {answer.text[:200]}"
+    return error_of(answer.status_code, detail, _retry_after(answer))
+
+
+def error_of(status: int, detail: str, retry_after: float = 1.0) -> ServiceError:
+    """The error that a status and its detail stand for."""
+    if status == 429:
+        return TooMany(detail, int(retry_after))
+    return _KINDS.get(status, StoreError if status in _PASSING else ServiceError)(detail)
+
+
+def decide(
+    name: str,
+    mode: str,
+    count: int | None,
+    available: Sequence[Arm] | None,
+    key: str | None,
+    retries: Retries,
+) -> Talk[Any]:
+    """Ask for decisions; every attempt carries the same Idempotency-Key, so that none is drawn twice."""
+    content: dict[str, Any] = {"mode": mode}
+    if count is not None:
+        content["count"] = count
+    if available is not None:
+        content["available"] = list(available)
+    headers = {"Idempotency-Key": key or str(uuid.uuid4())}
+    answer = yield from ask(
+        Send("POST", f"/v1/experiments/{name}/decisions", content, headers=headers), retries
+    )
+    found = answer.json()
+    return Decision.of(found) if count is None else [Decision.of(each) for each in found["decisions"]]
+
+
+def feedback(item: Undelivered, outbox: Outbox | None, retries: Retries) -> Talk[Decision | None]:
+    """Send the loss of an explored arm. If it cannot be delivered it goes to the outbox, or is raised."""
+    body = {name: value for name, value in item.to_json().items() if name != "decision"}
+    try:
+        answer = yield from ask(Send("PUT", f"/v1/decisions/{item.decision}/feedback", body), retries)
+    except (Unreachable, StoreError, TooMany) as error:
+        if outbox is None:
+            raise UndeliveredFeedback(
+                f"decision {item.decision!r}: {error}; send it again, or use an outbox", [item]
+            ) from error
+        outbox.add(item)
+        return None
+    return Decision.of(answer.json())
+
+
+def feedback_many(items: Sequence[Undelivered], retries: Retries) -> Talk[list[Decision | ServiceError]]:
+    """Send the losses of many explored arms; one result each."""
+    results: list[Decision | ServiceError] = []
+    for start in range(0, len(items), BATCH):
+        body = {"items": [item.to_json() for item in items[start : start + BATCH]]}
+        try:
+            answer = yield from ask(Send("POST", "/v1/feedback", body), retries)
+        except (Unreachable, StoreError, TooMany) as error:
+            return results + [error] * (len(items) - start)
+        for result in answer.json()["results"]:
+            if result["status"] == 200:
+                results.append(Decision.of(result["decision"]))
+            else:
+                results.append(error_of(result["status"], result["problem"]["detail"]))
+    return results
+
+
+def flush(outbox: Outbox, retries: Retries) -> Talk[Flushed]:
+    """Send what waits in the outbox; what is refused for good is taken out and told."""
+    items = outbox.items()
+    results = yield from feedback_many(items, retries)
+    delivered: list[Decision] = []
+    refused: list[tuple[Undelivered, ServiceError]] = []
+    for item, result in zip(items, results, strict=True):
+        if isinstance(result, Decision):
+            delivered.append(result)
+        elif result.status not in _PASSING:
+            refused.append((item, result))
+    outbox.remove([each.id for each in delivered] + [item.decision for item, _ in refused])
+    return Flushed(delivered, refused, len(outbox))
+
+
+def json_of(send: Send, retries: Retries) -> Talk[Any]:
+    """Make a request and return the JSON of its answer."""
+    return _json(send, (yield from ask(send, retries)))
+
+
+def _json(send: Send, answer: httpx.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError:
+        raise ServiceError(
+            f"{send.method} {send.path}: the answer is not JSON; is this the decision service?"
+        ) from None
+
+
+def bytes_of(send: Send, retries: Retries) -> Talk[bytes]:
+    """Make a request and return its body."""
+    answer: httpx.Response = yield from ask(send, retries)
+    return answer.content

@@ -1,0 +1,1 @@
+"""HTTP over the desk: who may ask, how much, and in which shape."""

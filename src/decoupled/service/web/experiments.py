@@ -1,0 +1,89 @@
+"""Routes: experiments and their arms."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import JSONResponse
+
+from ..desk import Desk
+from ..records import Settings
+from .bridge import Bridge
+from .limits import LONGEST_NAME, MOST_LISTED
+from .openapi import refusals
+from .shapes import NAME, ArmsIn, ExperimentIn, ExperimentList, ExperimentOut, experiment_out
+from .strict import StrictRoute, access_of
+
+Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST_NAME, examples=["checkout"])]
+
+
+def experiment_routes(desk: Desk, bridge: Bridge) -> APIRouter:
+    """Create, show, list and archive experiments; add and retire arms."""
+    router = APIRouter(prefix="/v1/experiments", tags=["experiments"], route_class=StrictRoute)
+
+    @router.put(
+        "/{name}",
+        response_model=ExperimentOut,
+        responses={201: {"description": "Created.", "model": ExperimentOut}, **refusals(400, 409)},
+    )
+    async def put_experiment(request: Request, name: Name, body: ExperimentIn) -> Response:
+        """Create an experiment. The same settings again: 200 and nothing changes; others: 409."""
+        access = access_of(request)
+        access.require("admin")
+        settings = Settings(
+            policy=body.policy,
+            arms=tuple(body.arms),
+            loss_range=(body.loss_range[0], body.loss_range[1]),
+            deadline=body.deadline_seconds,
+            expired_loss=body.expired_loss,
+        )
+        found, created = await bridge.wait(
+            desk.put_experiment(access.tenant, name, settings, seed=body.seed)
+        )
+        return JSONResponse(experiment_out(found), 201 if created else 200)
+
+    @router.get("", response_model=ExperimentList, responses=refusals())
+    async def list_experiments(
+        request: Request,
+        after: Annotated[str, Query(max_length=LONGEST_NAME, pattern=NAME)] | None = None,
+        limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 100,
+    ) -> Response:
+        """The experiments of this tenant by name, archived ones too."""
+        access = access_of(request)
+        access.require("read")
+        found = await bridge.wait(desk.list_experiments(access.tenant, after=after, limit=limit))
+        following = found[-1].name if len(found) == limit else None
+        return JSONResponse({"experiments": [experiment_out(each) for each in found], "next": following})
+
+    @router.get("/{name}", response_model=ExperimentOut, responses=refusals(404))
+    async def get_experiment(request: Request, name: Name) -> Response:
+        """One experiment."""
+        access = access_of(request)
+        access.require("read")
+        return JSONResponse(experiment_out(await bridge.wait(desk.get_experiment(access.tenant, name))))
+
+    @router.post("/{name}/archive", response_model=ExperimentOut, responses=refusals(404, 409))
+    async def archive_experiment(request: Request, name: Name) -> Response:
+        """No more decisions; what is logged stays. Feedback for pending decisions is still taken."""
+        access = access_of(request)
+        access.require("admin")
+        return JSONResponse(experiment_out(await bridge.wait(desk.archive(access.tenant, name))))
+
+    @router.post("/{name}/arms", response_model=ExperimentOut, responses=refusals(400, 404, 409))
+    async def add_arms(request: Request, name: Name, body: ArmsIn) -> Response:
+        """Add arms; what is learned of the others stays."""
+        access = access_of(request)
+        access.require("admin")
+        return JSONResponse(
+            experiment_out(await bridge.wait(desk.add_arms(access.tenant, name, body.arms)))
+        )
+
+    @router.post("/{name}/arms/retire", response_model=ExperimentOut, responses=refusals(400, 404, 409))
+    async def retire_arms(request: Request, name: Name, body: ArmsIn) -> Response:
+        """Retire arms: no decision names them again; feedback for decisions already made is still taken."""
+        access = access_of(request)
+        access.require("admin")
+        return JSONResponse(
+            experiment_out(await bridge.wait(desk.retire_arms(access.tenant, name, body.arms)))
+        )
+
+    return router

@@ -1,0 +1,356 @@
+"""Records as JSON, and the models that describe that JSON in the OpenAPI document.
+
+The hot routes write their JSON by hand; the models are what they promise, and the tests hold them to it.
+"""
+
+import math
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StrictStr,
+    model_validator,
+)
+
+from ..records import DecisionRecord, Experiment, Mode, State, Status
+from .bodies import whole
+from .limits import MOST_ARMS, MOST_DECISIONS, MOST_FEEDBACK
+
+Whole = Annotated[StrictInt, BeforeValidator(whole)]
+Arm = (
+    Annotated[StrictStr, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+    | Annotated[Whole, Field(ge=-(2**53), le=2**53)]
+)
+Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+EXPLORED = "The loss that was seen of the *explored* arm, in the experiment's loss range. Never that of the exploited arm."
+
+
+def moment(seconds: float | None) -> str | None:
+    """A time as RFC 3339 has it.
+
+    >>> moment(0.25)
+    '1970-01-01T00:00:00.250000Z'
+    """
+    if seconds is None:
+        return None
+    whole = math.floor(seconds)
+    return f"{_second(whole)}.{min(int((seconds - whole) * 1e6), 999_999):06d}Z"
+
+
+@lru_cache(1024)  # the decisions of one second share all of a time but its end
+def _second(whole: int) -> str:
+    return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}"
+
+
+class Model(BaseModel):
+    """A body that takes no field it does not know."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Problem(BaseModel):
+    """An error (RFC 9457): every error of the service has this shape."""
+
+    type: str = Field(examples=["urn:decoupled:conflict"])
+    title: str
+    status: int
+    detail: str = Field(description="What was wrong, by which rule, and what to do.")
+    errors: list[dict[str, str]] = Field(
+        default=[], description="Each field that is wrong, where there are several."
+    )
+
+
+class ExperimentIn(Model):
+    """What an experiment is. All of it is fixed when the experiment is created, but for its arms."""
+
+    policy: dict[str, Any] = Field(
+        description="A policy by name and parameters; those left out take their defaults.",
+        examples=[{"name": "FTPL", "alpha": 3.0}],
+    )
+    arms: Annotated[list[Arm], Field(min_length=2, max_length=MOST_ARMS, examples=[["a", "b", "c"]])]
+    loss_range: Annotated[list[Number], Field(min_length=2, max_length=2)] = Field(
+        default=[0.0, 1.0], description="The lowest and the highest loss there can be."
+    )
+    deadline_seconds: Annotated[Number, Field(gt=0.0, le=1e9)] | None = Field(
+        default=None,
+        description="Feedback later than this after its decision is refused (410). None: never.",
+    )
+    expired_loss: Number | None = Field(
+        default=None, description="The loss that an expired decision counts as. None: it counts as nothing."
+    )
+    seed: Annotated[Whole, Field(ge=0, lt=2**63)] | None = Field(
+        default=None,
+        description="Seed of the draws, for tests. None: fresh randomness. It is never shown again.",
+    )
+
+
+class ExperimentOut(BaseModel):
+    """An experiment as it stands."""
+
+    name: str
+    policy: dict[str, Any]
+    arms: list[Arm] = Field(description="The arms that can be chosen now.")
+    retired: list[Arm]
+    loss_range: Annotated[list[float], Field(min_length=2, max_length=2)]
+    deadline_seconds: float | None
+    expired_loss: float | None
+    created_at: str
+    archived_at: str | None
+    state_version: int
+
+
+class ExperimentList(BaseModel):
+    """A page of experiments, by name."""
+
+    experiments: list[ExperimentOut]
+    next: str | None = Field(description="Give it as `after` for the next page; null on the last.")
+
+
+def _each_once(arms: list[str | int]) -> list[str | int]:
+    if len(set(arms)) < len(arms):
+        raise ValueError("an arm appears twice; name each once")
+    return arms
+
+
+class ArmsIn(Model):
+    """Arms to add or to retire."""
+
+    arms: Annotated[list[Arm], Field(min_length=1, max_length=MOST_ARMS), AfterValidator(_each_once)]
+
+
+class DecideIn(Model):
+    """What to decide; an empty body asks for one decision with both arms."""
+
+    mode: Mode = Field(
+        default="both",
+        description="both: an arm to use and an arm to try. exploit: only an arm to use, which awaits no "
+        "feedback. explore: only an arm to try.",
+    )
+    count: Annotated[Whole, Field(ge=1, le=MOST_DECISIONS)] | None = Field(
+        default=None, description="So many decisions, in a list; left out: one decision, by itself."
+    )
+    available: Annotated[list[Arm], Field(min_length=1)] | None = Field(
+        default=None, description="The arms that can be had now; left out: all."
+    )
+
+
+class SendFeedback(BaseModel):
+    """What to send back and where."""
+
+    loss_of: Arm = Field(
+        description="The explored arm: it is this arm's loss, and no other's, that is awaited."
+    )
+    to: str = Field(description="PUT it here.", examples=["/v1/decisions/1f2e/feedback"])
+
+
+class DecisionOut(BaseModel):
+    """A decision: use `exploit`, try `explore`, and send back the loss of `explore`."""
+
+    id: str
+    experiment: str
+    mode: Mode
+    exploit: Arm | None = Field(
+        description="The arm to use. Its loss is suffered, and is nobody's feedback."
+    )
+    explore: Arm | None = Field(description="The arm to try. *Its* loss is the feedback.")
+    send_feedback: SendFeedback | None = Field(
+        description="Null where no feedback is awaited (mode exploit)."
+    )
+    propensity: float | None = Field(
+        description="The probability with which `explore` was drawn; null where only `weight` is known."
+    )
+    weight: float | None = Field(description="An unbiased estimate of 1 / propensity, which learning uses.")
+    policy: str
+    state_version: int = Field(
+        description="The last row of the log that the state it was drawn from contains."
+    )
+    made_at: str
+    expires_at: str | None
+    status: Status
+    loss: float | None = Field(description="The loss of the explored arm that was applied.")
+    settled_at: str | None
+
+
+class DecisionList(BaseModel):
+    """The decisions of a request with `count`."""
+
+    decisions: list[DecisionOut]
+
+
+class FeedbackIn(Model):
+    """The loss of the *explored* arm, or its reward: one of them."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["loss"]}, {"required": ["reward"]}]}
+    )
+
+    loss: Number = Field(default=None, description=EXPLORED)  # type: ignore[assignment]
+    reward: Number = Field(  # type: ignore[assignment]
+        default=None, description="In place of a loss: its mirror image in the loss range."
+    )
+    arm: Arm | None = Field(
+        default=None,
+        description="The arm whose loss it is, as a safeguard: any but the explored arm is refused (422).",
+    )
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if (self.loss is None) == (self.reward is None):
+            raise ValueError(
+                "loss, reward: one of them is needed, and not both; send that of the explored arm"
+            )
+        return self
+
+
+class FeedbackItem(FeedbackIn):
+    """Feedback for one decision of a batch."""
+
+    decision: Annotated[StrictStr, Field(min_length=1, max_length=200, description="The decision's id.")]
+
+
+class FeedbackBatchIn(Model):
+    """Feedback for many decisions, each on its own: one that is refused does not stop the others."""
+
+    items: Annotated[list[FeedbackItem], Field(min_length=1, max_length=MOST_FEEDBACK)]
+
+
+class FeedbackResult(BaseModel):
+    """What became of one item: 200 and the decision, or another status and the problem."""
+
+    id: str
+    status: int
+    decision: DecisionOut | None = None
+    problem: Problem | None = None
+
+
+class FeedbackBatchOut(BaseModel):
+    """A result for each item, in their order."""
+
+    results: list[FeedbackResult]
+
+
+class IntervalOut(BaseModel):
+    """An estimate with the ends of its interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+class StateOut(BaseModel):
+    """What an experiment has learned; lists are in the order of `arms`."""
+
+    experiment: str
+    state_version: int
+    round: int
+    arms: list[Arm]
+    exploitation: list[float] = Field(description="The exact probability of exploiting each arm next.")
+    exploration: list[float] = Field(description="The exact probability of exploring each arm next.")
+    estimates: list[float]
+    plays_exploit: list[int]
+    plays_explore: list[int]
+    decisions: int
+    pending: int
+    applied: int
+    expired: int
+    late: int = Field(description="Feedback refused because it came after the deadline.")
+    regret: IntervalOut | None
+
+
+def _text(value: object) -> object:
+    if not isinstance(value, str):
+        raise ValueError("must be a moment as text, such as 2026-01-31T00:00:00Z")
+    return value
+
+
+class ArmValueOut(BaseModel):
+    """The mean loss of one arm over the decisions observed."""
+
+    arm: Arm
+    observed: int
+    value: IntervalOut | None
+
+
+class EvaluationOut(BaseModel):
+    """What the log says of each arm and of what was exploited, in losses of the experiment's own scale."""
+
+    experiment: str
+    method: str
+    level: float
+    decisions: int
+    observed: int
+    arms: list[ArmValueOut]
+    exploited: IntervalOut | None
+    remark: str | None
+
+
+class RetentionIn(Model):
+    """Which part of a log to drop."""
+
+    before: Annotated[AwareDatetime, BeforeValidator(_text)] = Field(
+        description="Rows before this moment go.", examples=["2026-01-31T00:00:00Z"]
+    )
+
+
+class RetentionOut(BaseModel):
+    """How many rows were dropped."""
+
+    dropped: int
+
+
+def experiment_out(experiment: Experiment) -> dict[str, Any]:
+    """An experiment as JSON; neither its tenant nor its seed is told."""
+    settings = experiment.settings
+    return {
+        "name": experiment.name,
+        "policy": settings.policy,
+        "arms": list(experiment.arms),
+        "retired": list(experiment.retired),
+        "loss_range": list(settings.loss_range),
+        "deadline_seconds": settings.deadline,
+        "expired_loss": settings.expired_loss,
+        "created_at": moment(experiment.created_at),
+        "archived_at": moment(experiment.archived_at),
+        "state_version": experiment.state_version,
+    }
+
+
+def decision_out(record: DecisionRecord) -> dict[str, Any]:
+    """A decision as JSON."""
+    explore = record.explore
+    return {
+        "id": record.id,
+        "experiment": record.experiment,
+        "mode": record.mode,
+        "exploit": record.exploit,
+        "explore": explore,
+        "send_feedback": None
+        if explore is None
+        else {"loss_of": explore, "to": f"/v1/decisions/{record.id}/feedback"},
+        "propensity": record.propensity,
+        "weight": record.weight,
+        "policy": record.policy,
+        "state_version": record.state_version,
+        "made_at": moment(record.made_at),
+        "expires_at": moment(record.expires_at),
+        "status": record.status,
+        "loss": record.loss,
+        "settled_at": moment(record.settled_at),
+    }
+
+
+def state_out(state: State) -> dict[str, Any]:
+    """A state as JSON."""
+    names = [name for name in StateOut.model_fields if name != "regret"]
+    regret = state.regret
+    told = None if regret is None else {"estimate": regret.estimate, "low": regret.low, "high": regret.high}
+    return {**{name: getattr(state, name) for name in names}, "regret": told}

@@ -1,0 +1,111 @@
+"""Routes of the framework that parse JSON strictly, and its errors in the shape of all others."""
+
+import logging
+import re
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+
+from ...errors import shown
+from ..problems import Invalid, NotFound, ServiceError
+from .bodies import parsed
+from .gate import Access
+from .refusals import FAULT, PROBLEM, BadRequest, MethodNotAllowed, encoded, headers_of, problem_of
+
+faults = logging.getLogger("decoupled.service")
+
+
+class _StrictRequest(Request):
+    async def json(self) -> Any:
+        """The body; what is not strict JSON is refused."""
+        return parsed(await self.body())
+
+
+class StrictRoute(APIRoute):
+    """A route whose body is strict JSON, and that takes no query parameter it does not know."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The framework's handler, on a request that parses strictly."""
+        handle = super().get_route_handler()
+        known = {each.alias for each in self.dependant.query_params}
+
+        async def strict(request: Request) -> Response:
+            for name in request.query_params:
+                if name not in known:
+                    told = ", ".join(sorted(known)) or "none"
+                    raise Invalid(f"{shown(name)}: is no query parameter of this path; those are: {told}")
+            return await handle(_StrictRequest(request.scope, request.receive))
+
+        return strict
+
+
+def access_of(request: Request) -> Access:
+    """Whom the gate let in."""
+    access: Access = request.scope["access"]
+    return access
+
+
+def as_problem(error: ServiceError) -> Response:
+    """An error as a response."""
+    headers = {name.decode(): value.decode() for name, value in headers_of(error)}
+    return Response(encoded(problem_of(error)), error.status, headers, PROBLEM.decode())
+
+
+def install(app: FastAPI) -> None:
+    """Give every error of the framework and of the desk the one shape."""
+
+    @app.exception_handler(ServiceError)
+    async def of_the_desk(request: Request, error: ServiceError) -> Response:
+        if error.status >= 500:
+            faults.error("%s: %s", error.title, error)
+        return as_problem(error)
+
+    @app.exception_handler(Exception)
+    async def of_nobody(request: Request, error: Exception) -> Response:
+        return as_problem(ServiceError(FAULT))  # the front logs it
+
+    @app.exception_handler(RequestValidationError)
+    async def of_the_body(request: Request, error: RequestValidationError) -> Response:
+        return as_problem(_invalid(error))
+
+    @app.exception_handler(HTTPException)
+    async def of_the_framework(request: Request, error: HTTPException) -> Response:
+        if isinstance(error.__cause__, ServiceError):
+            return as_problem(error.__cause__)
+        if error.status_code == 405:
+            response = as_problem(
+                MethodNotAllowed(f"{request.method}: this path does not take it; see Allow")
+            )
+            response.headers["Allow"] = ", ".join(
+                sorted(_methods(app.openapi()["paths"], request.scope["path"]))
+            )
+            return response
+        if error.status_code == 404:
+            return as_problem(
+                NotFound(f"path {request.url.path!r}: is not known; the paths are in /v1/openapi.json")
+            )
+        return as_problem(BadRequest(str(error.detail)))
+
+
+def _methods(paths: dict[str, dict[str, Any]], path: str) -> Iterator[str]:
+    """The methods that a path takes: the framework tells only those of the first route it finds."""
+    for template, operations in paths.items():
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path):
+            yield from (method.upper() for method in operations)
+
+
+def _invalid(error: RequestValidationError) -> Invalid:
+    fields = [
+        {
+            "field": ".".join(map(str, each["loc"][1:])) or str(each["loc"][0]),
+            "message": str(each["msg"])[:500],
+        }
+        for each in error.errors()[:20]
+    ]
+    refusal = Invalid("; ".join(f"{each['field']}: {each['message']}" for each in fields)[:2000])
+    refusal.errors = fields  # type: ignore[attr-defined]
+    return refusal
