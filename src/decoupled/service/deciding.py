@@ -5,17 +5,17 @@ import json
 from collections.abc import Iterable
 
 from ..decision import Arm
-from ..errors import complaint, near_name, shown
+from ..errors import UnsupportedError, complaint, near_name, shown
 from .problems import Conflict, Invalid
 from .records import DecisionRecord
 from .room import Reference, Room
 from .rows import KeyRow
 from .running import Running
+from .settings import plain_text
 from .settling import expire, sweep
 
 MODES = ("both", "exploit", "explore")
 MOST_DECISIONS = 10_000
-LONGEST_KEY = 255
 
 
 def decide(
@@ -41,7 +41,10 @@ def decide(
     now = running.now(room.clock())
     sweep(room, running)
     first = running.head + 1
-    rows = [running.draw(mode, places, now)]  # what the policy does not offer, the first draw refuses
+    try:
+        rows = [running.draw(mode, places, now)]
+    except UnsupportedError as error:  # a policy of the standard game, which gives one arm as both
+        raise Invalid(str(error)) from None
     rows += [running.draw(mode, places, now) for _ in range(count - 1)]
     for row in rows:
         room.append(running, row)
@@ -62,10 +65,8 @@ def _check(mode: str, count: int, key: str | None) -> None:
     if type(count) is not int or not 1 <= count <= MOST_DECISIONS:
         rule = f"must be a whole number from 1 to {MOST_DECISIONS}"
         raise Invalid(complaint("count", count, rule, "leave it out for a single decision"))
-    if key is not None and (not isinstance(key, str) or not 1 <= len(key) <= LONGEST_KEY):
-        raise Invalid(
-            complaint("key", key, f"must be 1 to {LONGEST_KEY} characters", "a random UUID will do")
-        )
+    if key is not None:
+        plain_text("key", key)
 
 
 def _places(running: Running, available: Iterable[Arm]) -> str:
@@ -96,7 +97,7 @@ def _again(room: Room, running: Running, before: KeyRow, request: str) -> list[D
         raise Conflict(
             f"key {before.key!r}: was used for another request on {running.name!r}; use a new key for a new request"
         )
-    rows = room.store.decided(running.id, before.first, before.count)
-    if len(rows) < before.count:
+    rows = room.store.decided(running.id, before.first, before.size)
+    if len(rows) < before.size:
         raise Conflict(f"key {before.key!r}: its decisions were dropped by retention; use a new key")
     return [running.record(row, room.store.settled(running.id, row.seq)) for row in rows]

@@ -1,61 +1,26 @@
 """The desk: everything the service can do, without HTTP. Every call returns a future."""
 
 import os
-import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, NoReturn, TypeVar
 
 from ..decision import Arm
+from ..errors import shown
 from . import deciding, experiments, settling
-from .problems import ServiceError
+from .keeping import Keeping
+from .problems import NotFound, ServiceError
 from .records import DecisionRecord, Experiment, Mode, Settings, State
-from .room import Reference, Room
-from .running import place_of
-from .store import Store
-from .writer import Command, Outcome, Writer, resolve
+from .room import Reference
+from .stores import open_store
 
 __all__ = ["Desk", "open_desk"]
 
+T = TypeVar("T")
 
-class Desk:
-    """Takes decisions and feedback for many experiments; what it answers is on disk.
 
-    Args:
-        store: where everything is kept.
-        clock: the time in seconds, for deadlines.
-        snapshot_every: so many rows of a log come between two snapshots.
-        max_pending: so many decisions of an experiment may wait; beyond it the oldest expires.
-        future: makes the futures that calls return.
-        deliver: takes all outcomes of a commit, (future, result, error) each, to resolve the futures.
-            An asyncio server passes one that hands them to its loop in one call.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        *,
-        clock: Callable[[], float] = time.time,
-        snapshot_every: int = 10_000,
-        max_pending: int = 100_000,
-        future: Callable[[], Any] = Future,
-        deliver: Callable[[Sequence[Outcome]], None] = resolve,
-    ) -> None:
-        store.migrate(clock())
-        self._room = Room(store, clock, snapshot_every)
-        self._max_pending = max_pending
-        self.future = future
-        self._writer = Writer(self._room, idle=self._sweep, deliver=deliver)
-        self._preparing = ThreadPoolExecutor(1, "decoupled-prepare")
-
-    @property
-    def deliver(self) -> Callable[[Sequence[Outcome]], None]:
-        """What resolves the futures of a commit."""
-        return self._writer.deliver
-
-    @deliver.setter
-    def deliver(self, deliver: Callable[[Sequence[Outcome]], None]) -> None:
-        self._writer.deliver = deliver
+class Desk(Keeping):
+    """Takes decisions and feedback for many experiments; what it answers is on disk."""
 
     # Experiments
 
@@ -63,22 +28,13 @@ class Desk:
         self, tenant: str, name: str, settings: Settings, seed: int | None = None
     ) -> "Future[tuple[Experiment, bool]]":
         """Create an experiment; True if it is new. The same again: False; other settings: Conflict."""
-        future = self.future()
         about: Reference = ("name", tenant, name)
-
-        def prepare() -> None:
-            try:
-                ready = experiments.prepare(settings, seed)
-            except Exception as error:
-                failure = error  # the name `error` is gone when the writer comes to it
-                self._writer.submit(Command(lambda: _raise(failure), (), future))
-                return
-            work = lambda: experiments.put(self._room, tenant, name, ready, seed)  # noqa: E731
-            self._writer.submit(Command(work, (about,), future, alone=True))
-
         # Apart from the writer: a policy new to this machine compiles for seconds.
-        self._preparing.submit(prepare)
-        return future  # type: ignore[no-any-return]
+        return self._aside(
+            lambda: experiments.prepare(tenant, name, settings, seed),
+            lambda ready: experiments.put(self._room, tenant, name, ready, seed),
+            (about,),
+        )
 
     def get_experiment(self, tenant: str, name: str) -> "Future[Experiment]":
         """An experiment as it stands."""
@@ -150,35 +106,15 @@ class Desk:
 
         return self._do(work, about)
 
-    def ready(self) -> bool:
-        """Whether the last transaction went through."""
-        return self._writer.healthy
-
-    def counters(self) -> dict[str, int]:
-        """How much was committed, and how often a commit failed."""
-        return {"commits": self._writer.commits, "failures": self._writer.failures}
-
-    def close(self) -> None:
-        """Finish what was asked, keep a snapshot of every experiment, and let go of the store."""
-        self._preparing.shutdown()
-        self._writer.close()
-        self._room.close()
-
-    # Inside
-
-    def _do(self, work: Callable[[], Any], *about: Reference, alone: bool = False) -> Any:
-        future = self.future()
-        self._writer.submit(Command(work, about, future, alone))
-        return future
-
-    def _about_decision(self, tenant: str, id: str, work: Callable[..., Any], *values: Any) -> Any:  # noqa: A002
+    def _about_decision(self, tenant: str, id: str, work: Callable[..., T], *values: Any) -> "Future[T]":  # noqa: A002
         about = _reference(tenant, id)
         if about is None:
-            return self._do(lambda: place_of(id))  # which says why
+            return self._do(lambda: _unknown(id))
         return self._do(lambda: work(self._room, about, id, *values), about)
 
-    def _sweep(self) -> None:
-        settling.sweep_all(self._room)
+
+def _unknown(decision: object) -> NoReturn:
+    raise NotFound(f"decision {shown(decision)}: is not known; give the id that a decision carried")
 
 
 def _reference(tenant: str, decision: object) -> Reference | None:
@@ -186,10 +122,6 @@ def _reference(tenant: str, decision: object) -> Reference | None:
         return None
     tag, _, number = decision.rpartition("-")
     return ("tag", tenant, tag) if tag and number else None
-
-
-def _raise(error: Exception) -> None:
-    raise error
 
 
 def open_desk(url_or_path: str | os.PathLike[str], **options: Any) -> Desk:
@@ -204,6 +136,4 @@ def open_desk(url_or_path: str | os.PathLike[str], **options: Any) -> Desk:
     'applied'
     >>> desk.close()
     """
-    from .sqlite_store import SqliteStore
-
-    return Desk(SqliteStore(url_or_path), **options)
+    return Desk(open_store(url_or_path), **options)

@@ -3,18 +3,30 @@
 import json
 import secrets
 
+from ..errors import DecoupledError
 from ..learner import Learner
 from ..policies import Policy
-from .problems import Conflict, NotFound
+from .problems import Conflict, Invalid, NotFound, ServiceError
 from .records import Experiment, Settings
 from .room import Reference, Room
 from .rows import ExperimentRow
-from .settings import as_settings, as_text, checked
+from .settings import as_settings, as_text, checked, plain_text
 from .store import Store
 
 
-def prepare(settings: Settings, seed: int | None) -> Settings:
+def prepare(tenant: str, name: str, settings: Settings, seed: int | None) -> Settings:
     """Check settings by starting a learner, and have its policy compiled."""
+    plain_text("tenant", tenant)
+    plain_text("name", name)
+    try:
+        return _prepared(settings, seed)
+    except ServiceError:
+        raise
+    except DecoupledError as error:
+        raise Invalid(str(error)) from None
+
+
+def _prepared(settings: Settings, seed: int | None) -> Settings:
     ready = checked(settings)
     policy = Policy.from_dict(ready.policy)
     learner: Learner = policy.start(ready.arms, seed or 0, loss_range=ready.loss_range)

@@ -5,7 +5,8 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from .problems import NotFound, ReplayError, StoreError
-from .rows import Decided, ExperimentRow, Row
+from .restoring import restored
+from .rows import ExperimentRow, Row
 from .running import Running
 from .store import Store
 
@@ -28,6 +29,7 @@ class Room:
         self._ids: dict[Reference, int] = {}
         self._held: dict[int, Running] = {}
         self._heads: dict[int, tuple[int, int]] = {}
+        self._broken: dict[int, ReplayError] = {}
 
     # Transactions
 
@@ -35,29 +37,38 @@ class Room:
         """Open a transaction that holds these experiments, each at its head."""
         self._held.clear()
         self._heads.clear()
+        self._broken.clear()
         self.store.begin()
         ids = {found for each in set(about) if (found := self._find(each)) is not None}
         if ids:
             self.hold(ids)
 
     def hold(self, ids: Iterable[int]) -> list[Running]:
-        """Hold experiments until the transaction ends; other replicas wait."""
+        """Hold experiments until the transaction ends; other replicas wait. One that is broken is left out."""
         held = []
         for row in self.store.lock(sorted(ids)):
-            running = self._running.get(row.id)
-            if running is None or running.head > row.head:
-                running = self._load(row)
-            if running.head < row.head:
-                self._catch_up(running)
-            if running.head != row.head:
-                raise ReplayError(
-                    f"experiment {row.name!r}: its log ends at {running.head}, not {row.head}"
-                )
+            try:
+                running = self._at_head(row)
+            except ReplayError as error:
+                self._running.pop(row.id, None)
+                self._broken[row.id] = error
+                continue
             running.late = row.late
             self._running[row.id] = self._held[row.id] = running
             self._heads[row.id] = (running.head, running.version)
             held.append(running)
         return held
+
+    def _at_head(self, row: ExperimentRow) -> Running:
+        running = self._running.get(row.id)
+        if running is None or running.head > row.head:
+            running = restored(self.store, row)
+        if running.head < row.head:
+            for each in self.store.rows_since(row.id, running.head):
+                running.replay(each)
+        if running.head != row.head:
+            raise ReplayError(f"experiment {row.name!r}: its log ends at {running.head}, not {row.head}")
+        return running
 
     def leave(self) -> None:
         """Write where each experiment stands, and commit."""
@@ -81,6 +92,8 @@ class Room:
         """An experiment this transaction holds."""
         found = self._ids.get(reference)
         running = None if found is None else self._held.get(found)
+        if running is None and found in self._broken:
+            raise self._broken[found]
         if running is None:
             kind, _, name = reference
             what = "experiment" if kind == "name" else "decision"
@@ -105,20 +118,7 @@ class Room:
         """Add a row that `running` has applied to the log."""
         self.store.append(running.id, row)
 
-    # From the store into memory
-
-    def _load(self, row: ExperimentRow) -> Running:
-        for seq, text in self.store.snapshots(row.id):
-            if seq <= row.head:
-                return Running.restore(row, text, self._waiting(row.id, text))
-        return Running(row)
-
-    def _waiting(self, experiment: int, text: str) -> list[Decided]:
-        return self.store.decided_among(experiment, Running.waiting_in(text))
-
-    def _catch_up(self, running: Running) -> None:
-        for row in self.store.rows_since(running.id, running.head):
-            running.replay(row)
+    # Snapshots
 
     def _save_if_due(self, running: Running) -> None:
         # A snapshot lists every decision that waits: the more there are, the rarer it is.

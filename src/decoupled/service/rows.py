@@ -65,11 +65,11 @@ class ExperimentRow(NamedTuple):
 
 
 class KeyRow(NamedTuple):
-    """What an idempotency key once asked for, and the decisions it made: `count` rows from `first`."""
+    """What an idempotency key once asked for, and the decisions it made: `size` rows from `first`."""
 
     experiment: int
     key: str
     request: str
     first: int
-    count: int
+    size: int
     at: float

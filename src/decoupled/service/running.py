@@ -6,7 +6,7 @@ log is replayed; a replayed draw must give the very row that was logged.
 
 import json
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from ..decision import Arm, Decision
@@ -31,12 +31,14 @@ class Running:
     def __init__(self, row: ExperimentRow) -> None:
         self.id, self.tenant, self.name, self.tag = row.id, row.tenant, row.name, row.tag
         self.settings: Settings = as_settings(json.loads(row.settings))
-        self.seed, self.created_at, self.archived_at = int(row.seed), row.created_at, None
+        self.seed, self.created_at = int(row.seed), row.created_at
+        self.archived_at: float | None = None
         self.losses = LossRange.checked(self.settings.loss_range)
         policy = Policy.from_dict(self.settings.policy)
         self.policy = type(policy).__name__
-        # Where a weight is no estimate of 1 / propensity, sums of weighted losses estimate nothing.
-        self.weighted = not policy.coupled and policy.cumulative is not None
+        self._coupled = policy.coupled
+        # Where a policy takes the loss as it is, its weight of 1 is no estimate of 1 / propensity.
+        self._weighs = policy.cumulative is not None
         self.names: list[Arm] = list(self.settings.arms)
         self.places = {name: place for place, name in enumerate(self.names)}
         self.retired: list[Arm] = []
@@ -68,7 +70,8 @@ class Running:
         decision: Decision | None = None
         if mode == "exploit":
             used = learner.exploit(available=arms)
-            exploit, explore, propensity, weight, turn = places[used], None, None, None, learner.round
+            exploit: int | None = places[used]
+            explore, propensity, weight, turn = None, None, None, learner.round
         else:
             decision = learner.decide(available=arms) if mode == "both" else learner.explore(available=arms)
             _, turn, chosen, tried, propensity, weight = decision
@@ -116,14 +119,17 @@ class Running:
             self.tallies.expired += 1
         if loss is not None:
             self.version = seq
-            if (
-                self.weighted
-                and row.available is None
-                and row.exploit is not None
-                and row.explore is not None
-            ):
-                self.tallies.compare(row.exploit, row.explore, made.weight * self.losses.scaled(loss))
+            self._compare(row, made.weight, self.losses.scaled(loss))
         return Settled(seq, decision, kind, loss, at)
+
+    def _compare(self, row: Decided, weight: float, loss: float) -> None:
+        """Add an observation to the sums that estimate the regret, if it can be compared with all arms."""
+        if row.exploit is None or row.explore is None or row.available is not None:
+            return
+        if row.propensity == 1.0 or (row.propensity is None and not self._weighs):
+            self.tallies.blind = True  # other arms had no chance, or none that is known
+        used = loss if self._coupled else weight * loss if row.exploit == row.explore else 0.0
+        self.tallies.compare(row.explore, used, weight * loss)
 
     def replay(self, row: Row) -> None:
         """Apply a row of the log."""
@@ -239,7 +245,7 @@ class Running:
             tallies.applied,
             tallies.expired,
             self.late,
-            tallies.regret(self.losses.high - self.losses.low) if self.weighted else None,
+            tallies.regret(self.losses.high - self.losses.low),
         )
 
     # Snapshots
@@ -259,15 +265,11 @@ class Running:
         }
         return seal(SNAPSHOT_FORMAT, SNAPSHOT_VERSION, content)
 
-    @staticmethod
-    def waiting_in(text: str) -> list[int]:
-        """The decisions that waited when `snapshot` wrote this."""
-        content = unseal(text, SNAPSHOT_FORMAT, SNAPSHOT_VERSION, "the service")
-        return list(content["pending"])
-
     @classmethod
-    def restore(cls, row: ExperimentRow, text: str, rows: Sequence[Decided]) -> Self:
-        """The experiment that `snapshot` wrote, with the rows of the decisions that waited."""
+    def restore(
+        cls, row: ExperimentRow, text: str, rows_of: Callable[[Sequence[int]], Sequence[Decided]]
+    ) -> Self:
+        """The experiment that `snapshot` wrote; `rows_of` finds the decisions that waited."""
         content = unseal(text, SNAPSHOT_FORMAT, SNAPSHOT_VERSION, "the service")
         running = cls(row)
         running.head = running.saved = content["head"]
@@ -277,7 +279,7 @@ class Running:
         running.places = {name: place for place, name in enumerate(running.names)}
         running.tallies = Tallies.from_dict(content["tallies"])
         running.learner = Learner.from_json(content["learner"])
-        pending = running.learner.pending
+        pending, rows = running.learner.pending, rows_of(content["pending"])
         if [each.seq for each in rows] != content["pending"] or len(rows) != len(pending):
             raise ReplayError(
                 f"experiment {row.name!r}: decisions that waited are missing from the log; {_REMEDY}"

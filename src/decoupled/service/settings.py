@@ -10,6 +10,16 @@ from ..policies import Policy
 from .problems import Invalid
 from .records import Settings
 
+LONGEST_TEXT = 255
+
+
+def plain_text(argument: str, value: object) -> str:
+    """A name that every database can hold."""
+    if isinstance(value, str) and 1 <= len(value) <= LONGEST_TEXT and value.isprintable():
+        return value
+    rule = f"must be 1 to {LONGEST_TEXT} printable characters"
+    raise Invalid(complaint(argument, value, rule, "letters and digits will do"))
+
 
 def checked(settings: Settings) -> Settings:
     """The settings with every default written out; whatever is wrong with them is an error."""

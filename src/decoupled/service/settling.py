@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from ..errors import DecoupledError
-from .problems import Conflict, Gone, Invalid, NotFound, ServiceError
+from ..errors import LossError
+from .problems import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
 from .records import DecisionRecord
 from .room import Reference, Room
 from .rows import Decided, Settled
@@ -47,12 +47,10 @@ def feedback_many(
         try:
             tag, _ = place_of(decision)
             results.append(feedback(room, ("tag", tenant, tag), decision, loss, reward))
+        except StoreError:
+            raise
         except ServiceError as error:
-            if error.status >= 500:
-                raise
             results.append(error)
-        except DecoupledError as error:
-            results.append(Invalid(str(error)))
     return results
 
 
@@ -93,7 +91,10 @@ def sweep_all(room: Room) -> None:
 
 def _loss(running: Running, loss: float | None, reward: float | None) -> float:
     """A loss from a loss or a reward. From here on everything is a loss: the log holds nothing else."""
-    running.losses.scaled(loss, reward)  # refuses what is neither, both, or out of range
+    try:
+        running.losses.scaled(loss, reward)
+    except LossError as error:
+        raise Invalid(str(error)) from None
     if loss is not None:
         return float(loss)
     low, high = running.losses

@@ -10,7 +10,7 @@ import apsw
 from .problems import StoreError
 from .rows import ExperimentRow
 from .schema import SQLITE
-from .store import _EXPERIMENT, Store, Values
+from .store import EXPERIMENTS, Store, Values
 
 # Before it, a WAL that restarts while another connection checkpoints could lose a commit.
 OLDEST_SAFE = (3, 51, 3)
@@ -80,10 +80,25 @@ class SqliteStore(Store):
             self.run("ROLLBACK")
 
     def lock(self, ids: Sequence[int]) -> list[ExperimentRow]:
-        # BEGIN IMMEDIATE holds the whole file already.
+        # The whole file is held already.
         return [
-            ExperimentRow(*row) for each in ids for row in self.run(f"{_EXPERIMENT} WHERE id = ?", (each,))
+            ExperimentRow(*row) for each in ids for row in self.run(f"{EXPERIMENTS} WHERE id = ?", (each,))
         ]
+
+    def hold_schema(self) -> None:
+        pass  # BEGIN IMMEDIATE holds the whole file already
+
+    def columns(self, table: str) -> list[str]:
+        return [row[1] for row in self.run(f"PRAGMA table_info({table})")]
+
+    def compact(self) -> None:
+        self.run("PRAGMA journal_mode = delete")
+
+    def reader(self) -> "SqliteStore":
+        reader = SqliteStore(self.path)
+        reader.run("BEGIN")
+        reader.version()  # a transaction sees the file as it is at its first query
+        return reader
 
     def close(self) -> None:
         with _as_store_errors():

@@ -1,7 +1,7 @@
 """What the desk needs of a database, written once in SQL; a database adds how to run it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import merge
 from operator import itemgetter
 from typing import Any, ClassVar, TypeAlias
@@ -12,7 +12,7 @@ from .schema import MIGRATIONS, RECORD, Dialect, statements
 
 Values: TypeAlias = Sequence[Any]
 
-_EXPERIMENT = f"SELECT {', '.join(ExperimentRow._fields)} FROM experiments"
+EXPERIMENTS = f"SELECT {', '.join(ExperimentRow._fields)} FROM experiments"
 _DECIDED = f"SELECT {', '.join(Decided._fields)} FROM decided"
 _SETTLED = f"SELECT {', '.join(Settled._fields)} FROM settled"
 _CHANGED = f"SELECT {', '.join(Changed._fields)} FROM changed"
@@ -66,6 +66,24 @@ class Store(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of the database."""
+
+    @abstractmethod
+    def columns(self, table: str) -> list[str]:
+        """The names of a table's columns."""
+
+    def renumber(self) -> None:  # noqa: B027 - most databases need nothing
+        """Have new experiments numbered after those that were copied in."""
+
+    def compact(self) -> None:  # noqa: B027
+        """Leave one file and nothing beside it."""
+
+    @abstractmethod
+    def reader(self) -> "Store":
+        """Another connection, inside a transaction that sees the store as it is now and writes nothing."""
+
+    @abstractmethod
+    def hold_schema(self) -> None:
+        """Let nobody else migrate until the transaction ends."""
 
     @abstractmethod
     def lock(self, ids: Sequence[int]) -> list[ExperimentRow]:
@@ -128,13 +146,36 @@ class Store(ABC):
         self.run("UPDATE experiments SET late = late + 1 WHERE id = ?", (experiment,))
         return True
 
-    def add_snapshot(self, experiment: int, seq: int, content: str, at: float) -> None:
-        """Keep a snapshot; of the older ones only the newest stays, in case this one is damaged."""
-        self.run("DELETE FROM snapshots WHERE experiment = ? AND seq = ?", (experiment, seq))
-        self.run("INSERT INTO snapshots VALUES (?, ?, ?, ?)", (experiment, seq, content, at))
-        older = "SELECT max(seq) FROM snapshots WHERE experiment = ? AND seq < ?"
-        sql = f"DELETE FROM snapshots WHERE experiment = ? AND seq < ({older})"
-        self.run(sql, (experiment, experiment, seq))
+    def add_snapshot(self, experiment: int, seq: int, content: str, at: float, base: bool = False) -> None:
+        """Keep a snapshot. A base, which rows before it may be missing for, replaces all before it.
+
+        Of other older ones only the newest stays, in case this one is damaged.
+        """
+        self.run("DELETE FROM snapshots WHERE experiment = ? AND seq = ? AND base = 0", (experiment, seq))
+        sql = "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        self.run(sql, (experiment, seq, content, at, int(base)))
+        if base:
+            self.run("DELETE FROM snapshots WHERE experiment = ? AND seq < ?", (experiment, seq))
+        else:
+            older = "SELECT max(seq) FROM snapshots WHERE experiment = ? AND seq < ?"
+            sql = f"DELETE FROM snapshots WHERE experiment = ? AND base = 0 AND seq < ({older})"
+            self.run(sql, (experiment, experiment, seq))
+
+    def drop_rows(self, experiment: int, until: int, keeping: Sequence[int]) -> int:
+        """Drop the log up to a row, but for these decisions; give how many rows went."""
+        keep = set(keeping)
+        which = "WHERE experiment = ? AND seq <= ?"
+        seqs = [seq for (seq,) in self.run(f"SELECT seq FROM decided {which}", (experiment, until))]
+        gone: list[Values] = [(experiment, seq) for seq in seqs if seq not in keep]
+        self.run_many("DELETE FROM decided WHERE experiment = ? AND seq = ?", gone)
+        dropped = len(gone)
+        for table in ("settled", "changed"):
+            dropped += len(self.run(f"DELETE FROM {table} {which} RETURNING seq", (experiment, until)))
+        return dropped
+
+    def drop_keys(self, before: float) -> None:
+        """Drop idempotency keys last used before a time."""
+        self.run("DELETE FROM request_keys WHERE at < ?", (before,))
 
     # Reading
 
@@ -147,7 +188,7 @@ class Store(ABC):
         return self._experiment("tag = ?", (tag,))
 
     def _experiment(self, where: str, values: Values) -> ExperimentRow | None:
-        rows = self.run(f"{_EXPERIMENT} WHERE {where}", values)
+        rows = self.run(f"{EXPERIMENTS} WHERE {where}", values)
         return ExperimentRow(*rows[0]) if rows else None
 
     def experiments(
@@ -155,7 +196,7 @@ class Store(ABC):
     ) -> list[ExperimentRow]:
         """The experiments of a tenant, or of all, by name."""
         who = "tenant = ?" if tenant is not None else "CAST(? AS TEXT) IS NULL"
-        sql = f"{_EXPERIMENT} WHERE {who} AND name > ? ORDER BY name, tenant LIMIT ?"
+        sql = f"{EXPERIMENTS} WHERE {who} AND name > ? ORDER BY name, tenant LIMIT ?"
         return [ExperimentRow(*row) for row in self.run(sql, (tenant, after, limit))]
 
     def rows_since(self, experiment: int, seq: int) -> Iterator[Row]:
@@ -190,6 +231,28 @@ class Store(ABC):
         rows = self.run(f"{_SETTLED} WHERE experiment = ? AND decision = ?", (experiment, decision))
         return Settled(*rows[0]) if rows else None
 
+    def joined(
+        self, experiment: int, after: int
+    ) -> Iterator[tuple[Decided, int | None, str | None, float | None, float | None]]:
+        """The decisions after a row, each with the row, kind, loss and time of what settled it."""
+        columns = ", ".join(f"d.{name}" for name in Decided._fields)
+        sql = (
+            f"SELECT {columns}, s.seq, s.kind, s.loss, s.at FROM decided d LEFT JOIN settled s "
+            "ON s.experiment = d.experiment AND s.decision = d.seq "
+            "WHERE d.experiment = ? AND d.seq > ? ORDER BY d.seq"
+        )
+        for row in self.each(sql, (experiment, after)):
+            seq, kind, loss, at = row[12:]
+            yield Decided(*row[:12]), seq, kind, loss, at
+
+    def lacks_propensity(self, experiment: int, after: int) -> bool:
+        """Whether some decision that explored was logged without its propensity."""
+        sql = (
+            "SELECT 1 FROM decided WHERE experiment = ? AND seq > ? "
+            "AND explore IS NOT NULL AND propensity IS NULL LIMIT 1"
+        )
+        return bool(self.run(sql, (experiment, after)))
+
     def key(self, experiment: int, key: str) -> KeyRow | None:
         """What an idempotency key asked for, if it was used."""
         self.flush()
@@ -197,20 +260,25 @@ class Store(ABC):
         rows = self.run(sql, (experiment, key))
         return KeyRow(*rows[0]) if rows else None
 
-    def snapshots(self, experiment: int) -> Iterable[tuple[int, str]]:
+    def snapshots(self, experiment: int) -> list[tuple[int, str]]:
         """The snapshots of an experiment, newest first: the row they stand at, and their text."""
         sql = "SELECT seq, content FROM snapshots WHERE experiment = ? ORDER BY seq DESC"
         return [(seq, content) for seq, content in self.run(sql, (experiment,))]
+
+    def base(self, experiment: int) -> tuple[int, str] | None:
+        """The snapshot that the log begins from, None where it begins at the beginning."""
+        sql = "SELECT seq, content FROM snapshots WHERE experiment = ? AND base = 1 ORDER BY seq DESC"
+        rows = self.run(sql, (experiment,))
+        return (rows[0][0], rows[0][1]) if rows else None
 
     # The tables
 
     def migrate(self, now: float) -> None:
         """Bring the tables to this release's form, one migration in one transaction after another."""
-        self.begin()
-        self.run(RECORD.format(**self.dialect._asdict()))
-        self.commit()
         while True:
             self.begin()
+            self.hold_schema()
+            self.run(RECORD.format(**self.dialect._asdict()))
             done = self.version()
             if done > len(MIGRATIONS):
                 self.rollback()
@@ -219,7 +287,7 @@ class Store(ABC):
                     "open it with the release that wrote it"
                 )
             if done == len(MIGRATIONS):
-                self.rollback()
+                self.commit()
                 return
             for sql in statements(done + 1, self.dialect):
                 self.run(sql)

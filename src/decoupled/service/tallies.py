@@ -14,7 +14,8 @@ class Tallies:
     """Counts by arm, and importance-weighted sums over the decisions observed.
 
     `sums[a]` estimates the loss of always playing arm a, `used` the loss of what was exploited; the other
-    sums are those of squares, from which the variance of `used - sums[a]` follows for any a.
+    sums are those of squares and products, from which the variance of `used - sums[a]` follows for any a.
+    `blind` tells that some decision left arms without a chance, so that nothing can be compared.
     """
 
     exploit: list[int] = field(default_factory=list)
@@ -28,6 +29,7 @@ class Tallies:
     used: float = 0.0
     used_squares: float = 0.0
     compared: int = 0
+    blind: bool = False
 
     def widen(self, arms: int) -> None:
         """Make room for that many arms."""
@@ -36,23 +38,21 @@ class Tallies:
         for sums in (self.sums, self.squares, self.shared):
             sums.extend([0.0] * (arms - len(sums)))
 
-    def compare(self, exploit: int, explore: int, weighted: float) -> None:
-        """Add one weighted loss of a decision that both exploited and explored."""
-        square = weighted * weighted
+    def compare(self, explore: int, used: float, weighted: float) -> None:
+        """Add one observation: the estimated loss of what was exploited, and of the arm that was explored."""
         self.compared += 1
+        self.used += used
+        self.used_squares += used * used
         self.sums[explore] += weighted
-        self.squares[explore] += square
-        if exploit == explore:
-            self.used += weighted
-            self.used_squares += square
-            self.shared[explore] += square
+        self.squares[explore] += weighted * weighted
+        self.shared[explore] += used * weighted
 
     def regret(self, width: float) -> Interval | None:
         """Of what was exploited against the best arm, with a normal interval at 95 %; None without data.
 
         `width` is that of the loss range: the sums are of losses scaled to [0, 1].
         """
-        if self.compared == 0:
+        if self.compared == 0 or self.blind:
             return None
         best = min(range(len(self.sums)), key=self.sums.__getitem__)
         estimate = self.used - self.sums[best]

@@ -8,11 +8,15 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeAlias
 
-from ..errors import DecoupledError
-from .problems import Invalid, ServiceError, StoreError
+from .problems import ServiceError, StoreError
 from .room import Reference, Room
 
 MOST_AT_ONCE = 1000
+
+# Clients that wait in turn fall into two groups, each of which waits for the other's flush. To wait for the
+# other group for a part of what a flush takes brings them together.
+_LINGER = 0.25
+_LONGEST_LINGER = 0.002
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +66,9 @@ class Writer:
         self._idle = idle
         self.deliver = deliver
         self.healthy = True
-        self.commits = self.failures = 0
+        self.commits = self.failures = self.commands = 0
+        self._last = 0.0  # how long the last transaction took
+        self._lately = [0, 0]  # how many commands the last two had
         self._closed = False
         self._closing = threading.Lock()
         self._thread = threading.Thread(target=self._work, name="decoupled-writer", daemon=True)
@@ -102,19 +108,30 @@ class Writer:
         batch: list[Command] = []
         try:
             first = left or self._queue.get(timeout=max(0.0, due - time.monotonic()))
+            until = time.monotonic() + min(_LONGEST_LINGER, _LINGER * self._last)
             while first is not None:
                 if first.alone and batch:
                     return batch, first, False
                 batch.append(first)
                 if first.alone or len(batch) == MOST_AT_ONCE:
                     return batch, None, False
-                first = self._queue.get_nowait()
+                first = self._another(len(batch), until)
         except Empty:
             return batch, None, False
         return batch, None, True
 
+    def _another(self, have: int, until: float) -> Command | None:
+        """The next command. Those answered last are about to ask again: it is worth a moment to wait for them."""
+        expected = self._lately[0] + self._lately[1]
+        if have < expected and expected > 2:
+            left = until - time.monotonic()
+            if left > 0.0:
+                return self._queue.get(timeout=left)
+        return self._queue.get_nowait()
+
     def perform(self, batch: list[Command]) -> None:
         """Run commands in one transaction, and answer. One that fails unforeseen is left out, the rest run again."""
+        start = time.monotonic()
         while batch:
             outcomes: list[Outcome] = []
             command = batch[0]
@@ -128,12 +145,15 @@ class Writer:
                 outcomes = [(each.future, None, error) for each in batch]
             except Exception as error:
                 self._fail(error)
-                self._answer([(command.future, None, _as_service_error(error))])
+                self._answer([(command.future, None, as_service_error(error))])
                 batch = [each for each in batch if each is not command]
                 continue
             else:
                 self.healthy = True
                 self.commits += 1
+                self.commands += len(batch)
+                self._last = time.monotonic() - start
+                self._lately = [self._lately[1], len(batch)]
             self._answer(outcomes)
             return
 
@@ -142,12 +162,8 @@ class Writer:
             return command.future, command.work(), None
         except StoreError:
             raise
-        except ServiceError as error:
-            if error.status >= 500:
-                raise
+        except ServiceError as error:  # raised before anything was written
             return command.future, None, error
-        except DecoupledError as error:
-            return command.future, None, Invalid(str(error))
 
     def _fail(self, error: Exception) -> None:
         self.healthy = not isinstance(error, StoreError)
@@ -162,7 +178,8 @@ class Writer:
             _log.exception("answers could not be delivered")
 
 
-def _as_service_error(error: Exception) -> ServiceError:
+def as_service_error(error: Exception) -> ServiceError:
+    """An error as the desk raises it."""
     if isinstance(error, ServiceError):
         return error
     told = ServiceError(f"{type(error).__name__}: {error}")

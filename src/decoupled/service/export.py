@@ -1,0 +1,165 @@
+"""The log for analysis: one line for each decision, with the true probability of what was explored.
+
+Where a policy knows only an unbiased estimate of the inverse, the log is replayed, and the exact law of
+exploration is asked of the learner as it stood before each draw.
+"""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ..decision import Arm
+from ..errors import complaint
+from ..sealed import replacing
+from .problems import Invalid
+from .restoring import from_beginning
+from .rows import Decided, ExperimentRow
+from .store import Store
+
+FORMATS = ("parquet", "csv")
+_AT_ONCE = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedDecision:
+    """One decision of the log and what became of it. `loss` is that of `explore`.
+
+    `propensity` is the true one. It is None for mode "exploit", and for decisions older than what
+    retention kept where it would have to be computed.
+    """
+
+    id: str
+    seq: int
+    mode: str
+    available: tuple[Arm, ...] | None
+    exploit: Arm | None
+    explore: Arm | None
+    propensity: float | None
+    weight: float | None
+    round: int
+    state_version: int
+    made_at: float
+    expires_at: float | None
+    status: str
+    loss: float | None
+    settled_seq: int | None
+    settled_at: float | None
+
+
+def logged(
+    store: Store, row: ExperimentRow, after: int = 0, limit: int | None = None
+) -> Iterator[LoggedDecision]:
+    """The decisions after a row of the log, in order. `store` is a reader."""
+    names: list[Arm] = json.loads(row.arms)
+    true = true_propensities(store, row) if store.lacks_propensity(row.id, after) else iter(())
+    for decided, seq, kind, loss, at in islice(store.joined(row.id, after), limit):
+        propensity = decided.propensity
+        if propensity is None and decided.explore is not None:
+            propensity = _at(true, decided.seq)
+        places = None if decided.available is None else json.loads(decided.available)
+        yield LoggedDecision(
+            f"{row.tag}-{decided.seq}",
+            decided.seq,
+            decided.mode,
+            None if places is None else tuple(names[place] for place in places),
+            None if decided.exploit is None else names[decided.exploit],
+            None if decided.explore is None else names[decided.explore],
+            propensity,
+            decided.weight,
+            decided.round,
+            decided.version,
+            decided.made_at,
+            decided.expires_at,
+            "unobserved"
+            if decided.explore is None
+            else {None: "pending", "observed": "applied", "expired": "expired"}[kind],
+            loss,
+            seq,
+            at,
+        )
+
+
+def true_propensities(store: Store, row: ExperimentRow) -> Iterator[tuple[int, float]]:
+    """The exact probability of every arm explored, by row, from a replay of the whole log."""
+    running = from_beginning(store, row)
+    state: tuple[int, str | None] | None = None
+    law: Any = None
+    for each in store.rows_since(row.id, running.head):
+        if isinstance(each, Decided) and each.explore is not None:
+            learner = running.learner
+            if state != (running.version, each.available):
+                places = None if each.available is None else json.loads(each.available)
+                arms = None if places is None else [running.names[place] for place in places]
+                law = dict(
+                    zip(
+                        learner.arms,
+                        learner.exploration_probabilities(available=arms).tolist(),
+                        strict=True,
+                    )
+                )
+                state = (running.version, each.available)
+            yield each.seq, law[running.names[each.explore]]
+        running.replay(each)
+
+
+def _at(true: Iterator[tuple[int, float]], sought: int) -> float | None:
+    for seq, propensity in true:
+        if seq == sought:
+            return float(propensity)
+        if seq > sought:
+            break
+    return None
+
+
+def write(decisions: Iterable[LoggedDecision], path: Path, kind: str) -> int:
+    """Write decisions to a file, whole or not at all, and give their number."""
+    if kind not in FORMATS:
+        raise Invalid(complaint("format", kind, "must be 'parquet' or 'csv'", "CSV needs nothing else"))
+    with replacing(path) as temporary:
+        return (_parquet if kind == "parquet" else _csv)(decisions, temporary)
+
+
+def _plain(decision: LoggedDecision) -> dict[str, Any]:
+    """Arms as text, whatever they are: a column has one type."""
+    values = asdict(decision)
+    for name in ("exploit", "explore"):
+        values[name] = None if values[name] is None else str(values[name])
+    if decision.available is not None:
+        values["available"] = json.dumps(decision.available)
+    return values
+
+
+def _csv(decisions: Iterable[LoggedDecision], path: Path) -> int:
+    count = 0
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [field.name for field in fields(LoggedDecision)])
+        writer.writeheader()
+        for decision in decisions:
+            writer.writerow(_plain(decision))
+            count += 1
+    return count
+
+
+def _parquet(decisions: Iterable[LoggedDecision], path: Path) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    text, whole, real = pa.string(), pa.int64(), pa.float64()
+    types = {"seq": whole, "round": whole, "state_version": whole, "settled_seq": whole}
+    reals = {"propensity", "weight", "made_at", "expires_at", "loss", "settled_at"}
+    schema = pa.schema(
+        [
+            (field.name, types.get(field.name, real if field.name in reals else text))
+            for field in fields(LoggedDecision)
+        ]
+    )
+    count, left = 0, iter(decisions)
+    with pq.ParquetWriter(path, schema) as writer:
+        while part := [_plain(each) for each in islice(left, _AT_ONCE)]:
+            writer.write_table(pa.Table.from_pylist(part, schema))
+            count += len(part)
+    return count

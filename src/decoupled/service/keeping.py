@@ -1,0 +1,92 @@
+"""The part of the desk that looks after what was recorded: the log, backups, retention, API keys."""
+
+import json
+import os
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TypeVar
+
+from ..policies import Policy
+from . import api_keys, export, retaining
+from .api_keys import ApiKey
+from .backup import back_up
+from .evaluation import Evaluation, evaluate
+from .export import LoggedDecision
+from .office import Office
+from .room import Reference
+from .rows import ExperimentRow
+from .settings import as_settings
+from .store import Store
+
+T = TypeVar("T")
+
+
+class Keeping(Office):
+    """What can be done with a log. All of it runs beside the writer, on the store as it is when asked."""
+
+    def log(
+        self, tenant: str, name: str, after: int = 0, limit: int | None = None
+    ) -> "Future[list[LoggedDecision]]":
+        """Decisions of the log with their true propensities, those after row `after`."""
+        return self._read(tenant, name, lambda reader, row: list(export.logged(reader, row, after, limit)))
+
+    def export(
+        self,
+        tenant: str,
+        name: str,
+        path: str | os.PathLike[str],
+        format: str = "parquet",  # noqa: A002
+    ) -> "Future[int]":
+        """Write the whole log to a file, Parquet or CSV; the number of decisions."""
+        return self._read(
+            tenant, name, lambda reader, row: export.write(export.logged(reader, row), Path(path), format)
+        )
+
+    def evaluate(self, tenant: str, name: str) -> "Future[Evaluation]":
+        """The value of every arm and of what was exploited, from the log."""
+
+        def work(reader: Store, row: ExperimentRow) -> Evaluation:
+            settings = as_settings(json.loads(row.settings))
+            coupled = Policy.from_dict(settings.policy).coupled
+            decisions = export.logged(reader, row)
+            return evaluate(name, decisions, json.loads(row.arms), settings.loss_range, coupled)
+
+        return self._read(tenant, name, work)
+
+    # Keeping
+
+    def backup(self, path: str | os.PathLike[str]) -> "Future[int]":
+        """Copy the store as it is now to a SQLite file; the number of experiments."""
+        return self._aside(lambda: back_up(self._room.store, path))
+
+    def retention(self, tenant: str, name: str, before: float) -> "Future[int]":
+        """Drop the log up to a time, but for decisions that waited then; the number of rows dropped."""
+        about: Reference = ("name", tenant, name)
+        return self._aside(
+            lambda: self._with_reader(tenant, name, lambda reader, row: retaining.cut(reader, row, before)),
+            lambda base: retaining.drop(self._room, about, base, before),
+            (about,),
+        )
+
+    # API keys
+
+    def keys_add(self, tenant: str, role: str, digest: str, label: str = "") -> "Future[ApiKey]":
+        """Store a key by the SHA-256 digest of its secret."""
+        key = ApiKey(digest, tenant, role, label, self._room.clock())
+        return self._do(lambda: api_keys.add(self._room.store, key), alone=True)
+
+    def keys_list(self, tenant: str | None = None) -> "Future[list[ApiKey]]":
+        """The keys of a tenant, or of all."""
+        return self._do(lambda: api_keys.listing(self._room.store, tenant))
+
+    def keys_revoke(self, digest: str) -> "Future[ApiKey]":
+        """Have a key be refused from now on."""
+        return self._do(lambda: api_keys.revoke(self._room.store, digest, self._room.clock()), alone=True)
+
+    def key_find(self, digest: str) -> "Future[ApiKey | None]":
+        """The key of that digest, revoked or not."""
+        return self._do(lambda: api_keys.find(self._room.store, digest))
+
+    def _read(self, tenant: str, name: str, work: Callable[[Store, ExperimentRow], T]) -> "Future[T]":
+        return self._aside(lambda: self._with_reader(tenant, name, work))

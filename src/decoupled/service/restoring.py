@@ -1,0 +1,38 @@
+"""From the store into memory: the newest snapshot that can be read, or the beginning."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from ..errors import StateError
+from .problems import ReplayError
+from .rows import Decided, ExperimentRow
+from .running import Running
+from .store import Store
+
+_log = logging.getLogger(__name__)
+
+
+def restored(store: Store, row: ExperimentRow) -> Running:
+    """The experiment as its newest good snapshot has it; the rows after that are yet to be replayed."""
+    for seq, text in store.snapshots(row.id):
+        try:
+            if seq <= row.head:
+                return Running.restore(row, text, _rows_of(store, row.id))
+        except (StateError, ReplayError) as error:
+            _log.error("experiment %r: its snapshot at row %d is passed over: %s", row.name, seq, error)
+    return from_beginning(store, row)
+
+
+def from_beginning(store: Store, row: ExperimentRow) -> Running:
+    """The experiment where its log begins: new, or at the snapshot that retention left."""
+    base = store.base(row.id)
+    if base is None:
+        return Running(row)
+    try:
+        return Running.restore(row, base[1], _rows_of(store, row.id))
+    except StateError as error:
+        raise ReplayError(f"experiment {row.name!r}: where its log begins is damaged ({error})") from error
+
+
+def _rows_of(store: Store, experiment: int) -> Callable[[Sequence[int]], list[Decided]]:
+    return lambda seqs: store.decided_among(experiment, seqs)
