@@ -62,6 +62,7 @@ export async function experiments() {
 // Lines of JSON, each as it comes.
 export async function* jsonLines(path, signal) {
   const response = await open(path, { signal });
+  events.dispatchEvent(new Event("answered"));
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {

@@ -71,7 +71,7 @@ function endLabels(root, box, ends) {
 // series: {name, colour, dash, points: [[x, y]], band: [[x, low, high]]}
 export function lineChart(host, { label, series, xMax, xTitle, yTitle }) {
   const wide = host.clientWidth > 620;
-  const { root, box } = frame(host, label, HEIGHT + 40, wide ? 150 : 14);
+  const { root, box } = frame(host, label, HEIGHT + 40, wide ? 172 : 14);
   box.left = 58;
   let low = 0, high = 1;
   for (const each of series) {
@@ -114,7 +114,7 @@ export function shareChart(host, { label, xs, layers, xText, xTitle, xMin, xMax,
   const last = xMax ?? xs.at(-1);
   const x = (at) => box.left + ((box.right - box.left) * (at - first)) / (last - first || 1);
   const y = (at) => box.bottom - (box.bottom - box.top) * at;
-  const found = ticks(0, last - first, Math.min(xWanted, Math.floor((box.right - box.left) / 85))).map((at) => at + first);
+  const found = ticks(0, last - first, Math.min(xWanted, Math.floor((box.right - box.left) / 105))).map((at) => at + first);
   axes(root, box, {
     x, y, xTicks: found, yTicks: [0, 0.25, 0.5, 0.75, 1], xText, yText: (at) => percent(at, 0), xTitle, yTitle,
   });

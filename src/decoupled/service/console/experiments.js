@@ -5,6 +5,12 @@ import { el } from "./dom.js";
 import { experimentPanel } from "./experiment.js";
 import { poll } from "./live.js";
 
+const HOW = [
+  ["Ask for a decision", "It names an arm to use and an arm to try: often the same one, not always.", "POST v1/experiments/NAME/decisions"],
+  ["Use one, try the other", "Serve the exploited arm. Try the explored one in shadow, on a sample, or in the lab.", '{"exploit": "a", "explore": "b", …}'],
+  ["Send the loss of what was tried", "Late, twice or out of order: it is applied once, and it is on disk before you hear so.", "PUT v1/decisions/ID/feedback"],
+];
+
 export function experimentsView(host, chosen) {
   const list = el("ul", { class: "list" });
   const panel = el("section", { class: "panel", "aria-label": chosen ? "Experiment" : "Start" });
@@ -67,5 +73,6 @@ function invitation(howMany, chosen) {
     el("p", {}, "There is no experiment yet. Create one and send it test traffic, or watch the policies learn on a simulated world: that needs no data at all."),
     el("p", { class: "actions centred" },
       el("a", { class: "button primary", href: "#new" }, "Create an experiment"),
-      el("a", { class: "button", href: "#simulator" }, "Open the simulator")))];
+      el("a", { class: "button", href: "#simulator" }, "Open the simulator"))),
+  el("ol", { class: "how" }, HOW.map(([title, text, call]) => el("li", { class: "card" }, el("h2", {}, title), el("p", {}, text), el("code", {}, call))))];
 }

@@ -5,13 +5,13 @@ import { clock, el, percent } from "./dom.js";
 
 const KEPT = 600; // points, a second apart
 const SPAN = 10_000; // milliseconds over which a share is taken: one second alone would be mostly noise
-const SHORTEST = 60_000; // of the time axis
+const SHORTEST = 30_000; // of the time axis
 
 export function sharePanel() {
-  const chart = el("div", { class: "chart", id: "share-chart" });
+  const chart = el("div", { class: "chart", id: "share-chart" }, el("p", { class: "waiting" }, "Waiting for the first numbers."));
   const names = el("div", {});
   const numbers = el("div", {});
-  const details = el("details", {}, el("summary", {}, "The same as a table"), numbers);
+  const details = el("details", { hidden: true }, el("summary", {}, "The same as a table"), numbers);
   const choice = (value, text) =>
     el("label", { class: "radio" }, el("input", { type: "radio", name: "share-of", value, checked: value === "plays_exploit" }), text);
   const chosen = el("fieldset", { class: "radios" },
@@ -81,7 +81,7 @@ export function sharePanel() {
     const latest = parts.map((part) => `${part.name} ${percent(part.values.findLast((value) => value !== null))}`).join(", ");
     shareChart(chart, {
       label: `Share of decisions in which each arm was ${which}, over the last ten seconds at each moment. Latest: ${latest}.`,
-      xs, layers: parts, xText: clock, xTitle: `each point: what was ${which} in the 10 s before it`, xMax: Math.max(xs.at(-1), xs[0] + SHORTEST),
+      xs, layers: parts, xText: clock, xTitle: "time (each share is over the last 10 s)", xMax: Math.max(xs.at(-1), xs[0] + SHORTEST),
     });
     const text = JSON.stringify(parts.map((part) => [part.name, part.colour]));
     if (text !== drawn) {
