@@ -1,7 +1,5 @@
 """The service as an ASGI application."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,24 +33,16 @@ def create_app(
     open_to_all: bool = False,
     limits: Limits | None = None,
     backups: Path | None = None,
-    close_desk: bool = True,
 ) -> Front:
     """The application over a desk.
 
     Args:
-        desk: what does the work; closed when the application shuts down, if `close_desk`.
+        desk: what does the work; whoever opened it closes it, after the last request was answered.
         open_to_all: serve without keys as long as the store has none; only for loopback.
         limits: what one caller may ask.
         backups: the folder for `POST /v1/backups`; None to refuse it.
-        close_desk: whether the desk ends with the application.
     """
     limits = limits or Limits()
-
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        yield
-        if close_desk:
-            desk.close()  # after the last request was answered
 
     app = FastAPI(
         title="decoupled",
@@ -61,7 +51,6 @@ def create_app(
         openapi_url="/v1/openapi.json",
         docs_url=None,  # its page would load scripts from elsewhere
         redoc_url=None,
-        lifespan=lifespan,
         redirect_slashes=False,
     )
     bridge = Bridge(desk)

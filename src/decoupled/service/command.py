@@ -9,6 +9,7 @@ import typer
 from ..shell import errors_said
 
 if TYPE_CHECKING:
+    from .api_keys import ApiKey
     from .client import Client
     from .desk import Desk
 
@@ -37,6 +38,7 @@ def add_to(app: typer.Typer) -> None:
     app.command()(serve)
     app.command()(doctor)
     app.command()(backup)
+    app.command()(restore)
     app.add_typer(keys, name="keys")
     app.add_typer(client, name="client")
 
@@ -104,6 +106,14 @@ def backup(
         typer.echo(f"Written to {file}")
 
 
+def restore(file: Annotated[Path, typer.Argument(help="What backup wrote.")], store: Store = STORE) -> None:
+    """Copy a backup into a store that is empty or not there yet."""
+    with errors_said():
+        from .backup import restore as copy_back
+
+        typer.echo(f"Restored {copy_back(file, store)} experiments into {store}")
+
+
 class _Opened:
     """A store for the length of a command."""
 
@@ -140,7 +150,7 @@ def keys_add(
     with errors_said(), _Opened(store) as desk:
         key = new_key()
         made = desk.keys_add(checked_tenant(tenant), checked_role(role), digest_of(key), label).result()
-        typer.echo(f"Key {made.id} ({made.role} of {made.tenant}); it is shown only now:", err=True)
+        typer.echo(f"Key {key_id(made)} ({made.role} of {made.tenant}); it is shown only now:", err=True)
         typer.echo(key)
 
 
@@ -153,7 +163,7 @@ def keys_list(store: Store = STORE) -> None:
         for key in desk.keys_list().result():
             state = "active" if key.revoked_at is None else f"revoked {moment(key.revoked_at)}"
             typer.echo(
-                f"{key.id}  {key.tenant}  {key.role}  {key.label!r}  made {moment(key.created_at)}  {state}"
+                f"{key_id(key)}  {key.tenant}  {key.role}  {key.label!r}  made {moment(key.created_at)}  {state}"
             )
 
 
@@ -164,7 +174,7 @@ def keys_revoke(
 ) -> None:
     """End a key; running services refuse it within seconds."""
     with errors_said(), _Opened(store) as desk:
-        desk.keys_revoke(id).result()
+        desk.keys_revoke(_active(desk, id).digest).result()
         typer.echo(f"Key {id} is revoked.")
 
 
@@ -177,19 +187,30 @@ def keys_rotate(
     ] = False,
 ) -> None:
     """Make a key with the tenant, role and label of another, and revoke that one."""
-    from ..errors import ParameterError, complaint
     from .web.keys import digest_of, new_key
 
     with errors_said(), _Opened(store) as desk:
-        found = [key for key in desk.keys_list().result() if key.id == id and key.revoked_at is None]
-        if not found:
-            raise ParameterError(complaint("key", id, "is not an active key", "see decoupled keys list"))
+        old = _active(desk, id)
         key = new_key()
-        made = desk.keys_add(found[0].tenant, found[0].role, digest_of(key), found[0].label).result()
+        made = desk.keys_add(old.tenant, old.role, digest_of(key), old.label).result()
         if not keep_old:
-            desk.keys_revoke(id).result()
-        typer.echo(f"Key {made.id} replaces {id}; it is shown only now:", err=True)
+            desk.keys_revoke(old.digest).result()
+        typer.echo(f"Key {key_id(made)} replaces {id}; it is shown only now:", err=True)
         typer.echo(key)
+
+
+def key_id(key: "ApiKey") -> str:
+    """How a key is named: by the start of its digest, from which it cannot be found."""
+    return key.digest[:12]
+
+
+def _active(desk: "Desk", id: str) -> "ApiKey":  # noqa: A002
+    from ..errors import ParameterError, complaint
+
+    for key in desk.keys_list().result():
+        if key_id(key) == id and key.revoked_at is None:
+            return key
+    raise ParameterError(complaint("key", id, "is not an active key", "see decoupled keys list"))
 
 
 def checked_tenant(tenant: str) -> str:

@@ -237,8 +237,16 @@ def flush(outbox: Outbox, retries: Retries) -> Talk[Flushed]:
 
 def json_of(send: Send, retries: Retries) -> Talk[Any]:
     """Make a request and return the JSON of its answer."""
-    answer = yield from ask(send, retries)
-    return answer.json()
+    return _json(send, (yield from ask(send, retries)))
+
+
+def _json(send: Send, answer: httpx.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError:
+        raise ServiceError(
+            f"{send.method} {send.path}: the answer is not JSON; is this the decision service?"
+        ) from None
 
 
 def bytes_of(send: Send, retries: Retries) -> Talk[bytes]:

@@ -121,7 +121,7 @@ def _reference(tenant: str, decision: object) -> Reference | None:
     if not isinstance(decision, str):
         return None
     tag, _, number = decision.rpartition("-")
-    return ("tag", tenant, tag) if tag and number else None
+    return ("tag", tenant, tag) if number and tag.isascii() and tag.isalnum() else None
 
 
 def open_desk(url_or_path: str | os.PathLike[str], **options: Any) -> Desk:

@@ -67,13 +67,18 @@ class Office:
         return self._writer.healthy
 
     def counters(self) -> dict[str, int]:
-        """What this desk has done since it was opened, and what waits in its memory."""
+        """What this desk has done since it was opened, and the sums over the experiments in its memory."""
         running = self._room.all_running()
         return {
             "commits": self._writer.commits,
             "failed_commits": self._writer.failures,
             "commands": self._writer.commands,
-            "experiments_running": len(running),
+            "queue": self._writer.queued(),
+            "experiments": len(running),
+            "decisions": sum(each.tallies.decisions for each in running),
+            "observed": sum(each.tallies.applied for each in running),
+            "expired": sum(each.tallies.expired for each in running),
+            "late": sum(each.late for each in running),
             "pending": sum(len(each.pending) for each in running),
         }
 

@@ -1,6 +1,6 @@
 """The store in PostgreSQL, which several replicas may share: one row lock for each experiment."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import count
@@ -90,6 +90,24 @@ class PostgresStore(Store):
     def lock(self, ids: Sequence[int]) -> list[ExperimentRow]:
         sql = f"{EXPERIMENTS} WHERE id = ANY(?) ORDER BY id FOR UPDATE"
         return [ExperimentRow(*row) for row in self.run(sql, (list(ids),))]
+
+    def integrity(self) -> tuple[bool, str]:
+        [(checksums,)] = self.run("SHOW data_checksums")
+        return True, f"PostgreSQL keeps its own; its checksums are {checksums}"
+
+    def durability(self) -> tuple[bool, str]:
+        names = ("fsync", "synchronous_commit", "full_page_writes")
+        found = {name: self.run(f"SHOW {name}")[0][0] for name in names}
+        good = (
+            found["fsync"] == "on"
+            and found["synchronous_commit"] != "off"
+            and found["full_page_writes"] == "on"
+        )
+        return good, ", ".join(f"{name} {value}" for name, value in found.items())
+
+    def clock_apart(self, now: Callable[[], float]) -> float:
+        [(theirs,)] = self.run("SELECT CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)")
+        return now() - float(theirs)
 
     def columns(self, table: str) -> list[str]:
         sql = "SELECT column_name FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = ?"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from ..decision import Arm, Decision
+from ..errors import shown
 from ..learner import Learner
 from ..loss_range import LossRange
 from ..policies import Policy
@@ -57,9 +58,7 @@ class Running:
 
     def now(self, clock: float) -> float:
         """The time of the next row: the log's times never run backwards, whatever the clock does."""
-        if clock > self.last_at:
-            self.last_at = clock
-        return self.last_at
+        return max(clock, self.last_at)
 
     def draw(self, mode: str, available: str | None, at: float) -> Decided:
         """Draw a decision and give its row."""
@@ -80,6 +79,7 @@ class Running:
             if self.settings.deadline is not None:
                 expires = at + self.settings.deadline
         self.head = seq = self.head + 1
+        self.last_at = at
         row = Decided(
             seq,
             mode,
@@ -113,6 +113,7 @@ class Running:
             self.learner.observe(made, loss)
         del self.pending[decision]
         self.head = seq = self.head + 1
+        self.last_at = at
         if kind == "observed":
             self.tallies.applied += 1
         else:
@@ -140,17 +141,14 @@ class Running:
         again: Row
         if isinstance(row, Decided):
             again = self.draw(row.mode, row.available, row.made_at)
-            self.now(row.made_at)
         elif isinstance(row, Settled):
             if row.decision not in self.pending:
                 raise ReplayError(
                     f"experiment {self.name!r}: row {row.seq} settles {row.decision}, which does not wait; {_REMEDY}"
                 )
             again = self.settle(row.decision, row.kind, row.loss, row.at)
-            self.now(row.at)
         else:
             again = self.change(row.kind, row.content, row.at)
-            self.now(row.at)
         if again != row:
             raise ReplayError(
                 f"experiment {self.name!r}: row {row.seq} is {row} and was replayed as {again}; {_REMEDY}"
@@ -163,6 +161,7 @@ class Running:
         else:
             raise ReplayError(f"experiment {self.name!r}: the log has a change {kind!r}; {_REMEDY}")
         self.head += 1
+        self.last_at = at
         return Changed(self.head, kind, content, at)
 
     def _queue(self, seq: int) -> None:
@@ -297,4 +296,4 @@ def place_of(decision: str) -> tuple[str, int]:
     tag, _, number = decision.rpartition("-")
     if tag and number.isascii() and number.isdecimal() and len(number) < 19 and not number.startswith("0"):
         return tag, int(number)
-    raise NotFound(f"decision {decision[:100]!r}: is not known; give the id that a decision carried")
+    raise NotFound(f"decision {shown(decision)}: is not known; give the id that a decision carried")

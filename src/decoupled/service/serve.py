@@ -3,6 +3,7 @@
 import ipaddress
 import logging
 import os
+import signal
 import socket
 import sys
 from dataclasses import dataclass, field
@@ -83,12 +84,14 @@ def run(serving: Serving) -> None:
         any_key = any(key.revoked_at is None for key in desk.keys_list().result())
         check(serving, any_key=any_key)
         open_to_all = is_loopback(serving.host) and not any_key
-        app = create_app(
-            desk, open_to_all=open_to_all, limits=serving.limits, backups=serving.backups, close_desk=False
-        )
+        app = create_app(desk, open_to_all=open_to_all, limits=serving.limits, backups=serving.backups)
         sys.setswitchinterval(SWITCH_INTERVAL)
         server = uvicorn.Server(configuration(app, serving))
-        with _listening(serving) as listener:
+        # Once it has drained, uvicorn raises the signal again, for those who were there before it. By then
+        # the signal has been heeded, and the store is still to be closed.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)
+        with listening(serving) as listener:
             scheme = "http" if serving.certificate is None else "https"
             host, port = listener.getsockname()[:2]
             print(f"Serving on {scheme}://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
@@ -118,7 +121,7 @@ def configuration(app: object, serving: Serving) -> uvicorn.Config:
     )
 
 
-def _listening(serving: Serving) -> socket.socket:
+def listening(serving: Serving) -> socket.socket:
     """Bound before anything is promised: port 0 takes a free one, and a port in use is an error of one line."""
     family = socket.AF_INET6 if ":" in serving.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)

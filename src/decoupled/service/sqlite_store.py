@@ -7,6 +7,7 @@ from typing import Any
 
 import apsw
 
+from .flushes import flushes_of_a_commit
 from .problems import StoreError
 from .rows import ExperimentRow
 from .schema import SQLITE
@@ -87,6 +88,18 @@ class SqliteStore(Store):
 
     def hold_schema(self) -> None:
         pass  # BEGIN IMMEDIATE holds the whole file already
+
+    def integrity(self) -> tuple[bool, str]:
+        found = [text for (text,) in self.run("PRAGMA integrity_check(5)")]
+        return found == ["ok"], "; ".join(found)
+
+    def durability(self) -> tuple[bool, str]:
+        version = ".".join(map(str, sqlite_version()))
+        flushes = flushes_of_a_commit(os.path.dirname(os.path.abspath(self.path)))
+        return (
+            flushes > 0,
+            f"SQLite {version}, {flushes} flush(es) of the log for a commit, before it returns",
+        )
 
     def columns(self, table: str) -> list[str]:
         return [row[1] for row in self.run(f"PRAGMA table_info({table})")]

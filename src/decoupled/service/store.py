@@ -1,7 +1,7 @@
 """What the desk needs of a database, written once in SQL; a database adds how to run it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from operator import itemgetter
 from typing import Any, ClassVar, TypeAlias
@@ -66,6 +66,18 @@ class Store(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of the database."""
+
+    @abstractmethod
+    def integrity(self) -> tuple[bool, str]:
+        """Whether the database finds itself whole, and what it says."""
+
+    @abstractmethod
+    def durability(self) -> tuple[bool, str]:
+        """Whether a commit waits for the disk, and how that is known. Not inside a transaction."""
+
+    def clock_apart(self, now: Callable[[], float]) -> float:
+        """By how many seconds this clock is ahead of the database's."""
+        return 0.0
 
     @abstractmethod
     def columns(self, table: str) -> list[str]:

@@ -81,6 +81,10 @@ class Writer:
                 raise StoreError("desk: is closed; open it again")
             self._queue.put(command)
 
+    def queued(self) -> int:
+        """How many commands wait."""
+        return self._queue.qsize()
+
     def close(self) -> None:
         """Run what was submitted, then stop."""
         with self._closing:

@@ -85,20 +85,36 @@ def wanted(body: bytes) -> Wanted:
     Wanted(mode='explore', count=2, available=None)
     """
     content = json_object(body, _DECIDE)
-    mode, count, available = content.get("mode", "both"), content.get("count"), content.get("available")
+    mode, count, available = (
+        content.get("mode", "both"),
+        whole(content.get("count")),
+        content.get("available"),
+    )
     if mode not in MODES:
         raise Invalid(f"mode = {shown(mode)}: must be one of {', '.join(MODES)}")
     if count is not None and not (type(count) is int and 1 <= count <= MOST_DECISIONS):
         raise Invalid(f"count = {shown(count)}: must be a whole number from 1 to {MOST_DECISIONS:,}")
-    if available is not None and not _are_arms(available):
-        raise Invalid(
-            f"available = {shown(available)}: must be a list of arms; leave it out where all can be had"
-        )
+    if available is not None:
+        available = _arms(available)
     return Wanted(mode, count, available)
 
 
-def _are_arms(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(type(arm) in (str, int) for arm in value)
+def _arms(value: object) -> list[str | int]:
+    arms = [whole(arm) for arm in value] if isinstance(value, list) else []
+    if not arms or not all(type(arm) is str or type(arm) is int for arm in arms):
+        raise Invalid(
+            f"available = {shown(value)}: must be a list of arms; leave it out where all can be had"
+        )
+    return arms
+
+
+def whole(value: Any) -> Any:
+    """A whole number, however it is written: in JSON, 2.0 is one. Anything else is given back.
+
+    >>> whole(2.0), whole(2.5), whole("2")
+    (2, 2.5, '2')
+    """
+    return int(value) if type(value) is float and value.is_integer() else value
 
 
 class Feedback(NamedTuple):
@@ -115,23 +131,17 @@ def feedback(body: bytes) -> Feedback:
     >>> feedback(b'{"loss": 0.25}')
     Feedback(loss=0.25, reward=None, arm=None)
     """
-    return feedback_of(json_object(body, _FEEDBACK))
-
-
-def feedback_of(content: dict[str, Any], where: str = "") -> Feedback:
-    """Feedback from the fields of an object."""
-    loss, reward, arm = (content.get(name) for name in Feedback._fields)
-    if (loss is None) == (reward is None):
+    content = json_object(body, _FEEDBACK)
+    if ("loss" in content) == ("reward" in content):
         raise Invalid(
-            f"{where}loss, reward: one of them is needed, and not both; send the loss of the explored arm, or its reward"
+            "loss, reward: one of them is needed, and not both; send the loss of the explored arm, or its reward"
         )
-    if loss is not None:
-        _finite(f"{where}loss", loss)
-    else:
-        _finite(f"{where}reward", reward)
-    if arm is not None and type(arm) not in (str, int):
-        raise Invalid(f"{where}arm = {shown(arm)}: must be the explored arm; or leave it out")
-    return Feedback(loss, reward, arm)
+    name = "loss" if "loss" in content else "reward"
+    _finite(name, content[name])
+    arm = whole(content.get("arm"))
+    if arm is not None and type(arm) is not str and type(arm) is not int:
+        raise Invalid(f"arm = {shown(arm)}: must be the explored arm; or leave it out")
+    return Feedback(content.get("loss"), content.get("reward"), arm)
 
 
 def _finite(name: str, value: object) -> None:

@@ -7,7 +7,6 @@ from fastapi.responses import JSONResponse
 
 from ..desk import Desk
 from ..problems import ServiceError
-from .bodies import feedback_of
 from .bridge import Bridge
 from .experiments import Name
 from .gate import Gate
@@ -105,7 +104,6 @@ def decision_routes(desk: Desk, bridge: Bridge, gate: Gate, hot: HotRoutes) -> A
 
     async def check_item(tenant: str, item: FeedbackItem) -> None:
         check_plain("decision", item.decision)
-        feedback_of({"loss": item.loss, "reward": item.reward})
         if item.arm is not None:
             record = await bridge.wait(desk.get_decision(tenant, item.decision))
             check_arm(item.arm, record.explore)

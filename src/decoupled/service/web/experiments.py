@@ -32,7 +32,7 @@ def experiment_routes(desk: Desk, bridge: Bridge) -> APIRouter:
         settings = Settings(
             policy=body.policy,
             arms=tuple(body.arms),
-            loss_range=body.loss_range,
+            loss_range=(body.loss_range[0], body.loss_range[1]),
             deadline=body.deadline_seconds,
             expired_loss=body.expired_loss,
         )

@@ -18,7 +18,7 @@ from .bodies import check_content_type
 from .gate import Access, Gate
 from .hot import HotRoutes
 from .metrics import Metrics
-from .refusals import PROBLEM, BadRequest, Forbidden, TooLarge, encoded, headers_of, problem_of
+from .refusals import FAULT, PROBLEM, BadRequest, Forbidden, TooLarge, encoded, headers_of, problem_of
 
 PUBLIC = frozenset(("/healthz", "/readyz"))  # a load balancer has no key
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
@@ -71,7 +71,7 @@ class Front:
             answer.status = 499
         except Exception:
             faults.exception("a fault of the service")
-            await answer.refuse(ServiceError("a fault of the service, which its log describes; try again"))
+            await answer.refuse(ServiceError(FAULT))
         finally:
             self._metrics.in_flight -= 1
             seconds = time.perf_counter() - started

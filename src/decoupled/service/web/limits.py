@@ -12,6 +12,7 @@ MOST_DECISIONS = 1_000  # in one request
 MOST_FEEDBACK = 1_000  # items in one batch
 MOST_ARMS = 10_000
 MOST_LISTED = 1_000  # experiments or rows of the log on a page
+MOST_AT_ONCE = 2  # exports and evaluations of one tenant
 LONGEST_KEY = 255  # characters of an Idempotency-Key
 LONGEST_NAME = 100
 _CALLERS = 10_000  # buckets kept; the one longest unused goes first

@@ -35,12 +35,12 @@ def operation_routes(desk: Desk, bridge: Bridge, metrics: Metrics, backups: Path
     """What whoever runs the service needs."""
     router = APIRouter(tags=["operations"])
 
-    @router.get("/healthz", response_model=Health, responses=refusals())
+    @router.get("/healthz", response_model=Health, responses=refusals(), openapi_extra={"security": []})
     async def healthz() -> Response:
         """Whether the process answers. Needs no key."""
         return JSONResponse({"status": "ok"})
 
-    @router.get("/readyz", response_model=Health, responses=refusals())
+    @router.get("/readyz", response_model=Health, responses=refusals(), openapi_extra={"security": []})
     async def readyz() -> Response:
         """Whether the store takes writes; 503 if not. Needs no key."""
         if not desk.ready():

@@ -1,7 +1,11 @@
-"""Routes: what was learned, the log, and what the log says of each arm."""
+"""Routes: what was learned, the log, what the log says of each arm, and retention."""
 
-from collections.abc import AsyncIterator
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -10,27 +14,49 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from ..desk import Desk
 from .bridge import Bridge
 from .experiments import Name
-from .export import CSV, PARQUET, Page, as_csv, as_parquet
-from .gate import Access
+from .limits import MOST_AT_ONCE
 from .openapi import refusals
-from .shapes import EvaluationOut, StateOut, state_out
-from .strict import access_of
+from .refusals import TooMany
+from .shapes import EvaluationOut, RetentionIn, RetentionOut, StateOut, state_out
+from .strict import StrictRoute, access_of
 
-PAGE = 1_000  # rows asked of the desk at once: it decides for others in between
+KINDS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 _LOG: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "One row for each decision, in the order of the log.",
         "content": {
             "text/csv": {"schema": {"type": "string"}},
-            PARQUET: {"schema": {"type": "string", "format": "binary"}},
+            KINDS["parquet"]: {"schema": {"type": "string", "format": "binary"}},
         },
     }
 }
 
 
+CHUNK = 1 << 18
+
+
+class Turns:
+    """What reads a whole log takes long, so that a tenant has only a few of them at once."""
+
+    def __init__(self) -> None:
+        self._taken: Counter[str] = Counter()
+
+    @contextmanager
+    def one(self, tenant: str) -> Iterator[None]:
+        """Take a turn for the length of a block, or refuse."""
+        if self._taken[tenant] >= MOST_AT_ONCE:
+            raise TooMany(f"logs: {MOST_AT_ONCE} are being read for this tenant; wait for one to end", 1)
+        self._taken[tenant] += 1
+        try:
+            yield
+        finally:
+            self._taken[tenant] -= 1
+
+
 def reading_routes(desk: Desk, bridge: Bridge) -> APIRouter:
-    """Look at an experiment."""
-    router = APIRouter(prefix="/v1/experiments/{name}", tags=["looking"])
+    """Look at an experiment, and drop the old part of its log."""
+    router = APIRouter(prefix="/v1/experiments/{name}", tags=["looking"], route_class=StrictRoute)
+    turns = Turns()
 
     @router.get("/state", response_model=StateOut, responses=refusals(404))
     async def get_state(request: Request, name: Name) -> Response:
@@ -39,43 +65,55 @@ def reading_routes(desk: Desk, bridge: Bridge) -> APIRouter:
         access.require("read")
         return JSONResponse(state_out(await bridge.wait(desk.state(access.tenant, name))))
 
-    @router.get("/evaluation", response_model=EvaluationOut, responses=refusals(404, 409))
+    @router.get("/evaluation", response_model=EvaluationOut, responses=refusals(404))
     async def get_evaluation(request: Request, name: Name) -> Response:
-        """From the log alone: the value of every arm, and of what was exploited, with intervals."""
+        """From the log alone: the mean loss of every arm, and of what was exploited, with intervals."""
         access = access_of(request)
         access.require("read")
-        return JSONResponse(asdict(await bridge.wait(desk.evaluate(access.tenant, name))))
+        with turns.one(access.tenant):
+            return JSONResponse(asdict(await bridge.wait(desk.evaluate(access.tenant, name))))
 
     @router.get("/log", response_class=Response, responses={**_LOG, **refusals(404)})
     async def get_log(
         request: Request,
         name: Name,
         format: Annotated[Literal["csv", "parquet"], Query()] = "csv",  # noqa: A002
-        after: Annotated[int, Query(ge=0, lt=2**63, description="Only rows after this `seq`.")] = 0,
     ) -> Response:
-        """The log, one row for each decision; `propensity` is the exact law that `explore` was drawn from.
+        """The log, one row for each decision, with the exact probability with which `explore` was drawn.
 
         Times are seconds since 1970. `loss` is that of the explored arm.
         """
         access = access_of(request)
         access.require("read")
-        first = await _page(access, name, after)  # before anything is sent: what is not there is a 404
-        pages = _pages(access, name, first)
-        if format == "csv":
-            return StreamingResponse(as_csv(pages), media_type=CSV, headers=_file(name, "csv"))
-        return StreamingResponse(as_parquet(pages), media_type=PARQUET, headers=_file(name, "parquet"))
+        folder = tempfile.TemporaryDirectory(prefix="decoupled-log-")
+        path = Path(folder.name) / f"{name}.{format}"
+        try:
+            with turns.one(access.tenant):
+                await bridge.wait(desk.export(access.tenant, name, path, format))
+        except BaseException:
+            folder.cleanup()
+            raise
+        # Written whole before the first byte is sent: what fails is an error, and never half a file.
+        headers = {
+            "Content-Disposition": f'attachment; filename="{path.name}"',
+            "Content-Length": str(path.stat().st_size),
+        }
+        return StreamingResponse(_chunks(folder, path), media_type=KINDS[format], headers=headers)
 
-    async def _page(access: Access, name: str, after: int) -> Page:
-        rows = await bridge.wait(desk.log(access.tenant, name, after=after, limit=PAGE))
-        return [asdict(row) for row in rows]
-
-    async def _pages(access: Access, name: str, page: Page) -> AsyncIterator[Page]:
-        while page:
-            yield page
-            page = await _page(access, name, page[-1]["seq"])
+    @router.post("/retention", response_model=RetentionOut, responses=refusals(400, 404))
+    async def drop_old(request: Request, name: Name, body: RetentionIn) -> Response:
+        """Drop the log before a moment. Decisions that still wait are kept, and so is what was learned."""
+        access = access_of(request)
+        access.require("admin")
+        with turns.one(access.tenant):
+            dropped = await bridge.wait(desk.retention(access.tenant, name, body.before.timestamp()))
+        return JSONResponse({"dropped": dropped})
 
     return router
 
 
-def _file(name: str, ending: str) -> dict[str, str]:
-    return {"Content-Disposition": f'attachment; filename="{name}.{ending}"'}
+async def _chunks(folder: "tempfile.TemporaryDirectory[str]", path: Path) -> AsyncIterator[bytes]:
+    """A file in parts; its folder goes when the last is sent, or when nobody listens any more."""
+    with folder, path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            yield chunk

@@ -11,6 +11,7 @@ from typing import Any
 from ..problems import ServiceError
 
 PROBLEM = b"application/problem+json"
+FAULT = "a fault of the service, which its log describes; try again"
 
 
 class BadRequest(ServiceError):  # noqa: N818

@@ -6,16 +6,27 @@ The hot routes write their JSON by hand; the models are what they promise, and t
 import math
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StrictStr,
+    model_validator,
+)
 
 from ..records import DecisionRecord, Experiment, Mode, State, Status
+from .bodies import whole
 from .limits import MOST_ARMS, MOST_DECISIONS, MOST_FEEDBACK
 
+Whole = Annotated[StrictInt, BeforeValidator(whole)]
 Arm = (
     Annotated[StrictStr, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-    | Annotated[StrictInt, Field(ge=-(2**53), le=2**53)]
+    | Annotated[Whole, Field(ge=-(2**53), le=2**53)]
 )
 Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -65,8 +76,8 @@ class ExperimentIn(Model):
         examples=[{"name": "FTPL", "alpha": 3.0}],
     )
     arms: Annotated[list[Arm], Field(min_length=2, max_length=MOST_ARMS, examples=[["a", "b", "c"]])]
-    loss_range: tuple[Number, Number] = Field(
-        default=(0.0, 1.0), description="The lowest and the highest loss there can be."
+    loss_range: Annotated[list[Number], Field(min_length=2, max_length=2)] = Field(
+        default=[0.0, 1.0], description="The lowest and the highest loss there can be."
     )
     deadline_seconds: Annotated[Number, Field(gt=0.0, le=1e9)] | None = Field(
         default=None,
@@ -75,7 +86,7 @@ class ExperimentIn(Model):
     expired_loss: Number | None = Field(
         default=None, description="The loss that an expired decision counts as. None: it counts as nothing."
     )
-    seed: Annotated[StrictInt, Field(ge=0, lt=2**63)] | None = Field(
+    seed: Annotated[Whole, Field(ge=0, lt=2**63)] | None = Field(
         default=None,
         description="Seed of the draws, for tests. None: fresh randomness. It is never shown again.",
     )
@@ -88,7 +99,7 @@ class ExperimentOut(BaseModel):
     policy: dict[str, Any]
     arms: list[Arm] = Field(description="The arms that can be chosen now.")
     retired: list[Arm]
-    loss_range: tuple[float, float]
+    loss_range: Annotated[list[float], Field(min_length=2, max_length=2)]
     deadline_seconds: float | None
     expired_loss: float | None
     created_at: str
@@ -117,7 +128,7 @@ class DecideIn(Model):
         description="both: an arm to use and an arm to try. exploit: only an arm to use, which awaits no "
         "feedback. explore: only an arm to try.",
     )
-    count: Annotated[StrictInt, Field(ge=1, le=MOST_DECISIONS)] | None = Field(
+    count: Annotated[Whole, Field(ge=1, le=MOST_DECISIONS)] | None = Field(
         default=None, description="So many decisions, in a list; left out: one decision, by itself."
     )
     available: Annotated[list[Arm], Field(min_length=1)] | None = Field(
@@ -171,14 +182,26 @@ class DecisionList(BaseModel):
 class FeedbackIn(Model):
     """The loss of the *explored* arm, or its reward: one of them."""
 
-    loss: Number | None = Field(default=None, description=EXPLORED)
-    reward: Number | None = Field(
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["loss"]}, {"required": ["reward"]}]}
+    )
+
+    loss: Number = Field(default=None, description=EXPLORED)  # type: ignore[assignment]
+    reward: Number = Field(  # type: ignore[assignment]
         default=None, description="In place of a loss: its mirror image in the loss range."
     )
     arm: Arm | None = Field(
         default=None,
         description="The arm whose loss it is, as a safeguard: any but the explored arm is refused (422).",
     )
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if (self.loss is None) == (self.reward is None):
+            raise ValueError(
+                "loss, reward: one of them is needed, and not both; send that of the explored arm"
+            )
+        return self
 
 
 class FeedbackItem(FeedbackIn):
@@ -236,10 +259,45 @@ class StateOut(BaseModel):
     regret: IntervalOut | None
 
 
+def _text(value: object) -> object:
+    if not isinstance(value, str):
+        raise ValueError("must be a moment as text, such as 2026-01-31T00:00:00Z")
+    return value
+
+
+class ArmValueOut(BaseModel):
+    """The mean loss of one arm over the decisions observed."""
+
+    arm: Arm
+    observed: int
+    value: IntervalOut | None
+
+
 class EvaluationOut(BaseModel):
-    """What the log says of each arm, and of what was exploited."""
+    """What the log says of each arm and of what was exploited, in losses of the experiment's own scale."""
 
     experiment: str
+    method: str
+    level: float
+    decisions: int
+    observed: int
+    arms: list[ArmValueOut]
+    exploited: IntervalOut | None
+    remark: str | None
+
+
+class RetentionIn(Model):
+    """Which part of a log to drop."""
+
+    before: Annotated[AwareDatetime, BeforeValidator(_text)] = Field(
+        description="Rows before this moment go.", examples=["2026-01-31T00:00:00Z"]
+    )
+
+
+class RetentionOut(BaseModel):
+    """How many rows were dropped."""
+
+    dropped: int
 
 
 def experiment_out(experiment: Experiment) -> dict[str, Any]:

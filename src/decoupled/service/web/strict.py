@@ -1,6 +1,7 @@
 """Routes of the framework that parse JSON strictly, and its errors in the shape of all others."""
 
-from collections.abc import Callable, Coroutine
+import re
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -11,7 +12,7 @@ from starlette.exceptions import HTTPException
 from ..problems import Invalid, NotFound, ServiceError
 from .bodies import parsed
 from .gate import Access
-from .refusals import PROBLEM, BadRequest, MethodNotAllowed, encoded, headers_of, problem_of
+from .refusals import FAULT, PROBLEM, BadRequest, MethodNotAllowed, encoded, headers_of, problem_of
 
 
 class _StrictRequest(Request):
@@ -52,6 +53,10 @@ def install(app: FastAPI) -> None:
     async def of_the_desk(request: Request, error: ServiceError) -> Response:
         return as_problem(error)
 
+    @app.exception_handler(Exception)
+    async def of_nobody(request: Request, error: Exception) -> Response:
+        return as_problem(ServiceError(FAULT))  # the front logs it
+
     @app.exception_handler(RequestValidationError)
     async def of_the_body(request: Request, error: RequestValidationError) -> Response:
         return as_problem(_invalid(error))
@@ -64,13 +69,22 @@ def install(app: FastAPI) -> None:
             response = as_problem(
                 MethodNotAllowed(f"{request.method}: this path does not take it; see Allow")
             )
-            response.headers.update(error.headers or {})
+            response.headers["Allow"] = ", ".join(
+                sorted(_methods(app.openapi()["paths"], request.scope["path"]))
+            )
             return response
         if error.status_code == 404:
             return as_problem(
                 NotFound(f"path {request.url.path!r}: is not known; the paths are in /v1/openapi.json")
             )
         return as_problem(BadRequest(str(error.detail)))
+
+
+def _methods(paths: dict[str, dict[str, Any]], path: str) -> Iterator[str]:
+    """The methods that a path takes: the framework tells only those of the first route it finds."""
+    for template, operations in paths.items():
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path):
+            yield from (method.upper() for method in operations)
 
 
 def _invalid(error: RequestValidationError) -> Invalid:

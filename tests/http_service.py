@@ -1,0 +1,74 @@
+"""A service on a real socket of the loopback, in a thread, for tests."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+from decoupled.service.app import create_app
+from decoupled.service.desk import Desk, open_desk
+from decoupled.service.serve import Serving, configuration, listening
+from decoupled.service.web.keys import digest_of, new_key
+from decoupled.service.web.limits import Limits
+
+FTPL = {"policy": {"name": "FTPL"}, "arms": ["red", "green", "blue"]}
+
+
+@dataclass
+class Service:
+    """A running service: its address, its desk, and a plain HTTP client without a key."""
+
+    url: str
+    desk: Desk
+    http: httpx.Client
+
+    def key(self, role: str, tenant: str = "local") -> dict[str, str]:
+        """A fresh key, as the header that carries it."""
+        key = new_key()
+        self.desk.keys_add(tenant, role, digest_of(key), "test").result()
+        return {"Authorization": f"Bearer {key}"}
+
+    def create(self, name: str, headers: dict[str, str] | None = None, **settings: Any) -> None:
+        """Create an experiment with FTPL on three arms, unless told otherwise."""
+        answer = self.http.put(f"/v1/experiments/{name}", json={**FTPL, **settings}, headers=headers)
+        assert answer.status_code == 201, answer.text
+
+    def decide(self, name: str, **wanted: Any) -> Any:
+        """Decide, without a key."""
+        answer = self.http.post(f"/v1/experiments/{name}/decisions", json=wanted)
+        assert answer.status_code == 201, answer.text
+        return answer.json()
+
+
+@contextmanager
+def served(
+    folder: Path,
+    *,
+    open_to_all: bool = True,
+    limits: Limits | None = None,
+    backups: Path | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Iterator[Service]:
+    """A service over a fresh store, until the block ends."""
+    desk = open_desk(folder / "store.db", clock=clock)
+    app = create_app(desk, open_to_all=open_to_all, limits=limits, backups=backups)
+    serving = Serving(store="", port=0, drain=5)
+    with listening(serving) as listener:
+        server = uvicorn.Server(configuration(app, serving))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        try:
+            with httpx.Client(base_url=url, timeout=60.0) as http:
+                yield Service(url, desk, http)
+        finally:
+            server.should_exit = True
+            thread.join(20)
+            desk.close()
+            assert not thread.is_alive()

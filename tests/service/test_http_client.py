@@ -1,0 +1,242 @@
+"""The clients against a real service, through a line that drops connections at every stage."""
+
+import asyncio
+import random
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from decoupled.errors import ParameterError
+from decoupled.service.client import (
+    AsyncClient,
+    Client,
+    Outbox,
+    Retries,
+    Undelivered,
+    UndeliveredFeedback,
+    Unreachable,
+)
+from decoupled.service.problems import Conflict, Gone, Invalid, NotFound
+from decoupled.service.web.refusals import TooMany
+from http_service import FTPL, Service, served
+
+# Two attempts in three fail: of 200 requests one fails 60 times running once in 10**8 runs.
+HASTY = Retries(attempts=60, first=0.001, most=0.01)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with served(tmp_path_factory.mktemp("client")) as running:
+        yield running
+
+
+@contextmanager
+def bad_line(service: Service, fate: Callable[[], str]) -> Iterator[str]:
+    """A proxy: for each request `fate` says "pass", "before" (drop it unheard) or "after" (drop its answer)."""
+    there = ("127.0.0.1", int(service.url.rsplit(":", 1)[1]))
+
+    def handle(client: socket.socket) -> None:
+        with client, socket.create_connection(there) as upstream:
+            while request := whole_message(client):
+                what = fate()
+                if what == "before":
+                    return
+                upstream.sendall(request)
+                answer = whole_message(upstream)
+                if what == "after" or not answer:
+                    return
+                client.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def accept() -> None:
+            while True:
+                try:
+                    client, _ = listener.accept()
+                except OSError:
+                    return
+                threading.Thread(target=handle, args=(client,), daemon=True).start()
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+    thread.join(5)
+
+
+def whole_message(connection: socket.socket) -> bytes:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        part = connection.recv(65_536)
+        if not part:
+            return b""
+        data += part
+    head, _, body = data.partition(b"\r\n\r\n")
+    lengths = [
+        int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")
+    ]
+    while len(body) < (lengths or [0])[0]:
+        part = connection.recv(65_536)
+        if not part:
+            return b""
+        data += part
+        body += part
+    return data
+
+
+def fates(seed: int) -> Callable[[], str]:
+    rng = random.Random(seed)
+    return lambda: rng.choice(["pass", "before", "after"])
+
+
+def test_a_bad_line_loses_and_doubles_nothing(service: Service) -> None:
+    service.create("bad-line")
+    with bad_line(service, fates(1)) as url, Client(url, retries=HASTY) as client:
+        decisions = [client.decide("bad-line") for _ in range(40)]
+        for i, decision in enumerate(decisions):
+            applied = client.feedback(decision, loss=i / 40)
+            assert applied is not None
+            assert (applied.status, applied.loss) == ("applied", i / 40)
+        several = client.decide("bad-line", count=5)
+        results = client.feedback_many([Undelivered(each.id, reward=1.0) for each in several])
+        assert [getattr(each, "loss", None) for each in results] == [0.0] * 5
+    state = service.http.get("/v1/experiments/bad-line/state").json()
+    assert (state["decisions"], state["applied"], state["pending"]) == (45, 45, 0)
+
+
+def test_the_async_client_does_the_same(service: Service) -> None:
+    service.create("bad-async")
+
+    async def main(url: str) -> None:
+        async with AsyncClient(url, retries=HASTY) as client:
+            decisions = await asyncio.gather(*(client.decide("bad-async") for _ in range(20)))
+            await asyncio.gather(*(client.feedback(each, loss=0.5) for each in decisions))
+            assert (await client.state("bad-async"))["applied"] == 20
+            assert (await client.decision(decisions[0].id)).status == "applied"
+
+    with bad_line(service, fates(2)) as url:
+        asyncio.run(main(url))
+    assert service.http.get("/v1/experiments/bad-async/state").json()["decisions"] == 20
+
+
+def test_both_clients_offer_the_same() -> None:
+    def public(kind: type) -> set[str]:
+        return {name for name in vars(kind) if not name.startswith("_")}
+
+    assert public(Client) == public(AsyncClient)
+
+
+def test_undeliverable_feedback_raises_with_what_was_not_delivered(service: Service) -> None:
+    service.create("undelivered")
+    decision = service.decide("undelivered")["id"]
+    retries = Retries(attempts=2, first=0.001)
+    with bad_line(service, lambda: "before") as url, Client(url, retries=retries) as client:
+        with pytest.raises(UndeliveredFeedback) as told:
+            client.feedback(decision, loss=0.5)
+        assert told.value.items == [Undelivered(decision, loss=0.5)]
+        with pytest.raises(Unreachable):
+            client.state("undelivered")
+
+
+def test_an_outbox_survives_the_program(service: Service, tmp_path: Path) -> None:
+    service.create("outbox", deadline_seconds=3600)
+    decisions = service.decide("outbox", count=3)["decisions"]
+    file, retries = tmp_path / "outbox.jsonl", Retries(attempts=2, first=0.001)
+    fate = ["before"]
+    with bad_line(service, lambda: fate[0]) as url:
+        with Client(url, outbox=file, retries=retries) as client:
+            for each in decisions:
+                assert client.feedback(each["id"], loss=0.25, arm=each["explore"]) is None
+            client.outbox.add(Undelivered("none-1", loss=0.5))  # type: ignore[union-attr]
+        with file.open("ab") as torn:  # the program dies while it writes
+            torn.write(b'{"decision": "torn')
+        fate[0] = "pass"
+        with Client(url, outbox=file, retries=retries) as client:
+            assert len(client.outbox or []) == 4
+            flushed = client.flush()
+            assert {each.id for each in flushed.delivered} == {each["id"] for each in decisions}
+            assert [(item.decision, type(error)) for item, error in flushed.refused] == [
+                ("none-1", NotFound)
+            ]
+            assert flushed.left == 0
+    assert file.read_bytes() == b""
+    assert service.http.get("/v1/experiments/outbox/state").json()["applied"] == 3
+
+
+def test_an_outbox_in_memory_is_not_dropped_silently(service: Service) -> None:
+    service.create("memory")
+    decision = service.decide("memory")["id"]
+    with bad_line(service, lambda: "before") as url:
+        client = Client(url, outbox=Outbox(), retries=Retries(attempts=1))
+        assert client.feedback(decision, loss=0.5) is None
+        with pytest.raises(ParameterError, match="another loss"):
+            client.feedback(decision, loss=0.75)
+        with pytest.raises(UndeliveredFeedback) as told:
+            client.close()
+        assert told.value.items == [Undelivered(decision, loss=0.5)]
+
+
+def test_refusals_are_raised_by_their_kind(service: Service) -> None:
+    with Client(service.url, retries=HASTY) as client:
+        client.put_experiment("kinds", **FTPL, deadline_seconds=1e-9)
+        with pytest.raises(NotFound, match="'nothing'"):
+            client.decide("nothing")
+        with pytest.raises(Conflict, match="other settings"):
+            client.put_experiment("kinds", **FTPL)
+        with pytest.raises(Invalid, match="mauve"):
+            client.decide("kinds", available=["mauve"])
+        decision = client.decide("kinds")
+        with pytest.raises(Gone):
+            client.feedback(decision, loss=0.5)
+        with pytest.raises(ParameterError, match="explored"):
+            client.feedback(decision)
+        assert client.experiments(after="kind", limit=1)["next"] == "kinds"
+
+
+def test_retries_double_with_jitter_and_heed_retry_after() -> None:
+    retries = Retries(attempts=9, first=0.1, most=1.0)
+    for attempt, most in ((1, 0.1), (2, 0.2), (4, 0.8), (8, 1.0)):
+        pauses = [retries.pause(attempt, 0.0) for _ in range(200)]
+        assert max(pauses) <= most
+        assert max(pauses) - min(pauses) > 0.5 * most  # a false alarm once in 2**190 runs
+    assert retries.pause(1, 7.0) >= 7.0
+
+
+@pytest.mark.parametrize(("status", "tries"), [(429, 3), (503, 3), (502, 3), (500, 1), (400, 1), (401, 1)])
+def test_what_passes_is_tried_again_with_the_same_key(status: int, tries: int) -> None:
+    seen: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(status, json={"detail": "no"})
+
+    client = Client("http://service.example", retries=Retries(attempts=3, first=0.001))
+    client._http = httpx.Client(base_url="http://service.example", transport=httpx.MockTransport(answer))
+    with pytest.raises(Exception, match="no") as told:
+        client.decide("x")
+    assert len(seen) == tries
+    assert len({request.headers["idempotency-key"] for request in seen}) == 1
+    assert isinstance(told.value, TooMany) == (status == 429)
+
+
+def test_arms_are_not_added_twice_by_a_bad_line(service: Service) -> None:
+    # Whether they were added is not known: the client says so and does not add them again.
+    service.create("arms-once")
+    heard: list[Any] = []
+
+    def fate() -> str:
+        heard.append(1)
+        return "after"
+
+    with bad_line(service, fate) as url, Client(url, retries=HASTY) as client:
+        with pytest.raises(Unreachable):
+            client.add_arms("arms-once", ["mauve"])
+        assert len(heard) == 1

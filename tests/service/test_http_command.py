@@ -1,0 +1,187 @@
+"""`decoupled serve`, `keys` and `client`, as a user calls them."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from decoupled.cli import app
+from decoupled.service.client import Client
+
+run = CliRunner().invoke
+
+
+@contextmanager
+def serving(store: Path, *options: str) -> Iterator[tuple[str, "subprocess.Popen[str]", Path]]:
+    """A service in a process of its own: its address, its process, and the file of its log."""
+    errors = store.with_suffix(".log")
+    command = [sys.executable, "-m", "decoupled", "serve", "--store", str(store), "--port", "0", *options]
+    with errors.open("w") as file:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True)
+    assert process.stdout is not None
+    try:
+        found = re.search(r"https?://\S+", process.stdout.readline())
+        assert found, errors.read_text()
+        yield found[0], process, errors
+    finally:
+        process.kill()
+        process.wait(10)
+        process.stdout.close()
+
+
+def made_key(store: Path, *options: str) -> str:
+    result = run(app, ["keys", "add", "--store", str(store), *options])
+    assert result.exit_code == 0, result.output
+    return result.stdout.strip().splitlines()[-1]
+
+
+def test_off_loopback_it_refuses_to_start_without_keys(tmp_path: Path) -> None:
+    store = str(tmp_path / "store.db")
+    result = run(app, ["serve", "--store", store, "--host", "0.0.0.0", "--port", "0"])
+    assert result.exit_code == 2
+    assert "decoupled keys add" in result.output
+    result = run(app, ["serve", "--store", store, "--tls-key", str(tmp_path / "none.pem")])
+    assert result.exit_code == 2
+    assert "together" in result.output
+
+
+def test_keys_are_made_rotated_and_revoked(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    old = made_key(store, "--role", "admin", "--tenant", "shop", "--label", "till")
+    listed = run(app, ["keys", "list", "--store", str(store)]).output
+    assert old not in listed
+    [line] = listed.splitlines()
+    assert re.search(r"shop +admin +'till' .* active$", line)
+    name = line.split()[0]
+    rotated = run(app, ["keys", "rotate", name, "--store", str(store)])
+    assert rotated.exit_code == 0, rotated.output
+    lines = run(app, ["keys", "list", "--store", str(store)]).output
+    assert (lines.count("active"), lines.count("revoked")) == (1, 1)
+    again = run(app, ["keys", "revoke", name, "--store", str(store)])
+    assert again.exit_code == 2
+    assert "not an active key" in again.output
+    for option, word in (("--role=root", "is not a role"), ("--tenant=a/b", "tenant")):
+        refused = run(app, ["keys", "add", "--store", str(store), option])
+        assert refused.exit_code == 2
+        assert word in refused.output
+
+
+def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "store.db"
+    key = made_key(store, "--role", "admin")
+    with serving(store, "--access-log") as (url, process, log):
+        assert httpx.get(f"{url}/v1/experiments?key={key}").status_code == 401
+        monkeypatch.setenv("DECOUPLED_URL", url)
+        key_file = tmp_path / "key"
+        key_file.write_text(key + "\n")
+        with_key = ["--key-file", str(key_file)]
+        assert run(app, ["client", "show"]).exit_code == 2
+        created = run(app, ["client", "create", "colours", "red", "blue", *with_key])
+        assert created.exit_code == 0, created.output
+        decision = json.loads(run(app, ["client", "decide", "colours", *with_key]).output)
+        given = run(app, ["client", "feedback", decision["id"], "--loss", "0.25", *with_key])
+        assert json.loads(given.output)["loss"] == 0.25
+        assert json.loads(run(app, ["client", "show", "colours", *with_key]).output)["applied"] == 1
+        file = tmp_path / "log.csv"
+        assert run(app, ["client", "log", "colours", str(file), *with_key]).exit_code == 0
+        assert decision["id"] in file.read_text()
+        assert json.loads(run(app, ["client", "evaluate", "colours", *with_key]).output)["observed"] == 1
+        assert run(app, ["client", "archive", "colours", *with_key]).exit_code == 0
+        conflict = run(app, ["client", "decide", "colours", *with_key])
+        assert (conflict.exit_code, "archived" in conflict.output) == (2, True)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        text = log.read_text()
+        assert '"/v1/experiments/colours/decisions" 201' in text
+        assert key not in text
+        assert key[3:] not in text
+    backup, restored = tmp_path / "backup.db", tmp_path / "restored.db"
+    assert run(app, ["backup", str(backup), "--store", str(store)]).exit_code == 0
+    result = run(app, ["restore", str(backup), "--store", str(restored)])
+    assert result.exit_code == 0, result.output
+    assert run(app, ["restore", str(backup), "--store", str(restored)]).exit_code == 2, (
+        "it is not empty any more"
+    )
+
+
+def test_sigterm_answers_what_was_asked_and_a_restart_goes_on(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    answered: list[str] = []
+    with serving(store) as (url, process, _):
+        with Client(url) as client:
+            client.put_experiment("drain", policy={"name": "FTPL"}, arms=["a", "b"])
+        broken: list[Exception] = []
+        begun = threading.Event()
+
+        def ask() -> None:
+            with httpx.Client(base_url=url) as plain:
+                while True:
+                    try:
+                        answer = plain.post("/v1/experiments/drain/decisions")
+                    except httpx.ConnectError:
+                        return  # not listening any more: nothing was asked
+                    except httpx.TransportError as error:
+                        broken.append(error)
+                        return
+                    assert answer.status_code == 201, answer.text
+                    answered.append(answer.json()["id"])
+                    begun.set()
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        assert begun.wait(20)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        for thread in threads:
+            thread.join(20)
+        # A request that meets the closing of an idle connection is not begun: the client's retry covers it.
+        assert len(broken) <= len(threads)
+    with serving(store) as (url, _, _), Client(url) as client:
+        assert len(answered) <= client.state("drain")["decisions"] <= len(answered) + len(broken)
+        for each in answered[:5] + answered[-5:]:
+            assert client.decision(each).status == "pending"
+
+
+@pytest.mark.skipif(
+    shutil.which("openssl") is None, reason="needs the openssl command to make a certificate"
+)
+def test_tls_by_flags(tmp_path: Path) -> None:
+    certificate, private = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    files = ["-keyout", str(private), "-out", str(certificate)]
+    subprocess.run(["openssl", "req", "-x509", *curve, *names, *files], check=True, capture_output=True)
+    options = ("--tls-certificate", str(certificate), "--tls-key", str(private))
+    with serving(tmp_path / "store.db", *options) as (url, _, _):
+        assert url.startswith("https://")
+        context = ssl.create_default_context(cafile=str(certificate))
+        assert httpx.get(f"{url}/healthz", verify=context).json() == {"status": "ok"}
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{url}/healthz")
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"http{url.removeprefix('https')}/healthz")
+
+
+def test_help_does_not_wait_for_the_service_to_load() -> None:
+    script = "import sys; sys.argv = ['decoupled', '--help']\nfrom decoupled.cli import app\ntry: app()\nexcept SystemExit: pass\n"
+    script += "assert not {'fastapi', 'uvicorn', 'httpx', 'apsw', 'numba', 'prometheus_client'} & set(sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ}
+    )
+    assert done.returncode == 0, done.stderr
+    assert "serve" in done.stdout

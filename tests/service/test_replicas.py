@@ -1,0 +1,147 @@
+"""Several replicas on one PostgreSQL: each decision is a draw from the state it names, each loss applied once."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+
+import decoupled as dc
+from decoupled.service.desk import Desk
+from decoupled.service.doctor import examine
+from decoupled.service.postgres_store import PostgresStore
+from decoupled.service.problems import StoreError
+from decoupled.service.records import Settings
+from decoupled.service.rows import Decided, Settled
+from stores import Clock
+
+PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))
+
+
+def test_replicas_take_turns_as_one_learner(postgres: str) -> None:
+    desks = [Desk(PostgresStore(postgres)) for _ in range(3)]
+    desks[0].put_experiment("me", "one", PLAIN, seed=7).result()
+    learner = dc.FTPL().start(["a", "b", "c"], seed=7)
+    for turn in range(30):
+        [made] = desks[turn % 3].decide("me", "one").result()
+        twin = learner.decide()
+        assert (made.exploit, made.explore, made.propensity, made.weight) == twin[2:]
+        desks[(turn // 2) % 3].feedback("me", made.id, loss=0.25 * (turn % 5)).result()
+        learner.observe(twin, 0.25 * (turn % 5))
+    assert len({desk.state("me", "one").result() for desk in desks}) == 1
+    for desk in desks:
+        desk.close()
+
+
+def test_replicas_at_once_apply_each_loss_once(postgres: str) -> None:
+    """Two replicas, each feedback sent to both: one applies it, the other finds it applied."""
+    desks = [Desk(PostgresStore(postgres), snapshot_every=100) for _ in range(2)]
+    for desk in desks:  # together: one creates, one finds it created
+        desk.put_experiment("me", "one", PLAIN, seed=7).result()
+    errors: list[BaseException] = []
+
+    def client(place: int) -> None:
+        try:
+            for turn in range(20):
+                made = desks[place % 2].decide("me", "one", count=2, key=f"{place}-{turn}").result()
+                assert (
+                    desks[1 - place % 2].decide("me", "one", count=2, key=f"{place}-{turn}").result()
+                    == made
+                )
+                for each in made:
+                    answers = [desk.feedback("me", each.id, loss=0.5) for desk in desks]
+                    assert len({answer.result() for answer in answers}) == 1
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=client, args=(place,)) for place in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    for desk in desks:
+        state = desk.state("me", "one").result()
+        assert (state.decisions, state.applied, state.round) == (160, 160, 161)
+        desk.close()
+    _recompute(postgres)
+    assert [check for check in examine(postgres) if not check.good and check.name != "durability"] == []
+
+
+def _recompute(address: str) -> None:
+    """Every propensity returned is that of a learner that has seen the rows before it, no more and no less."""
+    whole = PostgresStore(address)
+    store = whole.reader()
+    [row] = store.experiments(None)
+    learner = dc.FTPL().start(["a", "b", "c"], seed=7)
+    made = {}
+    for each in store.rows_since(row.id, 0):
+        if isinstance(each, Decided):
+            assert each.explore is not None
+            assert each.propensity == learner.exploration_probabilities()[each.explore]
+            made[each.seq] = learner.decide()
+        elif isinstance(each, Settled):
+            learner.observe(made.pop(each.decision), each.loss)
+    store.close()
+    whole.close()
+
+
+WORKER = """
+    import sys
+    from decoupled.service.desk import open_desk
+    from decoupled.service.records import Settings
+    desk = open_desk(sys.argv[1])
+    while True:
+        made = desk.decide("me", "one", count=3).result()
+        for decision in made:
+            print("d", decision.id, decision.explore, flush=True)
+        for decision in made[:2]:
+            print("f", desk.feedback("me", decision.id, loss=0.5).result().id, flush=True)
+"""
+
+
+def test_a_replica_killed_leaves_the_other_whole(postgres: str) -> None:
+    desk = Desk(PostgresStore(postgres))
+    desk.put_experiment("me", "one", PLAIN, seed=7).result()
+    command = [sys.executable, "-c", textwrap.dedent(WORKER), postgres]
+    lines: list[str] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for _ in range(30):
+            lines.append(process.stdout.readline())
+            [made] = desk.decide("me", "one").result()
+            desk.feedback("me", made.id, loss=0.25).result()
+        os.kill(process.pid, signal.SIGKILL)
+        lines += process.stdout
+    for kind, name, *_ in (line.split() for line in lines if line.endswith("\n")):
+        assert (
+            desk.get_decision("me", name).result().status == ("applied" if kind == "f" else "pending")
+            or kind == "d"
+        )
+    desk.close()
+    _recompute(postgres)
+    assert [check for check in examine(postgres) if not check.good and check.name != "durability"] == []
+
+
+def test_a_paused_replica_holds_nobody_up(
+    postgres: str, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    """It stops inside a transaction: the server ends it, the others go on, and it says so when it wakes."""
+    from decoupled.service import postgres_store
+
+    monkeypatch.setattr(postgres_store, "PATIENCE", "300ms")
+    one, two = Desk(PostgresStore(postgres)), Desk(PostgresStore(postgres))
+    one.put_experiment("me", "one", PLAIN, seed=7).result()
+    asleep = threading.Event()
+    sleeper = one._do(lambda: asleep.wait(20.0), ("name", "me", "one"))
+    answer = two.decide("me", "one")
+    while answer.exception() is not None:  # it may itself be tired of waiting, as a client may
+        answer = two.decide("me", "one")
+    asleep.set()
+    assert isinstance(sleeper.exception(), StoreError)
+    assert one.state("me", "one").result().decisions == 1
+    one.close()
+    two.close()

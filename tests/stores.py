@@ -1,0 +1,116 @@
+"""Where the service's tests keep their stores: a SQLite file, and a PostgreSQL server of their own."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decoupled.service.desk import Desk
+from decoupled.service.sqlite_store import SqliteStore
+from decoupled.service.stores import open_store
+
+
+def _binaries() -> Path | None:
+    found = shutil.which("initdb")
+    places = [Path(found).parent] if found else []
+    places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((place for place in places if (place / "initdb").exists()), None)
+
+
+def _as_a_user(folder: Path) -> list[str]:
+    """PostgreSQL refuses to run as root: then its own user runs it."""
+    if os.getuid() != 0:
+        return []
+    shutil.chown(folder, "postgres")
+    return ["runuser", "-u", "postgres", "--"]
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """The address of a PostgreSQL server that these tests have to themselves."""
+    binaries = _binaries()
+    if binaries is None:
+        pytest.skip("PostgreSQL is not installed here: its store was NOT tested")
+    folder = Path(tempfile.mkdtemp(prefix="pg"))
+    run = _as_a_user(folder)
+    data = folder / "data"
+    options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c max_connections=50 -c fsync=off -c autovacuum=off"
+    initdb = [*run, str(binaries / "initdb"), "-D", str(data), "-U", "tester", "-A", "trust", "--no-sync"]
+    subprocess.run(initdb, check=True, capture_output=True, cwd=folder)
+    control = [*run, str(binaries / "pg_ctl"), "-D", str(data)]
+    subprocess.run(
+        [*control, "-w", "-l", str(data / "log"), "-o", options, "start"],
+        check=True,
+        capture_output=True,
+        cwd=folder,
+    )
+    yield f"postgresql://tester@/postgres?host={folder}"
+    subprocess.run([*control, "-m", "immediate", "-W", "stop"], check=True, capture_output=True, cwd=folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def postgres(server: str) -> str:
+    """An empty store in PostgreSQL."""
+    import psycopg
+
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    return server
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """An empty store in a file."""
+    return str(tmp_path / "store.db")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty store, of either kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "store.db")
+    return str(request.getfixturevalue("postgres"))
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def quick_desk(address: str, **options: Any) -> Desk:
+    """A desk whose commits do not wait for the disk: most tests are about something else."""
+    store = (
+        open_store(address) if address.startswith("postgresql") else SqliteStore(address, synchronous="OFF")
+    )
+    return Desk(store, **options)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def opened(address: str, clock: Clock) -> Iterator[Callable[..., Desk]]:
+    """Opens desks on the store, and closes what is left open."""
+    desks: list[Desk] = []
+
+    def open_one(**options: Any) -> Desk:
+        desks.append(quick_desk(address, clock=clock, **options))
+        return desks[-1]
+
+    yield open_one
+    for desk in desks:
+        desk.close()
