@@ -75,6 +75,4 @@ def create_app(
 
     app.openapi = document  # type: ignore[method-assign]
     public = PUBLIC | PATHS
-    return Front(
-        app, hot, gate, metrics, body_limit=limits.body, public=public, loopback_only=open_to_all
-    )
+    return Front(app, hot, gate, metrics, body_limit=limits.body, public=public, loopback_only=open_to_all)

@@ -13,7 +13,15 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ..arrays import Ints
-from ..environments import AdaptiveAlternating, Adversary, Alternating, Bernoulli, Drifting, Environment, PunishLast
+from ..environments import (
+    AdaptiveAlternating,
+    Adversary,
+    Alternating,
+    Bernoulli,
+    Drifting,
+    Environment,
+    PunishLast,
+)
 from ..kernels.drive import drive_adaptive
 from ..policies import FTPL, Exp3, Policy, TsallisINF
 from ..simulation.run import checked_table, run_streams, table_loop
@@ -25,7 +33,9 @@ LEAST_ARMS = 8  # a round with fewer costs as much
 FRAMES = 100
 MOVES = 4  # the parts of a drifting world's rounds, each with another best arm
 
-WorldName: TypeAlias = Literal["stochastic", "alternating", "adaptive-alternating", "punish-last", "drifting"]
+WorldName: TypeAlias = Literal[
+    "stochastic", "alternating", "adaptive-alternating", "punish-last", "drifting"
+]
 WORLDS: dict[WorldName, Callable[[int, float, int], Environment]] = {
     "stochastic": lambda arms, gap, rounds: Bernoulli([0.5 + gap] + [0.5] * (arms - 1)),
     "alternating": lambda arms, gap, rounds: Alternating(arms, gap),
@@ -112,7 +122,12 @@ def _step(walks: "list[_Walk]", first: int, last: int) -> dict[str, Any]:
     # 95 per cent for the mean of the runs; one run alone says nothing of that.
     half = None if runs == 1 else round(1.96 * float(regret.std(ddof=1)) / math.sqrt(runs), 3)
     exploit, explore = (plays / ((last - first) * runs)).round(4).tolist()
-    return {"regret": round(float(regret.mean()), 3), "half_width": half, "exploit": exploit, "explore": explore}
+    return {
+        "regret": round(float(regret.mean()), 3),
+        "half_width": half,
+        "exploit": exploit,
+        "explore": explore,
+    }
 
 
 def _walks(policy: Policy, environment: Environment, question: Question) -> "list[_Walk]":

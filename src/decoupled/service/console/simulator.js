@@ -180,6 +180,9 @@ export function simulatorView(host) {
       runs: Math.max(1, Math.min(Number(runs.input.value), most())), seed: seed.value,
     });
     say(start, "Start again");
+    const slow = setTimeout(() => {
+      if (!steps.length) say(limit, "The policies are being compiled for this machine. That is done once, and takes some seconds.");
+    }, 1500);
     try {
       for await (const line of jsonLines(`v1/simulator?${query}`, asked.signal)) {
         if (asked.signal.aborted) return;
@@ -189,10 +192,15 @@ export function simulatorView(host) {
           pause.disabled = false;
           setPlaying(true);
         } else {
+          if (!steps.length) {
+            clearTimeout(slow);
+            tellLimit();
+          }
           steps.push(line);
         }
       }
     } catch (error) {
+      clearTimeout(slow);
       if (error.name === "AbortError") return;
       problem.textContent = error.message ?? "The simulation was broken off.";
       problem.hidden = false;
