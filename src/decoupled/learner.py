@@ -2,71 +2,27 @@
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar, Protocol, Self, TypeAlias, overload
+from typing import Any, ClassVar, Self, overload
 
-import numpy as np
-
-from .arms import ArmNames, Arms
-from .arrays import Floats, Ints, Words
-from .checks import as_float, whole_number
+from .arms import ArmNames, Arms, listed
+from .arrays import Floats, Ints
+from .checks import whole_number
 from .decision import Arm, Decision
-from .errors import (
-    ArmError,
-    FeedbackError,
-    LossError,
-    ParameterError,
-    StateError,
-    UnsupportedError,
-    complaint,
-    shown,
-)
-from .kernels.dispatch import Entries
-from .kernels.state import ROUND, SHARED_SCALARS, Layout, State
-from .kernels.stream import new_stream
+from .errors import ArmError, ParameterError, UnsupportedError, complaint
+from .keeping import Kept, from_text, to_text
+from .kernels.state import SHARED_SCALARS
+from .logs import checked_records, listed_records
 from .loss_range import LossRange
-from .sealed import seal, unseal, write_atomically
+from .pending import Baseline, Waiting
+from .predictions import Predictions, listed_predictions, scaled_predictions
+from .running import RunnablePolicy, Running
+from .sealed import write_atomically
+from .seeds import Seed, randomness
 
-FORMAT = "decoupled-learner"
-VERSION = 1
 DEFAULT_PENDING = 100_000
-
-Seed: TypeAlias = int | np.random.SeedSequence | None
-
-
-class RunnablePolicy(Protocol):
-    """What a learner needs of a policy."""
-
-    layout: ClassVar[Layout]
-    cumulative: ClassVar[str | None]
-    coupled: ClassVar[bool]
-    baseline: ClassVar[str | None]
-
-    def entries(self) -> Entries:
-        """The compiled calls."""
-
-    def params(self) -> Any:
-        """The parameters as a tuple of floats."""
-
-    def exploitation_law(self, state: State) -> Floats:
-        """The exact probability with which each arm is exploited."""
-
-    def exploration_law(self, state: State) -> Floats:
-        """The exact probability with which each arm is explored."""
-
-    def estimates(self, state: State) -> Floats:
-        """What is learned about each arm."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The name and every parameter."""
-
-
-# A decision that awaits feedback, with all that its estimate will need: the place of the arm explored,
-# the places of the arms it could choose from, None for all, and the baselines of all arms, None where
-# all are zero. A plain tuple, because one is made for every decision.
-Pending: TypeAlias = tuple[Decision, int, tuple[int, ...] | None, Floats | None]
 
 
 class Learner:
@@ -100,35 +56,21 @@ class Learner:
         loss_range: tuple[float, float] = (0.0, 1.0),
         max_pending: int = DEFAULT_PENDING,
     ) -> None:
-        self._policy = policy
-        self._arms = ArmNames(arms)
-        self._losses = LossRange.checked(loss_range)
-        self._max_pending = whole_number("max_pending", max_pending, 1, f"the default is {DEFAULT_PENDING}")
-        self._stream, self._tag = _randomness(seed)
-        self._set_state(policy.layout.new_state(len(self._arms)))
-        self._pending: dict[str, Pending] = {}
-        self._made = 0
-        self._forgotten = 0
-        self._lock = Lock()
+        names, losses = ArmNames.checked(arms), LossRange.checked(loss_range)
+        limit = whole_number("max_pending", max_pending, 1, f"the default is {DEFAULT_PENDING}")
+        stream, tag = randomness(seed)
+        running = Running(policy, policy.layout.new_state(len(names)), stream)
+        self._take(Kept(names, losses, running, Waiting(tag, limit)))
 
-    def _set_state(self, state: State) -> None:
-        self._state = state
-        self._values = np.array(self._policy.params(), np.float64)
-        self._entries = self._policy.entries()
-        self._entries.init(self._values, *state)
-        # The arrays every compiled call takes, kept together because gathering them is part of its cost.
-        self._flat = (self._values, *state)
-        self._round = int(state.scalars[ROUND])  # every decision carries it, and an array is slow to ask
-        self._baseline: Floats | None = None
-        self._shared_baseline: Floats | None = None
-        self._shared_round = 0
-        if self._policy.baseline is not None:
-            self._baseline = self._policy.layout.row(state, self._policy.baseline)
+    def _take(self, kept: Kept) -> None:
+        self._arms, self._losses, self._running, self._waiting = kept
+        self._policy = self._running.policy
+        self._lock = Lock()
 
     def __repr__(self) -> str:
         return (
             f"<Learner {self._policy!r}, {len(self._arms)} arms, round {self.round}, "
-            f"{len(self._pending)} pending>"
+            f"{len(self._waiting)} pending>"
         )
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
@@ -155,28 +97,40 @@ class Learner:
     @property
     def round(self) -> int:
         """1 + the number of observations applied."""
-        return self._round
+        return self._running.round
 
     @property
     def pending(self) -> tuple[Decision, ...]:
         """The decisions that await feedback, oldest first."""
         with self._lock:
-            return tuple(pending[0] for pending in self._pending.values())
+            return tuple(pending[0] for pending in self._waiting.decisions.values())
 
     @property
     def forgotten(self) -> int:
         """How many decisions were forgotten before their feedback came."""
-        return self._forgotten
+        return self._waiting.forgotten
 
     # Deciding
 
     @overload
-    def decide(self, count: None = None, *, available: Iterable[Arm] | None = None) -> Decision: ...
+    def decide(
+        self,
+        count: None = None,
+        *,
+        available: Iterable[Arm] | None = None,
+        baseline: Predictions | None = None,
+    ) -> Decision: ...
     @overload
-    def decide(self, count: int, *, available: Iterable[Arm] | None = None) -> list[Decision]: ...
+    def decide(
+        self, count: int, *, available: Iterable[Arm] | None = None, baseline: Predictions | None = None
+    ) -> list[Decision]: ...
 
     def decide(
-        self, count: int | None = None, *, available: Iterable[Arm] | None = None
+        self,
+        count: int | None = None,
+        *,
+        available: Iterable[Arm] | None = None,
+        baseline: Predictions | None = None,
     ) -> Decision | list[Decision]:
         """An arm to exploit and an arm to explore; with `count`, a list of such decisions.
 
@@ -184,6 +138,12 @@ class Learner:
         estimates alone, and the propensity is exact for that choice. When the loss arrives, arms that
         could not be chosen are charged the same loss: it is an unbiased estimate of what the available
         arms cost on average, so that an arm gains nothing by being away.
+
+        With `baseline`, what you expect of each arm's loss in this very round stands in the place of the
+        running mean that a centred estimator takes off it: a mapping from arms to losses (arms that it
+        leaves out keep the running mean), or a list of losses in the order of `arms`. Good predictions
+        make estimates less noisy, and none can bias them. They count for arms that pass the policy's own
+        gate, and a policy whose estimator has no baseline refuses them.
 
         A policy of the standard game, `policy.coupled`, gives one arm as both.
 
@@ -193,20 +153,30 @@ class Learner:
         ['a', 'a', 'a']
         >>> learner.decide(available=["b"]).propensity
         1.0
+        >>> centred = dc.FTPL.recommended().start(arms=["a", "b", "c"], seed=7)
+        >>> decision = centred.decide(baseline={"a": 0.9, "b": 0.2, "c": 0.4})
+        >>> centred.observe(decision, loss=0.9)
+        >>> decision.explore, centred.estimates().tolist()    # it was foreseen: each arm learns what it is
+        ('a', [0.9, 0.2, 0.4])
         """
-        part = None if available is None else self._arms.places(available)
+        some, expected = _listed(available), self._predictions(baseline)
         if count is None:
             with self._lock:
-                return self._draw(part, exploiting=True)
+                part = self._part(some)
+                return self._draw(part, self._baseline(part, expected), exploiting=True)
         repeats = whole_number("count", count, 1, "leave it out for a single decision")
-        if repeats > self._max_pending:
-            rule = f"must not exceed max_pending = {self._max_pending}"
+        if repeats > self._waiting.limit:
+            rule = f"must not exceed max_pending = {self._waiting.limit}"
             raise ParameterError(complaint("count", count, rule, "raise max_pending in start()"))
         with self._lock:
-            return [self._draw(part, exploiting=True) for _ in range(repeats)]
+            part = self._part(some)
+            shared = self._baseline(part, expected)
+            return [self._draw(part, shared, exploiting=True) for _ in range(repeats)]
 
-    def explore(self, *, available: Iterable[Arm] | None = None) -> Decision:
-        """A decision that only explores: its `exploit` is None.
+    def explore(
+        self, *, available: Iterable[Arm] | None = None, baseline: Predictions | None = None
+    ) -> Decision:
+        """A decision that only explores: its `exploit` is None. Both arguments are as in `decide`.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -214,9 +184,10 @@ class Learner:
         True
         """
         self._refuse_coupled("explore")
-        part = None if available is None else self._arms.places(available)
+        some, expected = _listed(available), self._predictions(baseline)
         with self._lock:
-            return self._draw(part, exploiting=False)
+            part = self._part(some)
+            return self._draw(part, self._baseline(part, expected), exploiting=False)
 
     def exploit(self, *, available: Iterable[Arm] | None = None) -> Arm:
         """An arm to use now. It awaits no feedback and never advances the schedule.
@@ -227,12 +198,9 @@ class Learner:
         (['b', 'c', 'a', 'b'], 1, ())
         """
         self._refuse_coupled("exploit")
-        part = None if available is None else self._arms.places(available)
+        some = _listed(available)
         with self._lock:
-            chosen = (
-                self._entries.decide(*self._flat, self._stream) if part is None else self._choose_from(part)
-            )
-            return self._arms.names[chosen[0]]
+            return self._arms.names[self._running.draw(self._part(some))[0]]
 
     def _refuse_coupled(self, call: str) -> None:
         if self._policy.coupled:
@@ -241,50 +209,39 @@ class Learner:
                 "the arm seen; use decide(), or a decoupled policy such as FTPL"
             )
 
-    def _choose_from(self, part: Ints) -> tuple[int, int, float, float]:
-        state = self._restricted(part)
-        exploit, explore, weight, propensity = self._entries.decide(self._values, *state, self._stream)
-        return int(part[exploit]), int(part[explore]), weight, propensity
+    def _predictions(self, baseline: Predictions | None) -> Any:
+        if baseline is None:
+            return None
+        if self._running.baseline is None:
+            raise UnsupportedError(
+                f"baseline: the estimator of {type(self._policy).__name__} has none, so that a prediction "
+                "would change nothing; leave it out, or use a centred estimator such as FTPL.recommended()"
+            )
+        return listed_predictions(baseline)
 
-    def _draw(self, part: Ints | None, exploiting: bool) -> Decision:
-        exploit, explore, weight, propensity = (
-            self._entries.decide(*self._flat, self._stream) if part is None else self._choose_from(part)
-        )
-        self._made += 1
-        name = f"{self._tag}-{self._made}"
-        names = self._arms.names
-        decision = Decision(
-            name,
-            self._round,
+    def _baseline(self, part: Ints | None, expected: Any) -> Baseline | None:
+        if expected is None:
+            return self._running.baseline_of(part)
+        predicted = scaled_predictions(expected, self._arms, self._losses)
+        return self._running.baseline_of(part, predicted)
+
+    def _draw(self, part: Ints | None, baseline: Baseline | None, exploiting: bool) -> Decision:
+        running, names = self._running, self._arms.names
+        exploit, explore, weight, propensity = running.draw(part)
+        chosen = (
+            running.round,
             names[exploit] if exploiting else None,
             names[explore],
             propensity if propensity == propensity else None,  # NaN stands for unknown
             weight,
         )
-        pending = self._pending
-        baseline = None if self._baseline is None else self._baseline_of(part)
-        pending[name] = (decision, explore, None if part is None else tuple(part.tolist()), baseline)
-        if len(pending) > self._max_pending:
-            del pending[next(iter(pending))]
-            self._forgotten += 1
-        return decision
+        serials = running.serials
+        covered = None if part is None else serials.of(part)
+        return self._waiting.add(chosen, serials.of_one(explore), covered, baseline)
 
-    def _baseline_of(self, part: Ints | None) -> Floats | None:
-        """The baseline of every arm for decisions made now, None if all are zero.
-
-        An arm that cannot be had has none. Decisions made in one round share theirs.
-        """
-        if part is None and self._shared_round == self._round:
-            return self._shared_baseline
-        baseline = np.zeros(len(self._arms))
-        if part is None:
-            baseline[:] = self._baseline
-        else:
-            baseline[part] = self._policy.layout.row(self._restricted(part), str(self._policy.baseline))
-        found = baseline if baseline.any() else None
-        if part is None:
-            self._shared_round, self._shared_baseline = self._round, found
-        return found
+    def _part(self, some: list[object] | None) -> Ints | None:
+        """The places of the arms that can be had, to be asked for while the lock is held: places shift."""
+        return None if some is None else self._arms.places(some)
 
     # Learning
 
@@ -304,14 +261,9 @@ class Learner:
         """
         scaled = self._losses.scaled(loss, reward)
         with self._lock:
-            made, arm, covered, baseline = self._find(decision)
-            if covered is not None:
-                self._charge_absent(covered, scaled)
-            if self._baseline is not None:
-                self._baseline[:] = 0.0 if baseline is None else baseline
-            self._entries.update(*self._flat, arm, made.weight, scaled)
-            self._round += 1
-            del self._pending[made.id]  # last: a solver that fails loses no feedback
+            pending = self._waiting.find(decision)
+            self._running.settle(pending, scaled)
+            del self._waiting.decisions[pending[0].id]  # last: a solver that fails loses no feedback
 
     def replay(self, records: Iterable[Any]) -> int:
         """Learn from a log, and return how many records it had.
@@ -327,16 +279,11 @@ class Learner:
         >>> learner.estimates().tolist()
         [1.8, 0.4]
         """
-        if isinstance(records, (str, bytes)) or not isinstance(records, Iterable):
-            rule, remedy = "must be a list of records", "each is (explored arm, propensity, loss)"
-            raise ParameterError(complaint("records", records, rule, remedy))
-        checked = [self._checked_record(i, record) for i, record in enumerate(records)]
+        given = listed_records(records)
         with self._lock:
+            checked = checked_records(given, self._arms, self._losses)
             for arm, weight, loss in checked:
-                if self._baseline is not None:  # a log brings a propensity and no baseline
-                    self._baseline[:] = 0.0
-                self._entries.update(*self._flat, arm, weight, loss)
-            self._round += len(checked)
+                self._running.learn(arm, weight, loss)  # a log brings a propensity and no baseline
         return len(checked)
 
     def forget(self, decision: Decision | str) -> None:
@@ -349,61 +296,58 @@ class Learner:
         ((), 1)
         """
         with self._lock:
-            del self._pending[self._find(decision)[0].id]
-            self._forgotten += 1
+            self._waiting.forget(decision)
 
-    def _find(self, decision: Decision | str) -> Pending:
-        key = decision.id if isinstance(decision, Decision) else decision
-        pending = self._pending.get(key) if isinstance(key, str) else None
-        if pending is not None and (decision is pending[0] or decision is key or decision == pending[0]):
-            return pending
-        raise FeedbackError(f"decision {shown(key)}: {self._why_unknown(key, pending)}")
+    # Coming and going
 
-    def _why_unknown(self, key: object, pending: Pending | None) -> str:
-        tag, _, number = key.rpartition("-") if isinstance(key, str) else ("", "", "")
-        if pending is not None:
-            return "is pending with other contents; give the decision as this learner made it"
-        if tag == self._tag and number.isdecimal() and len(number) < 20 and 0 < int(number) <= self._made:
-            return (
-                "is not pending: its feedback was applied before, or it was forgotten; "
-                "send feedback once for each decision"
-            )
-        return "was never made by this learner; give a decision that decide() or explore() returned"
+    def add_arms(self, names: Iterable[Arm]) -> None:
+        """Let arms come, at the end of the list. Nothing else changes: neither the round nor the random stream.
 
-    def _checked_record(self, place: int, record: Any) -> tuple[int, float, float]:
-        try:
-            if isinstance(record, Mapping):
-                arm, propensity, loss = record["explore"], record["propensity"], record["loss"]
-            else:
-                arm, propensity, loss = record
-        except (TypeError, ValueError, KeyError):
-            raise ParameterError(
-                f"records[{place}] = {shown(record)}: must be (arm, propensity, loss), or a mapping with the "
-                "keys 'explore', 'propensity' and 'loss'; mend that record"
-            ) from None
-        chance = as_float(propensity)
-        # Far below any real propensity, and far enough from overflow that no sum of estimates reaches it.
-        if chance is None or not 1e-200 <= chance <= 1.0:
-            rule = "must be a probability of at least 1e-200"
-            remedy = "log the probability with which the arm was explored"
-            raise ParameterError(complaint(f"records[{place}].propensity", propensity, rule, remedy))
-        try:
-            return self._arms.place(arm), 1.0 / chance, self._losses.scaled(loss)
-        except (ArmError, LossError) as error:
-            raise type(error)(f"records[{place}]: {error}") from None
+        A newcomer of a policy that adds up losses starts with all that the leader has, the arm with the
+        smallest sum: level with the best, as every arm is in round 1, so that it is tried at once. A
+        policy that keeps means has not seen it yet. Decisions that are pending could not choose it: when
+        their feedback comes it is charged the loss seen, like any arm that was away.
 
-    def _charge_absent(self, covered: tuple[int, ...], loss: float) -> None:
-        if self._policy.cumulative is None:
-            return
-        absent = np.ones(len(self._arms), np.bool_)
-        absent[list(covered)] = False
-        self._policy.layout.row(self._state, self._policy.cumulative)[absent] += loss
-        self._entries.init(*self._flat)
+        Args:
+            names: strings or whole numbers that no arm of this learner has. That of an arm retired before
+                will do; it is a new arm all the same.
 
-    def _restricted(self, part: Ints) -> State:
-        state = self._policy.layout.restrict(self._state, part)
-        self._entries.init(self._values, *state)
-        return state
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+        >>> learner.replay([("a", 0.5, 0.9), ("b", 0.5, 0.2)])
+        2
+        >>> learner.add_arms(["c"])
+        >>> learner.arms, learner.estimates().tolist()
+        (('a', 'b', 'c'), [1.8, 0.4, 0.4])
+        """
+        given = listed("names", names)
+        with self._lock:
+            if given:
+                arms, running = self._arms.extended(given), self._running.extended(len(given))
+                self._waiting.welcome(self._running.serials.born)
+                self._arms, self._running = arms, running
+
+    def retire_arms(self, names: Iterable[Arm]) -> None:
+        """Let arms go: they are not drawn again, and what was learned of the others stays as it is.
+
+        Feedback of a decision that explored such an arm is welcome still. It counts as a round, and does
+        to the other arms what it would have done, so that their estimates stay unbiased; of the arm
+        itself nothing is learned, also where its name has come back. Two arms at least must stay.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
+        >>> decision = learner.decide()
+        >>> learner.retire_arms([decision.explore])
+        >>> learner.observe(decision, loss=0.3)
+        >>> decision.explore, learner.arms, learner.round, learner.estimates().tolist()
+        ('a', ('b', 'c'), 2, [0.0, 0.0])
+        """
+        given = listed("names", names)
+        with self._lock:
+            gone = self._arms.places(given)
+            if len(gone) > 0:
+                arms = self._arms.without(gone)
+                self._arms, self._running = arms, self._running.without(gone)
 
     # Looking
 
@@ -427,14 +371,9 @@ class Learner:
         return self._law(self._policy.exploration_law, available)
 
     def _law(self, law: Any, available: Iterable[Arm] | None) -> Floats:
-        part = None if available is None else self._arms.places(available)
-        probabilities = np.zeros(len(self._arms))
+        some = _listed(available)
         with self._lock:
-            if part is None:
-                probabilities[:] = law(self._state)
-            else:
-                probabilities[part] = law(self._restricted(part))
-        return probabilities
+            return self._running.law(law, self._part(some))
 
     def estimates(self) -> Floats:
         """What is learned about each arm, on losses scaled to [0, 1]: see the policy for its meaning.
@@ -444,7 +383,7 @@ class Learner:
         [0.0, 0.0, 0.0]
         """
         with self._lock:
-            return self._policy.estimates(self._state)
+            return self._policy.estimates(self._running.state)
 
     def diagnostics(self) -> dict[str, float]:
         """The single numbers the policy keeps, by name.
@@ -455,7 +394,7 @@ class Learner:
         """
         names = SHARED_SCALARS + self._policy.layout.scalars
         with self._lock:
-            return dict(zip(names, self._state.scalars.tolist(), strict=True))
+            return dict(zip(names, self._running.state.scalars.tolist(), strict=True))
 
     # Keeping
 
@@ -471,11 +410,13 @@ class Learner:
         >>> one.decide().explore == two.decide().explore
         False
         """
-        stream, tag = _randomness(seed)
+        stream, tag = randomness(seed)
         copy = self.from_json(self.to_json())
+        waiting = copy._waiting
         # The new ids differ from the old ones also where the seed is the same.
-        lineage = f"{self._tag}-{copy._made}-{tag}".encode()
-        copy._stream, copy._tag, copy._made = stream, hashlib.sha256(lineage).hexdigest()[:12], 0
+        lineage = f"{self._waiting.tag}-{waiting.made}-{tag}".encode()
+        copy._running.stream[:] = stream
+        waiting.tag, waiting.made = hashlib.sha256(lineage).hexdigest()[:12], 0
         return copy
 
     def to_json(self) -> str:
@@ -487,22 +428,8 @@ class Learner:
         >>> twin.decide() == learner.decide()
         True
         """
-        layout = self._policy.layout
         with self._lock:
-            content = {
-                "policy": self._policy.to_dict(),
-                "arms": self._arms.to_json(),
-                "loss_range": list(self._losses),
-                "max_pending": self._max_pending,
-                "round": self.round,
-                "learned": {name: layout.row(self._state, name).tolist() for name in layout.learned},
-                "stream": [hex(int(word)) for word in self._stream],
-                "tag": self._tag,
-                "made": self._made,
-                "forgotten": self._forgotten,
-                "pending": [_record(pending) for pending in self._pending.values()],
-            }
-        return seal(FORMAT, VERSION, content)
+            return to_text(Kept(self._arms, self._losses, self._running, self._waiting))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -515,34 +442,8 @@ class Learner:
             ...
         decoupled.errors.StateError: state: does not match its checksum, so it was altered; give the text that Learner.to_json() wrote
         """
-        content = unseal(text, FORMAT, VERSION, "Learner.to_json()")
-        try:
-            return cls._restore(content)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise StateError(
-                f"state: cannot be restored ({type(error).__name__}: {error}); "
-                "give the text that Learner.to_json() wrote"
-            ) from error
-
-    @classmethod
-    def _restore(cls, content: dict[str, Any]) -> Self:
-        policy = cls.policy_family.from_dict(content["policy"])
-        low, high = content["loss_range"]
-        learner = cls(
-            policy, content["arms"], 0, loss_range=(low, high), max_pending=content["max_pending"]
-        )
-        state = policy.layout.new_state(len(learner._arms))
-        state.scalars[ROUND] = content["round"]
-        for name in policy.layout.learned:
-            policy.layout.row(state, name)[:] = content["learned"][name]
-        learner._set_state(state)
-        learner._stream[:] = [int(word, 16) for word in content["stream"]]
-        learner._tag = content["tag"]
-        learner._made = content["made"]
-        learner._forgotten = content["forgotten"]
-        for record in content["pending"]:
-            pending = _pending(record)
-            learner._pending[pending[0].id] = pending
+        learner = cls.__new__(cls)
+        learner._take(from_text(text, cls.policy_family))
         return learner
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -567,28 +468,9 @@ def _unpickled(kind: type[Learner], policy: object, text: str) -> Learner:
     return kind.from_json(text)
 
 
-def _record(pending: Pending) -> list[Any]:
-    """A pending decision as plain values; a baseline comes last, where there is one."""
-    decision, arm, covered, baseline = pending
-    return [*decision, arm, covered, *([] if baseline is None else [baseline.tolist()])]
-
-
-def _pending(record: list[Any]) -> Pending:
-    fields = len(Decision._fields)
-    arm, covered, *baseline = record[fields:]
-    return (
-        Decision(*record[:fields]),
-        arm,
-        None if covered is None else tuple(covered),
-        np.array(baseline[0], np.float64) if baseline else None,
-    )
-
-
-def _randomness(seed: object) -> tuple[Words, str]:
-    """A random stream, and a tag that keeps one learner's decision ids apart from another's."""
-    if not isinstance(seed, np.random.SeedSequence):
-        if seed is not None:
-            seed = whole_number("seed", seed, 0, "leave it out for fresh randomness")
-        seed = np.random.SeedSequence(seed)
-    tag = int(seed.generate_state(3, np.uint64)[2]) >> 16
-    return new_stream(seed), f"{tag:012x}"
+def _listed(available: Iterable[Arm] | None) -> list[object] | None:
+    """The arms that can be had, gone through before the lock is taken: what gives them may use the learner."""
+    some = None if available is None else listed("available", available)
+    if some == []:
+        raise ArmError("available = []: names no arm; leave it out where every arm can be had")
+    return some

@@ -33,8 +33,12 @@ class LossRange(NamedTuple):
                 "give the loss of the explored arm, or its reward"
             )
         if reward is None:
-            return (self._within("loss", loss) - self.low) / (self.high - self.low)
+            return self.scaled_as("loss", loss)
         return (self.high - self._within("reward", reward)) / (self.high - self.low)
+
+    def scaled_as(self, name: str, loss: object) -> float:
+        """A loss on a scale from 0 to 1; `name` is what an error calls it."""
+        return (self._within(name, loss) - self.low) / (self.high - self.low)
 
     def _within(self, name: str, value: object) -> float:
         number = as_float(value)

@@ -10,6 +10,8 @@ The contract, in the order in which it is checked:
 - **init**: it derives from the learned rows all that decisions depend on;
 - **saving**: a learner that is saved and loaded goes on bit for bit;
 - **unbiased**: where `cumulative` is "estimates", the mean of what a decision adds is the losses;
+- **newcomers**: an arm that comes late and only loses is not the favourite; see `Policy.welcome`;
+- **retired**: feedback of an arm that is gone does to the others what it would have done;
 - **parity**: the engine plays as the learner does;
 - **endurance**: nothing breaks in many rounds of extreme losses.
 """
@@ -22,6 +24,7 @@ from scipy.stats import chi2
 
 from .arrays import Floats
 from .checks import whole_number
+from .decision import Decision
 from .environments import LossTable
 from .errors import ContractError, ParameterError, complaint
 from .kernels.drive import Table
@@ -256,6 +259,70 @@ def check_unbiased(case: Case) -> None:
     case.expect(np.allclose(mean[seen], losses[seen], rtol=1e-7, atol=1e-9), told)
 
 
+def check_newcomers(case: Case) -> None:
+    """Arms that all lose alike, and later two more that lose twice as much."""
+    if isinstance(case.policy, Forgetting):  # it may have forgotten the half of it: look at its policy
+        return
+    learner, newcomers = case.policy.start(case.arms, case.seed), ["new", "newer"]
+    learner.replay([(arm, 1.0 / case.arms, 0.5) for arm in learner.arms] * 40)
+    learner.add_arms(newcomers)
+    larger = case._replace(arms=len(learner.arms))
+    _check_learner(larger, learner, "after arms came")
+    chance = 1.0 / larger.arms
+    learner.replay([(arm, chance, 1.0 if arm in newcomers else 0.5) for arm in learner.arms] * 20)
+    law = learner.exploitation_probabilities()
+    told = (
+        f"arms lost 1/2 each time, two that came late lost 1, and the law is {law.round(3).tolist()}, they last; "
+        "say in `welcome` what a newcomer has learned"
+    )
+    case.expect((law[-2:] <= law[:-2].max()).all(), told)
+
+
+def check_retired(case: Case) -> None:
+    """The mean, as in `check_unbiased`, while one of the arms goes before the feedback and another comes."""
+    learner = case.learner(HISTORY // 4)
+    learner.add_arms(["spare"])
+    places, law = list(learner.arms), learner.exploration_probabilities()
+    found: dict[object, Decision] = {}
+    for _ in range(10_000):
+        decision = learner.decide()
+        if found.setdefault(decision.explore, decision) is not decision:
+            learner.forget(decision)
+    exact = len(found) == np.count_nonzero(law) and decision.propensity is not None
+    gone = next(arm for arm in places if arm in found)
+    learner.retire_arms([gone])
+    learner.add_arms([gone])  # the name, and no more than that
+    saved, before, mean = learner.to_json(), learner.estimates(), np.zeros(len(places))
+    for arm, decision in found.items():
+        once = Learner.from_json(saved)
+        once.observe(decision.id, loss=_loss(places.index(arm), case.arms))
+        case.expect(once.round == learner.round + 1, "feedback of an arm that is gone does not count")
+        _check_learner(case._replace(arms=len(places)), once, "after an arm was retired")
+        mean += law[places.index(arm)] * (once.estimates() - before)
+    if not exact or not _weighs(case.policy) or isinstance(case.policy, Forgetting):
+        return
+    losses = np.array([_loss(place, case.arms) for place in range(len(places))])
+    losses = np.append(np.delete(losses, places.index(gone)), law @ losses)
+    told = f"losses of {losses.tolist()} add {mean.tolist()} on average where an arm is retired meanwhile"
+    case.expect(np.allclose(mean, losses, rtol=1e-7, atol=1e-9), told)
+
+
+def _loss(place: int, arms: int) -> float:
+    return 0.2 + 0.8 * place / arms
+
+
+def _check_learner(case: Case, learner: Learner, when: str) -> None:
+    """Both laws, and what is drawn from them."""
+    names = set(learner.arms)
+    for _ in range(HISTORY):
+        decision = learner.decide()
+        told = f"{when} it gave {decision.exploit!r} and {decision.explore!r} of the arms {learner.arms}"
+        case.expect({decision.exploit, decision.explore} <= names, told)
+        learner.forget(decision)
+    _law(case, learner.exploitation_probabilities(), "exploitation_law")
+    _law(case, learner.exploration_probabilities(), "exploration_law")
+
+
 def check_parity(case: Case) -> None:
     """The same plays, round by round: no two arms cost the same, so the regret curve tells them."""
     horizon = 5 * HISTORY
@@ -305,6 +372,8 @@ CHECKS: tuple[Callable[[Case], None], ...] = (
     check_init,
     check_saving,
     check_unbiased,
+    check_newcomers,
+    check_retired,
     check_parity,
     check_endurance,
 )

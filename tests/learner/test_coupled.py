@@ -112,10 +112,10 @@ def test_decisions_of_one_round_share_their_baseline() -> None:
     # A hundred thousand pending decisions would else hold as many arrays.
     learner = trained(REDUCED, 150)
     learner.decide(count=10)
-    assert len({id(pending[3]) for pending in learner._pending.values()}) == 1
+    assert len({id(pending[3]) for pending in learner._waiting.decisions.values()}) == 1
     learner.observe(learner.decide(), loss=0.5)
     learner.decide()
-    assert len({id(pending[3]) for pending in learner._pending.values()}) == 2
+    assert len({id(pending[3]) for pending in learner._waiting.decisions.values()}) == 2
 
 
 @pytest.mark.parametrize("resampling", ["geometric", "conditional"])

@@ -178,9 +178,10 @@ def test_jins_rates_fade_with_its_estimates() -> None:
         learner.replay([(t % ARMS, 0.25, float(LOSSES[t, 0]))])
         plain.replay([(t % ARMS, 0.25, float(LOSSES[t, 0]))])
     layout = dc.Forgetting(dc.JinHybrid(), discount=DISCOUNT).layout
-    np.testing.assert_allclose(layout.row(learner._state, "spread"), spread, rtol=1e-10)
+    np.testing.assert_allclose(layout.row(learner._running.state, "spread"), spread, rtol=1e-10)
     assert (
-        layout.row(learner._state, "spread") < plain._policy.layout.row(plain._state, "spread") / 2
+        layout.row(learner._running.state, "spread")
+        < plain._policy.layout.row(plain._running.state, "spread") / 2
     ).all()
 
 
@@ -201,7 +202,7 @@ def test_what_fades_away_is_gone(discount: float) -> None:
         learner = dc.Forgetting(policy, discount=discount).start(ARMS, seed=3)
         learner.replay([(arm, 0.25, 0.7) for arm in range(ARMS)])
         learner.replay([(0, 1.0, 0.0)] * 80_000)
-        floats = learner._state.floats
+        floats = learner._running.state.floats
         assert np.isfinite(floats[np.abs(floats) < 1e300]).all()
         assert not ((np.abs(floats) > 0) & (np.abs(floats) < 1e-305)).any()
         assert learner.exploitation_probabilities().sum() == pytest.approx(1.0)

@@ -110,8 +110,10 @@ def test_the_gate_bounds_how_far_an_estimate_falls(arms: int) -> None:
     deepest, generator = 0.0, np.random.default_rng(3)
     for _ in range(500):
         law, seen = learner.exploration_probabilities(), learner.diagnostics()
-        baseline = learner._baseline_of(None)
-        b = np.zeros(arms) if baseline is None else baseline
+        baseline = learner._running.baseline_of(None)
+        b = np.zeros(arms)
+        if baseline is not None:
+            b[baseline[0]] = baseline[1]
         falls = seen["eta"] * (b - b / law)  # of an arm drawn whose loss is 0
         assert (falls >= -(0.5 + seen["rise"]) / 0.25 - 1e-12).all()
         deepest = min(deepest, float(falls.min()))

@@ -295,3 +295,45 @@ def test_a_closed_desk_says_so(opened: Opened) -> None:
     desk.close()
     with pytest.raises(StoreError, match="closed"):
         desk.state("me", "one")
+
+
+def test_arms_come_and_go(opened: Opened) -> None:
+    desk = opened(snapshot_every=3)
+    desk.put_experiment("me", "one", PLAIN, seed=7).result()
+    learner = dc.FTPL().start(["a", "b", "c"], seed=7)
+    made, twins = desk.decide("me", "one", count=5).result(), learner.decide(count=5)
+    gone = twins[0].explore
+    added: list[list[str | int]] = [["d", 5], ["d", 5], ["a", "d"]]
+    for arms in added:  # again is no change
+        assert desk.add_arms("me", "one", arms).result().arms == ("a", "b", "c", "d", 5)
+    learner.add_arms(["d", 5])
+    for _ in range(2):
+        experiment = desk.retire_arms("me", "one", [gone, 5]).result()
+    learner.retire_arms([gone, 5])
+    assert experiment.retired == (gone, 5)
+    assert desk.add_arms("me", "one", [5]).result().retired == (gone,)
+    learner.add_arms([5])
+    for each, twin in zip(made, twins, strict=True):
+        desk.feedback("me", each.id, loss=0.75).result()
+        learner.observe(twin, 0.75)
+    state = desk.state("me", "one").result()
+    assert state.arms == learner.arms
+    assert state.estimates == tuple(learner.estimates())
+    following = desk.decide("me", "one", count=9, available=["b", 5]).result()
+    assert [each.explore for each in following] == [
+        each.explore for each in learner.decide(count=9, available=["b", 5])
+    ]
+    wrongs: list[Any] = [[True], ["zz"], "a", 7, [gone, "b", "c", "d", 5]]
+    for wrong in wrongs:
+        with pytest.raises(Invalid):
+            desk.retire_arms("me", "one", wrong).result()
+    with pytest.raises(Invalid):
+        desk.decide("me", "one", available=[gone]).result()
+    state = desk.state("me", "one").result()
+    assert desk.get_experiment("me", "one").result() == desk.list_experiments("me").result()[0]
+    desk._writer.close()
+    desk._room.store.close()
+    again = opened()
+    assert again.state("me", "one").result() == state
+    assert again.get_decision("me", made[0].id).result().explore == gone
+    assert [each.arm for each in again.evaluate("me", "one").result().arms] == list(state.arms)

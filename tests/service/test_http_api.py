@@ -300,7 +300,11 @@ def test_arms_come_and_go(service: Service) -> None:
         each["exploit"] for each in later
     }
     assert service.http.put(f"/v1/decisions/{before['id']}/feedback", json={"loss": 0.5}).status_code == 200
-    refused(service.http.post("/v1/experiments/arms/arms", json={"arms": ["mauve"]}), 422, "mauve")
+    again = service.http.post("/v1/experiments/arms/arms", json={"arms": ["mauve"]})
+    assert (again.status_code, again.json()["arms"].count("mauve")) == (200, 1), (
+        "the same again changes nothing"
+    )
+    refused(service.http.post("/v1/experiments/arms/arms/retire", json={"arms": ["puce"]}), 422, "puce")
 
 
 def test_an_archived_experiment_decides_no_more_and_still_learns(service: Service) -> None:

@@ -86,3 +86,16 @@ class Layout(NamedTuple):
             else:
                 self.row(part, name)[:] = whole[np.ix_(arms, arms) if name in self.pairs else arms]
         return part
+
+    def extend(self, state: State, newcomers: int) -> State:
+        """A new state with so many arms more, at the end; of them it holds nothing but zeros."""
+        arms = state.floats.shape[1]
+        whole = self.new_state(arms + newcomers)
+        whole.scalars[ROUND] = state.scalars[ROUND]
+        for name in self.learned:
+            known, row = self.row(state, name), self.row(whole, name)
+            if name in self.pairs:
+                row[:arms, :arms] = known
+            else:
+                row[: len(known)] = known
+        return whole

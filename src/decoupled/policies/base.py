@@ -10,7 +10,8 @@ from ..arrays import Floats
 from ..description import Description
 from ..kernels.dispatch import Entries, Functions, entries, register
 from ..kernels.state import Layout, State
-from ..learner import DEFAULT_PENDING, Learner, Seed
+from ..learner import DEFAULT_PENDING, Learner
+from ..seeds import Seed
 from .homes import HOMES, load
 
 _one_at_a_time = Lock()
@@ -87,6 +88,21 @@ class Policy(Description, kind="policy"):
     def estimates(self, state: State) -> Floats:
         """What is learned about each arm: the sum of its loss estimates, unless the policy says else."""
         return np.array(self.layout.row(state, "estimates"), np.float64)
+
+    def welcome(self, state: State, first: int) -> None:
+        """Fill in what newcomers have learned: the arms from place `first` on, zeros so far.
+
+        Where the policy adds up losses they take over all that the leader has, the arm of the smallest
+        sum: as every arm begins level with all others, they begin level with the best. Where it does not
+        they stay as they are, arms not yet seen. A policy to which zeros mean something else says so here.
+        """
+        if self.cumulative is None:
+            return
+        leader = int(np.argmin(self.layout.row(state, self.cumulative)[:first]))
+        for name in self.layout.learned:
+            if name in self.layout.floats or name in self.layout.ints:
+                row = self.layout.row(state, name)
+                row[first:] = row[leader]
 
     def start(
         self,

@@ -141,13 +141,17 @@ class CoupledTsallisINF(Policy):
     functions = Functions(init, decide, update)
     fading = ("estimates",)
     coupled = True
-    baseline = "baseline"
 
     def __post_init__(self) -> None:
         one_of("estimator", self.estimator, ("importance", "reduced-variance"))
         if self.c is not None:
             c = number_in("c", self.c, 0.0, 1e100, "the default, None, is the published one")
             object.__setattr__(self, "c", c)
+
+    @property
+    def baseline(self) -> str | None:  # type: ignore[override]
+        """The row of baselines that a pending decision keeps."""
+        return "baseline" if self.estimator == "reduced-variance" else None
 
     def params(self) -> Params:
         reduced = self.estimator == "reduced-variance"

@@ -184,6 +184,9 @@ class Forgetting(Policy):
     def estimates(self, state: State) -> Floats:
         return self.policy.estimates(_inside(state))
 
+    def welcome(self, state: State, first: int) -> None:
+        self.policy.welcome(_inside(state), first)
+
 
 def _home(policy: Policy, what: str) -> tuple[str, str] | None:
     """Where the parameter type of a policy of this package that forgets is found, by every process."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Floats, Words
+from ..arrays import Floats, Ints, Words
 from ..checks import number_in
 from ..kernels.compiled import compiled
 from ..kernels.dispatch import Functions
@@ -132,12 +132,21 @@ def count_duel(state: State, arm: int) -> None:
 
 
 @compiled
+def last_seen(seen_at: Ints) -> int:
+    """When an arm was last seen for the first time; counted so, since arms may have gone."""
+    last = 0
+    for when in seen_at:
+        last = max(last, when)
+    return last
+
+
+@compiled
 def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
     """Count the duel, once every arm was seen, and take the loss into the arm's mean."""
     if state.scalars[UNSEEN] == 0.0:
         count_duel(state, arm)
     elif state.ints[COUNTS, arm] == 0:
-        state.ints[SEEN_AT, arm] = state.ints.shape[1] - int(state.scalars[UNSEEN]) + 1
+        state.ints[SEEN_AT, arm] = last_seen(state.ints[SEEN_AT]) + 1
     state.floats[SUMS, arm] += loss
     state.ints[COUNTS, arm] += 1
     set_mean(state, arm)

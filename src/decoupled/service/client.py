@@ -433,8 +433,7 @@ def _listing(after: str | None, limit: int) -> Send:
 
 
 def _arms(name: str, what: str, arms: Sequence[Arm]) -> Send:
-    # Not to be made twice: the second time the arms are there, or gone, and that would look like an error.
-    return Send("POST", f"/v1/experiments/{name}/{what}", {"arms": list(arms)}, repeatable=False)
+    return Send("POST", f"/v1/experiments/{name}/{what}", {"arms": list(arms)})
 
 
 def _log(name: str, format: str) -> Send:  # noqa: A002

@@ -89,11 +89,11 @@ def doctor(store: Store = STORE) -> None:
         from .doctor import examine
 
         sound = True
-        for finding in examine(store):
-            sound = sound and finding.ok
-            typer.echo(f"{'ok  ' if finding.ok else 'FAIL'} {finding.name}: {finding.detail}")
-        if not sound:
-            raise typer.Exit(1)
+        for check in examine(store):
+            sound = sound and check.good
+            typer.echo(f"{'ok  ' if check.good else 'FAIL'} {check.name}: {check.finding}")
+    if not sound:
+        raise typer.Exit(1)
 
 
 def backup(

@@ -99,14 +99,13 @@ class Retries:
 
 @dataclass(frozen=True)
 class Send:
-    """A request to make."""
+    """A request to make. Every request of this service may be made twice: that is the same as once."""
 
     method: str
     path: str
     json: Any = None
     params: dict[str, Any] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
-    repeatable: bool = True  # making it twice is the same as making it once
 
 
 @dataclass(frozen=True)

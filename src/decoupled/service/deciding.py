@@ -77,10 +77,9 @@ def _places(running: Running, available: Iterable[Arm]) -> str:
     places = set()
     for name in available:
         place = running.places.get(name) if isinstance(name, (str, int)) else None
-        if place is None or type(name) is not type(running.names[place]) or name in running.retired:
-            known = [each for each in running.names if each not in running.retired]
+        if place is None or type(name) is not type(running.names[place]):
             raise Invalid(
-                f"available: {shown(name)} is not an arm of {running.name!r}; {near_name(name, known)}"
+                f"available: {shown(name)} is not an arm of {running.name!r}; {near_name(name, running.places)}"
             )
         places.add(place)
     if not places:

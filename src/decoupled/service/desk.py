@@ -52,6 +52,20 @@ class Desk(Keeping):
         about: Reference = ("name", tenant, name)
         return self._do(lambda: experiments.archive(self._room, about), about)
 
+    def add_arms(self, tenant: str, name: str, arms: Iterable[Arm]) -> "Future[Experiment]":
+        """Let arms come; those that are there already stay as they are."""
+        about: Reference = ("name", tenant, name)
+        return self._do(
+            lambda: experiments.change_arms(self._room, about, "added", arms), about, alone=True
+        )
+
+    def retire_arms(self, tenant: str, name: str, arms: Iterable[Arm]) -> "Future[Experiment]":
+        """Let arms go; what they explored before still takes feedback."""
+        about: Reference = ("name", tenant, name)
+        return self._do(
+            lambda: experiments.change_arms(self._room, about, "retired", arms), about, alone=True
+        )
+
     # Decisions and feedback
 
     def decide(

@@ -2,14 +2,17 @@
 
 import json
 import secrets
+from collections.abc import Collection, Iterable
 
-from ..errors import DecoupledError
+from ..decision import Arm
+from ..errors import DecoupledError, complaint
 from ..learner import Learner
 from ..policies import Policy
 from .problems import Conflict, Invalid, NotFound, ServiceError
 from .records import Experiment, Settings
 from .room import Reference, Room
 from .rows import ExperimentRow
+from .running import gone_names
 from .settings import as_settings, as_text, checked, plain_text
 from .store import Store
 
@@ -73,12 +76,33 @@ def archive(room: Room, about: Reference) -> Experiment:
     return running.experiment()
 
 
+def change_arms(room: Room, about: Reference, kind: str, arms: Iterable[Arm]) -> Experiment:
+    """Add arms, or retire them. Those that are there already, or gone already, are passed over."""
+    running = room.get(about)
+    if isinstance(arms, (str, bytes)) or not isinstance(arms, Iterable):
+        raise Invalid(complaint("arms", arms, "must be a list of arms", "put the names in a list"))
+    known = running.places if kind == "added" else set(gone_names(running.names, running.retired))
+    new = [arm for arm in arms if not _among(arm, known)]
+    if new:
+        try:
+            row = running.change(kind, json.dumps(new), running.now(room.clock()))
+        except DecoupledError as error:
+            raise Invalid(str(error)) from None
+        room.append(running, row)
+        room.store.update(running.id, arms=json.dumps(running.names), retired=json.dumps(running.retired))
+    return running.experiment()
+
+
+def _among(arm: object, known: Collection[Arm]) -> bool:
+    return type(arm) in (str, int) and arm in known
+
+
 def as_experiment(row: ExperimentRow) -> Experiment:
     """A stored experiment as clients see it."""
-    retired = json.loads(row.retired)
+    names, retired = json.loads(row.arms), json.loads(row.retired)
     gone = set(retired)
-    arms = tuple(name for name in json.loads(row.arms) if name not in gone)
+    arms = tuple(name for place, name in enumerate(names) if place not in gone)
     return Experiment(
-        row.tenant, row.name, as_settings(json.loads(row.settings)), arms, tuple(retired),
+        row.tenant, row.name, as_settings(json.loads(row.settings)), arms, gone_names(names, retired),
         row.created_at, row.archived_at, row.version, int(row.seed),
     )  # fmt: skip

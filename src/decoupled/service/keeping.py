@@ -12,6 +12,7 @@ from . import api_keys, export, retaining
 from .api_keys import ApiKey
 from .backup import back_up
 from .evaluation import Evaluation, evaluate
+from .experiments import as_experiment
 from .export import LoggedDecision
 from .office import Office
 from .room import Reference
@@ -44,13 +45,13 @@ class Keeping(Office):
         )
 
     def evaluate(self, tenant: str, name: str) -> "Future[Evaluation]":
-        """The value of every arm and of what was exploited, from the log."""
+        """The value of every arm and of what was exploited, from the log since the arms last changed."""
 
         def work(reader: Store, row: ExperimentRow) -> Evaluation:
             settings = as_settings(json.loads(row.settings))
             coupled = Policy.from_dict(settings.policy).coupled
-            decisions = export.logged(reader, row)
-            return evaluate(name, decisions, json.loads(row.arms), settings.loss_range, coupled)
+            decisions = export.logged(reader, row, after=_comparable(reader, row.id))
+            return evaluate(name, decisions, as_experiment(row).arms, settings.loss_range, coupled)
 
         return self._read(tenant, name, work)
 
@@ -90,3 +91,9 @@ class Keeping(Office):
 
     def _read(self, tenant: str, name: str, work: Callable[[Store, ExperimentRow], T]) -> "Future[T]":
         return self._aside(lambda: self._with_reader(tenant, name, work))
+
+
+def _comparable(reader: Store, experiment: int) -> int:
+    """The row after which every decision is there, and could choose from the arms of now."""
+    base = reader.base(experiment)
+    return max(reader.arms_changed(experiment), 0 if base is None else base[0])

@@ -94,7 +94,7 @@ class State:
         estimates: what is learned about each arm, on losses scaled to [0, 1].
         late: decisions whose feedback came after their deadline.
         regret: of what was exploited against the best single arm, in losses of the experiment's own
-            scale, over the decisions observed; None where the log cannot tell.
+            scale, over the decisions observed since the arms last changed; None where the log cannot tell.
     """
 
     experiment: str

@@ -42,7 +42,7 @@ class Running:
         self._weighs = policy.cumulative is not None
         self.names: list[Arm] = list(self.settings.arms)
         self.places = {name: place for place, name in enumerate(self.names)}
-        self.retired: list[Arm] = []
+        self.retired: list[int] = []  # places; a name that comes back is a new arm, at a new place
         self.learner: Learner = policy.start(
             self.names, self.seed, loss_range=self.settings.loss_range, max_pending=_UNLIMITED
         )
@@ -64,7 +64,7 @@ class Running:
         """Draw a decision and give its row."""
         learner, places = self.learner, self.places
         arms = None if available is None else [self.names[place] for place in json.loads(available)]
-        stream: bytes = learner._stream.tobytes()
+        stream: bytes = learner._running.stream.tobytes()
         expires: float | None = None
         decision: Decision | None = None
         if mode == "exploit":
@@ -155,14 +155,29 @@ class Running:
             )
 
     def change(self, kind: str, content: str, at: float) -> Changed:
-        """Change the experiment itself, and give the row."""
+        """Change the experiment itself, and give the row. What the learner refuses changes nothing."""
         if kind == "archived":
             self.archived_at = at
+        elif kind in ("added", "retired"):
+            self._change_arms(kind, json.loads(content))
+            self.version = self.head + 1
         else:
             raise ReplayError(f"experiment {self.name!r}: the log has a change {kind!r}; {_REMEDY}")
         self.head += 1
         self.last_at = at
         return Changed(self.head, kind, content, at)
+
+    def _change_arms(self, kind: str, arms: list[Arm]) -> None:
+        if kind == "added":
+            self.learner.add_arms(arms)
+            for name in arms:
+                self.places[name] = len(self.names)
+                self.names.append(name)
+        else:
+            self.learner.retire_arms(arms)
+            self.retired += [self.places.pop(name) for name in arms]
+        self.tallies.widen(len(self.names))
+        self.tallies.compare_anew()
 
     def _queue(self, seq: int) -> None:
         self.waiting.append(seq)
@@ -212,13 +227,12 @@ class Running:
 
     def experiment(self) -> Experiment:
         """The experiment as clients see it."""
-        gone = set(self.retired)
         return Experiment(
             self.tenant,
             self.name,
             self.settings,
-            tuple(name for name in self.names if name not in gone),
-            tuple(self.retired),
+            self.learner.arms,
+            gone_names(self.names, self.retired),
             self.created_at,
             self.archived_at,
             self.version,
@@ -244,7 +258,7 @@ class Running:
             tallies.applied,
             tallies.expired,
             self.late,
-            tallies.regret(self.losses.high - self.losses.low),
+            tallies.regret(at, self.losses.high - self.losses.low),
         )
 
     # Snapshots
@@ -275,7 +289,8 @@ class Running:
         running.version, running.last_at = content["version"], content["last_at"]
         running.archived_at = content["archived_at"]
         running.names, running.retired = content["names"], content["retired"]
-        running.places = {name: place for place, name in enumerate(running.names)}
+        gone = set(running.retired)
+        running.places = {name: place for place, name in enumerate(running.names) if place not in gone}
         running.tallies = Tallies.from_dict(content["tallies"])
         running.learner = Learner.from_json(content["learner"])
         pending, rows = running.learner.pending, rows_of(content["pending"])
@@ -289,6 +304,13 @@ class Running:
 
 
 _REMEDY = "run `decoupled doctor` on the store, or restore a backup"
+
+
+def gone_names(names: Sequence[Arm], retired: Sequence[int]) -> tuple[Arm, ...]:
+    """The names of arms that were retired and have not come back."""
+    gone = set(retired)
+    here = {name for place, name in enumerate(names) if place not in gone}
+    return tuple(dict.fromkeys(names[place] for place in retired if names[place] not in here))
 
 
 def place_of(decision: str) -> tuple[str, int]:

@@ -257,6 +257,11 @@ class Store(ABC):
             seq, kind, loss, at = row[12:]
             yield Decided(*row[:12]), seq, kind, loss, at
 
+    def arms_changed(self, experiment: int) -> int:
+        """The row at which arms last came or went, 0 for none."""
+        sql = "SELECT coalesce(max(seq), 0) FROM changed WHERE experiment = ? AND kind IN ('added', 'retired')"
+        return int(self.run(sql, (experiment,))[0][0])
+
     def lacks_propensity(self, experiment: int, after: int) -> bool:
         """Whether some decision that explored was logged without its propensity."""
         sql = (

@@ -1,6 +1,7 @@
 """What is counted while an experiment runs: plays, and the sums that estimate its regret."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
@@ -47,14 +48,21 @@ class Tallies:
         self.squares[explore] += weighted * weighted
         self.shared[explore] += used * weighted
 
-    def regret(self, width: float) -> Interval | None:
-        """Of what was exploited against the best arm, with a normal interval at 95 %; None without data.
+    def compare_anew(self) -> None:
+        """Start the comparison again: other arms, another best one."""
+        zeros = [0.0] * len(self.sums)
+        self.sums, self.squares, self.shared = zeros, zeros.copy(), zeros.copy()
+        self.used = self.used_squares = 0.0
+        self.compared, self.blind = 0, False
+
+    def regret(self, arms: Sequence[int], width: float) -> Interval | None:
+        """Of what was exploited against the best of these arms, with a normal interval at 95 %; None without data.
 
         `width` is that of the loss range: the sums are of losses scaled to [0, 1].
         """
         if self.compared == 0 or self.blind:
             return None
-        best = min(range(len(self.sums)), key=self.sums.__getitem__)
+        best = min(arms, key=self.sums.__getitem__)
         estimate = self.used - self.sums[best]
         squares = self.used_squares + self.squares[best] - 2.0 * self.shared[best]
         variance = max(0.0, squares - estimate * estimate / self.compared)

@@ -11,7 +11,8 @@ import time
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from fastapi import FastAPI
+from starlette.types import Message, Receive, Scope, Send
 
 from ..problems import ServiceError
 from .bodies import check_content_type
@@ -39,7 +40,7 @@ class Front:
 
     def __init__(
         self,
-        inner: ASGIApp,
+        inner: FastAPI,
         hot: HotRoutes,
         gate: Gate,
         metrics: Metrics,

@@ -71,7 +71,8 @@ def reading_routes(desk: Desk, bridge: Bridge) -> APIRouter:
         access = access_of(request)
         access.require("read")
         with turns.one(access.tenant):
-            return JSONResponse(asdict(await bridge.wait(desk.evaluate(access.tenant, name))))
+            found = await bridge.wait(desk.evaluate(access.tenant, name))
+        return JSONResponse(asdict(found))
 
     @router.get("/log", response_class=Response, responses={**_LOG, **refusals(404)})
     async def get_log(
