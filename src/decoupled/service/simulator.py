@@ -14,7 +14,6 @@ import numpy as np
 
 from ..arrays import Ints
 from ..environments import (
-    AdaptiveAlternating,
     Adversary,
     Alternating,
     Bernoulli,
@@ -33,13 +32,10 @@ LEAST_ARMS = 8  # a round with fewer costs as much
 FRAMES = 100
 MOVES = 4  # the parts of a drifting world's rounds, each with another best arm
 
-WorldName: TypeAlias = Literal[
-    "stochastic", "alternating", "adaptive-alternating", "punish-last", "drifting"
-]
+WorldName: TypeAlias = Literal["stochastic", "alternating", "punish-last", "drifting"]
 WORLDS: dict[WorldName, Callable[[int, float, int], Environment]] = {
     "stochastic": lambda arms, gap, rounds: Bernoulli([0.5 + gap] + [0.5] * (arms - 1)),
     "alternating": lambda arms, gap, rounds: Alternating(arms, gap),
-    "adaptive-alternating": lambda arms, gap, rounds: AdaptiveAlternating(arms, gap),
     "punish-last": lambda arms, gap, rounds: PunishLast(arms, gap=gap),
     "drifting": lambda arms, gap, rounds: Drifting(arms, gap, period=-(-rounds // MOVES)),
 }

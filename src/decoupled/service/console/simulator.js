@@ -9,7 +9,6 @@ const PACE = 60; // milliseconds a step is looked at
 const WORLDS = [
   ["alternating", "Alternating", "Gaps stay, levels jump: every arm's losses rise and fall together, in ever longer phases. The paper's hard case."],
   ["stochastic", "Stochastic", "Every arm's mean loss stays what it is. The first arm is better by the gap."],
-  ["adaptive-alternating", "Alternating, adaptive", "As alternating, but the level answers: losses are high right after the best arm was exploited."],
   ["punish-last", "Punish the last", "Whatever was exploited last costs the most in the next round. Commitment is punished; the first arm is a little better elsewhere."],
   ["drifting", "Drifting", "The best arm moves on three times. Regret is against the best fixed arm, so whoever keeps up can go below zero."],
 ];

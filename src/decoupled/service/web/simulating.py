@@ -38,10 +38,10 @@ def simulator_routes(gate: Gate) -> APIRouter:
         environment: WorldName = "alternating",
         arms: Annotated[int, Query(ge=2, le=MOST_ARMS)] = 8,
         gap: Annotated[float, Query(ge=0.01, le=0.5, allow_inf_nan=False)] = 0.125,
-        rounds: Annotated[int, Query(ge=100, le=MOST_ROUNDS)] = 10_000,
+        rounds: Annotated[int, Query(ge=100, le=MOST_ROUNDS)] = 2_000,
         runs: Annotated[
             int, Query(ge=1, le=MOST_RUNS, description=f"rounds x arms x runs: {MOST_WORK} at most.")
-        ] = 16,
+        ] = 4,
         seed: Annotated[int, Query(ge=0, lt=2**53)] = 0,
     ) -> Response:
         """Run FTPL, FTRL (Tsallis-INF) and EXP3 on a simulated world; lines of JSON, each as its step is done.
