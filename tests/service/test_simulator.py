@@ -30,7 +30,8 @@ def test_the_numbers_are_those_of_simulate(world: WorldName) -> None:
 
 
 def test_shares_are_of_their_step_alone() -> None:
-    # The best arm moves on at a quarter of the rounds; what is learned then is seen in the steps after it.
+    # The best arm moves on after each quarter of the rounds. At half time either arm was the best half the
+    # time, so a share over all rounds so far would be near a half, and less while the policy had to notice.
     question = Question("drifting", arms=2, gap=0.5, rounds=4_000, runs=4)
     steps = [json.loads(line) for line in simulator.lines(question)][1:]
     for step in steps:
@@ -39,7 +40,7 @@ def test_shares_are_of_their_step_alone() -> None:
             assert sum(each["explore"]) == pytest.approx(1.0, abs=1e-3)
     first, second = (steps[i]["policies"][1]["exploit"] for i in (24, 49))
     assert first[0] > 0.9
-    assert second[1] > 0.9
+    assert second[1] > 0.7
 
 
 @pytest.fixture

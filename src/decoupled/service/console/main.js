@@ -35,7 +35,8 @@ function show(first) {
   }
   document.title = argument ? `${argument} · decoupled` : `${name[0].toUpperCase()}${name.slice(1)} · decoupled`;
   if (!first) {
-    view.focus({ preventScroll: true });
+    // A view may have put the focus where one types first.
+    if (!view.contains(document.activeElement)) view.focus({ preventScroll: true });
     scrollTo(0, 0);
   }
 }

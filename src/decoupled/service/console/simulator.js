@@ -5,7 +5,7 @@ import { COLOURS, legend, lineChart, onResize, shareChart, short, swatch, table 
 import { count, decimal, el, field, percent, say, select, slider } from "./dom.js";
 
 const MOST_WORK = 4_000_000;
-const PACE = 60; // milliseconds a step is looked at
+const PACE = 45; // milliseconds a step is looked at
 const WORLDS = [
   ["alternating", "Alternating", "Gaps stay, levels jump: every arm's losses rise and fall together, in ever longer phases. The paper's hard case."],
   ["stochastic", "Stochastic", "Every arm's mean loss stays what it is. The first arm is better by the gap."],
