@@ -10,7 +10,7 @@ export function createView(host) {
     id: "name", name: "name", required: true, maxlength: 100, autocomplete: "off", spellcheck: "false",
     pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]*", title: "Letters, digits, dots, dashes and underscores; a letter or digit first",
   });
-  const arms = el("textarea", { id: "arms", name: "arms", rows: 4, required: true, spellcheck: "false" }, "control\nvariant-a\nvariant-b");
+  const arms = el("textarea", { id: "arms", name: "arms", rows: 5, required: true, spellcheck: "false" }, "control\nvariant-a\nvariant-b");
   const policy = select("policy", [["", "Loading…"]], "");
   const custom = el("textarea", { id: "custom", name: "custom", rows: 2, spellcheck: "false" }, '{"name": "FTPL", "alpha": 3.0, "c": 2.0}');
   const customField = field("Policy as JSON", custom, "A name and parameters, as policy.to_dict() writes them.");

@@ -68,7 +68,7 @@ function about(experiment) {
   const { name, ...parameters } = experiment.policy;
   const told = Object.entries(parameters)
     .filter(([, value]) => value !== null && typeof value !== "object")
-    .map(([label, value]) => `${label} = ${value}`).join(", ");
+    .map(([label, value]) => `${label} = ${typeof value === "number" ? Number(value.toPrecision(4)) : value}`).join(", ");
   const [low, high] = experiment.loss_range;
   const deadline = experiment.deadline_seconds === null ? "no deadline" : `feedback within ${experiment.deadline_seconds} s`;
   return `${name}${told ? ` (${told})` : ""} · losses from ${low} to ${high} · ${deadline} · since ${new Date(experiment.created_at).toLocaleString("en-GB")}`;

@@ -21,7 +21,7 @@ export function simulatorView(host) {
   const arms = slider("sim-arms", "Arms", { min: 2, max: 32, step: 1, value: 8 });
   const gap = slider("sim-gap", "Gap", { min: 0.01, max: 0.5, step: 0.005, value: 0.125, format: (value) => value.toFixed(3) });
   const horizon = slider("sim-rounds", "Rounds", { min: 0, max: HORIZONS.length - 1, step: 1, value: 4, format: (value) => count(HORIZONS[value]) });
-  const runs = slider("sim-runs", "Runs averaged", { min: 1, max: 32, step: 1, value: 16 });
+  const runs = slider("sim-runs", "Runs", { min: 1, max: 32, step: 1, value: 16 });
   const seed = el("input", { id: "sim-seed", type: "number", min: 0, max: 2 ** 52, step: 1, value: 0, required: true });
   const limit = el("p", { class: "hint", role: "status" });
   const start = el("button", { type: "submit", class: "primary", id: "start" }, "Start");

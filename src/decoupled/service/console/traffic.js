@@ -7,10 +7,10 @@ const TICK = 250; // milliseconds between batches
 const MOVE = 400; // decisions for which a moving best arm stays
 
 const WORLDS = [
-  ["steady", "Steady: one arm is better throughout"],
-  ["moving", `Moving: the best arm moves on every ${MOVE} decisions`],
-  ["alternating", "Alternating: gaps stay, levels jump"],
-  ["alike", "Alike: no arm is better"],
+  ["steady", "Steady: one arm is best"],
+  ["moving", "Moving: the best moves on"],
+  ["alternating", "Alternating: levels jump"],
+  ["alike", "Alike: none is better"],
 ];
 
 // The mean loss, from 0 to 1, of an arm for the given decision.
@@ -36,7 +36,7 @@ export function trafficPanel(experiment) {
   const progress = el("progress", { max: 1, value: 0, hidden: true, "aria-label": "Test traffic sent" });
   const said = el("p", { class: "hint", role: "status", id: "traffic-said" });
   const form = el("form", { class: "form" },
-    el("div", { class: "two" }, field("World", world), field("Best arm", best), gap.node, rate.node, total.node, lost.node),
+    el("div", { class: "two" }, field("World", world, `Moving: every ${MOVE} decisions another arm is best.`), field("Best arm", best, "In a moving world, the first."), gap.node, rate.node, total.node, lost.node),
     el("p", { class: "actions" }, button, progress), said);
   const node = el("section", { class: "card" }, el("h2", {}, "Test traffic"),
     experiment.archived_at
