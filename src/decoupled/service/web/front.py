@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
-from ..problems import ServiceError
+from ..problems import Invalid, ServiceError
 from .bodies import check_content_type
 from .gate import Access, Gate
 from .hot import HotRoutes
@@ -101,6 +101,8 @@ class Front:
             hot = self._hot.find(scope["method"], scope["path"])
             if hot is not None:
                 answer.route, handler, argument = hot
+                if scope["query_string"]:
+                    raise Invalid("query: this path takes no query parameters; put fields into the body")
                 status, content = await handler(access, argument, headers, body)
                 await answer.give(status, content, JSON)
                 return
