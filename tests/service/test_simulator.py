@@ -58,9 +58,9 @@ def test_a_key_that_may_read_is_enough_and_needed(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["rounds=100000&runs=32", "rounds=100000&arms=2&runs=6", "environment=moon"]
+    "query", ["rounds=100000&runs=32", "rounds=100000&arms=2&runs=6", "environment=moon", "round=100"]
 )
-def test_more_work_than_the_limit_is_refused(service: Service, query: str) -> None:
+def test_more_work_than_the_limit_and_slips_are_refused(service: Service, query: str) -> None:
     answer = service.http.get(f"/v1/simulator?{query}", headers=service.key("read"))
     assert answer.status_code == 422, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
