@@ -159,7 +159,10 @@ def test_traffic_moves_the_numbers(tab: Tab, service: Service) -> None:
             assert exploit == f"{100 * state['exploitation'][i]:.1f}%"
         assert explore == f"{100 * state['exploration'][i]:.1f}%"
         assert float(estimate.replace(",", "")) == pytest.approx(state["estimates"][i], abs=0.006)
-        assert (int(used), int(tried)) == (state["plays_exploit"][i], state["plays_explore"][i])
+        assert [int(cell.replace(",", "")) for cell in (used, tried)] == [
+            state["plays_exploit"][i],
+            state["plays_explore"][i],
+        ]
     assert state["exploitation"][2] > 0.5, "the world's best arm is the one that was chosen"
     assert page.locator("#share-chart path[data-layer=blue]").count() > 0
     page.get_by_text("The same as a table").click()
