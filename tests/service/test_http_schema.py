@@ -51,6 +51,8 @@ Case: TypeAlias = "schemathesis.Case[Any]"
 @SETTINGS
 def test_every_operation_keeps_to_the_document(case: Case, service: Service) -> None:
     key = str(service.http.headers["Authorization"])
+    # A name with nothing in it is not sent at all, so nobody could refuse it.
+    hypothesis.assume(all(value not in ([], {}, None) for value in (case.query or {}).values()))
     _meet_something(case, service)
     # What the document allows may still be refused: it cannot say which policies there are.
     case.call_and_validate(

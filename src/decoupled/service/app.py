@@ -7,11 +7,12 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from .. import __version__
+from .console import PATHS, console_routes
 from .desk import Desk
 from .web.bridge import Bridge
 from .web.decisions import decision_routes
 from .web.experiments import experiment_routes
-from .web.front import Front
+from .web.front import PUBLIC, Front
 from .web.gate import Gate
 from .web.hot import HotRoutes
 from .web.limits import Limits
@@ -19,6 +20,7 @@ from .web.metrics import Metrics
 from .web.openapi import completed
 from .web.operations import operation_routes
 from .web.reading import reading_routes
+from .web.simulating import simulator_routes
 from .web.strict import install
 
 ABOUT = """Decisions over HTTP that lose nothing: ask for a decision, use its `exploit` arm, try its `explore` arm,
@@ -60,6 +62,8 @@ def create_app(
     app.include_router(decision_routes(desk, bridge, gate, hot))
     app.include_router(reading_routes(desk, bridge))
     app.include_router(operation_routes(desk, bridge, metrics, backups))
+    app.include_router(simulator_routes(gate))
+    app.include_router(console_routes())
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -70,4 +74,5 @@ def create_app(
         return app.openapi_schema
 
     app.openapi = document  # type: ignore[method-assign]
-    return Front(app, hot, gate, metrics, limits=limits, loopback_only=open_to_all)
+    public = PUBLIC | PATHS
+    return Front(app, hot, gate, metrics, limits=limits, public=public, loopback_only=open_to_all)

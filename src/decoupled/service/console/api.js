@@ -1,0 +1,82 @@
+// The service's own API: nothing here can do what another client could not.
+
+const KEPT = "decoupled-key";
+
+export class Problem extends Error {
+  constructor(status, title, detail) {
+    super(detail);
+    this.status = status;
+    this.title = title;
+  }
+}
+
+export const events = new EventTarget();
+export const key = () => sessionStorage.getItem(KEPT);
+
+export function setKey(value) {
+  if (value) sessionStorage.setItem(KEPT, value);
+  else sessionStorage.removeItem(KEPT);
+  events.dispatchEvent(new Event("key"));
+}
+
+export async function open(path, { method = "GET", body, headers = {}, signal } = {}) {
+  const sent = { ...headers };
+  if (key()) sent.Authorization = `Bearer ${key()}`;
+  if (body !== undefined) sent["Content-Type"] = "application/json";
+  let response;
+  try {
+    response = await fetch(path, {
+      method, headers: sent, signal, credentials: "omit", cache: "no-store",
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    events.dispatchEvent(new Event("unreachable"));
+    throw new Problem(0, "Unreachable", "The service does not answer. Is it running?");
+  }
+  if (response.ok) return response;
+  if (response.status === 401) events.dispatchEvent(new Event("unauthorised"));
+  const problem = await response.json().catch(() => ({}));
+  throw new Problem(response.status, problem.title ?? "Error", problem.detail ?? `The service answered ${response.status}.`);
+}
+
+export async function ask(path, options) {
+  const content = await (await open(path, options)).json();
+  events.dispatchEvent(new Event("answered"));
+  return content;
+}
+
+export const experimentPath = (name) => `v1/experiments/${encodeURIComponent(name)}`;
+
+export async function experiments() {
+  const found = [];
+  let after = null;
+  do {
+    const page = await ask(`v1/experiments?limit=200${after ? `&after=${encodeURIComponent(after)}` : ""}`);
+    found.push(...page.experiments);
+    after = page.next;
+  } while (after && found.length < 2000);
+  return found;
+}
+
+// Lines of JSON, each as it comes.
+export async function* jsonLines(path, signal) {
+  const response = await open(path, { signal });
+  events.dispatchEvent(new Event("answered"));
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    for (const line of lines) if (line) yield JSON.parse(line);
+  }
+  if (rest) yield JSON.parse(rest);
+}
+
+// Works over plain HTTP too, where crypto.randomUUID does not.
+export function newKey() {
+  const words = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(words, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

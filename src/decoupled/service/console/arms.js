@@ -1,0 +1,91 @@
+// What is known of each arm; rows are made once and then only their numbers change.
+
+import { swatch } from "./charts.js";
+import { count, decimal, el, percent, say, svg } from "./dom.js";
+
+const PAGE = 50;
+const HEADS = [
+  ["Arm", "arm"], ["Exploited next", "bar"], ["Explored next", "bar"],
+  ["Estimate", "number"], ["Exploited", "number"], ["Explored", "number"],
+];
+
+function bar(kind) {
+  const part = svg("rect", { class: `bar ${kind}`, x: 0, y: 0, width: 0, height: 8, rx: 2 });
+  const text = el("span", { class: "figure" });
+  const node = el("td", { role: "cell", class: "bar-cell" }, text,
+    svg("svg", { class: "bar-box", viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" },
+      svg("rect", { class: "bar-back", x: 0, y: 0, width: 100, height: 8, rx: 2 }), part));
+  return {
+    node,
+    set(value) {
+      say(text, percent(value));
+      part.setAttribute("width", (100 * value).toFixed(2));
+    },
+  };
+}
+
+function row(arm) {
+  const mark = el("span", { class: "mark" });
+  const exploit = bar("use"), explore = bar("try");
+  const cells = HEADS.slice(3).map(() => el("td", { role: "cell", class: "number" }));
+  const node = el("tr", { role: "row" },
+    el("th", { role: "rowheader", scope: "row" }, mark, el("bdi", {}, String(arm))), exploit.node, explore.node, cells);
+  [exploit.node, explore.node, ...cells].forEach((cell, i) => cell.setAttribute("data-label", HEADS[i + 1][0]));
+  let colour = null;
+  return {
+    node,
+    set(state, i, wanted) {
+      if (colour !== wanted) {
+        colour = wanted;
+        mark.replaceChildren(swatch(wanted));
+      }
+      exploit.set(state.exploitation[i]);
+      explore.set(state.exploration[i]);
+      say(cells[0], decimal(state.estimates[i], 2));
+      say(cells[1], count(state.plays_exploit[i]));
+      say(cells[2], count(state.plays_explore[i]));
+    },
+  };
+}
+
+export function armsTable() {
+  const body = el("tbody", { role: "rowgroup" });
+  const more = el("button", { type: "button", class: "quiet", hidden: true });
+  const hint = el("p", { class: "hint" },
+    "Exploited next and explored next: the exact probabilities of the next decision. Estimate: what the policy has learned of an arm's losses; lower is better.");
+  const node = el("div", {},
+    el("table", { class: "arms", role: "table", "aria-label": "Arms" },
+      el("thead", { role: "rowgroup" }, el("tr", { role: "row" },
+        HEADS.map(([text, kind]) => el("th", { role: "columnheader", scope: "col", class: kind }, text)))),
+      body),
+    el("p", { class: "actions" }, more), hint);
+  let rows = new Map(), known = "", limit = PAGE, latest = null;
+
+  function update(state, colours) {
+    latest = [state, colours];
+    const text = JSON.stringify(state.arms);
+    if (text !== known) {
+      known = text;
+      rows = new Map();
+    }
+    // Of many arms, those that are served most; the order stays while it can be taken in at a glance.
+    let order = state.arms.map((_, i) => i);
+    if (order.length > limit) {
+      order = order.sort((a, b) => state.exploitation[b] - state.exploitation[a]).slice(0, limit);
+    }
+    const nodes = order.map((i) => {
+      if (!rows.has(i)) rows.set(i, row(state.arms[i]));
+      rows.get(i).set(state, i, colours.get(i) ?? "s-other");
+      return rows.get(i).node;
+    });
+    if (nodes.length !== body.children.length || nodes.some((each, i) => each !== body.children[i])) body.replaceChildren(...nodes);
+    more.hidden = state.arms.length <= limit;
+    say(more, `Show more of ${count(state.arms.length)} arms`);
+  }
+
+  more.addEventListener("click", () => {
+    limit += 4 * PAGE;
+    update(...latest);
+  });
+  return { node, update };
+}

@@ -1,0 +1,80 @@
+// One experiment, live: numbers, the share of traffic, and a table of its arms.
+
+import { ask, experimentPath } from "./api.js";
+import { armsTable } from "./arms.js";
+import { count, decimal, el, say } from "./dom.js";
+import { poll } from "./live.js";
+import { sharePanel } from "./shares.js";
+import { trafficPanel } from "./traffic.js";
+
+const TILES = [
+  ["decisions", "Decisions", "made so far"],
+  ["rate", "Per second", "decisions, over the last 5 s"],
+  ["pending", "Pending", "await feedback"],
+  ["applied", "Applied", "losses learned from"],
+  ["late", "Late", "feedback after its deadline"],
+  ["expired", "Expired", "decisions never answered"],
+];
+
+export function experimentPanel(host, experiment) {
+  const values = Object.fromEntries(TILES.map(([name]) => [name, el("dd", { "data-tile": name }, "–")]));
+  const tiles = el("dl", { class: "tiles" },
+    TILES.map(([name, title, hint]) => el("div", { class: "tile" }, el("dt", {}, title), values[name], el("dd", { class: "hint" }, hint))));
+  const regret = el("p", { class: "regret", id: "regret" });
+  const problem = el("p", { class: "problem", role: "alert", hidden: true });
+  const table = armsTable();
+  const shares = sharePanel();
+  const traffic = trafficPanel(experiment);
+  host.replaceChildren(
+    el("div", { class: "title-row" },
+      el("h1", {}, el("bdi", {}, experiment.name)),
+      experiment.archived_at ? el("span", { class: "badge" }, "archived") : null),
+    el("p", { class: "lead small" }, about(experiment)),
+    problem, tiles, shares.node, el("section", { class: "card" }, el("h2", {}, "Arms"), table.node, regret), traffic.node);
+
+  const recent = [];
+  let arms = 0;
+  const watching = poll(async () => {
+    let state;
+    try {
+      state = await ask(`${experimentPath(experiment.name)}/state`);
+      problem.hidden = true;
+    } catch (error) {
+      problem.textContent = error.message;
+      problem.hidden = false;
+      return;
+    }
+    const now = performance.now();
+    arms = state.arms.length;
+    recent.push([now, state.decisions]);
+    while (recent.length > 2 && now - recent[1][0] > 5000) recent.shift();
+    const [then, before] = recent[0];
+    const rate = recent.length > 1 ? (1000 * (state.decisions - before)) / (now - then) : 0;
+    for (const name of ["decisions", "pending", "applied", "late", "expired"]) say(values[name], count(state[name]));
+    say(values.rate, rate < 10 && rate > 0 ? decimal(rate, 1) : count(rate));
+    say(regret, regretText(state.regret));
+    const colours = shares.update(state);
+    table.update(state, colours);
+  }, () => (arms > 1000 ? 5000 : 1000));
+
+  return () => {
+    watching.stop();
+    traffic.stop();
+    shares.stop();
+  };
+}
+
+function about(experiment) {
+  const { name, ...parameters } = experiment.policy;
+  const told = Object.entries(parameters)
+    .filter(([, value]) => value !== null && typeof value !== "object")
+    .map(([label, value]) => `${label} = ${typeof value === "number" ? Number(value.toPrecision(4)) : value}`).join(", ");
+  const [low, high] = experiment.loss_range;
+  const deadline = experiment.deadline_seconds === null ? "no deadline" : `feedback within ${experiment.deadline_seconds} s`;
+  return `${name}${told ? ` (${told})` : ""} · losses from ${low} to ${high} · ${deadline} · since ${new Date(experiment.created_at).toLocaleString("en-GB")}`;
+}
+
+function regretText(regret) {
+  if (!regret) return "The regret cannot be estimated yet.";
+  return `Regret against the best arm so far: ${decimal(regret.estimate, 1)}, 95% interval ${decimal(regret.low, 1)} to ${decimal(regret.high, 1)}, estimated from the log.`;
+}

@@ -1,0 +1,78 @@
+// The list of experiments, and beside it the one that is looked at.
+
+import { experiments } from "./api.js";
+import { el } from "./dom.js";
+import { experimentPanel } from "./experiment.js";
+import { poll } from "./live.js";
+
+const HOW = [
+  ["Ask for a decision", "It names an arm to use and an arm to try: often the same one, not always.", "POST v1/experiments/NAME/decisions"],
+  ["Use one, try the other", "Serve the exploited arm. Try the explored one in shadow, on a sample, or in the lab.", '{"exploit": "a", "explore": "b", …}'],
+  ["Send the loss of what was tried", "Late, twice or out of order: it is applied once, and it is on disk before you hear so.", "PUT v1/decisions/ID/feedback"],
+];
+
+export function experimentsView(host, chosen) {
+  const list = el("ul", { class: "list" });
+  const panel = el("section", { class: "panel", "aria-label": chosen ? "Experiment" : "Start" });
+  const side = el("aside", { class: "side", "aria-label": "Experiments" },
+    el("div", { class: "side-head" },
+      el("h2", {}, "Experiments"),
+      el("a", { class: "button primary small", href: "#new", id: "new" }, "New")),
+    list);
+  host.append(el("div", { class: chosen ? "split chosen" : "split" }, side, panel));
+
+  let shown = null, stopPanel = () => {}, last = "";
+
+  function open(experiment) {
+    shown = experiment.name;
+    stopPanel = experimentPanel(panel, experiment);
+  }
+
+  const watching = poll(async () => {
+    let found;
+    try {
+      found = await experiments();
+    } catch (error) {
+      if (shown === null) panel.replaceChildren(el("p", { class: "notice" }, error.message));
+      return;
+    }
+    const text = JSON.stringify(found.map((each) => [each.name, each.archived_at, each.arms.length]));
+    if (text !== last) {
+      last = text;
+      list.replaceChildren(...found.map((each) => entry(each, each.name === chosen)));
+      side.hidden = found.length === 0;
+    }
+    const wanted = chosen === null ? null : found.find((each) => each.name === chosen);
+    if (wanted && shown === null) open(wanted);
+    else if (!wanted && shown === null) panel.replaceChildren(...invitation(found.length, chosen));
+  }, () => (shown === null ? 2000 : 5000));
+
+  return () => {
+    watching.stop();
+    stopPanel();
+  };
+}
+
+function entry(experiment, here) {
+  return el("li", {},
+    el("a", { href: `#experiments/${encodeURIComponent(experiment.name)}`, "aria-current": here ? "page" : null },
+      el("bdi", { class: "name" }, experiment.name),
+      el("span", { class: "hint" }, `${experiment.policy.name} · ${experiment.arms.length} arms`,
+        experiment.archived_at ? " · archived" : "")));
+}
+
+function invitation(howMany, chosen) {
+  if (howMany > 0) {
+    return [el("div", { class: "empty" },
+      el("h1", {}, chosen ? "No such experiment" : "Choose an experiment"),
+      el("p", {}, chosen ? el("bdi", {}, chosen) : null, chosen ? " is not known to this server. " : null,
+        "The list has all there are; what you choose is shown here as it learns."))];
+  }
+  return [el("div", { class: "empty" },
+    el("h1", {}, "Use one arm, try another"),
+    el("p", {}, "There is no experiment yet. Create one and send it test traffic, or watch the policies learn on a simulated world: that needs no data at all."),
+    el("p", { class: "actions centred" },
+      el("a", { class: "button primary", href: "#new" }, "Create an experiment"),
+      el("a", { class: "button", href: "#simulator" }, "Open the simulator"))),
+  el("ol", { class: "how" }, HOW.map(([title, text, call]) => el("li", { class: "card" }, el("h2", {}, title), el("p", {}, text), el("code", {}, call))))];
+}

@@ -1,0 +1,82 @@
+// Which view is shown, whether the service answers, and the key.
+
+import { events, key, setKey } from "./api.js";
+import { say } from "./dom.js";
+import { createView } from "./create.js";
+import { experimentsView } from "./experiments.js";
+import { simulatorView } from "./simulator.js";
+
+const view = document.getElementById("view");
+const status = document.getElementById("status");
+const statusText = document.getElementById("status-text");
+const keyForm = document.getElementById("key-form");
+const keyInput = document.getElementById("key");
+const keyForget = document.getElementById("key-forget");
+
+let leave = () => {};
+let reachable = null; // null: not known yet; "key": a key is wanted
+
+function route() {
+  const [name, ...rest] = location.hash.slice(1).split("/");
+  const argument = rest.length ? decodeURIComponent(rest.join("/")) : null;
+  return [["experiments", "new", "simulator"].includes(name) ? name : "experiments", argument];
+}
+
+function show(first) {
+  const [name, argument] = route();
+  leave();
+  view.replaceChildren();
+  const views = { experiments: experimentsView, new: createView, simulator: simulatorView };
+  leave = views[name](view, argument) ?? (() => {});
+  for (const link of document.querySelectorAll("nav [data-route]")) {
+    const here = link.dataset.route === (name === "new" ? "experiments" : name);
+    if (here) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  document.title = argument ? `${argument} · decoupled` : `${name[0].toUpperCase()}${name.slice(1)} · decoupled`;
+  if (!first) {
+    // A view may have put the focus where one types first.
+    if (!view.contains(document.activeElement)) view.focus({ preventScroll: true });
+    scrollTo(0, 0);
+  }
+}
+
+function tell() {
+  const state = reachable === "key" ? "key" : reachable === false ? "lost" : document.hidden ? "paused" : reachable ? "live" : "wait";
+  status.dataset.state = state;
+  say(statusText, { key: "Key wanted", lost: "Not reachable", paused: "Paused", live: "Live", wait: "Connecting" }[state]);
+  keyForm.hidden = state !== "key";
+  keyForget.hidden = !key();
+}
+
+const known = (value) => () => {
+  if (reachable === value) return;
+  reachable = value;
+  tell();
+};
+events.addEventListener("answered", known(true));
+events.addEventListener("unreachable", known(false));
+events.addEventListener("unauthorised", known("key"));
+events.addEventListener("key", () => {
+  reachable = null;
+  tell();
+  show(false);
+});
+document.addEventListener("visibilitychange", tell);
+
+keyForm.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const value = keyInput.value.trim();
+  keyInput.value = "";
+  setKey(value);
+});
+keyForget.addEventListener("click", () => setKey(null));
+
+// The link's own target would be taken for a view.
+document.getElementById("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  view.focus();
+});
+addEventListener("hashchange", () => show(false));
+tell();
+show(true);

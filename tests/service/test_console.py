@@ -1,0 +1,362 @@
+"""The console in a real browser: what a visitor does with it, and what it must never do."""
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decoupled.service.console import FILES, PATHS
+from http_service import Service, served
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+]
+HOSTILE = [
+    '<img src=x onerror="window.hurt=1">',
+    "\"'><script>window.hurt=1</script>",
+    "{{7*7}}</td></table>",
+]
+PHONE = {"width": 390, "height": 844}
+COMPILING = 90_000  # milliseconds: a policy may be new to this machine
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with served(tmp_path_factory.mktemp("console")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is installed: apt install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@dataclass
+class Tab:
+    """A page, and all that it asked for and complained of."""
+
+    page: Any
+    url: str
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", lambda said: self.complaints.append(f"{said.type}: {said.text}"))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("requestfailed", self._failed)
+        self.page.on("dialog", lambda dialog: self.complaints.append(f"a dialog: {dialog.message}"))
+
+    def _failed(self, request: Any) -> None:
+        # Chromium calls every body aborted that a script reads piece by piece, /healthz too.
+        if "/v1/simulator" not in request.url:
+            self.complaints.append(f"{request.url}: {request.failure}")
+
+    def open(self, view: str) -> Any:
+        self.page.goto(f"{self.url}/#{view}")
+        return self.page
+
+    def tile(self, name: str) -> float:
+        text = self.page.locator(f"[data-tile={name}]").inner_text()
+        return float(text.replace(",", "")) if re.search(r"\d", text) else -1.0
+
+    def until(self, holds: Callable[[], bool], seconds: float = 10.0) -> None:
+        for _ in range(int(seconds / 0.1)):
+            if holds():
+                return
+            self.page.wait_for_timeout(100)
+        pytest.fail(f"it did not come within {seconds} s")
+
+
+@pytest.fixture
+def tab(browser: Any, service: Service) -> Iterator[Tab]:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    opened = Tab(page, service.url)
+    yield opened
+    page.close()
+    assert opened.complaints == []
+    assert [url for url in opened.requests if not url.startswith(f"{service.url}/")] == []
+
+
+def slide(page: Any, name: str, value: float) -> None:
+    page.locator(f"#{name}").evaluate(
+        "(e, value) => { e.value = value; e.dispatchEvent(new Event('input', {bubbles: true})); }",
+        str(value),
+    )
+
+
+def test_by_keyboard_alone_from_nothing_to_a_live_experiment(tab: Tab, service: Service) -> None:
+    page = tab.open("")
+    page.get_by_role("link", name="Create an experiment").wait_for()
+    assert page.get_by_role("link", name="Open the simulator").is_visible(), (
+        "a visitor without data has a way"
+    )
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent") == "Create an experiment":
+            break
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid", "where the keyboard is can be seen"
+    page.keyboard.press("Enter")
+    page.locator("#policy option", has_text="EXP3").wait_for(state="attached")
+    tab.until(lambda: page.evaluate("document.activeElement.value") == "experiment-1")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Home")  # to FTPL, the first of the policies
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    page.locator("table.arms tbody tr").first.wait_for(timeout=COMPILING)
+    assert page.locator("h1").inner_text() == "experiment-1"
+    made = service.http.get("/v1/experiments/experiment-1").json()
+    assert (made["policy"]["name"], made["arms"]) == ("FTPL", ["control", "variant-a", "variant-b"])
+    assert made["policy"]["estimator"] == "importance"
+
+
+def test_traffic_moves_the_numbers(tab: Tab, service: Service) -> None:
+    service.create("moving", arms=["red", "green", "blue"])
+    page = tab.open("experiments/moving")
+    tab.until(lambda: tab.tile("decisions") == 0)
+    assert "No traffic" in page.locator("#share-chart").inner_text()
+    slide(page, "rate", 400)
+    slide(page, "total", 1200)
+    page.select_option("#best", label="blue")
+    slide(page, "lost", 25)
+    page.click("#send")
+    tab.until(lambda: 0 < tab.tile("decisions") < 1200)  # on the way
+    assert page.locator("#send").inner_text() == "Stop"
+    tab.until(lambda: tab.tile("decisions") == 1200)
+    state = service.http.get("/v1/experiments/moving/state").json()
+    assert state["decisions"] == 1200 == state["applied"] + state["pending"]
+    assert 210 < state["pending"] < 390, (
+        "a quarter of the feedback never comes; 6 standard deviations each side"
+    )
+    tab.until(lambda: tab.tile("pending") == state["pending"] and tab.tile("applied") == state["applied"])
+    rows = [
+        [
+            cell.strip()
+            for cell in page.locator("table.arms tbody tr").nth(i).locator("th, td").all_inner_texts()
+        ]
+        for i in range(3)
+    ]
+    for i, (arm, exploit, explore, estimate, used, tried) in enumerate(rows):
+        assert arm == state["arms"][i]
+        if state["exploitation"][i] >= 0.0005:
+            assert exploit == f"{100 * state['exploitation'][i]:.1f}%"
+        assert explore == f"{100 * state['exploration'][i]:.1f}%"
+        assert float(estimate.replace(",", "")) == pytest.approx(state["estimates"][i], abs=0.006)
+        assert [int(cell.replace(",", "")) for cell in (used, tried)] == [
+            state["plays_exploit"][i],
+            state["plays_explore"][i],
+        ]
+    assert state["exploitation"][2] > 0.5, "the world's best arm is the one that was chosen"
+    assert page.locator("#share-chart path[data-layer=blue]").count() > 0
+    page.get_by_text("The same as a table").click()
+    cells = page.locator(".plain tbody tr").first.locator("td").all_inner_texts()
+    assert sum(float(cell.rstrip("%").lstrip("< ")) for cell in cells) == pytest.approx(100.0, abs=0.3)
+
+
+def test_what_users_name_is_text(tab: Tab, service: Service) -> None:
+    service.create("hostile", arms=HOSTILE)
+    service.http.post("/v1/experiments/hostile/decisions", json={"count": 5})
+    page = tab.open("experiments/hostile")
+    page.locator("table.arms tbody tr").nth(2).wait_for()
+    service.http.post("/v1/experiments/hostile/decisions", json={"count": 20})
+    page.locator(".legend li").nth(2).wait_for()
+    assert page.locator("table.arms tbody th").all_inner_texts() == HOSTILE
+    assert page.locator(".legend li").all_inner_texts() == HOSTILE
+    assert page.locator("#best option").all_inner_texts() == HOSTILE
+    page.evaluate(
+        "location.hash = 'experiments/' + encodeURIComponent('<img src=x onerror=window.hurt=1>')"
+    )
+    page.get_by_role("heading", name="No such experiment").wait_for()
+    assert page.locator("main img, main script").count() == 0
+    assert page.evaluate("window.hurt") is None
+
+
+def test_a_visitor_watches_the_policies_learn(tab: Tab) -> None:
+    page = tab.open("simulator")
+    slide(page, "sim-rounds", 2)
+    slide(page, "sim-runs", 4)
+    slide(page, "sim-arms", 16)  # so many that nobody has learned all there is before the end
+    slide(page, "sim-gap", 0.05)
+    page.select_option("#environment", "stochastic")
+    page.click("#start")
+
+    def regrets() -> list[float]:
+        cells = page.locator(".scores tbody tr td:nth-child(2)").all_inner_texts()
+        return [float(cell) for cell in cells]
+
+    page.locator("#regret-chart path.line").nth(3).wait_for(timeout=COMPILING)
+    page.click("#pause")
+    early = regrets()
+    page.emulate_media(reduced_motion="reduce")  # the rest at once
+    page.click("#pause")
+    page.locator(".sim-results[data-state=done]").wait_for(timeout=15_000)
+    late = regrets()
+    names = [path.get_attribute("data-series") for path in page.locator("#regret-chart path.line").all()]
+    assert names == ["FTPL", "FTPL recommended", "FTRL (Tsallis-INF)", "EXP3"]
+    assert len(early) == len(late) == 4
+    assert all(0.0 < before < after for before, after in zip(early, late, strict=True))
+    assert page.locator(".multiples .chart svg").count() == 4
+    assert "round 2,000 of 2,000" in page.locator("#sim-round").inner_text()
+    page.get_by_text("The curves as a table").click()
+    last = page.locator(".plain tbody tr").last.locator("th, td").all_inner_texts()
+    assert [float(cell.replace(",", "")) for cell in last] == [2000.0, *late]
+
+
+def test_motion_that_is_unwanted_is_left_out(tab: Tab) -> None:
+    page = tab.open("simulator")
+    page.emulate_media(reduced_motion="reduce")
+    slide(page, "sim-rounds", 0)
+    slide(page, "sim-runs", 1)
+    page.click("#start")
+    page.locator(".sim-results[data-state=done]").wait_for(
+        timeout=3_000
+    )  # a hundred steps in turn take four
+
+
+CONTRAST = """() => {
+  const shade = (text) => (text.match(/[\\d.]+/g) ?? []).map(Number);
+  const luminance = (rgb) => {
+    const [r, g, b] = rgb.slice(0, 3).map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (node) => {
+    for (let at = node; at; at = at.parentElement) {
+      const found = shade(getComputedStyle(at).backgroundColor);
+      if (found.length === 3 || found[3] === 1) return found;
+    }
+    return [255, 255, 255];
+  };
+  const poor = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  let seen = 0;
+  while (walker.nextNode()) {
+    const node = walker.currentNode.parentElement;
+    if (!walker.currentNode.textContent.trim() || !node.checkVisibility() || node.closest("noscript, button:disabled, option")) continue;
+    const style = getComputedStyle(node);
+    const ink = shade(node instanceof SVGElement ? style.fill : style.color);
+    const size = parseFloat(style.fontSize), large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
+    const [a, b] = [luminance(ink), luminance(behind(node))].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    seen += 1;
+    if (ratio < (large ? 3 : 4.5)) poor.push(`${walker.currentNode.textContent.trim().slice(0, 40)}: ${ratio.toFixed(2)}`);
+  }
+  return [seen, poor];
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_view_fits_a_phone_and_can_be_read(tab: Tab, service: Service, scheme: str) -> None:
+    name = f"a-name-that-is-as-long-as-a-name-may-be-{scheme}-" + "x" * 50
+    service.create(name, arms=["plain", "an-arm-with-a-very-long-name-" + "y" * 150])
+    page = tab.page
+    page.set_viewport_size(PHONE)
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    for view, ready in (
+        ("", "main .list li, main .empty"),
+        ("new", "#policy option:nth-child(2)"),
+        (f"experiments/{name}", "#share-chart svg"),
+        ("simulator", ".multiples .chart svg"),
+    ):
+        tab.open(view)
+        if view.startswith("experiments/"):
+            page.locator("table.arms tbody tr").first.wait_for()
+            service.http.post(f"/v1/experiments/{name}/decisions", json={"count": 50})
+        if view == "simulator":
+            slide(page, "sim-runs", 1)
+            page.click("#start")
+        page.locator(ready).first.wait_for(state="attached", timeout=COMPILING)
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= PHONE["width"], f"{view}: {wide} pixels"
+        seen, poor = page.evaluate(CONTRAST)
+        assert seen > 8
+        assert poor == [], f"{view} in the {scheme}"
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", ground)[:3])) < 150) == (scheme == "dark")
+
+
+def test_nothing_is_asked_while_nobody_looks(tab: Tab, service: Service) -> None:
+    service.create("watched")
+    page = tab.open("experiments/watched")
+    tab.until(lambda: tab.tile("decisions") == 0)
+    page.evaluate(
+        "Object.defineProperty(document, 'hidden', {value: true, configurable: true});"
+        "document.dispatchEvent(new Event('visibilitychange'))"
+    )
+    assert page.locator("#status").inner_text() == "Paused"
+    page.wait_for_timeout(200)
+    before = len(tab.requests)
+    page.wait_for_timeout(1_300)
+    assert len(tab.requests) == before
+    page.evaluate("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+    tab.until(lambda: len(tab.requests) > before, 1.0)
+
+
+def made(service: Service, role: str) -> dict[str, str]:
+    # In a thread of its own: the browser's driver has an event loop in this one, which the desk would answer.
+    with ThreadPoolExecutor(1) as aside:
+        return aside.submit(service.key, role).result()
+
+
+def test_a_key_stays_in_its_tab(browser: Any, tmp_path: Path) -> None:
+    with served(tmp_path, open_to_all=False) as locked:
+        key = made(locked, "admin")["Authorization"].removeprefix("Bearer ")
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(f"{locked.url}/")
+        page.locator("#key").fill(key)
+        page.keyboard.press("Enter")
+        page.get_by_role("link", name="Create an experiment").wait_for()
+        assert not page.locator("#key-form").is_visible()
+        assert page.evaluate("[Object.values(sessionStorage), localStorage.length, document.cookie]") == [
+            [key],
+            0,
+            "",
+        ]
+        page.reload()
+        page.get_by_role("link", name="Create an experiment").wait_for()
+        other = context.new_page()
+        other.goto(f"{locked.url}/")
+        other.locator("#key").wait_for()
+        page.click("#key-forget")
+        page.locator("#key").wait_for()
+        assert page.evaluate("sessionStorage.length") == 0
+        context.close()
+
+
+def test_the_files_need_no_key_and_allow_nothing_from_elsewhere(tmp_path: Path) -> None:
+    assert {"/", "/console/console.css", "/console/main.js", "/console/policies.json"} <= PATHS
+    with served(tmp_path, open_to_all=False) as locked:
+        for path, (content, kind) in FILES.items():
+            answer = locked.http.get(path)
+            assert (answer.status_code, answer.content, answer.headers["content-type"]) == (
+                200,
+                content,
+                kind,
+            )
+            rules = answer.headers["content-security-policy"]
+            assert "default-src 'none'" in rules
+            assert "unsafe" not in rules
+            assert not re.search(rb"https?://(?!www\.w3\.org/2000/svg)", content), path
+        assert locked.http.post("/", json={}).status_code == 405
+        assert locked.http.get("/console/../app.py").status_code in (401, 404)
+        assert locked.http.get("/console/__init__.py").status_code == 401
+        paths = locked.http.get("/v1/openapi.json", headers=made(locked, "read")).json()["paths"]
+        assert "/" not in paths
+        assert "/v1/simulator" in paths
