@@ -187,3 +187,10 @@ def test_help_does_not_wait_for_the_service_to_load() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "serve" in done.stdout
+
+
+def test_a_missing_extra_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "decoupled.service.serve", None)
+    result = run(app, ["serve", "--store", str(tmp_path / "store.db")])
+    assert result.exit_code == 2
+    assert "decoupled-bandits[service]" in result.output
