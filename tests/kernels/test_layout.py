@@ -49,3 +49,18 @@ def test_squares_are_refused_where_they_would_be_too_large() -> None:
     with pytest.raises(dc.ParameterError, match=r"arms = 1001: must not exceed 1000 .* fewer arms"):
         LAYOUT.new_state(MOST_PAIRED_ARMS + 1)
     LAYOUT._replace(pairs=()).new_state(MOST_PAIRED_ARMS + 1)
+
+
+def test_newcomers_find_nothing_but_room() -> None:
+    state = numbered(3)
+    state.scalars[0] = 9.0
+    whole = LAYOUT.extend(state, 2)
+    assert whole.scalars.tolist() == [9.0, 5.0, 77.5]
+    assert LAYOUT.row(whole, "sums").tolist() == [*LAYOUT.row(state, "sums").tolist(), 0.0, 0.0]
+    assert LAYOUT.row(whole, "counts").tolist() == [*LAYOUT.row(state, "counts").tolist(), 0, 0]
+    for name in ("duels", "wins"):
+        square = LAYOUT.row(whole, name)
+        assert square[:3, :3].tolist() == LAYOUT.row(state, name).tolist()
+        assert not square[3:].any()
+        assert not square[:, 3:].any()
+    assert not LAYOUT.row(whole, "means").any()  # not learned: `init` derives it

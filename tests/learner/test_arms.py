@@ -200,6 +200,29 @@ def test_a_restricted_decision_keeps_its_arms_while_places_shift() -> None:
     )
 
 
+def test_decisions_made_between_two_retirements_keep_their_arms_too() -> None:
+    learner = dc.FTPL.recommended().start(NAMES, seed=5)
+    learner.retire_arms(["a"])
+    whole, part = learner.decide(), learner.decide(available=["c", "e"])
+    while whole.explore != "d" or part.explore != "e":
+        whole, part = learner.decide(), learner.decide(available=["c", "e"])
+    learner.retire_arms(["b"])
+    for decision, charged in (
+        (whole, {"c": 0.5, "d": None, "e": 0.5}),
+        (part, {"c": 0.5, "d": 0.75, "e": None}),
+    ):
+        before = dict(zip(learner.arms, learner.estimates().tolist(), strict=True))
+        learner.observe(decision, loss=0.75)
+        after = dict(zip(learner.arms, learner.estimates().tolist(), strict=True))
+        # B = 1/2 in round 1: for all that could be had, and three quarters for the one that could not.
+        added = {name: after[name] - before[name] for name in after}
+        expected = {
+            name: 0.5 + decision.weight * 0.25 if charge is None else charge
+            for name, charge in charged.items()
+        }
+        assert added == pytest.approx(expected)
+
+
 def test_newcomers_are_charged_for_decisions_before_them_and_not_after() -> None:
     learner = dc.FTPL().start(3, seed=5)
     early = learner.decide()
