@@ -18,7 +18,7 @@ def restored(store: Store, row: ExperimentRow) -> Running:
     for seq, text in store.snapshots(row.id):
         try:
             if seq <= row.head:
-                return restore(row, text, _rows_of(store, row.id))
+                return restore(row, text, rows_of(store, row.id))
         except (StateError, ReplayError) as error:
             _log.error("experiment %r: its snapshot at row %d is passed over: %s", row.name, seq, error)
     return from_beginning(store, row)
@@ -30,10 +30,11 @@ def from_beginning(store: Store, row: ExperimentRow) -> Running:
     if base is None:
         return Running(row)
     try:
-        return restore(row, base[1], _rows_of(store, row.id))
+        return restore(row, base[1], rows_of(store, row.id))
     except StateError as error:
         raise ReplayError(f"experiment {row.name!r}: where its log begins is damaged ({error})") from error
 
 
-def _rows_of(store: Store, experiment: int) -> Callable[[Sequence[int]], list[Decided]]:
+def rows_of(store: Store, experiment: int) -> Callable[[Sequence[int]], list[Decided]]:
+    """Finds the decisions of an experiment by their places in its log."""
     return lambda seqs: store.decided_among(experiment, seqs)
