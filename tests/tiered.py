@@ -1,10 +1,30 @@
-"""Tiered vectors for tests: made from estimates, in slots of any size, and looked over."""
+"""Tiered vectors for tests: made from estimates, in slots of any size, and looked over; and shapes of gaps."""
 
 import numpy as np
 
 from decoupled.arrays import Floats, Ints
 from decoupled.kernels.compiled import compiled
 from decoupled.kernels.tiers import ROOM, Tiers, arm_at, fill_tiers, slot_bits, value_at
+from twins import cut_into_strata
+
+SHAPES = ("equal", "one far ahead", "geometric", "borders", "one past borders")
+
+
+def gaps_of(shape: str, arms: int) -> Floats:
+    """Gaps in increasing order, the first of them 0."""
+    steps = np.arange(arms, dtype=np.float64)
+    firsts = np.cumsum([0] + [len(each) for each in cut_into_strata(steps)])[:-1]
+    # The stratum of each rank. Gaps that jump at its border, or one rank past it, where the envelope is
+    # as far above q as it can be.
+    stratum = np.searchsorted(firsts, steps, side="right") - 1.0
+    past = np.searchsorted(firsts, steps, side="left") + 0.0
+    return {
+        "equal": 0.0 * steps,
+        "one far ahead": np.where(steps > 0, 50.0, 0.0),
+        "geometric": np.where(steps > 0, 0.01 * 1.3 ** np.minimum(steps, 60), 0.0),
+        "borders": 1.5**stratum - 1.0,
+        "one past borders": 1.5**past - 1.0,
+    }[shape]
 
 
 def tiers_from(estimates: Floats, bits: int | None = None) -> Tiers:

@@ -15,13 +15,12 @@ from decoupled.kernels.stream import new_stream
 from decoupled.kernels.tier_moves import move_in_tiers
 from decoupled.kernels.tiers import Tiers, slot_bits
 from decoupled.kernels.weights import pareto_winner_law
-from tiered import assert_sorted_as, tiers_from
+from tiered import SHAPES, assert_sorted_as, gaps_of, tiers_from
 from twins import chi_square_p, cut_into_strata, means_agree
 
 DRAWS = 1_000_000
 ETA = 0.7
 ARMS = (64, 1000, 20_000)
-SHAPES = ("equal", "one far ahead", "geometric", "borders", "one past borders")
 
 # The chance that some statistical test below fails on a sound kernel, were its seed drawn afresh.
 FALSE_ALARM = 1e-3
@@ -37,23 +36,6 @@ every_case = pytest.mark.parametrize(("arms", "shape", "alpha"), CASES)
 
 def stream_for(*case: object) -> Words:
     return new_stream(np.random.SeedSequence(zlib.crc32(repr(case).encode())))
-
-
-def gaps_of(shape: str, arms: int) -> Floats:
-    """Gaps in increasing order, the first of them 0."""
-    steps = np.arange(arms, dtype=np.float64)
-    firsts = np.cumsum([0] + [len(each) for each in cut_into_strata(steps)])[:-1]
-    # The stratum of each rank. Gaps that jump at its border, or one rank past it, where the envelope is
-    # as far above q as it can be.
-    stratum = np.searchsorted(firsts, steps, side="right") - 1.0
-    past = np.searchsorted(firsts, steps, side="left") + 0.0
-    return {
-        "equal": 0.0 * steps,
-        "one far ahead": np.where(steps > 0, 50.0, 0.0),
-        "geometric": np.where(steps > 0, 0.01 * 1.3 ** np.minimum(steps, 60), 0.0),
-        "borders": 1.5**stratum - 1.0,
-        "one past borders": 1.5**past - 1.0,
-    }[shape]
 
 
 def scattered(gaps: Floats) -> Tiers:

@@ -23,6 +23,7 @@ POLICIES = [
     dc.FTPL(ranking="strata"),
     dc.FTPL(alpha=2.2, c=0.7),
     dc.FTPL.recommended(),
+    dc.FTPL(estimator="centred", ranking="strata"),
     dc.FTPL(c_exploit=4.0, ranking="sorting"),
     dc.TsallisINF(),
     dc.TsallisINF(beta=0.3, c=6.0),

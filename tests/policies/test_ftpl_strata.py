@@ -1,5 +1,6 @@
 """FTPL in strata: the regret of the dense round, and learners of very many arms."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -64,10 +65,11 @@ def test_weights_are_unbiased_and_independent_of_the_arm() -> None:
         assert means_agree(np.array([own.mean()]), np.array([whole]), np.array([error]), 1e-5)
 
 
-def test_auto_is_the_faster_of_the_two() -> None:
+@pytest.mark.parametrize("auto", [dc.FTPL(ranking="auto"), dc.FTPL.recommended()], ids=str)
+def test_auto_is_the_faster_of_the_two(auto: dc.FTPL) -> None:
     few, many = MANY_ARMS - 1, MANY_ARMS
-    auto = dc.FTPL(ranking="auto")
-    for arms, other in ((few, dc.FTPL()), (many, STRATA)):
+    for arms, ranking in ((few, "improved"), (many, "strata")):
+        other = dataclasses.replace(auto, ranking=ranking)
         left, right = learned(auto, arms, 300), learned(other, arms, 300)
         assert left.decide() == right.decide()
         assert left.estimates().tolist() == right.estimates().tolist()
@@ -76,8 +78,10 @@ def test_auto_is_the_faster_of_the_two() -> None:
     assert learned(auto, many, 3).decide(available=part).propensity is not None  # few of many are few
 
 
-def test_it_continues_bit_for_bit_after_its_rings_have_turned() -> None:
-    learner = learned(STRATA, 3000, 3000)
+@pytest.mark.parametrize("policy", [STRATA, dc.FTPL.recommended()], ids=str)
+def test_it_continues_bit_for_bit_after_its_blocks_have_changed(policy: dc.FTPL) -> None:
+    learner = learned(policy, 3000, 3000)
+    learner.decide(count=3)  # which are pending, with what their feedback will need
     again = dc.Learner.from_json(learner.to_json())
     for _ in range(300):
         ours, theirs = learner.decide(), again.decide()

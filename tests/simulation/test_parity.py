@@ -12,6 +12,7 @@ POLICIES = [
     dc.FTPL(),
     dc.FTPL(alpha=2.0, ranking="sorting"),
     dc.FTPL(ranking="strata"),
+    dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", ranking="strata"),
     dc.FTPL.recommended(),
     dc.FTPL(c=0.5, c_exploit=3.0),
     dc.TsallisINF(),
@@ -39,21 +40,32 @@ SEED, RUN = 11, 5
 # No two arms cost the same in any row, so a step of the regret curve tells which arm was exploited.
 RNG = np.random.default_rng(0)
 WORLD = dc.environments.LossTable(RNG.random((7, 6)), RNG.integers(0, 7, ROUNDS), noise="bernoulli")
+# So many that strata keep them in several blocks.
+CROWD = dc.environments.LossTable(RNG.random((7, 600)), RNG.integers(0, 7, ROUNDS), noise="bernoulli")
 
 
 def learner_of(policy: dc.Policy, arms: int) -> dc.Learner:
     return policy.start(arms, np.random.SeedSequence(SEED, spawn_key=(RUN, 1)))
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_table_runs_play_as_the_learner_does(policy: dc.Policy) -> None:
+@pytest.mark.parametrize(
+    ("policy", "world"),
+    [
+        *((policy, WORLD) for policy in POLICIES),
+        (POLICIES[2], CROWD),
+        (POLICIES[3], CROWD),
+        (POLICIES[4], CROWD),
+    ],
+    ids=lambda each: getattr(each, "label", ""),
+)
+def test_table_runs_play_as_the_learner_does(policy: dc.Policy, world: dc.environments.Environment) -> None:
     every_round = np.arange(1, ROUNDS + 1)
-    engine = run_block(policy, WORLD, ROUNDS, every_round, SEED, RUN, RUN + 1)
-    learner = learner_of(policy, WORLD.arms)
+    engine = run_block(policy, world, ROUNDS, every_round, SEED, RUN, RUN + 1)
+    learner = learner_of(policy, world.arms)
     noise, _ = run_streams(SEED, RUN)
-    table = WORLD.table(ROUNDS)
+    table = world.table(ROUNDS)
     best = table.rows[table.row_at].mean(axis=0).argmin()
-    regret, plays, curve = 0.0, np.zeros((2, WORLD.arms), int), []
+    regret, plays, curve = 0.0, np.zeros((2, world.arms), int), []
     for t in range(ROUNDS):
         means = table.rows[table.row_at[t]]
         decision = learner.decide()

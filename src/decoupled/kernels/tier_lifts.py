@@ -5,6 +5,8 @@ first of them are lifted, all of these travel to the far end: then they are take
 those that meet again are put in together.
 """
 
+import math
+
 from ..arrays import Floats, Ints
 from .compiled import compiled, compiled_apart
 from .tier_blocks import add_to, count_before, cut, home_of, is_full, join, size_of, strike
@@ -23,7 +25,7 @@ def lift_in_tiers(
     spare_arms: Ints,
 ) -> None:
     """Add the first `count` lifts to the estimates of as many arms; `spare` and `spare_arms` are work space."""
-    if _stay_in_order(tiers, estimates, arms, lifts, count):
+    if _stay_in_order(tiers, arms, lifts, count):
         _lift_front(tiers, estimates, lifts, count, spare, spare_arms)
     else:
         _lift_each(tiers, estimates, arms, lifts, count)
@@ -39,17 +41,17 @@ def _lift_each(tiers: Tiers, estimates: Floats, arms: Ints, lifts: Floats, count
 
 
 @compiled
-def _stay_in_order(tiers: Tiers, estimates: Floats, arms: Ints, lifts: Floats, count: int) -> bool:
+def _stay_in_order(tiers: Tiers, arms: Ints, lifts: Floats, count: int) -> bool:
     """Whether the arms listed have the first ranks, and will be in this order when they are lifted.
 
     Feedback that comes late finds them elsewhere, and rounding may make two of them equal.
     """
-    value, arm = 0.0, -1
+    value, arm, block = -math.inf, -1, 0
     for rank in range(count):
-        lifted = estimates[arms[rank]] + lifts[rank]
-        if tiers.arms[place_of(tiers, rank)] != arms[rank]:
-            return False
-        if rank > 0 and comes_before(lifted, arms[rank], value, arm):
+        block += rank == tiers.starts[block + 1]
+        place = (tiers.slots[block] << tiers.bits) + rank - tiers.starts[block]
+        lifted = tiers.values[place] + lifts[rank]
+        if tiers.arms[place] != arms[rank] or comes_before(lifted, arms[rank], value, arm):
             return False
         value, arm = lifted, arms[rank]
     return True
@@ -59,12 +61,14 @@ def _stay_in_order(tiers: Tiers, estimates: Floats, arms: Ints, lifts: Floats, c
 def _lift_front(
     tiers: Tiers, estimates: Floats, lifts: Floats, count: int, spare: Floats, spare_arms: Ints
 ) -> None:
+    block = 0
     for rank in range(count):
-        place = place_of(tiers, rank)
+        block += rank == tiers.starts[block + 1]
+        place = (tiers.slots[block] << tiers.bits) + rank - tiers.starts[block]
         tiers.values[place] += lifts[rank]
         estimates[tiers.arms[place]] = tiers.values[place]
-    for block in range(block_of(tiers, count - 1) + 1 if count > 0 else 0):
-        note_first(tiers, block)
+    for each in range(block + 1):
+        note_first(tiers, each)
     if 0 < count < tiers.length:
         staying = _staying(tiers, count)
         passing = count
