@@ -137,8 +137,6 @@ def ask(send: Send, retries: Retries) -> Talk[Any]:
             problem = Unreachable(
                 f"{send.method} {send.path}: {type(answer).__name__}: {answer}; is it running?"
             )
-            if not send.repeatable and not isinstance(answer, httpx.ConnectError):
-                raise problem  # it may have been done: whoever asked must look before asking again
         if attempt < retries.attempts:
             yield Pause(retries.pause(attempt, wait))
     raise problem
