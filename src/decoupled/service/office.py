@@ -63,7 +63,7 @@ class Office:
         self._writer.deliver = deliver
 
     def ready(self) -> bool:
-        """Whether the last transaction went through."""
+        """Whether the store took the last write. After a failure one is tried each second."""
         return self._writer.healthy
 
     def counters(self) -> dict[str, int]:
@@ -127,6 +127,8 @@ class Office:
             reader.close()
 
     def _sweep(self) -> None:
+        if not self._writer.healthy:
+            self._room.store.probe()
         settling.sweep_all(self._room)
         now = self._room.clock()
         if now - self._pruned >= _BETWEEN_PRUNINGS:
