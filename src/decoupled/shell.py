@@ -16,6 +16,10 @@ def errors_said(kept: str = "nothing was written") -> Iterator[None]:
     except (DecoupledError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None
+    except ModuleNotFoundError as error:
+        remedy = "install the extra it belongs to, such as decoupled-bandits[service]"
+        typer.echo(f"error: the package {error.name!r} is missing; {remedy}", err=True)
+        raise typer.Exit(2) from None
     except KeyboardInterrupt:
         typer.echo(f"interrupted: {kept}", err=True)
         raise typer.Exit(130) from None

@@ -10,6 +10,7 @@ import httpx
 import pyarrow.parquet as pq
 import pytest
 
+from decoupled.service.problems import ServiceError
 from http_service import FTPL, Service, served
 
 
@@ -305,6 +306,9 @@ def test_arms_come_and_go(service: Service) -> None:
         "the same again changes nothing"
     )
     refused(service.http.post("/v1/experiments/arms/arms/retire", json={"arms": ["puce"]}), 422, "puce")
+    refused(
+        service.http.post("/v1/experiments/arms/arms/retire", json={"arms": ["mauve"] * 2}), 422, "twice"
+    )
 
 
 def test_an_archived_experiment_decides_no_more_and_still_learns(service: Service) -> None:
@@ -376,7 +380,17 @@ def test_a_fault_of_the_service_is_told_in_the_same_shape_and_without_its_inside
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("secret insides")
 
+    def failed(*_: Any, **__: Any) -> None:
+        raise ServiceError("KeyError: insides")
+
     monkeypatch.setattr(service.desk, "get_experiment", broken)
     monkeypatch.setattr(service.desk, "decide", broken)
-    for answer in (service.http.get("/v1/experiments/x"), service.http.post("/v1/experiments/x/decisions")):
+    monkeypatch.setattr(service.desk, "state", failed)
+    paths = [
+        ("GET", "/v1/experiments/x"),
+        ("POST", "/v1/experiments/x/decisions"),
+        ("GET", "/v1/experiments/x/state"),
+    ]
+    for method, path in paths:
+        answer = service.http.request(method, path)
         assert "insides" not in str(refused(answer, 500))

@@ -155,6 +155,9 @@ def test_an_outbox_survives_the_program(service: Service, tmp_path: Path) -> Non
             for each in decisions:
                 assert client.feedback(each["id"], loss=0.25, arm=each["explore"]) is None
             client.outbox.add(Undelivered("none-1", loss=0.5))  # type: ignore[union-attr]
+            assert len(file.read_bytes().splitlines()) == 4, (
+                "on disk before the program ends, however it ends"
+            )
         with file.open("ab") as torn:  # the program dies while it writes
             torn.write(b'{"decision": "torn')
         fate[0] = "pass"

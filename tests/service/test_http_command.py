@@ -108,6 +108,8 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert '"/v1/experiments/colours/decisions" 201' in text
         assert key not in text
         assert key[3:] not in text
+    examined = run(app, ["doctor", "--store", str(store)]).output
+    assert re.search(r"^ok +replay of 'colours'", examined, re.MULTILINE), examined
     backup, restored = tmp_path / "backup.db", tmp_path / "restored.db"
     assert run(app, ["backup", str(backup), "--store", str(store)]).exit_code == 0
     result = run(app, ["restore", str(backup), "--store", str(restored)])
@@ -185,3 +187,10 @@ def test_help_does_not_wait_for_the_service_to_load() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "serve" in done.stdout
+
+
+def test_a_missing_extra_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "decoupled.service.serve", None)
+    result = run(app, ["serve", "--store", str(tmp_path / "store.db")])
+    assert result.exit_code == 2
+    assert "decoupled-bandits[service]" in result.output

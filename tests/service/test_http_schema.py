@@ -37,6 +37,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with served(tmp_path_factory.mktemp("schema"), open_to_all=False, limits=limits) as running:
         running.http.headers.update(running.key("admin"))
         running.create("known", deadline_seconds=3600)
+        running.create("ended")
         yield running
 
 
@@ -63,6 +64,6 @@ def _meet_something(case: Case, service: Service) -> None:
     if case.meta.is_negative_at(ParameterLocation.PATH) or zlib.crc32(repr(case.body).encode()) % 2:
         return
     if "name" in case.path_parameters and case.operation.method != "put":
-        case.path_parameters["name"] = "known"
+        case.path_parameters["name"] = "ended" if case.path.endswith("/archive") else "known"
     if "id" in case.path_parameters:
         case.path_parameters["id"] = service.decide("known")["id"]

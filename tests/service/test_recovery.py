@@ -256,21 +256,20 @@ def test_migrations_open_a_store_of_the_first_version(
     assert desk.decide("local", "first", count=2, key="again").result()[0].id == "00c0ffee00c0ffee-1"
     desk.close()
     assert all(check.good for check in examine(file) if check.name != "disk")
-    from decoupled.service import schema
-    from decoupled.service import store as store_module
+    from decoupled.service import database, schema
 
     more = (
         *schema.MIGRATIONS,
         ("ALTER TABLE experiments ADD COLUMN colour TEXT", "CREATE TABLE t (x {integer})"),
     )
-    for module in (schema, store_module):
+    for module in (schema, database):
         monkeypatch.setattr(module, "MIGRATIONS", more)
     desk = quick_desk(file, clock=clock)
     assert desk.state("local", "first").result() == state
     assert desk._room.store.run("SELECT version FROM schema_migrations ORDER BY 1") == [(1,), (2,)]
     desk.close()
     broken = (*more, ("CREATE TABLE u (x {integer})", "CREATE TABLE t (x {integer})"))
-    for module in (schema, store_module):
+    for module in (schema, database):
         monkeypatch.setattr(module, "MIGRATIONS", broken)
     with pytest.raises(StoreError, match="already exists"):
         quick_desk(file)

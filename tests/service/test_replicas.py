@@ -36,6 +36,28 @@ def test_replicas_take_turns_as_one_learner(postgres: str) -> None:
         desk.close()
 
 
+def test_a_replica_whose_commit_failed_starts_from_the_store(postgres: str) -> None:
+    """What it drew and could not keep is forgotten, also where the others have come as far meanwhile."""
+    one, two = Desk(PostgresStore(postgres)), Desk(PostgresStore(postgres))
+    one.put_experiment("me", "one", PLAIN, seed=7).result()
+    [first] = one.decide("me", "one").result()
+    store = one._room.store
+    end = store.end
+
+    def fail() -> None:
+        raise StoreError("the connection broke")
+
+    store.end = fail  # type: ignore[method-assign]
+    assert isinstance(one.feedback("me", first.id, loss=1.0).exception(), StoreError)
+    store.end = end  # type: ignore[method-assign]
+    two.feedback("me", first.id, loss=0.25).result()
+    learner = dc.FTPL().start(["a", "b", "c"], seed=7)
+    learner.observe(learner.decide(), 0.25)
+    assert one.state("me", "one").result().estimates == tuple(learner.estimates())
+    one.close()
+    two.close()
+
+
 def test_replicas_at_once_apply_each_loss_once(postgres: str) -> None:
     """Two replicas, each feedback sent to both: one applies it, the other finds it applied."""
     desks = [Desk(PostgresStore(postgres), snapshot_every=100) for _ in range(2)]
@@ -135,8 +157,9 @@ def test_a_paused_replica_holds_nobody_up(
     monkeypatch.setattr(postgres_store, "PATIENCE", "300ms")
     one, two = Desk(PostgresStore(postgres)), Desk(PostgresStore(postgres))
     one.put_experiment("me", "one", PLAIN, seed=7).result()
-    asleep = threading.Event()
-    sleeper = one._do(lambda: asleep.wait(20.0), ("name", "me", "one"))
+    begun, asleep = threading.Event(), threading.Event()
+    sleeper = one._do(lambda: begun.set() or asleep.wait(20.0), ("name", "me", "one"))  # type: ignore[func-returns-value]
+    assert begun.wait(20.0)
     answer = two.decide("me", "one")
     while answer.exception() is not None:  # it may itself be tired of waiting, as a client may
         answer = two.decide("me", "one")

@@ -63,6 +63,12 @@ def measure(repetitions: int = 15) -> Iterator[Reading]:
     )
     yield Reading("time of a request, median", load.quantile(0.5), "ms", 25.0)
     yield Reading("time of a request, 99th percentile", load.quantile(0.99), "ms", 25.0)
+    yield Reading(
+        "processor time of the service for a pair", 1e3 * load.service_cpu / load.pairs, "ms", 0.667
+    )
+    yield Reading(
+        "processor time of the clients for a pair", 1e3 * load.client_cpu / load.pairs, "ms", 0.667
+    )
     yield Reading("memory of the service", load.memory[-1], "MiB", 500.0)
     yield Reading("memory gained during the load", load.memory[-1] - load.memory[0], "MiB", 50.0)
 

@@ -70,4 +70,4 @@ def create_app(
         return app.openapi_schema
 
     app.openapi = document  # type: ignore[method-assign]
-    return Front(app, hot, gate, metrics, body_limit=limits.body, loopback_only=open_to_all)
+    return Front(app, hot, gate, metrics, limits=limits, loopback_only=open_to_all)

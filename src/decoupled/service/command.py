@@ -157,9 +157,9 @@ def keys_add(
 @keys.command("list")
 def keys_list(store: Store = STORE) -> None:
     """List keys: id, tenant, role, label, when they were made and revoked. No key can be read from them."""
-    from .web.shapes import moment
-
     with errors_said(), _Opened(store) as desk:
+        from .web.shapes import moment
+
         for key in desk.keys_list().result():
             state = "active" if key.revoked_at is None else f"revoked {moment(key.revoked_at)}"
             typer.echo(

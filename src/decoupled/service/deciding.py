@@ -13,6 +13,7 @@ from .rows import KeyRow
 from .running import Running
 from .settings import plain_text
 from .settling import expire, sweep
+from .views import record
 
 MODES = ("both", "exploit", "explore")
 MOST_DECISIONS = 10_000
@@ -50,7 +51,7 @@ def decide(
         room.append(running, row)
     if key is not None:
         room.store.add_key(KeyRow(running.id, key, request, first, count, now))
-    records = [running.record(row) for row in rows]
+    records = [record(running, row) for row in rows]
     while len(running.pending) > max_pending:
         oldest = running.oldest()
         if oldest is not None:
@@ -99,4 +100,4 @@ def _again(room: Room, running: Running, before: KeyRow, request: str) -> list[D
     rows = room.store.decided(running.id, before.first, before.size)
     if len(rows) < before.size:
         raise Conflict(f"key {before.key!r}: its decisions were dropped by retention; use a new key")
-    return [running.record(row, room.store.settled(running.id, row.seq)) for row in rows]
+    return [record(running, row, room.store.settled(running.id, row.seq)) for row in rows]

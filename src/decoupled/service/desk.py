@@ -7,7 +7,7 @@ from typing import Any, NoReturn, TypeVar
 
 from ..decision import Arm
 from ..errors import shown
-from . import deciding, experiments, settling
+from . import deciding, experiments, settling, views
 from .keeping import Keeping
 from .problems import NotFound, ServiceError
 from .records import DecisionRecord, Experiment, Mode, Settings, State
@@ -39,7 +39,7 @@ class Desk(Keeping):
     def get_experiment(self, tenant: str, name: str) -> "Future[Experiment]":
         """An experiment as it stands."""
         about: Reference = ("name", tenant, name)
-        return self._do(lambda: self._room.get(about).experiment(), about)
+        return self._do(lambda: views.experiment(self._room.get(about)), about)
 
     def list_experiments(
         self, tenant: str, after: str | None = None, limit: int = 100
@@ -116,7 +116,7 @@ class Desk(Keeping):
         def work() -> State:
             running = self._room.get(about)
             settling.sweep(self._room, running)
-            return running.state()
+            return views.state(running)
 
         return self._do(work, about)
 

@@ -14,6 +14,7 @@ from .restoring import from_beginning, restored
 from .rows import ExperimentRow
 from .running import Running
 from .schema import MIGRATIONS
+from .snapshots import snapshot
 from .store import Store
 from .stores import open_store
 
@@ -158,13 +159,13 @@ def replay(reader: Store, row: ExperimentRow) -> Check:
     current = restored(reader, row)
     for each in reader.rows_since(row.id, current.head):
         current.replay(each)
-    _compare(row, running, current.snapshot())
+    _compare(row, running, snapshot(current))
     state = "state the same, bit for bit"
     return Check(f"replay of {row.name!r}", True, f"{row.head} rows, {compared} snapshots, {state}")
 
 
 def _compare(row: ExperimentRow, running: Running, text: str) -> None:
-    if running.snapshot() != text:
+    if snapshot(running) != text:
         raise ReplayError(
             f"experiment {row.name!r}: replayed to row {running.head} it is not what was saved there; "
             "restore a backup, and tell us"

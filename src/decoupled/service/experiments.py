@@ -12,9 +12,9 @@ from .problems import Conflict, Invalid, NotFound, ServiceError
 from .records import Experiment, Settings
 from .room import Reference, Room
 from .rows import ExperimentRow
-from .running import gone_names
 from .settings import as_settings, as_text, checked, plain_text
 from .store import Store
+from .views import experiment, gone_names
 
 
 def prepare(tenant: str, name: str, settings: Settings, seed: int | None) -> Settings:
@@ -73,7 +73,7 @@ def archive(room: Room, about: Reference) -> Experiment:
         row = running.change("archived", "", running.now(room.clock()))
         room.append(running, row)
         room.store.update(running.id, archived_at=row.at)
-    return running.experiment()
+    return experiment(running)
 
 
 def change_arms(room: Room, about: Reference, kind: str, arms: Iterable[Arm]) -> Experiment:
@@ -90,7 +90,7 @@ def change_arms(room: Room, about: Reference, kind: str, arms: Iterable[Arm]) ->
             raise Invalid(str(error)) from None
         room.append(running, row)
         room.store.update(running.id, arms=json.dumps(running.names), retired=json.dumps(running.retired))
-    return running.experiment()
+    return experiment(running)
 
 
 def _among(arm: object, known: Collection[Arm]) -> bool:

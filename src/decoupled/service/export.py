@@ -7,7 +7,7 @@ exploration is asked of the learner as it stood before each draw.
 import csv
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,9 @@ class LoggedDecision:
     loss: float | None
     settled_seq: int | None
     settled_at: float | None
+
+
+_COLUMNS = tuple(field.name for field in fields(LoggedDecision))
 
 
 def logged(
@@ -125,7 +128,7 @@ def write(decisions: Iterable[LoggedDecision], path: Path, kind: str) -> int:
 
 def _plain(decision: LoggedDecision) -> dict[str, Any]:
     """Arms as text, whatever they are: a column has one type."""
-    values = asdict(decision)
+    values = {name: getattr(decision, name) for name in _COLUMNS}
     for name in ("exploit", "explore"):
         values[name] = None if values[name] is None else str(values[name])
     if decision.available is not None:
@@ -136,7 +139,7 @@ def _plain(decision: LoggedDecision) -> dict[str, Any]:
 def _csv(decisions: Iterable[LoggedDecision], path: Path) -> int:
     count = 0
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(LoggedDecision)])
+        writer = csv.DictWriter(file, _COLUMNS)
         writer.writeheader()
         for decision in decisions:
             writer.writerow(_plain(decision))
@@ -151,12 +154,7 @@ def _parquet(decisions: Iterable[LoggedDecision], path: Path) -> int:
     text, whole, real = pa.string(), pa.int64(), pa.float64()
     types = {"seq": whole, "round": whole, "state_version": whole, "settled_seq": whole}
     reals = {"propensity", "weight", "made_at", "expires_at", "loss", "settled_at"}
-    schema = pa.schema(
-        [
-            (field.name, types.get(field.name, real if field.name in reals else text))
-            for field in fields(LoggedDecision)
-        ]
-    )
+    schema = pa.schema([(name, types.get(name, real if name in reals else text)) for name in _COLUMNS])
     count, left = 0, iter(decisions)
     with pq.ParquetWriter(path, schema) as writer:
         while part := [_plain(each) for each in islice(left, _AT_ONCE)]:

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -64,11 +65,19 @@ class Keeping(Office):
     def retention(self, tenant: str, name: str, before: float) -> "Future[int]":
         """Drop the log up to a time, but for decisions that waited then; the number of rows dropped."""
         about: Reference = ("name", tenant, name)
-        return self._aside(
-            lambda: self._with_reader(tenant, name, lambda reader, row: retaining.cut(reader, row, before)),
-            lambda base: retaining.drop(self._room, about, base, before),
-            (about,),
-        )
+        room = self._room
+
+        def work() -> int:
+            base = self._with_reader(tenant, name, lambda reader, row: retaining.cut(reader, row, before))
+            if base.head == 0:
+                return 0
+            self._wait_for(lambda: retaining.rebase(room, about, base, before), about)
+            parts = range(1, base.head + 1, retaining.AT_ONCE)
+            return sum(
+                self._wait_for(partial(retaining.drop, room, about, base, first), about) for first in parts
+            )
+
+        return self._aside(work)
 
     # API keys
 

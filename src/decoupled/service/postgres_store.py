@@ -8,10 +8,11 @@ from typing import Any
 
 import psycopg
 
+from .database import Values
 from .problems import StoreError
 from .rows import ExperimentRow
 from .schema import POSTGRES
-from .store import EXPERIMENTS, Store, Values
+from .store import EXPERIMENTS, Store
 
 # A replica that stops in the middle of a transaction, paused or cut off, must not hold the others up for
 # longer than this; its own transaction is lost, and it says so to those who wait for it.

@@ -7,6 +7,7 @@ from ..errors import StateError
 from .problems import ReplayError
 from .rows import Decided, ExperimentRow
 from .running import Running
+from .snapshots import restore
 from .store import Store
 
 _log = logging.getLogger(__name__)
@@ -17,7 +18,7 @@ def restored(store: Store, row: ExperimentRow) -> Running:
     for seq, text in store.snapshots(row.id):
         try:
             if seq <= row.head:
-                return Running.restore(row, text, _rows_of(store, row.id))
+                return restore(row, text, _rows_of(store, row.id))
         except (StateError, ReplayError) as error:
             _log.error("experiment %r: its snapshot at row %d is passed over: %s", row.name, seq, error)
     return from_beginning(store, row)
@@ -29,7 +30,7 @@ def from_beginning(store: Store, row: ExperimentRow) -> Running:
     if base is None:
         return Running(row)
     try:
-        return Running.restore(row, base[1], _rows_of(store, row.id))
+        return restore(row, base[1], _rows_of(store, row.id))
     except StateError as error:
         raise ReplayError(f"experiment {row.name!r}: where its log begins is damaged ({error})") from error
 

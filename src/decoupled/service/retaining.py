@@ -4,7 +4,10 @@ from .restoring import from_beginning
 from .room import Reference, Room
 from .rows import Decided, ExperimentRow
 from .running import Running
+from .snapshots import snapshot
 from .store import Store
+
+AT_ONCE = 20_000  # rows dropped in one transaction, so that nobody waits for long
 
 
 def cut(store: Store, row: ExperimentRow, before: float) -> Running:
@@ -17,16 +20,18 @@ def cut(store: Store, row: ExperimentRow, before: float) -> Running:
     return running
 
 
-def drop(room: Room, about: Reference, base: Running, before: float) -> int:
-    """Drop the log up to where `base` stands, which becomes its beginning, and idempotency keys of that age.
+def rebase(room: Room, about: Reference, base: Running, before: float) -> None:
+    """Have the log begin where `base` stands. Rows before it are now of no use, but for what waited then."""
+    running = room.get(about)
+    room.store.add_snapshot(running.id, base.head, snapshot(base), room.clock(), base=True)
+    room.store.drop_keys_of(running.id, before)
+
+
+def drop(room: Room, about: Reference, base: Running, first: int) -> int:
+    """Drop `AT_ONCE` rows of what comes before `base`; give how many were there.
 
     Decisions that waited then are kept: what settled them is in the part that stays. Counts are part of
     what an experiment has in memory and in snapshots, and do not change.
     """
-    running = room.get(about)
-    if base.head == 0:
-        return 0
-    room.store.flush()
-    room.store.add_snapshot(running.id, base.head, base.snapshot(), room.clock(), base=True)
-    room.store.drop_keys(before)
-    return room.store.drop_rows(running.id, base.head, list(base.pending))
+    last = min(first + AT_ONCE - 1, base.head)
+    return room.store.drop_rows(room.get(about).id, first, last, list(base.pending))

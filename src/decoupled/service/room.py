@@ -8,6 +8,7 @@ from .problems import NotFound, ReplayError, StoreError
 from .restoring import restored
 from .rows import ExperimentRow, Row
 from .running import Running
+from .snapshots import snapshot
 from .store import Store
 
 # How a command names an experiment: ("name", tenant, name) or ("tag", tenant, tag).
@@ -127,7 +128,7 @@ class Room:
 
     def save(self, running: Running) -> None:
         """Write a snapshot."""
-        self.store.add_snapshot(running.id, running.head, running.snapshot(), self.clock())
+        self.store.add_snapshot(running.id, running.head, snapshot(running), self.clock())
         running.saved = running.head
 
     def close(self) -> None:

@@ -6,23 +6,18 @@ log is replayed; a replayed draw must give the very row that was logged.
 
 import json
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, Self
 
 from ..decision import Arm, Decision
-from ..errors import shown
 from ..learner import Learner
 from ..loss_range import LossRange
 from ..policies import Policy
-from ..sealed import seal, unseal
-from .problems import NotFound, ReplayError
-from .records import DecisionRecord, Experiment, Settings, State
+from .problems import ReplayError
+from .records import Settings
 from .rows import Changed, Decided, ExperimentRow, Row, Settled
 from .settings import as_settings
 from .tallies import Tallies
 
-SNAPSHOT_FORMAT = "decoupled-experiment"
-SNAPSHOT_VERSION = 1
+REMEDY = "run `decoupled doctor` on the store, or restore a backup"
 _UNLIMITED = 10**9  # the desk expires what waits too long; its learner forgets nothing by itself
 
 
@@ -136,7 +131,7 @@ class Running:
         """Apply a row of the log."""
         if row.seq != self.head + 1:
             raise ReplayError(
-                f"experiment {self.name!r}: row {row.seq} of its log follows {self.head}; {_REMEDY}"
+                f"experiment {self.name!r}: row {row.seq} of its log follows {self.head}; {REMEDY}"
             )
         again: Row
         if isinstance(row, Decided):
@@ -144,14 +139,14 @@ class Running:
         elif isinstance(row, Settled):
             if row.decision not in self.pending:
                 raise ReplayError(
-                    f"experiment {self.name!r}: row {row.seq} settles {row.decision}, which does not wait; {_REMEDY}"
+                    f"experiment {self.name!r}: row {row.seq} settles {row.decision}, which does not wait; {REMEDY}"
                 )
             again = self.settle(row.decision, row.kind, row.loss, row.at)
         else:
             again = self.change(row.kind, row.content, row.at)
         if again != row:
             raise ReplayError(
-                f"experiment {self.name!r}: row {row.seq} is {row} and was replayed as {again}; {_REMEDY}"
+                f"experiment {self.name!r}: row {row.seq} is {row} and was replayed as {again}; {REMEDY}"
             )
 
     def change(self, kind: str, content: str, at: float) -> Changed:
@@ -162,7 +157,7 @@ class Running:
             self._change_arms(kind, json.loads(content))
             self.version = self.head + 1
         else:
-            raise ReplayError(f"experiment {self.name!r}: the log has a change {kind!r}; {_REMEDY}")
+            raise ReplayError(f"experiment {self.name!r}: the log has a change {kind!r}; {REMEDY}")
         self.head += 1
         self.last_at = at
         return Changed(self.head, kind, content, at)
@@ -192,130 +187,3 @@ class Running:
                 return found[0]
             self.waiting.popleft()
         return None
-
-    # What it looks like
-
-    def decision_id(self, seq: int) -> str:
-        """How clients name a decision."""
-        return f"{self.tag}-{seq}"
-
-    def record(self, row: Decided, settled: Settled | None = None) -> DecisionRecord:
-        """A decision as clients see it."""
-        names = self.names
-        return DecisionRecord(
-            f"{self.tag}-{row.seq}",
-            self.name,
-            row.mode,  # type: ignore[arg-type]
-            None if row.exploit is None else names[row.exploit],
-            None if row.explore is None else names[row.explore],
-            row.propensity,
-            row.weight,
-            self.policy,
-            row.version,
-            row.made_at,
-            row.expires_at,
-            "unobserved"
-            if row.explore is None
-            else "pending"
-            if settled is None
-            else "applied"
-            if settled.kind == "observed"
-            else "expired",
-            None if settled is None else settled.loss,
-            None if settled is None else settled.at,
-        )
-
-    def experiment(self) -> Experiment:
-        """The experiment as clients see it."""
-        return Experiment(
-            self.tenant,
-            self.name,
-            self.settings,
-            self.learner.arms,
-            gone_names(self.names, self.retired),
-            self.created_at,
-            self.archived_at,
-            self.version,
-            self.seed,
-        )
-
-    def state(self) -> State:
-        """What it has learned and counted."""
-        learner, tallies = self.learner, self.tallies
-        at = [self.places[name] for name in learner.arms]
-        return State(
-            self.name,
-            self.version,
-            learner.round,
-            learner.arms,
-            tuple(learner.exploitation_probabilities().tolist()),
-            tuple(learner.exploration_probabilities().tolist()),
-            tuple(learner.estimates().tolist()),
-            tuple(tallies.exploit[place] for place in at),
-            tuple(tallies.explore[place] for place in at),
-            tallies.decisions,
-            len(self.pending),
-            tallies.applied,
-            tallies.expired,
-            self.late,
-            tallies.regret(at, self.losses.high - self.losses.low),
-        )
-
-    # Snapshots
-
-    def snapshot(self) -> str:
-        """All of it as text, for `restore`. The learner lists what waits in the order of the log."""
-        content: dict[str, Any] = {
-            "head": self.head,
-            "version": self.version,
-            "last_at": self.last_at,
-            "archived_at": self.archived_at,
-            "names": self.names,
-            "retired": self.retired,
-            "tallies": self.tallies.to_dict(),
-            "pending": list(self.pending),
-            "learner": self.learner.to_json(),
-        }
-        return seal(SNAPSHOT_FORMAT, SNAPSHOT_VERSION, content)
-
-    @classmethod
-    def restore(
-        cls, row: ExperimentRow, text: str, rows_of: Callable[[Sequence[int]], Sequence[Decided]]
-    ) -> Self:
-        """The experiment that `snapshot` wrote; `rows_of` finds the decisions that waited."""
-        content = unseal(text, SNAPSHOT_FORMAT, SNAPSHOT_VERSION, "the service")
-        running = cls(row)
-        running.head = running.saved = content["head"]
-        running.version, running.last_at = content["version"], content["last_at"]
-        running.archived_at = content["archived_at"]
-        running.names, running.retired = content["names"], content["retired"]
-        gone = set(running.retired)
-        running.places = {name: place for place, name in enumerate(running.names) if place not in gone}
-        running.tallies = Tallies.from_dict(content["tallies"])
-        running.learner = Learner.from_json(content["learner"])
-        pending, rows = running.learner.pending, rows_of(content["pending"])
-        if [each.seq for each in rows] != content["pending"] or len(rows) != len(pending):
-            raise ReplayError(
-                f"experiment {row.name!r}: decisions that waited are missing from the log; {_REMEDY}"
-            )
-        running.pending = {each.seq: (each, made) for each, made in zip(rows, pending, strict=True)}
-        running.waiting = deque(running.pending)
-        return running
-
-
-_REMEDY = "run `decoupled doctor` on the store, or restore a backup"
-
-
-def gone_names(names: Sequence[Arm], retired: Sequence[int]) -> tuple[Arm, ...]:
-    """The names of arms that were retired and have not come back."""
-    gone = set(retired)
-    here = {name for place, name in enumerate(names) if place not in gone}
-    return tuple(dict.fromkeys(names[place] for place in retired if names[place] not in here))
-
-
-def place_of(decision: str) -> tuple[str, int]:
-    """The tag and the row that a decision's id names."""
-    tag, _, number = decision.rpartition("-")
-    if tag and number.isascii() and number.isdecimal() and len(number) < 19 and not number.startswith("0"):
-        return tag, int(number)
-    raise NotFound(f"decision {shown(decision)}: is not known; give the id that a decision carried")

@@ -7,7 +7,8 @@ from .problems import Conflict, Gone, Invalid, NotFound, ServiceError, StoreErro
 from .records import DecisionRecord
 from .room import Reference, Room
 from .rows import Decided, Settled
-from .running import Running, place_of
+from .running import Running
+from .views import decision_id, place_of, record
 
 
 def look(room: Room, about: Reference, decision: str) -> DecisionRecord:
@@ -15,7 +16,7 @@ def look(room: Room, about: Reference, decision: str) -> DecisionRecord:
     running = room.get(about)
     sweep(room, running)
     row, settled = _found(room, running, decision)
-    return running.record(row, settled)
+    return record(running, row, settled)
 
 
 def feedback(
@@ -35,7 +36,7 @@ def feedback(
         raise _late(room, running, row, now)
     settled = running.settle(seq, "observed", value, now)
     room.append(running, settled)
-    return running.record(row, settled)
+    return record(running, row, settled)
 
 
 def feedback_many(
@@ -125,13 +126,13 @@ def _repeated(room: Room, running: Running, decision: str, loss: float, now: flo
         raise Conflict(
             f"decision {decision!r}: has the loss {settled.loss}, not {loss}; feedback is given once"
         )
-    return running.record(row, settled)
+    return record(running, row, settled)
 
 
 def _late(room: Room, running: Running, row: Decided, now: float) -> Gone:
     if room.store.mark_late(running.id, row.seq, now):
         running.late += 1
     return Gone(
-        f"decision {running.decision_id(row.seq)!r}: its deadline has passed, so its feedback is counted as late "
+        f"decision {decision_id(running, row.seq)!r}: its deadline has passed, so its feedback is counted as late "
         "and not applied; give the experiment a longer deadline"
     )

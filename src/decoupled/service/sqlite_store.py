@@ -7,11 +7,12 @@ from typing import Any
 
 import apsw
 
+from .database import Values
 from .flushes import flushes_of_a_commit
 from .problems import StoreError
 from .rows import ExperimentRow
 from .schema import SQLITE
-from .store import EXPERIMENTS, Store, Values
+from .store import EXPERIMENTS, Store
 
 # Before it, a WAL that restarts while another connection checkpoints could lose a commit.
 OLDEST_SAFE = (3, 51, 3)

@@ -1,21 +1,18 @@
-"""What the desk needs of a database, written once in SQL; a database adds how to run it."""
+"""The store: what the desk writes and reads, once in SQL for every database."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import merge
 from operator import itemgetter
-from typing import Any, ClassVar, TypeAlias
+from typing import Any
 
-from .problems import StoreError
+from .database import Database, Values
 from .rows import Changed, Decided, ExperimentRow, KeyRow, Row, Settled
-from .schema import MIGRATIONS, RECORD, Dialect, statements
-
-Values: TypeAlias = Sequence[Any]
 
 EXPERIMENTS = f"SELECT {', '.join(ExperimentRow._fields)} FROM experiments"
 _DECIDED = f"SELECT {', '.join(Decided._fields)} FROM decided"
 _SETTLED = f"SELECT {', '.join(Settled._fields)} FROM settled"
 _CHANGED = f"SELECT {', '.join(Changed._fields)} FROM changed"
+_LOG = ("decided", "settled", "changed")
 _INTO = {
     Decided: f"INSERT INTO decided (experiment, {', '.join(Decided._fields)}) VALUES ({', '.join('?' * 13)})",
     Settled: f"INSERT INTO settled (experiment, {', '.join(Settled._fields)}) VALUES ({', '.join('?' * 6)})",
@@ -24,89 +21,24 @@ _INTO = {
 }
 
 
-class Store(ABC):
-    """One connection to a database, used by one thread at a time, always inside a transaction.
+class Store(Database):
+    """The tables of the service in a database.
 
-    Rows are gathered and written together, at the latest when the transaction is committed. After an
-    error the caller rolls back; whatever the database raises comes out as a `StoreError`.
+    Rows are gathered and written together, at the latest when the transaction is committed.
     """
-
-    dialect: ClassVar[Dialect]
 
     def __init__(self) -> None:
         self._waiting: dict[type, list[Values]] = {kind: [] for kind in _INTO}
         self._any_waiting = False
+        self._new_keys: dict[tuple[int, str], KeyRow] = {}
         self._wrote = False
-
-    # What a database adds
-
-    @abstractmethod
-    def run(self, sql: str, values: Values = ()) -> list[Any]:
-        """Run one statement and return its rows."""
-
-    @abstractmethod
-    def each(self, sql: str, values: Values = ()) -> Iterator[Any]:
-        """Run one query and return its rows as they come."""
-
-    @abstractmethod
-    def run_many(self, sql: str, many: list[Values]) -> None:
-        """Run one statement for each tuple of values."""
-
-    @abstractmethod
-    def begin(self) -> None:
-        """Open a transaction that may write."""
-
-    @abstractmethod
-    def end(self) -> None:
-        """Make the transaction durable."""
-
-    @abstractmethod
-    def undo(self) -> None:
-        """Roll back, whatever state the transaction is in."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Let go of the database."""
-
-    @abstractmethod
-    def integrity(self) -> tuple[bool, str]:
-        """Whether the database finds itself whole, and what it says."""
-
-    @abstractmethod
-    def durability(self) -> tuple[bool, str]:
-        """Whether a commit waits for the disk, and how that is known. Not inside a transaction."""
-
-    def clock_apart(self, now: Callable[[], float]) -> float:
-        """By how many seconds this clock is ahead of the database's."""
-        return 0.0
-
-    @abstractmethod
-    def columns(self, table: str) -> list[str]:
-        """The names of a table's columns."""
-
-    def renumber(self) -> None:  # noqa: B027 - most databases need nothing
-        """Have new experiments numbered after those that were copied in."""
-
-    def compact(self) -> None:  # noqa: B027
-        """Leave one file and nothing beside it."""
-
-    @abstractmethod
-    def reader(self) -> "Store":
-        """Another connection, inside a transaction that sees the store as it is now and writes nothing."""
-
-    @abstractmethod
-    def hold_schema(self) -> None:
-        """Let nobody else migrate until the transaction ends."""
-
-    @abstractmethod
-    def lock(self, ids: Sequence[int]) -> list[ExperimentRow]:
-        """Hold these experiments until the transaction ends, taken in order; give them as they stand."""
 
     # Transactions
 
     def commit(self) -> bool:
         """Write what waits, and make the transaction durable; whether an experiment was written to."""
         self.flush()
+        self._new_keys.clear()
         self.end()
         wrote, self._wrote = self._wrote, False
         return wrote
@@ -122,6 +54,7 @@ class Store(ABC):
         for rows in self._waiting.values():
             rows.clear()
         self._any_waiting = self._wrote = False
+        self._new_keys.clear()
         self.undo()
 
     def flush(self) -> None:
@@ -145,6 +78,7 @@ class Store(ABC):
         """Remember what an idempotency key asked for."""
         self._waiting[KeyRow].append(row)
         self._any_waiting = True
+        self._new_keys[row.experiment, row.key] = row
 
     def create(self, row: ExperimentRow) -> bool:
         """Add an experiment, whose id the database chooses; False if its name is taken."""
@@ -183,21 +117,24 @@ class Store(ABC):
             sql = f"DELETE FROM snapshots WHERE experiment = ? AND base = 0 AND seq < ({older})"
             self.run(sql, (experiment, experiment, seq))
 
-    def drop_rows(self, experiment: int, until: int, keeping: Sequence[int]) -> int:
-        """Drop the log up to a row, but for these decisions; give how many rows went."""
-        keep = set(keeping)
-        which = "WHERE experiment = ? AND seq <= ?"
-        seqs = [seq for (seq,) in self.run(f"SELECT seq FROM decided {which}", (experiment, until))]
-        gone: list[Values] = [(experiment, seq) for seq in seqs if seq not in keep]
-        self.run_many("DELETE FROM decided WHERE experiment = ? AND seq = ?", gone)
-        dropped = len(gone)
-        for table in ("settled", "changed"):
-            dropped += len(self.run(f"DELETE FROM {table} {which} RETURNING seq", (experiment, until)))
+    def drop_rows(self, experiment: int, first: int, last: int, keeping: Sequence[int]) -> int:
+        """Drop a part of a log but for these decisions, which are in order; give how many rows went."""
+        dropped, start = 0, first
+        for end in (*(seq for seq in keeping if first <= seq <= last), last + 1):
+            for table in _LOG if end > start else ():
+                sql = f"DELETE FROM {table} WHERE experiment = ? AND seq >= ? AND seq < ? RETURNING 1"
+                dropped += len(self.run(sql, (experiment, start, end)))
+            start = end + 1
         return dropped
 
-    def drop_keys(self, before: float) -> None:
-        """Drop idempotency keys last used before a time."""
-        self.run("DELETE FROM request_keys WHERE at < ?", (before,))
+    def drop_keys(self, before: float, most: int) -> None:
+        """Drop idempotency keys from before a time, the oldest first."""
+        old = "SELECT experiment, key FROM request_keys WHERE at < ? ORDER BY at LIMIT ?"
+        self.run(f"DELETE FROM request_keys WHERE (experiment, key) IN ({old})", (before, most))
+
+    def drop_keys_of(self, experiment: int, before: float) -> None:
+        """Drop the idempotency keys of one experiment from before a time."""
+        self.run("DELETE FROM request_keys WHERE experiment = ? AND at < ?", (experiment, before))
 
     # Reading
 
@@ -282,7 +219,9 @@ class Store(ABC):
 
     def key(self, experiment: int, key: str) -> KeyRow | None:
         """What an idempotency key asked for, if it was used."""
-        self.flush()
+        new = self._new_keys.get((experiment, key))
+        if new is not None:
+            return new
         sql = f"SELECT {', '.join(KeyRow._fields)} FROM request_keys WHERE experiment = ? AND key = ?"
         rows = self.run(sql, (experiment, key))
         return KeyRow(*rows[0]) if rows else None
@@ -297,30 +236,3 @@ class Store(ABC):
         sql = "SELECT seq, content FROM snapshots WHERE experiment = ? AND base = 1 ORDER BY seq DESC"
         rows = self.run(sql, (experiment,))
         return (rows[0][0], rows[0][1]) if rows else None
-
-    # The tables
-
-    def migrate(self, now: float) -> None:
-        """Bring the tables to this release's form, one migration in one transaction after another."""
-        while True:
-            self.begin()
-            self.hold_schema()
-            self.run(RECORD.format(**self.dialect._asdict()))
-            done = self.version()
-            if done > len(MIGRATIONS):
-                self.rollback()
-                raise StoreError(
-                    f"store: is of version {done} and this release knows {len(MIGRATIONS)}; "
-                    "open it with the release that wrote it"
-                )
-            if done == len(MIGRATIONS):
-                self.commit()
-                return
-            for sql in statements(done + 1, self.dialect):
-                self.run(sql)
-            self.run("INSERT INTO schema_migrations VALUES (?, ?)", (done + 1, now))
-            self.commit()
-
-    def version(self) -> int:
-        """The last migration that ran."""
-        return int(self.run("SELECT coalesce(max(version), 0) FROM schema_migrations")[0][0])

@@ -41,8 +41,8 @@ Outcome: TypeAlias = tuple[Any, Any, BaseException | None]
 def resolve(outcomes: Sequence[Outcome]) -> None:
     """Give every future its result or its error."""
     for future, result, error in outcomes:
-        if isinstance(future, Future) and not future.set_running_or_notify_cancel():
-            continue
+        if future.cancelled() or (isinstance(future, Future) and not future.set_running_or_notify_cancel()):
+            continue  # whoever waited has gone
         if error is None:
             future.set_result(result)
         else:
@@ -178,8 +178,8 @@ class Writer:
     def _answer(self, outcomes: Sequence[Outcome]) -> None:
         try:
             self.deliver(outcomes)
-        except Exception:  # whoever waits has gone; what is on disk stays
-            _log.exception("answers could not be delivered")
+        except RuntimeError:  # an event loop that is closed; nobody is left who could be woken otherwise
+            resolve(outcomes)
 
 
 def as_service_error(error: Exception) -> ServiceError:

@@ -5,6 +5,7 @@ validation of the framework, which would cost more than the decision; every othe
 So nothing behind this can be reached without passing the gate.
 """
 
+import asyncio
 import json
 import logging
 import time
@@ -14,12 +15,23 @@ from urllib.parse import urlsplit
 from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
-from ..problems import ServiceError
+from ..problems import Invalid, ServiceError
 from .bodies import check_content_type
 from .gate import Access, Gate
 from .hot import HotRoutes
+from .limits import Limits
 from .metrics import Metrics
-from .refusals import FAULT, PROBLEM, BadRequest, Forbidden, TooLarge, encoded, headers_of, problem_of
+from .refusals import (
+    FAULT,
+    PROBLEM,
+    BadRequest,
+    Forbidden,
+    TooLarge,
+    TooSlow,
+    encoded,
+    headers_of,
+    problem_of,
+)
 
 PUBLIC = frozenset(("/healthz", "/readyz"))  # a load balancer has no key
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
@@ -45,13 +57,13 @@ class Front:
         gate: Gate,
         metrics: Metrics,
         *,
-        body_limit: int,
+        limits: Limits,
         public: frozenset[str] = PUBLIC,
         loopback_only: bool = False,
     ) -> None:
         self.inner = inner
         self._hot, self._gate, self._metrics = hot, gate, metrics
-        self._body_limit, self._public, self._loopback_only = body_limit, public, loopback_only
+        self._limits, self._public, self._loopback_only = limits, public, loopback_only
         self._good_hosts: set[bytes] = set()
         self._log = access_log.isEnabledFor(logging.INFO)
 
@@ -101,6 +113,8 @@ class Front:
             hot = self._hot.find(scope["method"], scope["path"])
             if hot is not None:
                 answer.route, handler, argument = hot
+                if scope["query_string"]:
+                    raise Invalid("query: this path takes no query parameters; put fields into the body")
                 status, content = await handler(access, argument, headers, body)
                 await answer.give(status, content, JSON)
                 return
@@ -108,26 +122,38 @@ class Front:
         await self.inner(scope, _replayed(body, receive), answer.passed_on)
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes:
-        length = headers.get(b"content-length", b"0")
-        if not length.isdigit():
+        length = headers.get(b"content-length")
+        if length is None:
+            if b"transfer-encoding" not in headers:
+                return b""
+        elif not length.isdigit():
             raise BadRequest("Content-Length: must be a whole number")
-        if len(length) > 15 or int(length) > self._body_limit:
+        elif len(length) > 15 or int(length) > self._limits.body:
             raise self._too_large()
-        message = await receive()
-        body: bytes = message.get("body", b"")
-        while message.get("more_body"):
+        elif length == b"0":
+            return b""
+        try:
+            async with asyncio.timeout(self._limits.body_seconds):
+                return await self._gathered(receive)
+        except TimeoutError:
+            raise TooSlow(
+                f"body: must come within {self._limits.body_seconds:g} s; send it at once"
+            ) from None
+
+    async def _gathered(self, receive: Receive) -> bytes:
+        body, more = b"", True
+        while more:
             message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
             body += message.get("body", b"")
-            if len(body) > self._body_limit:
+            more = message.get("more_body", False)
+            if len(body) > self._limits.body:
                 raise self._too_large()
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        if len(body) > self._body_limit:
-            raise self._too_large()
         return body
 
     def _too_large(self) -> TooLarge:
-        return TooLarge(f"body: must not exceed {self._body_limit:,} bytes; send it in smaller parts")
+        return TooLarge(f"body: must not exceed {self._limits.body:,} bytes; send it in smaller parts")
 
     def _check_origin(self, headers: Headers) -> None:
         """Another site's page, open in a browser of this machine, may not use a service without keys."""

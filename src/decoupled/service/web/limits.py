@@ -24,6 +24,7 @@ class Limits:
 
     Attributes:
         body: bytes of a request's body.
+        body_seconds: seconds in which it must come.
         rate: requests a second for each key (decisions and feedback in batches count one by one); 0 for
             no limit.
         burst: so many may come at once.
@@ -31,6 +32,7 @@ class Limits:
     """
 
     body: int = 1_048_576
+    body_seconds: float = 30.0
     rate: float = 10_000.0
     burst: float = 20_000.0
     bad_keys: float = 5.0

@@ -13,6 +13,7 @@ _WHY = {
     403: "The key's role does not reach so far, or a browser's page of another site asks.",
     404: "No such experiment, decision or path for this tenant.",
     405: "The path does not take this method.",
+    408: "The body did not come in time.",
     409: "The same name, key or decision with other contents, or an experiment that is archived.",
     410: "Feedback after the decision's deadline. It is counted, and not applied.",
     413: "The body is larger than the limit.",
@@ -21,7 +22,7 @@ _WHY = {
     429: "More requests than the limit; Retry-After says how many seconds to wait.",
     503: "The store cannot write now. Nothing was acknowledged; ask again.",
 }
-_ALWAYS = (401, 403, 413, 415, 422, 429, 503)
+_ALWAYS = (401, 403, 408, 413, 415, 422, 429, 503)
 _WAIT = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
 
 

@@ -14,7 +14,7 @@ from ..problems import Conflict, StoreError
 from .bridge import Bridge
 from .metrics import KIND, Metrics
 from .openapi import refusals
-from .strict import access_of
+from .strict import StrictRoute, access_of
 
 
 class Health(BaseModel):
@@ -33,7 +33,7 @@ class BackupOut(BaseModel):
 
 def operation_routes(desk: Desk, bridge: Bridge, metrics: Metrics, backups: Path | None) -> APIRouter:
     """What whoever runs the service needs."""
-    router = APIRouter(tags=["operations"])
+    router = APIRouter(tags=["operations"], route_class=StrictRoute)
 
     @router.get("/healthz", response_model=Health, responses=refusals(), openapi_extra={"security": []})
     async def healthz() -> Response:

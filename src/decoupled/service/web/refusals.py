@@ -38,6 +38,12 @@ class MethodNotAllowed(ServiceError):  # noqa: N818
     status, title = 405, "Method not allowed"
 
 
+class TooSlow(ServiceError):  # noqa: N818
+    """A body that does not come."""
+
+    status, title = 408, "Request timeout"
+
+
 class TooLarge(ServiceError):  # noqa: N818
     """A body beyond the limit."""
 
@@ -80,8 +86,9 @@ def problem(
 
 
 def problem_of(error: ServiceError) -> dict[str, Any]:
-    """The shape of an error of the service."""
-    return problem(error.status, error.title, str(error), getattr(error, "errors", None))
+    """The shape of an error of the service. Of a fault the log tells more, and callers nothing."""
+    detail = FAULT if error.status == 500 else str(error)
+    return problem(error.status, error.title, detail, getattr(error, "errors", None))
 
 
 def headers_of(error: ServiceError) -> list[tuple[bytes, bytes]]:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Annotated, Any, Self
 
 from pydantic import (
+    AfterValidator,
     AwareDatetime,
     BaseModel,
     BeforeValidator,
@@ -114,10 +115,16 @@ class ExperimentList(BaseModel):
     next: str | None = Field(description="Give it as `after` for the next page; null on the last.")
 
 
+def _each_once(arms: list[str | int]) -> list[str | int]:
+    if len(set(arms)) < len(arms):
+        raise ValueError("an arm appears twice; name each once")
+    return arms
+
+
 class ArmsIn(Model):
     """Arms to add or to retire."""
 
-    arms: Annotated[list[Arm], Field(min_length=1, max_length=MOST_ARMS)]
+    arms: Annotated[list[Arm], Field(min_length=1, max_length=MOST_ARMS), AfterValidator(_each_once)]
 
 
 class DecideIn(Model):

@@ -1,5 +1,6 @@
 """Routes of the framework that parse JSON strictly, and its errors in the shape of all others."""
 
+import logging
 import re
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
@@ -9,10 +10,13 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
+from ...errors import shown
 from ..problems import Invalid, NotFound, ServiceError
 from .bodies import parsed
 from .gate import Access
 from .refusals import FAULT, PROBLEM, BadRequest, MethodNotAllowed, encoded, headers_of, problem_of
+
+faults = logging.getLogger("decoupled.service")
 
 
 class _StrictRequest(Request):
@@ -22,13 +26,18 @@ class _StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route whose body is strict JSON."""
+    """A route whose body is strict JSON, and that takes no query parameter it does not know."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The framework's handler, on a request that parses strictly."""
         handle = super().get_route_handler()
+        known = {each.alias for each in self.dependant.query_params}
 
         async def strict(request: Request) -> Response:
+            for name in request.query_params:
+                if name not in known:
+                    told = ", ".join(sorted(known)) or "none"
+                    raise Invalid(f"{shown(name)}: is no query parameter of this path; those are: {told}")
             return await handle(_StrictRequest(request.scope, request.receive))
 
         return strict
@@ -51,6 +60,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(ServiceError)
     async def of_the_desk(request: Request, error: ServiceError) -> Response:
+        if error.status >= 500:
+            faults.error("%s: %s", error.title, error)
         return as_problem(error)
 
     @app.exception_handler(Exception)
