@@ -60,7 +60,7 @@ class Trial:
     def go_on(self) -> None:
         """By itself: it was not restarted."""
         pid = self.server.pid
-        self.traffic.await_more(200)
+        self.traffic.await_more(100)
         assert self.server.ask("GET", "/readyz")[0] == 200
         self.server.check_alive()
         assert self.server.pid == pid
@@ -97,12 +97,12 @@ def trial(folder: Path, scratch: Path) -> Iterator[Trial]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 MiB."""
+    """A file system of 32 MiB."""
     if os.getuid() != 0:
         pytest.skip("only root may mount a small disk: a full disk was NOT tried")
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=32m", "none", str(folder)]
     if subprocess.run(mount, capture_output=True).returncode != 0:
         pytest.skip("a small disk may not be mounted here: a full disk was NOT tried")
     yield folder

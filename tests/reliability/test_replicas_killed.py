@@ -32,7 +32,9 @@ def test_replicas_killed_and_paused_in_turn_are_as_one(postgres: str, tmp_path: 
         for name, settings in EXPERIMENTS.items():
             assert replicas[0].ask("PUT", f"/v1/experiments/{name}", settings)[0] == 201
         ports = [each.port for each in replicas]
-        traffic = Traffic(ports, tmp_path / "journals", processes=2, seed=5, timeout=4.0)
+        traffic = Traffic(
+            ports, tmp_path / "journals", processes=2 if SIZES.long else 1, seed=5, timeout=4.0
+        )
         turn = 0
         while turn < SIZES.replica_rounds or traffic.decided < SIZES.replica_decisions:
             chosen = replicas[turn // 2 % 2]

@@ -229,6 +229,7 @@ class Traffic:
         here = Path(__file__).resolve().parent.parent
         environment = {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
         self._seen: dict[Path, int] = {}
+        self._applied: set[bytes] = set()
         self.acknowledged = self.decided = self.refused = 0
         self._processes = [
             subprocess.Popen(
@@ -240,7 +241,7 @@ class Traffic:
         ]
 
     def look(self) -> int:
-        """How many decisions and losses are acknowledged by now, each counted as often as it was."""
+        """How many decisions and losses are acknowledged by now, each counted once."""
         for path in self.folder.glob("*.jsonl"):
             with path.open("rb") as file:
                 file.seek(self._seen.get(path, 0))
@@ -253,7 +254,9 @@ class Traffic:
                     self.acknowledged += made
                     self.decided += made
                 elif kind == b"applied":
-                    self.acknowledged += 1
+                    decision = line.split(b'"', 4)[3]
+                    self.acknowledged += decision not in self._applied
+                    self._applied.add(decision)
                 elif kind == b"refused":
                     self.refused += 1
         return self.acknowledged
