@@ -8,7 +8,7 @@ RUN_STAMP := $(VENV)/.run-installed
 DEV_STAMP := $(VENV)/.dev-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper test install check lint types layers unit bench mutations lock clean
+.PHONY: help run paper test install check lint types layers unit bench mutations reliability lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -66,6 +66,12 @@ unit: $(DEV_STAMP) ## Unit, property and statistical tests, doctests, every code
 
 mutations: $(DEV_STAMP) ## Break each kernel in turn and see that a test fails (ten minutes)
 	@$(BIN)/python tests/mutations.py
+
+reliability: export DECOUPLED_RELIABILITY = long
+reliability: $(DEV_STAMP) ## Kill, pause, trace and starve the service, and hold it to its word (an hour)
+	@$(BIN)/pytest -s -q -rs --numprocesses 2 tests/reliability/test_kills.py
+	@$(BIN)/pytest -s -q -rs tests/reliability --ignore tests/reliability/test_kills.py
+	@$(BIN)/decoupled bench service --soak 10 --out out/reliability.json
 
 bench: $(DEV_STAMP) ## Measure speed, as ratios within one run
 	@$(BIN)/decoupled bench

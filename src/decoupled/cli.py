@@ -139,12 +139,16 @@ def bench(
     ] = None,
     repetitions: Annotated[int, typer.Option(min=3, help="Repetitions of every line.")] = 15,
     out: Annotated[Path, typer.Option(help="File for the lines as JSON.")] = Path("out/bench.json"),
+    soak: Annotated[
+        float,
+        typer.Option(min=0.0, help="With service: so many minutes more, to see that memory stays flat."),
+    ] = 0.0,
 ) -> None:
     """Measure speed: every line is a ratio of two things timed in turn within this run."""
     from .bench.command import run_bench
 
     with errors_said():
-        run_bench(groups or [], repetitions, out)
+        run_bench(groups or [], repetitions, out, soak)
 
 
 service.add_to(app)

@@ -120,6 +120,8 @@ def test_a_commit_that_fails_acknowledges_nothing(file: str) -> None:
     assert not desk.ready()
     store.failing = ""
     assert desk.get_decision("me", first.id).result().status == "pending"
+    assert not desk.ready(), "that it can be read says nothing about writing"
+    desk._do(desk._sweep).result()
     assert desk.ready()
     state = desk.state("me", "one").result()
     assert (state.decisions, state.pending, state.applied) == (1, 1, 0)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ GROUPS: dict[str, Any] = {"learner": learner, "engine": engine, "start": start, 
 UNASKED = ("learner", "engine", "start")  # the service needs an extra, and the machine to itself
 
 
-def run_bench(groups: Sequence[str], repetitions: int, out: Path) -> None:
-    """Measure the groups named, or all; print each line as it is measured."""
+def run_bench(groups: Sequence[str], repetitions: int, out: Path, soak: float = 0.0) -> None:
+    """Measure the groups named, or all; print each line as it is measured. `soak` is in minutes."""
     for name in groups:
         if name not in GROUPS:
             raise ParameterError(complaint("group", name, "is not known", near_name(name, GROUPS)))
@@ -22,7 +23,8 @@ def run_bench(groups: Sequence[str], repetitions: int, out: Path) -> None:
     lines = []
     for name in groups or UNASKED:
         print(f"\n{name}")
-        for line in GROUPS[name].measure(repetitions):
+        lengthy = service.soak(60.0 * soak) if name == "service" and soak else ()
+        for line in chain(GROUPS[name].measure(repetitions), lengthy):
             print(told(line), flush=True)
             lines.append({"group": name, "line": line.name, **line._asdict()})
     out.write_text(json.dumps({"machine": machine.describe(), "lines": lines}, indent=1) + "\n")

@@ -41,6 +41,11 @@ class Load:
     service_cpu: float = 0.0  # seconds of processor time, which a busy machine disturbs less
     client_cpu: float = 0.0
 
+    def slope(self) -> float:
+        """MiB of memory gained in a minute, by least squares, once the first quarter of the load is over."""
+        later = self.memory[len(self.memory) // 4 :]
+        return 60.0 * float(np.polyfit(np.arange(len(later)), later, 1)[0]) if len(later) > 2 else 0.0
+
     def quantile(self, q: float) -> float:
         """A quantile of the time of a request, in milliseconds."""
         return 1e3 * float(np.quantile(np.array(self.decisions + self.feedback), q))
@@ -66,6 +71,17 @@ def measure(repetitions: int = 15) -> Iterator[Reading]:
     )
     yield Reading("memory of the service", load.memory[-1], "MiB", 500.0)
     yield Reading("memory gained during the load", load.memory[-1] - load.memory[0], "MiB", 50.0)
+
+
+def soak(seconds: float) -> Iterator[Reading]:
+    """The same load for long: what is held must not grow."""
+    load = run_load(seconds=seconds)
+    each, rate = 1e3 * load.seconds / max(load.pairs, 1), load.pairs / load.seconds
+    told = f"{load.pairs:,} pairs in {load.seconds / 60:.1f} minutes ({rate:,.0f} pairs/s)"
+    yield Reading(told, each, "ms", 1e3 / 1_500)
+    yield Reading("time of a request in the soak, 99th percentile", load.quantile(0.99), "ms", 25.0)
+    yield Reading("memory of the service at the end", load.memory[-1], "MiB", 500.0)
+    yield Reading("memory gained in a minute, by least squares", load.slope(), "MiB", 0.5)
 
 
 def run_load(*, seconds: float, clients: int = CLIENTS, policy: str = "FTPL", arms: int = 8) -> Load:

@@ -81,9 +81,10 @@ class Database(ABC):
     def lock(self, ids: Sequence[int]) -> list[ExperimentRow]:
         """Hold these experiments until the transaction ends, taken in order; give them as they stand."""
 
-    def commit(self) -> None:
-        """Make the transaction durable."""
+    def commit(self) -> bool:
+        """Make the transaction durable; whether something is known to have been written."""
         self.end()
+        return False
 
     def rollback(self) -> None:
         """Undo what was written."""

@@ -62,7 +62,7 @@ class Office:
         self._writer.deliver = deliver
 
     def ready(self) -> bool:
-        """Whether the last transaction went through."""
+        """Whether the store took the last write. After a failure one is tried each second."""
         return self._writer.healthy
 
     def counters(self) -> dict[str, int]:
@@ -132,5 +132,7 @@ class Office:
             reader.close()
 
     def _sweep(self) -> None:
+        if not self._writer.healthy:
+            self._room.store.probe()
         settling.sweep_all(self._room)
         self._room.store.drop_keys(self._room.clock() - self._keep_keys, _KEYS_AT_ONCE)

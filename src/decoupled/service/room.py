@@ -71,13 +71,13 @@ class Room:
             raise ReplayError(f"experiment {row.name!r}: its log ends at {running.head}, not {row.head}")
         return running
 
-    def leave(self) -> None:
-        """Write where each experiment stands, and commit."""
+    def leave(self) -> bool:
+        """Write where each experiment stands, and commit; whether something was written."""
         for running in self._held.values():
             if self._heads[running.id] != (running.head, running.version):
                 self.store.update(running.id, head=running.head, version=running.version)
                 self._save_if_due(running)
-        self.store.commit()
+        return self.store.commit()
 
     def abandon(self) -> None:
         """Roll back, and forget what is in memory."""

@@ -31,20 +31,29 @@ class Store(Database):
         self._waiting: dict[type, list[Values]] = {kind: [] for kind in _INTO}
         self._any_waiting = False
         self._new_keys: dict[tuple[int, str], KeyRow] = {}
+        self._wrote = False
 
     # Transactions
 
-    def commit(self) -> None:
-        """Write what waits, and make the transaction durable."""
+    def commit(self) -> bool:
+        """Write what waits, and make the transaction durable; whether an experiment was written to."""
         self.flush()
         self._new_keys.clear()
         self.end()
+        wrote, self._wrote = self._wrote, False
+        return wrote
+
+    def probe(self) -> None:
+        """Write something and take it back, to see whether the store takes writes."""
+        self.run("INSERT INTO schema_migrations VALUES (-1, 0.0)")
+        self.run("DELETE FROM schema_migrations WHERE version = -1")
+        self._wrote = True
 
     def rollback(self) -> None:
         """Forget what waits and undo what was written."""
         for rows in self._waiting.values():
             rows.clear()
-        self._any_waiting = False
+        self._any_waiting = self._wrote = False
         self._new_keys.clear()
         self.undo()
 
@@ -81,6 +90,7 @@ class Store(Database):
     def update(self, experiment: int, **columns: Any) -> None:
         """Set columns of an experiment."""
         names = ", ".join(f"{name} = ?" for name in columns)
+        self._wrote = True
         self.run(f"UPDATE experiments SET {names} WHERE id = ?", (*columns.values(), experiment))
 
     def mark_late(self, experiment: int, decision: int, at: float) -> bool:

@@ -143,7 +143,7 @@ class Writer:
                 self._room.enter([each for command in batch for each in command.about])
                 for command in batch:
                     outcomes.append(self._outcome(command))
-                self._room.leave()
+                wrote = self._room.leave()
             except StoreError as error:
                 self._fail(error)
                 outcomes = [(each.future, None, error) for each in batch]
@@ -153,7 +153,7 @@ class Writer:
                 batch = [each for each in batch if each is not command]
                 continue
             else:
-                self.healthy = True
+                self.healthy = self.healthy or wrote  # a full disk can still be read
                 self.commits += 1
                 self.commands += len(batch)
                 self._last = time.monotonic() - start
@@ -170,7 +170,7 @@ class Writer:
             return command.future, None, error
 
     def _fail(self, error: Exception) -> None:
-        self.healthy = not isinstance(error, StoreError)
+        self.healthy = self.healthy and not isinstance(error, StoreError)
         self.failures += 1
         _log.error("nothing of this transaction was acknowledged: %s", error)
         self._room.abandon()

@@ -1,0 +1,17 @@
+"""`decoupled` with a store that does not wait for the disk: for tests that must be able to fail.
+
+    python careless.py OFF serve --store ...
+
+The command itself has no such option.
+"""
+
+import sys
+
+from decoupled.cli import main
+from decoupled.service.sqlite_store import SqliteStore
+
+if __name__ == "__main__":
+    options = SqliteStore.__init__.__kwdefaults__
+    assert options == {"synchronous": "FULL"}
+    options["synchronous"] = sys.argv.pop(1)
+    main()

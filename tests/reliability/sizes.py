@@ -1,0 +1,25 @@
+"""How much is tried: a little inside `make test`, all that is promised in `make reliability`."""
+
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Numbers that the short and the long form differ in."""
+
+    long: bool
+    stores: int  # stores whose service is killed, each in a test of its own, so that two run at once
+    kills: int  # of each store's service
+    acknowledged: int  # decisions and feedback of each store, at least
+    remembered: int  # decisions in the store that is restarted
+    traced: int  # requests whose system calls are looked at
+    replica_decisions: int
+    replica_rounds: int  # kills and pauses of replicas, in turn
+    held_up: float  # seconds that the disk stays full
+
+
+SHORT = Sizes(False, 1, 5, 500, 20_000, 60, 200, 2, 0.3)
+LONG = Sizes(True, 2, 250, 50_000, 1_000_000, 600, 50_000, 60, 5.0)
+
+SIZES = LONG if os.environ.get("DECOUPLED_RELIABILITY") == "long" else SHORT
