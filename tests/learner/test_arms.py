@@ -85,7 +85,13 @@ def test_the_contract_of_arms_that_come_and_go(policy: dc.Policy) -> None:
 def test_newcomers_start_level_with_the_leader_or_unseen(policy: dc.Policy) -> None:
     learner = used(policy)
     before, stream, round_ = learner.estimates(), stream_of(learner), learner.round
+    layout, old = policy.layout, learner._running.state
     learner.add_arms(["x", 9])
+    for name in layout.learned:
+        if name not in ("roots", "level", "excess"):  # solutions, which are other ones now
+            row = layout.row(learner._running.state, name)
+            row = row[:5, :5] if name in layout.pairs else row[:5]
+            assert row.tolist() == layout.row(old, name).tolist()
     assert learner.arms == (*NAMES, "x", 9)
     known = learner.estimates()
     assert known[:5].tolist() == before.tolist()
@@ -147,9 +153,12 @@ def test_feedback_of_a_retired_arm_is_as_good_as_that_of_one_that_stayed(policy:
     for learner, decision in zip((early, late), decisions, strict=True):
         learner.observe(decision, loss=0.6)
     late.retire_arms(gone)
-    assert early.round == late.round
+    assert early.diagnostics()["round"] == late.diagnostics()["round"] == early.round == late.round
     np.testing.assert_allclose(early.estimates(), late.estimates(), rtol=1e-12)
     if not isinstance(policy, dc.JinHybrid):  # whose rates follow the laws, in which the arm has a part
+        one, two = (json.loads(each.to_json())["content"]["learned"] for each in (early, late))
+        for name in one:
+            np.testing.assert_allclose(one[name], two[name], rtol=1e-9, err_msg=name)
         laws = (early.exploitation_probabilities(), late.exploitation_probabilities())
         np.testing.assert_allclose(*laws, rtol=1e-9)
 
@@ -207,14 +216,15 @@ def test_decisions_made_between_two_retirements_keep_their_arms_too() -> None:
     while whole.explore != "d" or part.explore != "e":
         whole, part = learner.decide(), learner.decide(available=["c", "e"])
     learner.retire_arms(["b"])
+    learner.add_arms(["x"])
     for decision, charged in (
-        (whole, {"c": 0.5, "d": None, "e": 0.5}),
-        (part, {"c": 0.5, "d": 0.75, "e": None}),
+        (whole, {"c": 0.5, "d": None, "e": 0.5, "x": 0.75}),
+        (part, {"c": 0.5, "d": 0.75, "e": None, "x": 0.75}),
     ):
         before = dict(zip(learner.arms, learner.estimates().tolist(), strict=True))
         learner.observe(decision, loss=0.75)
         after = dict(zip(learner.arms, learner.estimates().tolist(), strict=True))
-        # B = 1/2 in round 1: for all that could be had, and three quarters for the one that could not.
+        # B = 1/2 in round 1: for all that could be had, and three quarters for those that could not.
         added = {name: after[name] - before[name] for name in after}
         expected = {
             name: 0.5 + decision.weight * 0.25 if charge is None else charge
