@@ -45,7 +45,7 @@ POLICIES: list[dc.Policy] = [
     dc.FTPL(c=0.5, c_exploit=3.0),
     dc.FTPL(estimator="centred"),
     dc.FTPL(alpha=2.0, c=1.0, c_exploit=0.5, estimator="centred", ranking="sorting", kappa=0.4, lam=0.3),
-    dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", ranking="strata"),
+    dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", ranking="strata", schedule="losses"),
     dc.FTPL(alpha=2.0, c_exploit=1.0, estimator="centred", ranking="strata", kappa=0.3, lam=0.3),
     dc.FTPL.recommended(),
     dc.TsallisINF(),

@@ -50,6 +50,7 @@ class Model:
         self.sums = dict.fromkeys(self.names, 0.0)
         self.seen: dict[int, list[float]] = {arm: [] for arm in self.names}
         self.round, self.forgotten, self.mean, self.lam = 1, 0, 0.5, lam
+        self.spread = 0.0
         self.pending: list[Awaited] = []
 
     def add(self, names: list[str | int]) -> None:
@@ -72,6 +73,7 @@ class Model:
                 self.seen[arm].append(loss)
             else:
                 self.sums[arm] += b
+        self.spread += (loss - self.mean) ** 2 / 0.25
         self.mean += self.lam * (loss - self.mean)
         self.round += 1
 
@@ -81,7 +83,9 @@ class Model:
         return list(self.sums.values())
 
 
-def twin_of(policy: dc.Policy, estimates: Floats, arms: int, round_: int, mean: float) -> Twin | None:
+def twin_of(
+    policy: dc.Policy, estimates: Floats, arms: int, round_: int, mean: float, spread: float
+) -> Twin | None:
     """A twin in the state that is given; follow the leader explores uniformly and needs none."""
     twin: Twin
     if isinstance(policy, dc.FollowTheLeader):
@@ -92,7 +96,7 @@ def twin_of(policy: dc.Policy, estimates: Floats, arms: int, round_: int, mean: 
         twin = FTPLTwin(arms)
     else:
         twin = CentredFTPLTwin(arms, policy)
-        twin.mean = mean
+        twin.mean, twin.spread = mean, spread
     twin.estimates, twin.observations = estimates, round_ - 1
     return twin
 
@@ -174,7 +178,7 @@ class ArmsMachine(RuleBasedStateMachine):
         # The learner's own estimates, which agree() holds against the model's: a difference in the last
         # bit between them could settle a tie of ranks the other way.
         estimates = self.learner.estimates()[[everyone.index(arm) for arm in reachable]]
-        twin = twin_of(self.policy, estimates, len(everyone), model.round, model.mean)
+        twin = twin_of(self.policy, estimates, len(everyone), model.round, model.mean, model.spread)
         decision = self.learner.decide(**arguments) if exploits else self.learner.explore(**arguments)
         arm = {name: who for who, name in model.names.items()}[decision.explore]
         assert arm in reachable
@@ -230,7 +234,7 @@ class ArmsMachine(RuleBasedStateMachine):
         assert self.learner.pending == tuple(awaited.decision for awaited in model.pending)
         known = self.learner.estimates()
         assert known.tolist() == pytest.approx(model.estimates(self.policy), rel=1e-9, abs=1e-9)
-        twin = twin_of(self.policy, known, len(known), model.round, model.mean)
+        twin = twin_of(self.policy, known, len(known), model.round, model.mean, model.spread)
         if twin is not None:
             law = self.learner.exploration_probabilities()
             assert law.tolist() == pytest.approx(twin.exploration_law().tolist(), rel=1e-9)

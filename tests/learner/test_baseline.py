@@ -137,8 +137,9 @@ def test_predictions_are_losses_of_the_declared_range() -> None:
         learner.decide(baseline=baseline)
         texts.append(learner.to_json())
     assert len(set(texts)) == 1
-    (record,) = json.loads(texts[0])["content"]["pending"]
-    assert record[-3:] == [[0, 1], [0.4, 1.0], True]  # that of c is zero, which is none
+    content = json.loads(texts[0])["content"]
+    assert [record[-1] for record in content["pending"]] == [0]
+    assert content["baselines"] == [[[0, 1], [0.4, 1.0], True]]  # that of c is zero, which is none
 
 
 def test_a_decision_that_only_explores_and_many_at_once_take_it_too() -> None:

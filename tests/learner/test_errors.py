@@ -35,7 +35,11 @@ def test_the_tree_is_the_documented_one(error: type[dc.DecoupledError], builtin:
 def test_the_tree_has_no_other_branches() -> None:
     assert dc.DecoupledError.__bases__ == (Exception,)
     drawn = set(re.findall(r"-- (\w+)", errors.__doc__ or ""))
-    assert {branch.__name__ for branch in dc.DecoupledError.__subclasses__()} == drawn
+    # The service, which need not be installed, has errors of its own below one more branch.
+    known = {
+        branch for branch in dc.DecoupledError.__subclasses__() if branch.__module__ == errors.__name__
+    }
+    assert {branch.__name__ for branch in known} == drawn
     assert drawn <= set(dc.__all__)
 
 

@@ -167,7 +167,8 @@ def test_regret_is_that_of_the_dense_round() -> None:
 
 
 def test_what_is_pending_is_small_with_very_many_arms() -> None:
-    learner = dc.FTPL.recommended().start(arms=100_000, seed=4)
+    policy = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", ranking="auto")
+    learner = policy.start(arms=100_000, seed=4)
     for _ in range(3_000):
         learner.observe(learner.decide(), loss=1.0)
     learner.decide(count=50)

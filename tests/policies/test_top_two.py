@@ -13,7 +13,7 @@ from twins_classic import TopTwoTwin
 
 def counts(learner: dc.Learner, name: str) -> list[Any]:
     """A learned row or square, as the saved state has it."""
-    state = cast(Any, learner)._state
+    state = cast(Any, learner)._running.state
     return cast(list[Any], learner.policy.layout.row(state, name).tolist())
 
 

@@ -19,7 +19,7 @@ class Sizes:
     held_up: float  # seconds that the disk stays full
 
 
-SHORT = Sizes(False, 1, 5, 500, 20_000, 60, 200, 2, 0.3)
+SHORT = Sizes(False, 1, 3, 300, 20_000, 60, 200, 2, 0.3)
 LONG = Sizes(True, 2, 250, 50_000, 1_000_000, 600, 50_000, 60, 5.0)
 
 SIZES = LONG if os.environ.get("DECOUPLED_RELIABILITY") == "long" else SHORT

@@ -43,6 +43,7 @@ class ManyArms(Simulated):
 
     name = "many-arms"
     title = "A million arms"
+    in_quick = False
 
     def catalogue(self, scale: Scale) -> tuple[Catalogue, int, int]:
         """Items, rounds, runs: ten rounds an item, for no policy can know what it never tried."""
