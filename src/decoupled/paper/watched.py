@@ -71,7 +71,8 @@ class Watched(Simulated):
         )
         text = (
             "<i>Punish last</i> makes the arm exploited last cost 1, and one arm is better than the others by 0.05. <i>Adaptive alternating</i> moves all losses with what was exploited, and one "
-            "arm is better by 0.125. The bound of order sqrt(KT) holds against both for the paper's policy. For centred losses there is an argument and no proof, so it is looked at here."
+            "arm is better by 0.125. The bound of order sqrt(KT) holds against both for the paper's policy. For centred losses there is an argument and no proof, so it is looked at here. "
+            "Where a gap is fixed, regret can grow like K over the gap for as long as that stays below sqrt(KT): an exponent of K above one half, on a curve below the grey line, is that."
         )
         return Section(
             self.name, self.title, text, (growth_claim(grown),), (picture,), (exponent_table(grown),)
