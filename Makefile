@@ -69,8 +69,8 @@ mutations: $(DEV_STAMP) ## Break each kernel in turn and see that a test fails (
 
 reliability: export DECOUPLED_RELIABILITY = long
 reliability: $(DEV_STAMP) ## Kill, pause, trace and starve the service, and hold it to its word (an hour)
-	@$(BIN)/pytest -s -q -rs --numprocesses 2 tests/reliability/test_kills.py
-	@$(BIN)/pytest -s -q -rs tests/reliability --ignore tests/reliability/test_kills.py
+	@$(BIN)/pytest -q -rsP --numprocesses 2 tests/reliability/test_kills.py
+	@$(BIN)/pytest -q -rsP tests/reliability --ignore tests/reliability/test_kills.py
 	@$(BIN)/decoupled bench service --soak 10 --out out/reliability.json
 
 bench: $(DEV_STAMP) ## Measure speed, as ratios within one run

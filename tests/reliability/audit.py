@@ -18,9 +18,9 @@ from decoupled.service.doctor import examine
 from decoupled.service.store import Store
 from decoupled.service.stores import open_store
 from decoupled.service.web.shapes import moment
+from reliability.clients import EXPERIMENTS
 from reliability.ledger import Ledger
 from reliability.serving import Server
-from reliability.traffic import EXPERIMENTS
 
 _DRAWN = "mode, available, exploit, explore, propensity, weight, version, made_at, expires_at"
 

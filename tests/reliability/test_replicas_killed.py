@@ -6,10 +6,11 @@ import time
 from pathlib import Path
 
 from reliability.audit import audit, last_states
+from reliability.clients import EXPERIMENTS
 from reliability.ledger import Ledger
 from reliability.serving import Server
 from reliability.sizes import SIZES
-from reliability.traffic import EXPERIMENTS, Traffic
+from reliability.traffic import Traffic
 from stores import postgres, server
 
 __all__ = ["postgres", "server"]

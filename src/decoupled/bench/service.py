@@ -42,7 +42,11 @@ class Load:
     client_cpu: float = 0.0
 
     def slope(self) -> float:
-        """MiB of memory gained in a minute, by least squares, once the first quarter of the load is over."""
+        """MiB of memory gained in a minute, by least squares, once the first quarter of the load is over.
+
+        >>> round(Load(memory=[100.0 + second / 60 for second in range(120)]).slope(), 6)
+        1.0
+        """
         later = self.memory[len(self.memory) // 4 :]
         return 60.0 * float(np.polyfit(np.arange(len(later)), later, 1)[0]) if len(later) > 2 else 0.0
 
