@@ -153,6 +153,7 @@ def test_a_service_started_on_a_full_disk_goes_on_when_there_is_room(
         case.end(doubtful=True)
 
 
+@pytest.mark.skipif(not SIZES.long, reason="the long form tries it")
 def test_writes_that_fail_are_refused_and_survived(tmp_path: Path) -> None:
     """Every write to a file fails, as long as the process may write no file beyond its first kilobyte."""
     with trial(tmp_path, tmp_path) as case:
@@ -165,6 +166,7 @@ def test_writes_that_fail_are_refused_and_survived(tmp_path: Path) -> None:
         case.end()
 
 
+@pytest.mark.skipif(not SIZES.long, reason="the long form tries it")
 def test_flushes_that_fail_are_refused_and_survived(tmp_path: Path) -> None:
     """The rows are written and the flush fails: nobody is told yes. Then the service is killed at once."""
     need_strace()
