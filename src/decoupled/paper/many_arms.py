@@ -23,7 +23,7 @@ from .experiment import TIMES_FILE, Advance, Scale, Simulated
 from .movielens import source
 
 PAPER = FTPL(ranking="strata")
-OURS = FTPL.recommended()  # in strata, for so many arms
+OURS = FTPL.recommended()  # in strata from 4,096 arms on
 NAMES = {
     PAPER.label: "FTPL, strata",
     OURS.label: "FTPL.recommended()",

@@ -220,7 +220,8 @@ class FTPL(Policy):
             more. It draws both arms with the same laws. Of sum q it knows only an unbiased estimate, at
             most 1.5 times too large and drawn apart from j_t, so `weight` is an unbiased 1 / p and
             `propensity` is None; estimates stay unbiased, with second moments within 1.5 times those of
-            the paper. "auto" is "improved" below 512 arms and "strata" from there on.
+            the paper. With centred losses the first 64 ranks alone have a baseline. "auto" is "improved" below 512
+            arms, below 4,096 with any of our additions, and "strata" from there on.
         estimator: "importance", the paper's, or "centred".
         c_exploit: scale of the rate at which the leader is perturbed, above 0; None for c.
         kappa: for "centred": the gate, above 0. No observation takes more than B_t / (kappa * eta_t) off an
@@ -351,7 +352,8 @@ class FTPL(Policy):
         state.floats[BASELINE, : len(places)] = values
 
     def _in_strata(self, state: State) -> bool:
-        return self.ranking == "strata" or (self.ranking == "auto" and state.floats.shape[1] >= MANY_ARMS)
+        many = MANY_ARMS if self.published else ftpl_auto.MANY_CENTRED
+        return self.ranking == "strata" or (self.ranking == "auto" and state.floats.shape[1] >= many)
 
     def exploitation_law(self, state: State) -> Floats:
         estimates = state.floats[ESTIMATES]
