@@ -27,7 +27,7 @@ class OfForm:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __get__(self, policy: "PolicyWithAdditions | None", owner: "type[PolicyWithAdditions]") -> Any:
+    def __get__(self, policy: Any, owner: Any) -> Any:
         return getattr(owner.published_form if policy is None else policy.form, self.name)
 
 

@@ -17,6 +17,7 @@ from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
 from ..kernels.surrogates import surrogates
 from ..kernels.weights import pareto_winner_law
 from . import ftpl_auto, ftpl_strata
+from .additions import Form, OfForm
 from .base import Policy
 from .ftpl_strata import BASELINE, COVERED, COVERED_ARMS, MANY_ARMS, fill_exploration_law
 
@@ -122,15 +123,7 @@ def update_auto(params: AutoParams, state: State, arm: int, weight: float, loss:
         ftpl_strata.update(in_strata(params), state, arm, weight, loss)
 
 
-class _Form(NamedTuple):
-    """A state, and the functions over it."""
-
-    layout: Layout
-    params_type: type
-    functions: Functions
-
-
-_DENSE = _Form(
+_DENSE = Form(
     Layout(
         scalars=("scale", "eta", "surrogate_sum"),
         floats=("estimates", "ranked", "rank_limit", "surrogate"),
@@ -140,25 +133,25 @@ _DENSE = _Form(
     Params,
     Functions(init, decide, update),
 )
-_STRATA = _Form(
+_STRATA = Form(
     ftpl_strata.LAYOUT._replace(learned=("estimates",)), ftpl_strata.Params, ftpl_strata.FUNCTIONS
 )
 _PUBLISHED = {
     "improved": _DENSE,
     "sorting": _DENSE,
     "strata": _STRATA,
-    "auto": _Form(
+    "auto": Form(
         ftpl_auto.either(_DENSE.layout, _STRATA.layout),
         AutoParams,
         Functions(init_auto, decide_auto, update_auto),
     ),
 }
-_CENTRED = _Form(centred.LAYOUT, centred.Params, centred.FUNCTIONS)
+_CENTRED = Form(centred.LAYOUT, centred.Params, centred.FUNCTIONS)
 _OURS = {
     "improved": _CENTRED,
     "sorting": _CENTRED,
     "strata": _STRATA._replace(layout=ftpl_strata.LAYOUT),
-    "auto": _Form(
+    "auto": Form(
         ftpl_auto.either(centred.LAYOUT, ftpl_strata.LAYOUT), ftpl_auto.Params, ftpl_auto.FUNCTIONS
     ),
 }
@@ -166,16 +159,6 @@ _BY_LOSSES = {
     ranking: form._replace(layout=form.layout._replace(learned=(*form.layout.learned, "spread")))
     for ranking, form in _OURS.items()
 }
-
-
-class _OfForm:
-    """An attribute of the class that each policy has according to its form."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __get__(self, policy: "FTPL | None", owner: type) -> Any:
-        return getattr(_DENSE if policy is None else policy.form, self.name)
 
 
 @dataclass(frozen=True, repr=False)
@@ -220,7 +203,7 @@ class FTPL(Policy):
             more. It draws both arms with the same laws. Of sum q it knows only an unbiased estimate, at
             most 1.5 times too large and drawn apart from j_t, so `weight` is an unbiased 1 / p and
             `propensity` is None; estimates stay unbiased, with second moments within 1.5 times those of
-            the paper. With centred losses the first 64 ranks alone have a baseline. "auto" is "improved" below 512
+            the paper. With centred losses the first 64 ranks alone have a baseline. "auto" is "improved" below 768
             arms, below 4,096 with any of our additions, and "strata" from there on.
         estimator: "importance", the paper's, or "centred".
         c_exploit: scale of the rate at which the leader is perturbed, above 0; None for c.
@@ -255,9 +238,10 @@ class FTPL(Policy):
     lam: float = 0.05
     schedule: str = "rounds"
 
-    layout: ClassVar[Layout] = cast(Any, _OfForm("layout"))
-    params_type: ClassVar[Any] = _OfForm("params_type")
-    functions: ClassVar[Functions] = cast(Any, _OfForm("functions"))
+    published_form: ClassVar[Form] = _DENSE
+    layout: ClassVar[Layout] = cast(Any, OfForm("layout"))
+    params_type: ClassVar[Any] = OfForm("params_type")
+    functions: ClassVar[Functions] = cast(Any, OfForm("functions"))
 
     def __post_init__(self) -> None:
         def put(name: str, value: float) -> None:
@@ -313,7 +297,7 @@ class FTPL(Policy):
         return not ours and self.c_exploit in (None, self.c)
 
     @property
-    def form(self) -> _Form:
+    def form(self) -> Form:
         """The state and the compiled functions that its parameters call for."""
         if self.published:
             return _PUBLISHED[self.ranking]

@@ -27,7 +27,7 @@ SCALE, ETA, ENVELOPE_SUM, ETA_EXPLOIT, RISE, SPREAD, STRATA, COVERED, BITS, BLOC
 ESTIMATES, SPARE, RANK_LIMIT, ENVELOPE, BASELINE, FIRST_VALUES, VALUES = range(7)
 SPARE_ARMS, COVERED_ARMS, SLOTS, FIRST_ARMS, GUIDE, STARTS, _, HELD = range(8)
 
-MANY_ARMS = 512  # from about 350 on it is the faster round; the dense one knows its propensities
+MANY_ARMS = 768  # from about there on it is the faster round; the dense one knows its propensities
 
 # Only the first ranks can have a baseline: they are where most of the variance is, and a round lifts them all.
 MOST_COVERED = 64
