@@ -13,6 +13,7 @@ import decoupled as dc
 from decoupled import testing
 from decoupled.arms import ArmNames
 from decoupled.kernels.state import MOST_PAIRED_ARMS
+from decoupled.policies.ftpl_strata import MANY_ARMS
 from decoupled.serials import Serials
 
 POLICIES: list[dc.Policy] = [
@@ -323,9 +324,9 @@ def test_top_two_breaks_ties_by_who_was_seen_first_also_after_arms_went() -> Non
 
 
 def test_the_form_for_many_arms_begins_where_they_are_many() -> None:
-    learner = dc.FTPL(ranking="auto").start(511, seed=0)
+    learner = dc.FTPL(ranking="auto").start(MANY_ARMS - 1, seed=0)
     assert learner.decide().propensity is not None
-    learner.add_arms([511])
+    learner.add_arms([MANY_ARMS - 1])
     decision = learner.decide()
     assert decision.propensity is None
     learner.retire_arms([0])

@@ -166,6 +166,7 @@ def test_traffic_moves_the_numbers(tab: Tab, service: Service) -> None:
     assert state["exploitation"][2] > 0.5, "the world's best arm is the one that was chosen"
     assert page.locator("#share-chart path[data-layer=blue]").count() > 0
     page.get_by_text("The same as a table").click()
+    page.locator(".plain tbody tr").first.wait_for()  # drawn on the event that follows the click
     cells = page.locator(".plain tbody tr").first.locator("td").all_inner_texts()
     assert sum(float(cell.rstrip("%").lstrip("< ")) for cell in cells) == pytest.approx(100.0, abs=0.3)
 
@@ -215,6 +216,7 @@ def test_a_visitor_watches_the_policies_learn(tab: Tab) -> None:
     assert page.locator(".multiples .chart svg").count() == 4
     assert "round 2,000 of 2,000" in page.locator("#sim-round").inner_text()
     page.get_by_text("The curves as a table").click()
+    page.locator(".plain tbody tr").first.wait_for()  # drawn on the event that follows the click
     last = page.locator(".plain tbody tr").last.locator("th, td").all_inner_texts()
     assert [float(cell.replace(",", "")) for cell in last] == [2000.0, *late]
 
