@@ -58,7 +58,7 @@ types: $(DEV_STAMP) ## Mypy, strict
 
 layers: $(DEV_STAMP) ## Imports point one way only
 	@echo "Checking import layers ..."
-	@$(BIN)/lint-imports --no-logo --no-timing 2>/dev/null || $(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
 unit: $(DEV_STAMP) ## Unit, property and statistical tests, doctests, every code block of the docs
 	@echo "Running the tests ..."
@@ -71,6 +71,7 @@ reliability: export DECOUPLED_RELIABILITY = long
 reliability: $(DEV_STAMP) ## Kill, pause, trace and starve the service, and hold it to its word (an hour)
 	@$(BIN)/pytest -q -rsP --numprocesses 2 tests/reliability/test_kills.py
 	@$(BIN)/pytest -q -rsP tests/reliability --ignore tests/reliability/test_kills.py
+	@DECOUPLED_SCHEMA_CASES=2000 $(BIN)/pytest -q -rsP --numprocesses 2 tests/service/test_http_schema.py
 	@$(BIN)/decoupled bench service --soak 10 --out out/reliability.json
 
 bench: $(DEV_STAMP) ## Measure speed, as ratios within one run
