@@ -40,10 +40,12 @@ $(RUN_STAMP): requirements/run.txt pyproject.toml | $(BIN)/python
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(DEV_STAMP): requirements/dev.txt $(RUN_STAMP)
-	@echo "Installing the locked development tools ..."
+# The list for development has everything that running needs, in the same versions: one installation does for both.
+$(DEV_STAMP): requirements/dev.txt requirements/run.txt pyproject.toml | $(BIN)/python
+	@echo "Installing the package, the locked versions it runs on and the development tools ..."
 	@$(PIP) install --require-hashes -r requirements/dev.txt
-	@touch $@
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $(RUN_STAMP) $@
 
 check: lint types layers ## Format, lint, types and import layers
 
