@@ -129,7 +129,7 @@ def entries(params: Any) -> Entries:
     for entry in (init_entry, decide_entry, update_entry):
         entry.__qualname__ = f"{entry.__name__}.{params.__module__}.{params.__qualname__}"
     return Entries(
-        translate(init_entry, keep, counting=False),
-        translate(decide_entry, keep, counting=False),
-        translate(update_entry, keep, counting=False),
+        translate(init_entry, keep, counting=False, inline=False),
+        translate(decide_entry, keep, counting=False, inline=False),
+        translate(update_entry, keep, counting=False, inline=False),
     )
