@@ -73,13 +73,17 @@ def main() -> None:
     parser.add_argument("--films", type=int, default=32, help="the most rated so many films")
     parser.add_argument("--visits", type=int, default=50_000)
     parser.add_argument("--slice", type=float, default=0.05, help="share of the visits that explore")
-    parser.add_argument("--stand-in", action="store_true", help="generated ratings, for a look without data")
+    parser.add_argument(
+        "--stand-in", action="store_true", help="generated ratings, for a look without data"
+    )
     options = parser.parse_args()
     if not options.stand_in:
         try:
             movielens.find(fetch=False)
         except dc.StorageError as missing:
-            sys.exit(f"MovieLens 100K is not here: {missing}\nTo see the program run without it: --stand-in")
+            sys.exit(
+                f"MovieLens 100K is not here: {missing}\nTo see the program run without it: --stand-in"
+            )
     data = "stand-in" if options.stand_in else "ml-100k"
     films = dc.environments.MovieLens(arms=options.films, data=data)
     evening = recommend(films, options.visits, options.slice)

@@ -26,7 +26,7 @@ def blocks(page: Path, *languages: str) -> list[Block]:
     following = [*found[1:], ("", "")]
     return [
         Block(language, code, shown if kind == "text" else None)
-        for (language, code), (kind, shown) in zip(found, following, strict=True)
+        for (language, code), (kind, shown) in zip(found, following, strict=False)
         if language in languages
     ]
 

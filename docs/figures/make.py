@@ -51,14 +51,20 @@ def perturbations() -> Any:
     r = np.linspace(1.0, 6.0, 300)
     for style, alpha in enumerate((2.0, 3.0, 5.0)):
         density = alpha * r ** -(alpha + 1.0)
-        left.plot(r, density, DASHES[style], color=COLOURS[style], label=f"α = {alpha:g}")
+        left.plot(r, density, DASHES[style], color=COLOURS[style], label=f"α = {alpha:g}")  # noqa: RUF001
     left.set(xlabel="perturbation r", ylabel="density", ylim=(0.0, 5.0), xlim=(0.8, 6.0))
     left.legend(frameon=False, title="Pareto, from 1 on")
     gaps = np.logspace(-1, 3, 60)
     ours = np.array([dc.theory.weights([0.0, gap], eta=1.0, alpha=ALPHA)[1] for gap in gaps])
     right.loglog(gaps, ours, color=BLUE, label="FTPL, exact")
     right.loglog(gaps, (1.0 + gaps) ** -ALPHA, DASHES[1], color=RED, label="(1 + ηu)⁻³, the bound")
-    right.loglog(gaps, 1.0 / (1.0 + np.exp(np.minimum(gaps, 99.0))), DASHES[3], color=GREY, label="exponential weights")
+    right.loglog(
+        gaps,
+        1.0 / (1.0 + np.exp(np.minimum(gaps, 99.0))),
+        DASHES[3],
+        color=GREY,
+        label="exponential weights",
+    )
     right.set(xlabel="ηu, the gap in units of the rate", ylabel="chance to be exploited")
     right.set(ylim=(1e-9, 2.0), xlim=(0.1, 1e3))
     right.legend(frameon=False, loc="upper right", fontsize=8)
@@ -87,7 +93,9 @@ def surrogate() -> Any:
     for style, stretch in enumerate((0.05, 0.3, 2.0)):
         gaps = stretch * (arms - 1.0)
         wanted = dc.theory.weights(gaps, eta=1.0, alpha=ALPHA) ** (0.5 + 0.5 / ALPHA)
-        axes.semilogy(arms, wanted / wanted.sum(), color=COLOURS[style], label=f"neighbours {stretch:g} apart")
+        axes.semilogy(
+            arms, wanted / wanted.sum(), color=COLOURS[style], label=f"neighbours {stretch:g} apart"
+        )
         q = surrogates(gaps)
         axes.semilogy(arms, q / q.sum(), "o", color=COLOURS[style], markersize=4)
     axes.plot([], [], color="black", label="from the exact w, by integrals")
@@ -99,7 +107,7 @@ def surrogate() -> Any:
 
 
 def surrogates(gaps: NDArray[np.float64], ranked: bool = True) -> NDArray[np.float64]:
-    """q of equation (7) at eta = 1, for arms in rank order; or without its rank term."""
+    """The surrogates q of equation (7) at eta = 1, for arms in rank order; or without its rank term."""
     limit = np.arange(1.0, len(gaps) + 1.0) ** (-1.0 / ALPHA) if ranked else np.inf
     return np.asarray(np.minimum(1.0 / (1.0 + gaps), limit) ** ((ALPHA + 1.0) / 2.0))
 
@@ -109,13 +117,18 @@ def rank_term() -> Any:
     figure, (left, right) = canvas(8.4, 3.6, panels=2)
     arms = np.arange(1, 65)
     gaps = 0.3 * np.maximum(arms - 16.0, 0.0)  # sixteen arms are level, the others fall behind
-    left.loglog(arms, dc.theory.weights(gaps, eta=1.0, alpha=ALPHA), "o", color=BLUE, markersize=3, label="w, exact")
+    left.loglog(
+        arms, dc.theory.weights(gaps, eta=1.0, alpha=ALPHA), "o", color=BLUE, markersize=3, label="w, exact"
+    )
     left.loglog(arms, (1.0 + gaps) ** -ALPHA, DASHES[1], color=RED, label="by gap: (1 + ηu)⁻³")
     left.loglog(arms, 1.0 / arms, DASHES[2], color=GREEN, label="by rank: 1 / rank")
     left.set(xlabel="rank", ylabel="chance to be exploited", ylim=(1e-5, 2.0))
     left.legend(frameon=False, fontsize=8, loc="lower left")
     counts = np.unique(np.logspace(0.3, 4, 40).astype(int))
-    for ranked, style, label in ((False, 1, "without ranks: K"), (True, 0, "with ranks: at most 3 K$^{1/3}$")):
+    for ranked, style, label in (
+        (False, 1, "without ranks: K"),
+        (True, 0, "with ranks: at most 3 K$^{1/3}$"),
+    ):
         sums = [surrogates(np.zeros(count), ranked).sum() for count in counts]
         right.loglog(counts, sums, DASHES[style], color=COLOURS[style], label=label)
     right.set(xlabel="arms, all level", ylabel="sum of q")

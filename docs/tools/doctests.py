@@ -9,9 +9,9 @@ EXAMPLE = re.compile(r"^( *)>>> .*(?:\n\1(?! *\n)\S.*|\n\1\.\.\. *)*", re.MULTIL
 
 
 def fenced(text: str) -> str:
-    """The text with a fence around every example and its output.
+    r"""The text with a fence around every example and its output.
 
-    >>> print(fenced("One and one:\\n\\n>>> 1 + 1\\n2"))
+    >>> print(fenced("One and one:\n\n>>> 1 + 1\n2"))
     One and one:
     <BLANKLINE>
     ```pycon
