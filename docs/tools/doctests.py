@@ -5,7 +5,7 @@ from typing import Any
 
 from griffe import Extension, Object
 
-EXAMPLE = re.compile(r"^( *)>>> .*(?:\n\1(?! *\n)\S.*|\n\1\.\.\. *)*", re.MULTILINE)
+EXAMPLE = re.compile(r"^( *)>>> .*(?:\n(?=.*\S).*)*", re.MULTILINE)  # to the next empty line
 
 
 def fenced(text: str) -> str:

@@ -155,7 +155,7 @@ def arguments(function: Any) -> set[str]:
             "An experiment of the service",
             {*shapes.ExperimentIn.model_fields, *shapes.DecideIn.model_fields},
         ),
-        ("The Python clients", arguments(getattr(Client.__mro__[1], "__init__"))),
+        ("The Python clients", arguments(Client.__mro__[1])),
         ("A simulation", arguments(dc.simulate)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
