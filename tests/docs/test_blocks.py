@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
+from decoupled.simulation.specification import read_specification
 from pages import LANGUAGES, PAGES, ROOT, alike, blocks
 
 MARK = "\x1e"  # printed between blocks
@@ -52,6 +53,14 @@ def test_python_blocks_run_and_print_what_the_page_shows(
         printed = capsys.readouterr().out
     for block, output in zip(found, printed.split(MARK), strict=True):
         assert block.output is None or alike(block.output, output), output
+
+
+def test_toml_blocks_are_specifications(tmp_path: Path) -> None:
+    found = [block.code for page in PAGES for block in blocks(page, "toml")]
+    assert len(found) == 2
+    for code in found:
+        (tmp_path / "spec.toml").write_text(code)
+        assert read_specification(tmp_path / "spec.toml")
 
 
 def test_links_between_pages_lead_somewhere() -> None:
