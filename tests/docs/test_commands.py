@@ -36,6 +36,23 @@ INLINE = sorted(
 )
 # What else a reader may be asked to type; such lines are checked by hand, or by the test that their kind has.
 OTHERS = ("curl", "make", "pip", "python", "python3", ".", "ID=...", "DECOUPLED_DATA=ml-100k")
+# The rows of the table of limits, and what they are in the code.
+LIMITS = {
+    "bytes of a body": ["body"],
+    "seconds in which a body must come": ["body_seconds"],
+    "requests a second for each key": ["rate"],
+    "requests at once for each key": ["burst"],
+    "wrong keys a second from one address": ["bad_keys"],
+    "decisions in a request, items in a batch, rows of a page": [
+        "MOST_DECISIONS",
+        "MOST_FEEDBACK",
+        "MOST_LISTED",
+    ],
+    "arms of an experiment": ["MOST_ARMS"],
+    "characters of an `Idempotency-Key`": ["LONGEST_KEY"],
+    "characters of an experiment's name": ["LONGEST_NAME"],
+    "exports and evaluations of a tenant at a time": ["MOST_AT_ONCE"],
+}
 run = CliRunner().invoke
 
 
@@ -170,10 +187,16 @@ def test_settings_that_stand_in_the_text_are_documented() -> None:
     named |= {"loss", "reward", "arm", "items", "decision", "before"}
     assert all(f"`{name}`" in SETTINGS or f"`[[{name}]]`" in SETTINGS for name in named)
     assert len(dataclasses.fields(Settings)) == len(shapes.ExperimentIn.model_fields) - 1, "but the seed"
-    numbers = {name: value for name, value in vars(limits).items() if name.isupper() and name[0] != "_"}
-    for name, value in {**numbers, **vars(limits.Limits())}.items():
-        shown = f"{value:,.0f}"
-        assert f"| {shown} |" in SETTINGS, f"{name} = {shown} is not among the limits"
+
+
+def test_every_limit_is_documented_as_it_is() -> None:
+    known = {name: value for name, value in vars(limits).items() if name.isupper() and name[0] != "_"}
+    known |= vars(limits.Limits())
+    assert known.keys() == {name for names in LIMITS.values() for name in names}
+    table = SETTINGS.split("## Limits of the service")[1].split("\n## ")[0]
+    told = dict(re.findall(r"^\| ([a-zI`][^|]*) \| ([\d,]+) \|", table, re.MULTILINE))
+    assert told == {row: f"{known[names[0]]:,.0f}" for row, names in LIMITS.items()}
+    assert all(known[name] == known[names[0]] for names in LIMITS.values() for name in names)
 
 
 def test_every_metric_is_documented(tmp_path: Path) -> None:

@@ -16,9 +16,10 @@ MAKE = runpy.run_path(str(ROOT / "docs" / "figures" / "make.py"))
 def test_a_figure_is_the_one_that_is_kept(name: str, tmp_path: Path) -> None:
     kept = ROOT / "docs" / "figures" / f"{name}.png"
     drawn = MAKE["draw"](name, tmp_path)
-    # Bytes are the same with the locked versions; other fonts or another logarithm move a few pixels.
+    # With the locked versions they are the same; elsewhere another logarithm may move a few pixels. A curve that
+    # is another one moves some 0.5 % of them.
     one, other = imread(kept), imread(drawn)
     assert one.shape == other.shape
-    assert np.abs(one - other).mean() < 0.01
+    assert (np.abs(one - other).max(axis=2) > 0.3).mean() < 0.001
     assert kept.stat().st_size < 150_000
     assert f"(figures/{name}.png)" in (ROOT / "docs" / "understand.md").read_text()
