@@ -20,10 +20,10 @@ paper: $(RUN_STAMP) ## The paper's figures and claims in full: about ten minutes
 	@$(BIN)/decoupled reproduce
 
 # The theme announces the next major version of MkDocs at every build, which is no concern of this one.
+# Not --quiet: what is not said is not counted, and warnings are errors.
 docs: export NO_MKDOCS_2_WARNING = true
 docs: $(DEV_STAMP) ## The documentation site, in site/: open site/index.html
-	@$(BIN)/mkdocs build --quiet
-	@echo "Built: site/index.html"
+	@$(BIN)/mkdocs build --strict
 
 # Mypy takes most of a minute and one core, so types are checked beside the tests and told after them.
 test: lint layers ## Every check and every test
