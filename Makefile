@@ -46,10 +46,12 @@ $(RUN_STAMP): requirements/run.txt pyproject.toml | $(BIN)/python
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(DEV_STAMP): requirements/dev.txt $(RUN_STAMP)
-	@echo "Installing the locked development tools ..."
+# The list for development has everything that running needs, in the same versions: one installation does for both.
+$(DEV_STAMP): requirements/dev.txt requirements/run.txt pyproject.toml | $(BIN)/python
+	@echo "Installing the package, the locked versions it runs on and the development tools ..."
 	@$(PIP) install --require-hashes -r requirements/dev.txt
-	@touch $@
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $(RUN_STAMP) $@
 
 check: lint types layers ## Format, lint, types and import layers
 
@@ -64,7 +66,7 @@ types: $(DEV_STAMP) ## Mypy, strict
 
 layers: $(DEV_STAMP) ## Imports point one way only
 	@echo "Checking import layers ..."
-	@$(BIN)/lint-imports --no-logo --no-timing 2>/dev/null || $(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
 unit: $(DEV_STAMP) ## Unit, property and statistical tests, doctests, every code block of the docs
 	@echo "Running the tests ..."
@@ -77,6 +79,7 @@ reliability: export DECOUPLED_RELIABILITY = long
 reliability: $(DEV_STAMP) ## Kill, pause, trace and starve the service, and hold it to its word (an hour)
 	@$(BIN)/pytest -q -rsP --numprocesses 2 tests/reliability/test_kills.py
 	@$(BIN)/pytest -q -rsP tests/reliability --ignore tests/reliability/test_kills.py
+	@DECOUPLED_SCHEMA_CASES=2000 $(BIN)/pytest -q -rsP --numprocesses 2 tests/service/test_http_schema.py
 	@$(BIN)/decoupled bench service --soak 10 --out out/reliability.json
 
 bench: $(DEV_STAMP) ## Measure speed, as ratios within one run

@@ -58,7 +58,7 @@ def served(
     """A service over a fresh store, until the block ends."""
     desk = open_desk(folder / "store.db", clock=clock)
     app = create_app(desk, open_to_all=open_to_all, limits=limits, backups=backups)
-    serving = Serving(store="", port=0, drain=5)
+    serving = Serving(store="", port=0, drain=5, limits=limits or Limits())
     with listening(serving) as listener:
         server = uvicorn.Server(configuration(app, serving))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

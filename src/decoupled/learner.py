@@ -112,6 +112,18 @@ class Learner:
         """How many decisions were forgotten before their feedback came."""
         return self._waiting.forgotten
 
+    @property
+    def place_in_stream(self) -> bytes:
+        """Where the random stream stands. A log that has it beside each decision can be checked draw by draw.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=3, seed=7)
+        >>> twin, place = learner.fork(seed=7), learner.place_in_stream
+        >>> twin.place_in_stream == place, learner.decide().round, learner.place_in_stream == place
+        (True, 1, False)
+        """
+        return self._running.stream.tobytes()
+
     # Deciding
 
     @overload

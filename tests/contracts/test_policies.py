@@ -538,7 +538,7 @@ def test_leaving_out_an_arm_far_behind(policy: dc.Policy, propensity: float) -> 
 def test_draws_among_some_arms_have_those_laws(policy: dc.Policy) -> None:
     places = [0, 2, 3]
     learner, _ = pair_after(policy, 30)
-    decisions = learner.decide(count=20_000, available=places)
+    decisions = learner.decide(count=8_000, available=places)
     law = learner.exploration_probabilities(available=places)
     chances = [decision.propensity for decision in decisions]
     if policy not in KNOWING:

@@ -361,5 +361,5 @@ class LearnerMachine(RuleBasedStateMachine):
 def test_any_sequence_of_calls_agrees_with_the_model(policy: dc.Policy) -> None:
     machine = type("Machine", (LearnerMachine,), {"policy": policy})
     run_state_machine_as_test(
-        machine, settings=settings(deadline=None, max_examples=60, stateful_step_count=40)
+        machine, settings=settings(deadline=None, max_examples=40, stateful_step_count=40)
     )

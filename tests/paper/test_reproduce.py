@@ -238,7 +238,8 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
-@pytest.fixture(params=[(1200, "light"), (390, "dark")], ids=["desk", "phone in the dark"])
+# Drawing the page takes longer than all that is asked of it, so the tests share it and leave it as they found it.
+@pytest.fixture(scope="module", params=[(1200, "light"), (390, "dark")], ids=["desk", "phone in the dark"])
 def shown(request: pytest.FixtureRequest, browser: Any, quick: Quick) -> Iterator[Watched]:
     width, scheme = request.param
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
@@ -279,6 +280,10 @@ def test_a_click_on_the_legend_hides_a_policy_in_every_panel(shown: Watched) -> 
     assert visible(shown, "grid").count(False) == 32
     names = "document.querySelector('#figure-grid .plot').data.filter(t => t.visible === 'legendonly').map(t => t.name)"
     assert set(shown.page.evaluate(names)) == {"FTPL"}
+    shown.page.locator("#figure-grid .legendtoggle").first.click()
+    shown.page.wait_for_function(
+        "document.querySelector('#figure-grid .plot').data.every(t => t.visible !== 'legendonly')"
+    )
 
 
 def test_buttons_switch_axes_and_bands(shown: Watched) -> None:
@@ -289,6 +294,10 @@ def test_buttons_switch_axes_and_bands(shown: Watched) -> None:
     assert shown.page.evaluate(f"{plot}.data.length") == 6
     shown.page.locator("#figure-adversarial button[data-what=bands]").click()
     assert shown.page.evaluate(f"{plot}.data.length") == 3
+    shown.page.locator("#figure-adversarial button[data-what=bands]").click()
+    shown.page.locator("#figure-adversarial button[data-what=logY]").click()
+    assert shown.page.evaluate(f"{plot}.data.length") == 6
+    assert shown.page.evaluate(f"{plot}.layout.yaxis.type") == "linear"
 
 
 def test_hovering_tells_the_value(shown: Watched) -> None:

@@ -95,7 +95,7 @@ def _call(name: str, path: str, arguments: str, ending: str, begun: int, ended: 
     data = b"".join(_bytes(text) for text in _TEXT.findall(arguments))
     after = _TEXT.sub("", arguments)
     numbers = re.findall(r"(?<=, )\d+", after)
-    result = re.search(r"\) = (-?\d+)", ending)
+    result = re.search(r"\)\s+= (-?\d+)", ending)  # strace pads what it resumes
     offset = int(numbers[-1]) if name.startswith("pwrite") and numbers else -1
     return Call(name, _bytes(path).decode(), data, offset, begun, ended, int(result[1]) if result else -1)
 

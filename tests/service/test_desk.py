@@ -323,7 +323,7 @@ def test_arms_come_and_go(opened: Opened) -> None:
     assert [each.explore for each in following] == [
         each.explore for each in learner.decide(count=9, available=["b", 5])
     ]
-    wrongs: list[Any] = [[True], ["zz"], "a", 7, [gone, "b", "c", "d", 5]]
+    wrongs: list[Any] = [[True], ["zz"], "a", 7, ["b", "b"], [["b"]], [gone, "b", "c", "d", 5]]
     for wrong in wrongs:
         with pytest.raises(Invalid):
             desk.retire_arms("me", "one", wrong).result()

@@ -1,5 +1,6 @@
 """The OWASP API Security Top 10 of 2023, entry by entry."""
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -165,7 +166,7 @@ def test_api3_broken_object_property_level_authorization(service: Service) -> No
 
 
 def test_api4_unrestricted_resource_consumption(tmp_path: Path) -> None:
-    limits = Limits(body=10_000, body_seconds=0.2, rate=10.0, burst=20.0)
+    limits = Limits(headers_seconds=0.3, body=10_000, body_seconds=0.2, rate=10.0, burst=20.0)
     with served(tmp_path, open_to_all=False, limits=limits) as service:
         admin = service.key("admin")
         service.create("mine", admin)
@@ -176,14 +177,35 @@ def test_api4_unrestricted_resource_consumption(tmp_path: Path) -> None:
         chunked = iter([b'{"mode": "', *[b"x" * 1_000] * 20, b'"}'])  # no Content-Length to look at
         answer = service.http.post("/v1/experiments/mine/decisions", content=chunked, headers=json_kind)
         assert answer.status_code == 413
-        with socket.create_connection(
-            ("127.0.0.1", int(service.url.rsplit(":", 1)[1])), timeout=10
-        ) as slow:
+        address = ("127.0.0.1", int(service.url.rsplit(":", 1)[1]))
+        for begun in (b"", b"GET /healthz HTTP/1.1\r\nHost: a\r\nSlow"):
+            with socket.create_connection(address, timeout=10) as slow:
+                slow.sendall(begun)
+                assert slow.recv(1_000).startswith(b"HTTP/1.1 408 ")
+                assert slow.recv(1_000) == b"", "and the connection is closed"
+        with socket.create_connection(address, timeout=10) as slow:
+            slow.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert slow.recv(4_000).startswith(b"HTTP/1.1 200 ")
+            slow.sendall(b"GET /healthz HTTP/1.1\r\n")  # a second request, begun on the same connection
+            assert slow.recv(1_000).startswith(b"HTTP/1.1 408 ")
+        with socket.create_connection(address, timeout=10) as endless:
+            endless.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n")
+            with contextlib.suppress(OSError):  # it hangs up in the middle
+                for each in range(1_000):
+                    endless.sendall(f"X-{each}: {'x' * 1_000}\r\n".encode())
+            with contextlib.suppress(ConnectionResetError):
+                assert endless.recv(1_000).startswith(b"HTTP/1.1 431 ")
+        with socket.create_connection(address, timeout=10) as slow:
             key = admin["Authorization"]
             head = f"POST /v1/experiments/mine/decisions HTTP/1.1\r\nHost: a\r\nAuthorization: {key}\r\n"
             slow.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 10\r\n\r\n{{".encode())
             assert slow.recv(1_000).startswith(b"HTTP/1.1 408 ")
-        for path in ("/v1/experiments?limit=1001", "/v1/experiments?limit=0"):
+        for path in (
+            "/v1/experiments?limit=1001",
+            "/v1/experiments?limit=0",
+            "/v1/experiments?limit=1&limit=2",
+            "/v1/simulator?arms=2&arms=2",
+        ):
             assert service.http.get(path, headers=admin).status_code == 422
         statuses = [service.http.get("/v1/experiments", headers=admin) for _ in range(30)]
         refused = [each for each in statuses if each.status_code == 429]

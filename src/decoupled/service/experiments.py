@@ -83,6 +83,8 @@ def change_arms(room: Room, about: Reference, kind: str, arms: Iterable[Arm]) ->
         raise Invalid(complaint("arms", arms, "must be a list of arms", "put the names in a list"))
     known = running.places if kind == "added" else set(gone_names(running.names, running.retired))
     new = [arm for arm in arms if not _among(arm, known)]
+    if len({repr(arm) for arm in new}) < len(new):  # repr, since what is no name may not be hashable
+        raise Invalid(complaint("arms", new, "names an arm twice", "name each once"))
     if new:
         try:
             row = running.change(kind, json.dumps(new), running.now(room.clock()))

@@ -59,7 +59,7 @@ class Running:
         """Draw a decision and give its row."""
         learner, places = self.learner, self.places
         arms = None if available is None else [self.names[place] for place in json.loads(available)]
-        stream: bytes = learner._running.stream.tobytes()
+        stream = learner.place_in_stream
         expires: float | None = None
         decision: Decision | None = None
         if mode == "exploit":

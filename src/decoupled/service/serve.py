@@ -14,6 +14,7 @@ import uvicorn
 from ..errors import ParameterError, complaint
 from .app import create_app
 from .desk import open_desk
+from .web.connections import connections_within
 from .web.limits import Limits
 
 # With two threads that both compute, the default of 5 ms makes one wait for the other much too long.
@@ -104,7 +105,7 @@ def configuration(app: object, serving: Serving) -> uvicorn.Config:
     """How uvicorn runs it. Its own access log stays off: it would show query strings."""
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
-        http="httptools",
+        http=connections_within(serving.limits),
         loop="uvloop",
         ws="none",
         lifespan="off",
@@ -115,7 +116,6 @@ def configuration(app: object, serving: Serving) -> uvicorn.Config:
         server_header=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=serving.drain,
-        h11_max_incomplete_event_size=65_536,
         ssl_certfile=serving.certificate,
         ssl_keyfile=serving.private_key,
     )

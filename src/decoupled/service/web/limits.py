@@ -23,6 +23,8 @@ class Limits:
     """What the service takes from one caller.
 
     Attributes:
+        headers: bytes of a request's headers.
+        headers_seconds: seconds in which they must come.
         body: bytes of a request's body.
         body_seconds: seconds in which it must come.
         rate: requests a second for each key (decisions and feedback in batches count one by one); 0 for
@@ -31,6 +33,8 @@ class Limits:
         bad_keys: wrong keys a second from one address.
     """
 
+    headers: int = 65_536
+    headers_seconds: float = 20.0
     body: int = 1_048_576
     body_seconds: float = 30.0
     rate: float = 10_000.0

@@ -7,18 +7,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from ...errors import shown
-from ..problems import Invalid
 from ..simulator import MOST_ARMS, MOST_ROUNDS, MOST_RUNS, MOST_WORK, Question, WorldName, lines
 from .gate import Gate
 from .openapi import refusals
 from .refusals import TooMany
-from .strict import access_of
+from .strict import StrictRoute, access_of
 
 AT_ONCE = 2  # simulations; whoever decides for real comes first
 WORK_OF_A_REQUEST = 1_000  # rounds x arms that cost about as much as any other request
 PULSE = 2.0  # seconds
-KNOWN = ("environment", "arms", "gap", "rounds", "runs", "seed")
 NDJSON = "application/x-ndjson"
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
@@ -32,7 +29,7 @@ _STREAM: dict[int | str, dict[str, Any]] = {
 
 def simulator_routes(gate: Gate) -> APIRouter:
     """Watch policies learn."""
-    router = APIRouter(prefix="/v1", tags=["simulator"])
+    router = APIRouter(prefix="/v1", tags=["simulator"], route_class=StrictRoute)
     turns = asyncio.Semaphore(AT_ONCE)
 
     @router.get("/simulator", response_class=Response, responses={**_STREAM, **refusals()})
@@ -53,9 +50,6 @@ def simulator_routes(gate: Gate) -> APIRouter:
         """
         access = access_of(request)
         access.require("read")
-        for name in request.query_params:
-            if name not in KNOWN:  # a slip of the pen would go unnoticed: everything has a default
-                raise Invalid(f"{shown(name)}: is not known; give any of {', '.join(KNOWN)}")
         question = Question(environment, arms, gap, rounds, runs, seed)
         gate.charge(access, question.work // WORK_OF_A_REQUEST)
         if turns.locked():

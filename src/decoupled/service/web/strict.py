@@ -26,7 +26,7 @@ class _StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route whose body is strict JSON, and that takes no query parameter it does not know."""
+    """A route whose body is strict JSON, and that takes each query parameter it knows once, and no other."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The framework's handler, on a request that parses strictly."""
@@ -34,10 +34,13 @@ class StrictRoute(APIRoute):
         known = {each.alias for each in self.dependant.query_params}
 
         async def strict(request: Request) -> Response:
-            for name in request.query_params:
+            given = [name for name, _ in request.query_params.multi_items()]
+            for name in given:
                 if name not in known:
                     told = ", ".join(sorted(known)) or "none"
                     raise Invalid(f"{shown(name)}: is no query parameter of this path; those are: {told}")
+                if given.count(name) > 1:  # which of them counted would be anyone's guess
+                    raise Invalid(f"{name}: is given {given.count(name)} times; give it once")
             return await handle(_StrictRequest(request.scope, request.receive))
 
         return strict
