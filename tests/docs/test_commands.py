@@ -38,6 +38,8 @@ INLINE = sorted(
 OTHERS = ("curl", "make", "pip", "python", "python3", ".", "ID=...", "DECOUPLED_DATA=ml-100k")
 # The rows of the table of limits, and what they are in the code.
 LIMITS = {
+    "bytes of a request's headers": ["headers"],
+    "seconds in which headers must come": ["headers_seconds"],
     "bytes of a body": ["body"],
     "seconds in which a body must come": ["body_seconds"],
     "requests a second for each key": ["rate"],
