@@ -89,3 +89,13 @@ def test_the_table_of_the_readme_is_what_make_run_prints() -> None:
         line = summary.loc[policies[name].label]
         told = np.array([float(mean), float(low), float(high)])
         assert np.abs(told - line[["mean", "low", "high"]].to_numpy()).max() < 4 * line["standard_error"]
+
+
+def test_the_readme_is_one_page_and_says_what_the_pages_say() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 80
+    assert len(re.findall(r"!\[", text)) == 2, "two figures"
+    pages = (ROOT / "docs" / "beyond.md").read_text()
+    rows = re.findall(r"^\| [^|]* \| [^|]*\d.* \|$", text, re.MULTILINE)
+    assert len(rows) == 5
+    assert all(row in pages for row in rows)
