@@ -8,7 +8,7 @@ RUN_STAMP := $(VENV)/.run-installed
 DEV_STAMP := $(VENV)/.dev-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper test install check lint types layers unit bench mutations reliability lock clean
+.PHONY: help run paper docs test install check lint types layers unit bench mutations reliability lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -18,6 +18,12 @@ run: $(RUN_STAMP) ## The paper's figures and claims, the quick version: about a 
 
 paper: $(RUN_STAMP) ## The paper's figures and claims in full: about ten minutes
 	@$(BIN)/decoupled reproduce
+
+# The theme announces the next major version of MkDocs at every build, which is no concern of this one.
+# Not --quiet: what is not said is not counted, and warnings are errors.
+docs: export NO_MKDOCS_2_WARNING = true
+docs: $(DEV_STAMP) ## The documentation site, in site/: open site/index.html
+	@$(BIN)/mkdocs build --strict
 
 # Mypy takes most of a minute and one core, so types are checked beside the tests and told after them.
 test: lint layers ## Every check and every test
@@ -88,4 +94,4 @@ lock: $(DEV_STAMP) ## Renew the locked versions
 	  -c requirements/run.txt -o requirements/dev.txt
 
 clean: ## Remove .venv and everything built
-	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) out site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

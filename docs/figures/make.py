@@ -1,0 +1,216 @@
+"""Draws the figures of the page `understand.md` with the package itself; the same bytes every time.
+
+    python docs/figures/make.py                   # into docs/figures
+    python docs/figures/make.py --out elsewhere
+
+Everything is seeded. A test draws them again and compares them with the files that are kept.
+"""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import decoupled as dc
+from decoupled.plots import COLOURS, DASHES
+
+WIDTH = 5.6  # inches: narrow, so that the words can be read on a phone
+BLUE, RED, GREEN, PINK, ORANGE, SKY, GREY = COLOURS
+ALPHA = 3.0
+
+
+def canvas(height: float, panels: int = 1) -> tuple[Any, Any]:
+    """A figure and its axes, one above the other."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    axes: Any = figure.subplots(panels, 1, squeeze=False)[:, 0]
+    for each in axes:
+        each.grid(alpha=0.3)
+        each.spines[["top", "right"]].set_visible(False)
+    return figure, axes[0] if panels == 1 else axes
+
+
+def two_arms() -> Any:
+    """What a learner exploits and explores, round by round: committed here, spread there."""
+    means = [0.35, 0.55, 0.6, 0.65]
+    noise = np.random.default_rng(3).random(400)
+    learner = dc.FTPL.recommended().start(arms=4, seed=3)
+    played = []
+    for luck in noise:
+        decision = learner.decide()
+        learner.observe(decision, loss=float(luck < means[int(decision.explore)]))
+        played.append((decision.exploit, decision.explore))
+    rounds = np.arange(1, len(played) + 1)
+    exploit, explore = np.array(played).T
+    figure, axes = canvas(2.9)
+    axes.plot(rounds, explore - 0.16, "|", color=RED, markersize=7, label="explored: seen, not suffered")
+    axes.plot(rounds, exploit + 0.16, "|", color=BLUE, markersize=7, label="exploited: suffered, not seen")
+    axes.set_yticks(range(4), [f"arm {arm}, loss {mean}" for arm, mean in enumerate(means)])
+    axes.set_ylim(3.6, -0.5)
+    axes.grid(visible=False)
+    axes.set_xlabel("round")
+    figure.legend(frameon=False, loc="outside upper center", ncols=2, fontsize=8)
+    return figure
+
+
+def perturbations() -> Any:
+    """The Pareto density, and the chance of an arm behind as its gap grows."""
+    figure, (above, below) = canvas(6.4, panels=2)
+    r = np.linspace(1.0, 6.0, 300)
+    for style, alpha in enumerate((2.0, 3.0, 5.0)):
+        density = alpha * r ** -(alpha + 1.0)
+        above.plot(r, density, DASHES[style], color=COLOURS[style], label=f"α = {alpha:g}")  # noqa: RUF001
+    above.set(xlabel="perturbation r", ylabel="density", ylim=(0.0, 5.0), xlim=(0.8, 6.0))
+    above.legend(frameon=False, title="Pareto, from 1 on")
+    gaps = np.logspace(-1, 3, 60)
+    ours = np.array([dc.theory.weights([0.0, gap], eta=1.0, alpha=ALPHA)[1] for gap in gaps])
+    below.loglog(gaps, ours, color=BLUE, label="FTPL, exact")
+    below.loglog(gaps, (1.0 + gaps) ** -ALPHA, DASHES[1], color=RED, label="(1 + ηu)⁻³, the bound")
+    below.loglog(
+        gaps,
+        1.0 / (1.0 + np.exp(np.minimum(gaps, 99.0))),
+        DASHES[3],
+        color=GREY,
+        label="exponential weights",
+    )
+    below.set(xlabel="ηu, the gap in units of the rate", ylabel="chance to be exploited")
+    below.set(ylim=(1e-9, 2.0), xlim=(0.1, 1e3))
+    below.legend(frameon=False, loc="upper right", fontsize=8)
+    return figure
+
+
+def winner_law() -> Any:
+    """Eight arms at even gaps: who wins, as the gaps are stretched."""
+    figure, axes = canvas(3.5)
+    arms = np.arange(1, 9)
+    for style, stretch in enumerate((0.0, 0.1, 0.5, 3.0)):
+        weights = dc.theory.weights(stretch * (arms - 1.0), eta=1.0, alpha=ALPHA)
+        dash = DASHES[style % len(DASHES)]
+        axes.semilogy(arms, weights, dash, marker="o", markersize=4, color=COLOURS[style],
+                      label=f"ηu between neighbours: {stretch:g}")  # fmt: skip
+    axes.set(xlabel="arm, from the leader to the last", ylabel="chance to be exploited, w")
+    axes.set_ylim(1e-5, 1.5)
+    axes.legend(frameon=False, loc="lower left", fontsize=8)
+    return figure
+
+
+def surrogate() -> Any:
+    """The law that exploration wants, from the exact w, and the law that q gives for nothing."""
+    figure, axes = canvas(3.6)
+    arms = np.arange(1, 17)
+    for style, stretch in enumerate((0.05, 0.3, 2.0)):
+        gaps = stretch * (arms - 1.0)
+        wanted = dc.theory.weights(gaps, eta=1.0, alpha=ALPHA) ** (0.5 + 0.5 / ALPHA)
+        axes.semilogy(
+            arms, wanted / wanted.sum(), color=COLOURS[style], label=f"neighbours {stretch:g} apart"
+        )
+        q = surrogates(gaps)
+        axes.semilogy(arms, q / q.sum(), "o", color=COLOURS[style], markersize=4)
+    axes.plot([], [], color="black", label="from the exact w, by integrals")
+    axes.plot([], [], "o", color="black", markersize=4, label="from q, by ranks and gaps")
+    axes.set(xlabel="arm, from the leader to the last", ylabel="chance to be explored, p")
+    axes.set_ylim(1e-4, 1.0)
+    axes.legend(frameon=False, fontsize=8, ncols=2)
+    return figure
+
+
+def surrogates(gaps: NDArray[np.float64], ranked: bool = True) -> NDArray[np.float64]:
+    """The surrogates q of equation (7) at eta = 1, for arms in rank order; or without its rank term."""
+    limit = np.arange(1.0, len(gaps) + 1.0) ** (-1.0 / ALPHA) if ranked else np.inf
+    return np.asarray(np.minimum(1.0 / (1.0 + gaps), limit) ** ((ALPHA + 1.0) / 2.0))
+
+
+def rank_term() -> Any:
+    """Two bounds on a chance, the lower of which holds; and what the second saves when arms are level."""
+    figure, (above, below) = canvas(6.4, panels=2)
+    arms = np.arange(1, 65)
+    gaps = 0.3 * np.maximum(arms - 16.0, 0.0)  # sixteen arms are level, the others fall behind
+    above.loglog(
+        arms, dc.theory.weights(gaps, eta=1.0, alpha=ALPHA), "o", color=BLUE, markersize=3, label="w, exact"
+    )
+    above.loglog(arms, (1.0 + gaps) ** -ALPHA, DASHES[1], color=RED, label="by gap: (1 + ηu)⁻³")
+    above.loglog(arms, 1.0 / arms, DASHES[2], color=GREEN, label="by rank: 1 / rank")
+    above.set(xlabel="rank", ylabel="chance to be exploited", ylim=(1e-5, 2.0))
+    above.legend(frameon=False, fontsize=8, loc="lower left")
+    counts = np.unique(np.logspace(0.3, 4, 40).astype(int))
+    for ranked, style, label in (
+        (False, 1, "without ranks: K"),
+        (True, 0, "with ranks: at most 3 K$^{1/3}$"),
+    ):
+        sums = [surrogates(np.zeros(count), ranked).sum() for count in counts]
+        below.loglog(counts, sums, DASHES[style], color=COLOURS[style], label=label)
+    below.set(xlabel="arms, all level", ylabel="sum of q")
+    below.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def constant_regret() -> Any:
+    """Chances that fall faster than 1 / t have a finite sum; where looking costs, they may not fall so fast."""
+    figure, (above, below) = canvas(6.4, panels=2)
+    arms, gap, rounds = 8, 0.125, np.unique(np.logspace(0, 5, 60).astype(int))
+    eta = 2.0 * arms ** (1.0 / ALPHA - 0.5) / np.sqrt(rounds)
+    w, p = np.array([_bad_arms(rate, gap * t, arms) for rate, t in zip(eta, rounds, strict=True)]).T
+    above.loglog(rounds, p, DASHES[1], color=RED, label="explored")
+    above.loglog(rounds, w, color=BLUE, label="exploited")
+    tail = rounds > 2_000
+    above.loglog(rounds[tail], 3.0 * p[tail][0] * rounds[tail][0] / rounds[tail], ":", color=GREY)
+    above.loglog(rounds[tail], 0.3 * w[tail][0] * (rounds[tail][0] / rounds[tail]) ** 1.5, ":", color=GREY)
+    above.text(1.1e4, 1.5 * p[tail][0], "1 / t", color=GREY)
+    above.text(1.2e3, 0.02 * w[tail][0], "1 / t$^{1.5}$", color=GREY)
+    above.set(xlabel="round t", ylabel="chance of some worse arm")
+    above.legend(frameon=False, loc="lower left")
+    policies = {"FTPL, decoupled": dc.FTPL(), "Tsallis-INF, standard game": dc.CoupledTsallisINF()}
+    world = dc.environments.Alternating(arms=arms, gap=gap)
+    results = dc.simulate(list(policies.values()), world, 100_000, 60, seed=0, checkpoints="log")
+    for style, (label, policy) in enumerate(policies.items()):
+        curve = results.data["regret_mean"].sel(policy=policy.label)
+        error = results.data["regret_std"].sel(policy=policy.label) / np.sqrt(60)
+        below.semilogx(curve["round"], curve, DASHES[style], color=COLOURS[style], label=label)
+        below.fill_between(curve["round"], curve - 1.96 * error, curve + 1.96 * error,
+                           color=COLOURS[style], alpha=0.2, linewidth=0)  # fmt: skip
+    below.set(xlabel="round t", ylabel="regret", ylim=(0, None), xlim=(10, 1e5))
+    below.legend(frameon=False, fontsize=8, loc="upper left")
+    return figure
+
+
+def _bad_arms(eta: float, lead: float, arms: int) -> tuple[float, float]:
+    """The chances that a worse arm is exploited, and explored, where every estimate equals its mean."""
+    gaps = np.full(arms, lead)
+    gaps[0] = 0.0
+    q = surrogates(eta * gaps)
+    return float(dc.theory.weights(gaps, eta, ALPHA)[1:].sum()), float(q[1:].sum() / q.sum())
+
+
+FIGURES: dict[str, Callable[[], Any]] = {
+    "understand-arms": two_arms,
+    "understand-perturbations": perturbations,
+    "understand-winner": winner_law,
+    "understand-surrogate": surrogate,
+    "understand-rank": rank_term,
+    "understand-constant": constant_regret,
+}
+
+
+def draw(name: str, folder: Path) -> Path:
+    """Draw one figure and return its file."""
+    file = folder / f"{name}.png"
+    FIGURES[name]().savefig(file, dpi=110, metadata={"Software": None})
+    return file
+
+
+def main() -> None:
+    """Draw all of them."""
+    parser = argparse.ArgumentParser(description="Draw the figures of the page on understanding.")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent)
+    folder: Path = parser.parse_args().out
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in FIGURES:
+        print(draw(name, folder))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Documentation is tested: every block runs, and prints what the page says it prints."""
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled.simulation.specification import read_specification
+from pages import LANGUAGES, PAGES, ROOT, alike, blocks
+
+MARK = "\x1e"  # printed between blocks
+WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_block_is_seen_by_a_test(page: Path) -> None:
+    text = page.read_text()
+    fences = re.findall(r"^( *)```(.*)\n(.*)", text, re.MULTILINE)
+    opening = [fence for fence in fences if fence[1]]
+    for indent, language, first in opening:
+        # What is indented is seen by nobody, so it may only show a file of examples/, which has its own test.
+        assert not indent or re.fullmatch(r' *--8<-- "examples/\w+\.py"', first), first
+        assert language in LANGUAGES or indent, f"{language}: a block that nobody runs"
+    assert len(opening) * 2 == len(fences), "a block without a language, or one that does not end"
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=name_of)
+def test_python_blocks_run_and_print_what_the_page_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # One script a page: its blocks share a namespace, as a reader would have it.
+    found = blocks(page, "python")
+    script = tmp_path / "page.py"
+    script.write_text(f"\nprint({MARK!r})\n".join(block.code for block in found))
+    if any(re.search(r"^class ", block.code, re.MULTILINE) for block in found):
+        # A class of a page stays known by name, which other tests would notice: a process of its own.
+        command = [sys.executable, "-W", "error", str(script)]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        printed = done.stdout
+    else:
+        monkeypatch.chdir(tmp_path)
+        runpy.run_path(str(script), run_name="__main__")
+        printed = capsys.readouterr().out
+    for block, output in zip(found, printed.split(MARK), strict=True):
+        assert block.output is None or alike(block.output, output), output
+
+
+def test_toml_blocks_are_specifications(tmp_path: Path) -> None:
+    found = [block.code for page in PAGES for block in blocks(page, "toml")]
+    assert len(found) == 2
+    for code in found:
+        (tmp_path / "spec.toml").write_text(code)
+        assert read_specification(tmp_path / "spec.toml")
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_table_of_the_readme_is_what_make_run_prints() -> None:
+    # The same seed gives the same numbers on one kind of machine; elsewhere a digit of a logarithm may
+    # differ and runs with it, so the means are held to four standard errors.
+    text = (ROOT / "docs" / "reproduce.md").read_text()
+    rows = re.findall(
+        r"^\| (\S[^|]*?) \| \*{0,2}([\d.]+)\*{0,2} \| ([\d.]+) to ([\d.]+) \|", text, re.MULTILINE
+    )
+    policies = {
+        "FTPL": dc.FTPL(),
+        "Tsallis-INF": dc.TsallisINF(),
+        "EXP3": dc.Exp3(),
+        "Follow the leader": dc.FollowTheLeader(),
+    }
+    assert [name for name, *_ in rows] == list(policies)
+    environment = dc.environments.Alternating(arms=8, gap=0.125)
+    summary = dc.simulate(list(policies.values()), environment, 10_000, 1_000, seed=0).summary()
+    for name, mean, low, high in rows:
+        line = summary.loc[policies[name].label]
+        told = np.array([float(mean), float(low), float(high)])
+        assert np.abs(told - line[["mean", "low", "high"]].to_numpy()).max() < 4 * line["standard_error"]
+
+
+def test_the_readme_is_one_page_and_says_what_the_pages_say() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 80
+    assert len(re.findall(r"!\[", text)) == 2, "two figures"
+    pages = (ROOT / "docs" / "beyond.md").read_text()
+    rows = re.findall(r"^\| [^|]* \| [^|]*\d.* \|$", text, re.MULTILINE)
+    assert len(rows) == 5
+    assert all(row in pages for row in rows)

@@ -1,0 +1,209 @@
+"""Every command, option and setting that the code knows is documented, and every one documented is known."""
+
+import dataclasses
+import inspect
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import decoupled as dc
+from decoupled.cli import app
+from decoupled.service.client import Client, Retries
+from decoupled.service.office import Office
+from decoupled.service.records import Settings
+from decoupled.service.web import limits, shapes
+from decoupled.simulation.specification import KEYS
+from http_service import served
+from pages import PAGES, ROOT, commands
+
+COMMANDS = (ROOT / "docs" / "commands.md").read_text()
+SETTINGS = (ROOT / "docs" / "settings.md").read_text()
+LINES = sorted({line for page in PAGES for line in commands(page)})
+INLINE = sorted(
+    {
+        command
+        for page in PAGES
+        for command in re.findall(r"`(decoupled [a-z-][^`]*)`", page.read_text())
+        if not set("|{") & set(command)
+    }
+)
+# What else a reader may be asked to type; such lines are checked by hand, or by the test that their kind has.
+OTHERS = ("curl", "make", "pip", "python", "python3", ".", "ID=...", "DECOUPLED_DATA=ml-100k")
+# The rows of the table of limits, and what they are in the code.
+LIMITS = {
+    "bytes of a request's headers": ["headers"],
+    "seconds in which headers must come": ["headers_seconds"],
+    "bytes of a body": ["body"],
+    "seconds in which a body must come": ["body_seconds"],
+    "requests a second for each key": ["rate"],
+    "requests at once for each key": ["burst"],
+    "wrong keys a second from one address": ["bad_keys"],
+    "decisions in a request, items in a batch, rows of a page": [
+        "MOST_DECISIONS",
+        "MOST_FEEDBACK",
+        "MOST_LISTED",
+    ],
+    "arms of an experiment": ["MOST_ARMS"],
+    "characters of an `Idempotency-Key`": ["LONGEST_KEY"],
+    "characters of an experiment's name": ["LONGEST_NAME"],
+    "exports and evaluations of a tenant at a time": ["MOST_AT_ONCE"],
+}
+run = CliRunner().invoke
+
+
+def leaves(command: Any, *path: str) -> Iterator[tuple[str, Any]]:
+    for name, below in command.commands.items():
+        if hasattr(below, "commands"):
+            yield from leaves(below, *path, name)
+        else:
+            yield " ".join((*path, name)), below
+
+
+def section(name: str) -> str:
+    found = re.search(rf"^## decoupled {name}\n(.*?)(?=^## |\Z)", COMMANDS, re.MULTILINE | re.DOTALL)
+    assert found, f"decoupled {name} is not documented in docs/commands.md"
+    return found[1]
+
+
+@pytest.mark.parametrize(("name", "command"), list(leaves(typer.main.get_command(app))))
+def test_every_command_and_option_is_documented(name: str, command: Any) -> None:
+    told = dict(re.findall(r"^\| `([^`]+?)(?: \.\.\.)?` \| ([^|]*?) ?\|", section(name), re.MULTILINE))
+    known = {}
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            known[parameter.metavar or parameter.name.upper()] = "needed" if parameter.required else ""
+        elif parameter.name != "help":
+            for option in parameter.opts:
+                value = parameter.default
+                plain = value is None or value is False or value == ""
+                known[option] = "" if plain else f"`{value:g}`" if type(value) is float else f"`{value}`"
+    assert told == known
+
+
+def test_no_command_is_documented_that_is_not_there() -> None:
+    known = {name for name, _ in leaves(typer.main.get_command(app))}
+    assert set(re.findall(r"^## decoupled (.+)$", COMMANDS, re.MULTILINE)) == known
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if line.startswith("decoupled ")] + INLINE)
+def test_every_command_line_of_the_pages_parses(line: str) -> None:
+    root = typer.main.get_command(app)
+    if any(f"decoupled {name} ".startswith(f"{line} ") for name, _ in leaves(root)):
+        return  # the text speaks of a command by its name
+    for _, command in leaves(root):
+        command.callback = lambda **_: None  # parsed, and nothing done
+    root.main(shlex.split(line, comments=True)[1:], standalone_mode=False)  # anything wrong is a UsageError
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if not line.startswith("decoupled ")])
+def test_every_other_line_is_of_a_known_kind(line: str) -> None:
+    words = shlex.split(line)
+    assert words[0] in OTHERS, line
+    if words[0] == "make":
+        assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    files = [word for word in words if word.startswith("examples/")]
+    assert all((ROOT / file).exists() for file in files)
+
+
+def test_the_pages_commands_run_against_a_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [line for name in ("traffic", "operating") for line in commands(ROOT / "docs" / f"{name}.md")]
+    spoken = [line for line in lines if re.match("decoupled (client|doctor|backup) ", line)]
+    assert len(spoken) == 8
+    with served(tmp_path) as service:
+        monkeypatch.setenv("DECOUPLED_URL", service.url)
+        decision = ""
+        for line in spoken:
+            done = run(
+                app, shlex.split(line.replace("$ID", decision).replace("decisions.db", "store.db"))[1:]
+            )
+            assert done.exit_code == 0, f"{line}: {done.output}"
+            if "decide" in line:
+                decision = json.loads(done.stdout)["id"]
+        document = service.http.get("/v1/openapi.json").json()
+    assert (tmp_path / "log.csv").read_text().count("\n") == 2, "the decision of the page, under a heading"
+    assert (tmp_path / "copy.db").exists()
+    check_requests(document["paths"])
+
+
+def check_requests(paths: dict[str, dict[str, Any]]) -> None:
+    """Every request of the API is documented, and every one documented is there."""
+    text = (ROOT / "docs" / "service.md").read_text().replace("`.../", "`/v1/experiments/{name}/")
+    told = set(re.findall(r"/v1/[a-z/{}A-Za-z]*[a-z}]|/healthz|/readyz|/metrics", text))
+    known = {path for path in paths if not path.startswith("/v1/simulator")}
+    assert known <= told
+    asked = [line for line in LINES if line.startswith("curl")]
+    assert asked
+    for line in asked:
+        path = re.search(r"(?:localhost:8000|https://[^/]+)(/[^\s'?\"]*)", line)
+        assert path, line
+        method = (re.search(r"-X (\w+)", line) or ["", "GET"])[1].lower()
+        shape = [re.sub(r"\{\w+\}", "[^/]+", known) for known, verbs in paths.items() if method in verbs]
+        assert any(re.fullmatch(each, path[1]) for each in shape), line
+
+
+def test_every_environment_variable_is_documented() -> None:
+    known = {
+        name
+        for file in ROOT.glob("src/**/*.py")
+        for name in re.findall(r'"((?:DECOUPLED|XDG|NUMBA)_[A-Z_]+)"', file.read_text())
+    }
+    assert {"DECOUPLED_KEY", "DECOUPLED_DATA", "DECOUPLED_STORE"} <= known
+    table = SETTINGS.split("## Environment variables")[1].split("\n## ")[0]
+    told = set(re.findall(r"^\| `([A-Z_]+)` \|", table, re.MULTILINE))
+    assert known <= told
+    assert all(name in known for name in told if name.startswith("DECOUPLED_"))
+
+
+def arguments(function: Any) -> set[str]:
+    return {name for name in inspect.signature(function).parameters if name != "self"}
+
+
+@pytest.mark.parametrize(
+    ("heading", "known"),
+    [
+        ("A learner", arguments(dc.Policy.start)),
+        (
+            "An experiment of the service",
+            {*shapes.ExperimentIn.model_fields, *shapes.DecideIn.model_fields},
+        ),
+        ("The Python clients", arguments(Client.__mro__[1])),
+        ("A simulation", arguments(dc.simulate)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_every_setting_is_documented(heading: str, known: set[str]) -> None:
+    found = SETTINGS.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", found, re.MULTILINE)) == known
+
+
+def test_settings_that_stand_in_the_text_are_documented() -> None:
+    named = {*KEYS, *(field.name for field in dataclasses.fields(Retries))}
+    named |= {"loss", "reward", "arm", "items", "decision", "before"}
+    assert all(f"`{name}`" in SETTINGS or f"`[[{name}]]`" in SETTINGS for name in named)
+    assert len(dataclasses.fields(Settings)) == len(shapes.ExperimentIn.model_fields) - 1, "but the seed"
+
+
+def test_every_limit_is_documented_as_it_is() -> None:
+    known = {name: value for name, value in vars(limits).items() if name.isupper() and name[0] != "_"}
+    known |= vars(limits.Limits())
+    assert known.keys() == {name for names in LIMITS.values() for name in names}
+    table = SETTINGS.split("## Limits of the service")[1].split("\n## ")[0]
+    told = dict(re.findall(r"^\| ([a-zI`][^|]*) \| ([\d,]+) \|", table, re.MULTILINE))
+    assert told == {row: f"{known[names[0]]:,.0f}" for row, names in LIMITS.items()}
+    assert all(known[name] == known[names[0]] for names in LIMITS.values() for name in names)
+
+
+def test_every_metric_is_documented(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "operating.md").read_text()
+    names = re.findall(r'"(\w+)": ', inspect.getsource(Office.counters))
+    assert "pending" in names
+    for name in ("http_requests", "http_seconds", "http_in_flight", *(f"desk_{each}" for each in names)):
+        assert f"`decoupled_{name}`" in page, name

@@ -1,0 +1,133 @@
+"""The site: it is built without a warning, holds every public name, and needs nothing from elsewhere."""
+
+import fcntl
+import functools
+import http.server
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import decoupled as dc
+from decoupled import theory
+from decoupled.service import client
+from pages import ROOT
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking"]
+PHONE = {"width": 390, "height": 844}
+NAMES = [
+    *(f"decoupled.{name}" for name in dc.__all__ if not inspect.ismodule(getattr(dc, name))),
+    *(f"decoupled.environments.{name}" for name in dc.environments.__all__),
+    *(f"decoupled.theory.{name}" for name in theory.__all__ if name not in ("bounds", "figures")),
+    *(f"decoupled.theory.bounds.{name}" for name in theory.bounds.__all__),
+    *(f"decoupled.theory.figures.{name}" for name in theory.figures.__all__),
+    *(f"decoupled.service.client.{name}" for name in client.__all__),
+    "decoupled.testing.check_policy",
+    *(
+        f"decoupled.Learner.{name}"
+        for name in vars(dc.Learner)
+        if not name.startswith("_") and name != "policy_family"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built once for all processes of a test run."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    folder, finished = shared / "site", shared / "site.txt"
+    with open(shared / "site.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not finished.exists():
+            done = subprocess.run(
+                [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                env={**os.environ, "NO_MKDOCS_2_WARNING": "true"},
+            )
+            assert done.returncode == 0, done.stderr
+            finished.write_text(done.stderr)
+    assert "WARNING" not in finished.read_text()
+    return folder
+
+
+def test_every_public_name_is_in_the_reference(site: Path) -> None:
+    text = "".join(page.read_text() for page in site.glob("api/*.html"))
+    anchors = set(re.findall(r'id="([\w.]+)"', text))
+    assert [name for name in NAMES if name not in anchors] == []
+    assert "<blockquote>" not in text, "an example of a docstring is shown as a quotation"
+
+
+def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
+    for page in site.glob("**/*.html"):
+        text = page.read_text()
+        loaded = re.findall(r'<(?:script|img|iframe|source)\b[^>]*\bsrc="([^"]*)"', text)
+        loaded += re.findall(r'<link\b[^>]*\bhref="([^"]*)"', text)
+        assert [url for url in loaded if re.match(r"(https?:)?//", url)] == [], page.name
+    for style in site.glob("**/*.css"):
+        assert not re.search(r"(@import|url\()\s*[\"']?(https?:)?//", style.read_text()), style.name
+
+
+def test_pages_of_the_changelog_and_the_examples_are_whole(site: Path) -> None:
+    assert "Unreleased" in (site / "changelog.html").read_text()
+    shown = (site / "examples.html").read_text()
+    for example in ROOT.glob("examples/*.py"):
+        assert f"examples/{example.name}" in shown, f"{example.name} is on no page"
+    assert "--8&lt;" not in shown
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is installed: apt install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+def test_search_works_without_a_network_and_without_a_server(site: Path, browser: Any) -> None:
+    handler = functools.partial(Quiet, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for root in (site.as_uri(), f"http://127.0.0.1:{server.server_address[1]}"):
+            page = browser.new_page(viewport=PHONE)
+            asked: list[str] = []
+            page.on("request", lambda request, asked=asked: asked.append(request.url))
+            page.goto(f"{root}/index.html")
+            page.locator("label[for=__search]").first.click()
+            page.locator("input[name=query]").press_sequentially("replicas")
+            page.locator(".md-search-result__item a").first.wait_for(timeout=20_000)
+            assert "operating.html" in str(
+                page.locator(".md-search-result__list a").evaluate_all("all => all.map(each => each.href)")
+            )
+            assert [url for url in asked if not url.startswith((root, "about:", "data:", "blob:"))] == []
+            page.close()
+        server.shutdown()
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
+        pass
+
+
+@pytest.mark.parametrize("name", ["index", "traffic", "choosing", "examples", "settings", "api/policies"])
+def test_a_page_is_no_wider_than_a_phone(site: Path, browser: Any, name: str) -> None:
+    page = browser.new_page(viewport=PHONE)
+    page.goto((site / f"{name}.html").as_uri(), wait_until="domcontentloaded")
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    page.close()
