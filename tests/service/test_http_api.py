@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -352,6 +353,9 @@ def test_health_and_metrics(service: Service, monkeypatch: pytest.MonkeyPatch) -
     service.create("metrics")
     service.decide("metrics")
     text = service.http.get("/metrics").text
+    kinds = dict(re.findall(r"# TYPE decoupled_desk_(\w+) (\w+)", text))
+    assert {name for name, kind in kinds.items() if kind == "gauge"} >= {"queue", "experiments", "pending"}
+    assert kinds["decisions_total"] == kinds["commits_total"] == "counter"
     line = (
         'decoupled_http_requests_total{method="POST",route="/v1/experiments/{name}/decisions",status="201"}'
     )

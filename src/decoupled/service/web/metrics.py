@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 
 KIND = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-GAUGES = frozenset(("pending", "experiments_running"))  # of the desk's counters, those that can fall
+GAUGES = frozenset(("queue", "experiments", "pending"))  # of the desk's counters, those that can fall
 
 
 class Metrics:
