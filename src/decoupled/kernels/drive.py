@@ -98,3 +98,23 @@ def drive_adaptive(
             for arm in range(len(losses)):
                 arm_losses[checkpoint, arm] = arm_sums[arm]
             checkpoint += 1
+
+
+@compiled
+def against_best(checkpoints: Ints, arm_losses: Floats, suffered: Floats) -> bool:
+    """Turn what was suffered into regret against the best arm of the whole run, which is known only at its end.
+
+    Whether every arm's losses lay in [0, 1] is returned: they may be those of a user's own adversary.
+    """
+    last = len(checkpoints) - 1
+    best, within = 0, True
+    for arm in range(arm_losses.shape[1]):
+        if arm_losses[last, arm] < arm_losses[last, best]:
+            best = arm
+        for place in range(len(checkpoints)):
+            # Written so that what is not a number is outside as well.
+            if not 0.0 <= arm_losses[place, arm] <= checkpoints[place]:
+                within = False
+    for place in range(len(checkpoints)):
+        suffered[place] -= arm_losses[place, best]
+    return within

@@ -1,7 +1,7 @@
 """FTPL: the paper's policy. No convex optimisation, no resampling."""
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
@@ -308,6 +308,11 @@ class FTPL(Policy):
         """The row of baselines that a pending decision keeps."""
         return "baseline" if self.estimator == "centred" else None
 
+    def at(self, arms: int) -> "FTPL":
+        if self.ranking != "auto":
+            return self
+        return replace(self, ranking="strata" if self._many(arms) else "improved")
+
     def params(self) -> Any:
         kind: Any = self.params_type
         given = {
@@ -335,9 +340,11 @@ class FTPL(Policy):
         state.ints[COVERED_ARMS, : len(places)] = places
         state.floats[BASELINE, : len(places)] = values
 
+    def _many(self, arms: int) -> bool:
+        return arms >= (MANY_ARMS if self.published else ftpl_auto.MANY_CENTRED)
+
     def _in_strata(self, state: State) -> bool:
-        many = MANY_ARMS if self.published else ftpl_auto.MANY_CENTRED
-        return self.ranking == "strata" or (self.ranking == "auto" and state.floats.shape[1] >= many)
+        return self.ranking == "strata" or (self.ranking == "auto" and self._many(state.floats.shape[1]))
 
     def exploitation_law(self, state: State) -> Floats:
         estimates = state.floats[ESTIMATES]

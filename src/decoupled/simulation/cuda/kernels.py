@@ -1,0 +1,213 @@
+"""The kernels: a thread's share of the state, and the loops that the CPU runs.
+
+A thread's state is local memory, which the device lays out so that neighbouring threads are served
+together, and keeps near the processor while it fits. Sizes are part of the code, so that loops over a few
+arms are unrolled into registers: a kernel serves one number of arms.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from threading import Lock
+from typing import Any
+
+from numba import float64, int32, int64, uint64
+
+from ...environments.base import Adversary, Environment
+from ...kernels.adversary import Memory
+from ...kernels.compiled import cache_folder, compiled, is_ours, kept_in
+from ...kernels.drive import Table, against_best, drive, drive_adaptive
+from ...kernels.seeding import fill_stream
+from ...kernels.state import ARMS, ROUND, State
+from ...policies import Policy
+from .devices import simulated, toolkit
+from .shapes import Shape
+
+
+cuda: Any = toolkit()  # a global of this very module, because that is what the simulator replaces
+
+_making, _compiling = Lock(), Lock()
+_made: dict[tuple[Any, ...], "Kernel"] = {}
+
+
+class Kernel:
+    """A kernel, compiled at its first launch."""
+
+    def __init__(self, dispatcher: Any) -> None:
+        self._dispatcher = dispatcher
+        self._compiled = False
+
+    def launch(self, blocks: int, threads: int, stream: Any, *arguments: Any) -> None:
+        """Put it into the stream; it is not waited for."""
+        configured = self._dispatcher[blocks, threads, stream]
+        if self._compiled:
+            configured(*arguments)
+            return
+        with _compiling, _rounding_as_on_the_cpu():
+            configured(*arguments)
+            self._compiled = not simulated()  # the simulator swaps names, for one thread at a time
+
+
+def kernel_for(policy: Policy, environment: Environment, shape: Shape) -> Kernel:
+    """The kernel of a policy; what it takes is said by `_table_kernel` and `_adaptive_kernel`."""
+    adversary = environment if isinstance(environment, Adversary) else None
+    if adversary is not None:
+        adversary.prepare()
+    policy.entries()  # makes its functions known to the compiler
+    key = (policy.params_type, adversary and adversary.params_type, shape)
+    with _making:
+        if key not in _made:
+            made = _table_kernel(shape) if adversary is None else _adaptive_kernel(shape)
+            code = [policy.params_type, *policy.functions]
+            if adversary is not None:
+                code += [adversary.params_type, *adversary.functions]
+            _made[key] = Kernel(_jit(made, keep=is_ours(*code)))
+        return _made[key]
+
+
+def _jit(function: Any, keep: bool) -> Any:
+    folder = cache_folder() if keep and not simulated() else None
+    if folder is None:
+        return toolkit().jit(function)
+    return kept_in(folder, toolkit().jit(cache=True), function)
+
+
+@contextmanager
+def _rounding_as_on_the_cpu() -> Iterator[None]:
+    """Compile without fusing a product and a sum into one operation, which rounds once where the CPU rounds twice.
+
+    It is what makes a run's plays the CPU's own; what it costs is told in docs/gpu.md. Numba has no
+    option for it.
+    """
+    if simulated():
+        yield
+        return
+    nvvm: Any = import_module("numba.cuda.cudadrv.nvvm")
+    fusing = nvvm.compile_ir
+    nvvm.compile_ir = lambda code, **options: fusing(code, **options, fma=0)
+    try:
+        yield
+    finally:
+        nvvm.compile_ir = fusing
+
+
+@compiled
+def begin(state: State, plays: Any) -> None:
+    """A state before the first observation: round 1, all else zero; and nothing played."""
+    scalars, floats, ints = state
+    for place in range(len(scalars)):
+        scalars[place] = 0.0
+    for arm in range(floats.shape[1]):
+        for row in range(floats.shape[0]):
+            floats[row, arm] = 0.0
+        for row in range(ints.shape[0]):
+            ints[row, arm] = 0
+        plays[0, arm] = 0
+        plays[1, arm] = 0
+    scalars[ROUND] = 1.0
+    scalars[ARMS] = floats.shape[1]
+
+
+def _table_kernel(shape: Shape) -> Any:
+    arms, scalar_count, float_rows, int_rows = shape[:4]
+
+    def play_table(
+        params: Any,
+        rows: Any,
+        row_at: Any,
+        noise_kind: Any,
+        concentration: Any,
+        best: Any,
+        checkpoints: Any,
+        pool: Any,
+        first: Any,
+        regret: Any,
+        plays: Any,
+    ) -> None:
+        scalars = cuda.local.array(scalar_count, float64)
+        floats = cuda.local.array((float_rows, arms), float64)
+        ints = cuda.local.array((int_rows, arms), int32)
+        played = cuda.local.array((2, arms), int32)
+        draws = cuda.local.array(2, uint64)
+        noise = cuda.local.array(2, uint64)
+        local = cuda.local.array(2, uint64)
+        state = State(scalars, floats, ints)
+        table = Table(rows, row_at, noise_kind, concentration)
+        for number in range(cuda.grid(1), regret.shape[0], cuda.gridsize(1)):
+            begin(state, played)
+            fill_stream(pool, first + number, 0, noise)
+            fill_stream(pool, first + number, 1, draws)
+            drive(params, state, draws, noise, local, table, best, checkpoints, regret[number], played)
+            for arm in range(arms):
+                cuda.atomic.add(plays, (0, arm), int64(played[0, arm]))
+                cuda.atomic.add(plays, (1, arm), int64(played[1, arm]))
+
+    return play_table
+
+
+def _adaptive_kernel(shape: Shape) -> Any:
+    arms, scalar_count, float_rows, int_rows, memory_floats, memory_ints = shape
+    float_room, int_room = max(1, memory_floats), max(1, memory_ints)
+
+    def play_adversary(
+        params: Any,
+        adversary: Any,
+        first_floats: Any,
+        first_ints: Any,
+        horizon: Any,
+        checkpoints: Any,
+        pool: Any,
+        first: Any,
+        regret: Any,
+        plays: Any,
+        arm_losses: Any,
+        outside: Any,
+    ) -> None:
+        scalars = cuda.local.array(scalar_count, float64)
+        floats = cuda.local.array((float_rows, arms), float64)
+        ints = cuda.local.array((int_rows, arms), int32)
+        played = cuda.local.array((2, arms), int32)
+        draws = cuda.local.array(2, uint64)
+        noise = cuda.local.array(2, uint64)
+        local = cuda.local.array(2, uint64)
+        losses = cuda.local.array(arms, float64)
+        sums = cuda.local.array(arms, float64)
+        remembered = cuda.local.array(float_room, float64)
+        counted = cuda.local.array(int_room, int64)
+        state = State(scalars, floats, ints)
+        memory = Memory(remembered[:memory_floats], counted[:memory_ints])
+        would_have_cost = arm_losses[cuda.grid(1)]
+        for number in range(cuda.grid(1), regret.shape[0], cuda.gridsize(1)):
+            begin(state, played)
+            for place in range(memory_floats):
+                remembered[place] = first_floats[place]
+            for place in range(memory_ints):
+                counted[place] = first_ints[place]
+            for arm in range(arms):
+                sums[arm] = 0.0
+            fill_stream(pool, first + number, 0, noise)
+            fill_stream(pool, first + number, 1, draws)
+            suffered = regret[number]
+            drive_adaptive(
+                params,
+                state,
+                draws,
+                noise,
+                local,
+                adversary,
+                memory,
+                horizon,
+                losses,
+                sums,
+                checkpoints,
+                suffered,
+                would_have_cost,
+                played,
+            )
+            if not against_best(checkpoints, would_have_cost, suffered):
+                outside[0] = 1
+            for arm in range(arms):
+                cuda.atomic.add(plays, (0, arm), int64(played[0, arm]))
+                cuda.atomic.add(plays, (1, arm), int64(played[1, arm]))
+
+    return play_adversary

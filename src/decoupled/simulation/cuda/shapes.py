@@ -1,0 +1,34 @@
+"""The sizes of what one thread holds."""
+
+from typing import NamedTuple
+
+from ...environments.base import Adversary, Environment
+from ...kernels.state import SHARED_SCALARS
+from ...policies import Policy
+
+
+class Shape(NamedTuple):
+    """Numbers and rows of numbers; the rows have an entry for each arm."""
+
+    arms: int
+    scalars: int
+    floats: int  # rows
+    ints: int  # rows
+    memory_floats: int = 0  # an adversary's
+    memory_ints: int = 0
+
+    def bytes(self) -> int:
+        """What it takes of local memory, the counts of plays and an adversary's losses included."""
+        an_arm = 8 * self.floats + 4 * self.ints + 8 + 16
+        return 8 * self.scalars + an_arm * self.arms + 8 * (self.memory_floats + self.memory_ints) + 64
+
+
+def shape_of(policy: Policy, environment: Environment) -> Shape:
+    """The sizes for a policy in an environment."""
+    layout, arms = policy.layout, environment.arms
+    ints = len(layout.ints) + len(layout.pairs) * arms
+    own = (arms, len(SHARED_SCALARS) + len(layout.scalars), max(1, len(layout.floats)), max(1, ints))
+    if not isinstance(environment, Adversary):
+        return Shape(*own)
+    memory = environment.memory()
+    return Shape(*own, len(memory.floats), len(memory.ints))
