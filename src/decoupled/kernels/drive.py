@@ -4,7 +4,10 @@ Each round takes the same amount of the noise stream whatever is played, so ever
 losses. Regret is counted by mean loss.
 """
 
+from importlib import import_module
 from typing import Any, NamedTuple
+
+from numba.extending import overload
 
 from ..arrays import Floats, Ints, Words
 from .adversary import Memory, fill_losses, note_play
@@ -21,6 +24,33 @@ class Table(NamedTuple):
     row_at: Ints
     noise: int = BERNOULLI
     concentration: float = 1.0
+
+
+def count_plays(plays: Ints, exploit: int, explore: int) -> None:
+    """Note one round's arms in `plays` (exploited, explored)."""
+    plays[0, exploit] += 1
+    plays[1, explore] += 1
+
+
+@overload(count_plays, target="cpu")
+def _count_plays(plays: Any, exploit: Any, explore: Any) -> Any:
+    def implementation(plays: Any, exploit: Any, explore: Any) -> Any:
+        plays[0, exploit] += 1
+        plays[1, explore] += 1
+
+    return implementation
+
+
+@overload(count_plays, target="cuda")
+def _count_plays_together(plays: Any, exploit: Any, explore: Any) -> Any:
+    # Counts of its own would take a fifth of a thread's memory; those that a block's threads share take none.
+    cuda: Any = import_module("numba.cuda")
+
+    def implementation(plays: Any, exploit: Any, explore: Any) -> Any:
+        cuda.atomic.add(plays, (0, exploit), 1)
+        cuda.atomic.add(plays, (1, explore), 1)
+
+    return implementation
 
 
 @compiled
@@ -50,8 +80,7 @@ def drive(
         loss = draw_loss(table.noise, table.concentration, rows[row, explore], noise, local)
         update(params, state, explore, weight, loss)
         so_far += rows[row, exploit] - rows[row, best]
-        plays[0, exploit] += 1
-        plays[1, explore] += 1
+        count_plays(plays, exploit, explore)
         if checkpoint < len(checkpoints) and t + 1 == checkpoints[checkpoint]:
             regret[checkpoint] = so_far
             checkpoint += 1
@@ -91,8 +120,7 @@ def drive_adaptive(
         so_far += losses[exploit]
         for arm in range(len(losses)):
             arm_sums[arm] += losses[arm]
-        plays[0, exploit] += 1
-        plays[1, explore] += 1
+        count_plays(plays, exploit, explore)
         if checkpoint < len(checkpoints) and t + 1 == checkpoints[checkpoint]:
             suffered[checkpoint] = so_far
             for arm in range(len(losses)):

@@ -86,7 +86,7 @@ def rank_of(ranked: Floats, order: Ints, estimate: float, arm: int, start: int) 
         step *= 2
     high = min(low + step - 1, arms)
     while low < high:
-        middle = (low + high) // 2
+        middle = (low + high) >> 1
         if _comes_before(ranked, order, middle, estimate, arm):
             low = middle + 1
         else:
@@ -109,14 +109,58 @@ def move_arm(ranked: Floats, order: Ints, arm: int, before: float, after: float)
         goal = rank_of(ranked, order, after, arm, rank + 1) - 1
     else:
         goal = rank_of(ranked, order, after, arm, 0)
-    # One array at a time: each loop is then a single move of memory.
+    if rank < goal:
+        shift_forward(ranked, order, rank, goal)
+    else:
+        # One array at a time: each loop is then a single move of memory.
+        for k in range(rank, goal, -1):
+            ranked[k] = ranked[k - 1]
+        for k in range(rank, goal, -1):
+            order[k] = order[k - 1]
+    ranked[goal] = after
+    order[goal] = arm
+
+
+def shift_forward(ranked: Floats, order: Ints, rank: int, goal: int) -> None:
+    """Let the pairs after `rank`, up to `goal`, come one rank further to the front."""
+    _one_array_at_a_time(ranked, order, rank, goal)
+
+
+@compiled
+def _one_array_at_a_time(ranked: Floats, order: Ints, rank: int, goal: int) -> None:
+    # Each loop is then a single move of memory.
     for k in range(rank, goal):
         ranked[k] = ranked[k + 1]
     for k in range(rank, goal):
         order[k] = order[k + 1]
-    for k in range(rank, goal, -1):
-        ranked[k] = ranked[k - 1]
-    for k in range(rank, goal, -1):
-        order[k] = order[k - 1]
-    ranked[goal] = after
-    order[goal] = arm
+
+
+@compiled
+def _four_pairs_at_a_time(ranked: Floats, order: Ints, rank: int, goal: int) -> None:
+    # A GPU waits for each load that is followed by a store: eight loads, then eight stores.
+    k = max(rank, 0)
+    while k + 4 <= goal:
+        a, b, c, d = ranked[k + 1], ranked[k + 2], ranked[k + 3], ranked[k + 4]
+        e, f, g, h = order[k + 1], order[k + 2], order[k + 3], order[k + 4]
+        ranked[k], ranked[k + 1], ranked[k + 2], ranked[k + 3] = a, b, c, d
+        order[k], order[k + 1], order[k + 2], order[k + 3] = e, f, g, h
+        k += 4
+    while k < goal:
+        ranked[k], order[k] = ranked[k + 1], order[k + 1]
+        k += 1
+
+
+@overload(shift_forward, target="cpu")
+def _shift_on_a_processor(ranked: Any, order: Any, rank: Any, goal: Any) -> Any:
+    def implementation(ranked: Any, order: Any, rank: Any, goal: Any) -> Any:
+        _one_array_at_a_time(ranked, order, rank, goal)
+
+    return implementation
+
+
+@overload(shift_forward, target="cuda")
+def _shift_on_a_gpu(ranked: Any, order: Any, rank: Any, goal: Any) -> Any:
+    def implementation(ranked: Any, order: Any, rank: Any, goal: Any) -> Any:
+        _four_pairs_at_a_time(ranked, order, rank, goal)
+
+    return implementation

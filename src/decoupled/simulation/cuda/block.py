@@ -1,11 +1,12 @@
 """A block of runs on a device: what `run_block` is on a CPU, and the same arguments."""
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...arrays import Floats, Ints
+from ...arrays import Ints
 from ...environments import Environment
 from ...environments.base import Adversary
 from ...kernels.seeding import seed_pool
@@ -13,8 +14,11 @@ from ...policies import Policy
 from ..run import BlockResult, went_outside, world
 from .devices import Card, simulated, toolkit
 from .kernels import kernel_for
-from .shapes import Shape, shape_of
-from .sizes import fitting_grid, launch_grid
+from .shapes import shape_of
+from .sizes import Needs, launch_grid, most_runs
+
+# Launches some runs: (number of the first, their regret to fill, plays to add to).
+Launch: TypeAlias = Callable[[int, Any, Any], None]
 
 
 def run_block_on(
@@ -27,64 +31,66 @@ def run_block_on(
     first: int,
     last: int,
 ) -> BlockResult:
-    """Runs `first` to `last - 1` of one policy, as many at once as the device is good for."""
+    """Runs `first` to `last - 1` of one policy, as many in a launch as the device has room for."""
     cuda = toolkit()
     policy = policy.at(environment.arms)
-    shape = shape_of(policy, environment)
-    runs = last - first
+    adaptive = isinstance(environment, Adversary)
+    needs = Needs(shape_of(policy, environment), horizon, len(checkpoints), adaptive)
+    regret = np.empty((last - first, len(checkpoints)))
     with cuda.gpus[card.number]:
         stream = cuda.stream()
-        regret = cuda.device_array((runs, len(checkpoints)), np.float64, stream=stream)
+        shared = cuda.to_device(checkpoints, stream), cuda.to_device(seed_pool(seed), stream)
         plays = cuda.to_device(np.zeros((2, environment.arms), np.int64), stream)
-        shared = (cuda.to_device(checkpoints, stream), cuda.to_device(seed_pool(seed), stream), first)
-        if isinstance(environment, Adversary):
-            _play_adversary(card, shape, policy, environment, horizon, shared, regret, plays, stream)
-        else:
-            _play_table(card, shape, policy, environment, horizon, shared, regret, plays, stream)
-        return BlockResult(_fetched(regret, stream), _fetched(plays, stream))
+        launch = (_against_adversary if adaptive else _on_table)(
+            card, policy, environment, needs, shared, stream
+        )
+        most = most_runs(needs, card)
+        for start in range(first, last, most):
+            piece = regret[start - first : min(start + most, last) - first]
+            there = cuda.device_array(piece.shape, np.float64, stream=stream)
+            launch(start, there, plays)
+            _fetch(there, piece, stream)
+        counted = np.empty((2, environment.arms), np.int64)
+        _fetch(plays, counted, stream)
+    return BlockResult(regret, counted)
 
 
-def _play_table(
-    card: Card,
-    shape: Shape,
-    policy: Policy,
-    environment: Environment,
-    horizon: int,
-    shared: Any,
-    regret: Any,
-    plays: Any,
-    stream: Any,
-) -> None:
-    table, best = world(environment, horizon)
-    rows, row_at = _sent(environment, horizon, card.number)
-    grid = launch_grid(shape, card, len(regret))
-    kernel_for(policy, environment, shape).launch(
-        *grid, stream, policy.params(), rows, row_at, table.noise, table.concentration, best, *shared, regret, plays
-    )  # fmt: skip
+def _on_table(
+    card: Card, policy: Policy, environment: Environment, needs: Needs, shared: Any, stream: Any
+) -> Launch:
+    table, best = world(environment, needs.horizon)
+    sent = _sent(environment, needs.horizon, card.number)
+    kernel = kernel_for(policy, environment, needs.shape)
+    facts = (policy.params(), *sent, table.noise, table.concentration, best, *shared)
+
+    def launch(first: int, regret: Any, plays: Any) -> None:
+        grid = launch_grid(needs, card, regret.shape[0])
+        kernel.launch(*grid, stream, *facts, first, regret, plays)
+
+    return launch
 
 
-def _play_adversary(
-    card: Card,
-    shape: Shape,
-    policy: Policy,
-    environment: Adversary,
-    horizon: int,
-    shared: Any,
-    regret: Any,
-    plays: Any,
-    stream: Any,
-) -> None:
+def _against_adversary(
+    card: Card, policy: Policy, environment: Any, needs: Needs, shared: Any, stream: Any
+) -> Launch:
     cuda = toolkit()
-    grid = fitting_grid(shape, card, len(regret), regret.shape[1])
-    memory = environment.memory()
-    start = [cuda.to_device(np.append(each, each.dtype.type(0)), stream) for each in memory]
-    arm_losses = cuda.device_array((grid.size, regret.shape[1], environment.arms), np.float64, stream=stream)
-    outside = cuda.to_device(np.zeros(1, np.int64), stream)
-    kernel_for(policy, environment, shape).launch(
-        *grid, stream, policy.params(), environment.params(), *start, horizon, *shared, regret, plays, arm_losses, outside
-    )  # fmt: skip
-    if _fetched(outside, stream)[0]:
-        raise went_outside(environment)
+    kernel = kernel_for(policy, environment, needs.shape)
+    # One number more, because an array on a device cannot be empty.
+    memory = [cuda.to_device(np.append(each, each.dtype.type(0)), stream) for each in environment.memory()]
+    facts = (policy.params(), environment.params(), *memory, needs.horizon, *shared)
+
+    def launch(first: int, regret: Any, plays: Any) -> None:
+        grid = launch_grid(needs, card, regret.shape[0])
+        size = (grid.size, needs.checkpoints, environment.arms)
+        arm_losses = cuda.device_array(size, np.float64, stream=stream)
+        outside = np.zeros(1, np.int64)
+        there = cuda.to_device(outside, stream)
+        kernel.launch(*grid, stream, *facts, first, regret, plays, arm_losses, there)
+        _fetch(there, outside, stream)
+        if outside[0]:
+            raise went_outside(environment)
+
+    return launch
 
 
 @lru_cache(maxsize=16)
@@ -95,10 +101,8 @@ def _sent(environment: Environment, horizon: int, card: int) -> tuple[Any, Any]:
     return cuda.to_device(table.rows), cuda.to_device(table.row_at.astype(np.int32))
 
 
-def _fetched(array: Any, stream: Any) -> Any:
-    """The array, here, once all that is in the stream is done."""
-    found: Floats | Ints = np.empty(array.shape, array.dtype)
-    array.copy_to_host(found, stream=stream)
+def _fetch(there: Any, here: Any, stream: Any) -> None:
+    """Copy what a device holds, once all that is in the stream is done."""
+    there.copy_to_host(here, stream=stream)
     if not simulated():
         stream.synchronize()
-    return found

@@ -42,6 +42,8 @@ def toolkit() -> Any:
     try:
         with _names_that_numpy_dropped():
             cuda: Any = import_module("numba.cuda")
+            if getattr(cuda, "implementation", "") == "NVIDIA":
+                import_module("numba.cuda.cudaimpl")  # which would otherwise be read when a kernel is compiled
     except ImportError as error:
         raise UnsupportedError(f"device = 'cuda': numba-cuda cannot be loaded ({error}); {REMEDY}") from None
     if getattr(cuda, "implementation", "") != "NVIDIA":

@@ -8,6 +8,7 @@ from itertools import cycle
 from threading import Lock, local
 from typing import Any
 
+from ...environments.base import Adversary
 from ...errors import UnsupportedError
 from ...kernels.seeding import MOST_RUNS
 from ..plan import Plan
@@ -15,9 +16,7 @@ from ..run import BlockResult
 from .block import run_block_on
 from .devices import REMEDY, Card, cards
 from .shapes import shape_of
-from .sizes import WORKERS, check_fits
-
-MOST_ROUNDS = 2**31 - 1  # plays are counted in 32 bits, run by run
+from .sizes import WORKERS, Needs, check_fits
 
 _mine = local()  # the device of a thread
 
@@ -25,13 +24,14 @@ _mine = local()  # the device of a thread
 def devices_for(plan: Plan) -> tuple[Card, ...]:
     """The devices that will run a plan, or a refusal that says what stands in the way."""
     found = cards()
-    for name, value, most in (("runs", plan.runs, MOST_RUNS), ("horizon", plan.horizon, MOST_ROUNDS)):
-        if value > most:
-            raise UnsupportedError(f"{name} = {value}: a device counts them up to {most}; {REMEDY}")
+    if plan.runs > MOST_RUNS:
+        raise UnsupportedError(f"runs = {plan.runs}: a device numbers them up to {MOST_RUNS}; {REMEDY}")
+    adaptive = isinstance(plan.environment, Adversary)
     for policy in plan.policies:
         shape = shape_of(policy.at(plan.environment.arms), plan.environment)
         for card in found:
-            check_fits(shape, card, policy.label)
+            needs = Needs(shape, plan.horizon, len(plan.checkpoints), adaptive)
+            check_fits(needs, card, policy.label)
     return found
 
 

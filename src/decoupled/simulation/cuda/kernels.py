@@ -6,7 +6,7 @@ arms are unrolled into registers: a kernel serves one number of arms.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import Lock
 from typing import Any
@@ -69,7 +69,15 @@ def _jit(function: Any, keep: bool) -> Any:
     folder = cache_folder() if keep and not simulated() else None
     if folder is None:
         return toolkit().jit(function)
-    return kept_in(folder, toolkit().jit(cache=True), function)
+    dispatcher = kept_in(folder, toolkit().jit(cache=True), function)
+    save = dispatcher._cache.save_overload
+
+    def save_if_possible(signature: object, kernel: object) -> None:
+        with suppress(RuntimeError):  # what is linked with code of Numba's own cannot be kept
+            save(signature, kernel)
+
+    dispatcher._cache.save_overload = save_if_possible
+    return dispatcher
 
 
 @contextmanager
@@ -92,8 +100,8 @@ def _rounding_as_on_the_cpu() -> Iterator[None]:
 
 
 @compiled
-def begin(state: State, plays: Any) -> None:
-    """A state before the first observation: round 1, all else zero; and nothing played."""
+def begin(state: State) -> None:
+    """A state before the first observation: round 1, all else zero."""
     scalars, floats, ints = state
     for place in range(len(scalars)):
         scalars[place] = 0.0
@@ -102,8 +110,6 @@ def begin(state: State, plays: Any) -> None:
             floats[row, arm] = 0.0
         for row in range(ints.shape[0]):
             ints[row, arm] = 0
-        plays[0, arm] = 0
-        plays[1, arm] = 0
     scalars[ROUND] = 1.0
     scalars[ARMS] = floats.shape[1]
 
@@ -127,20 +133,25 @@ def _table_kernel(shape: Shape) -> Any:
         scalars = cuda.local.array(scalar_count, float64)
         floats = cuda.local.array((float_rows, arms), float64)
         ints = cuda.local.array((int_rows, arms), int32)
-        played = cuda.local.array((2, arms), int32)
+        played = cuda.shared.array((2, arms), int32)
         draws = cuda.local.array(2, uint64)
         noise = cuda.local.array(2, uint64)
         local = cuda.local.array(2, uint64)
+        for arm in range(cuda.threadIdx.x, arms, cuda.blockDim.x):
+            played[0, arm] = 0
+            played[1, arm] = 0
+        cuda.syncthreads()
         state = State(scalars, floats, ints)
         table = Table(rows, row_at, noise_kind, concentration)
         for number in range(cuda.grid(1), regret.shape[0], cuda.gridsize(1)):
-            begin(state, played)
+            begin(state)
             fill_stream(pool, first + number, 0, noise)
             fill_stream(pool, first + number, 1, draws)
             drive(params, state, draws, noise, local, table, best, checkpoints, regret[number], played)
-            for arm in range(arms):
-                cuda.atomic.add(plays, (0, arm), int64(played[0, arm]))
-                cuda.atomic.add(plays, (1, arm), int64(played[1, arm]))
+        cuda.syncthreads()
+        for arm in range(cuda.threadIdx.x, arms, cuda.blockDim.x):
+            cuda.atomic.add(plays, (0, arm), int64(played[0, arm]))
+            cuda.atomic.add(plays, (1, arm), int64(played[1, arm]))
 
     return play_table
 
@@ -166,7 +177,7 @@ def _adaptive_kernel(shape: Shape) -> Any:
         scalars = cuda.local.array(scalar_count, float64)
         floats = cuda.local.array((float_rows, arms), float64)
         ints = cuda.local.array((int_rows, arms), int32)
-        played = cuda.local.array((2, arms), int32)
+        played = cuda.shared.array((2, arms), int32)
         draws = cuda.local.array(2, uint64)
         noise = cuda.local.array(2, uint64)
         local = cuda.local.array(2, uint64)
@@ -174,11 +185,15 @@ def _adaptive_kernel(shape: Shape) -> Any:
         sums = cuda.local.array(arms, float64)
         remembered = cuda.local.array(float_room, float64)
         counted = cuda.local.array(int_room, int64)
+        for arm in range(cuda.threadIdx.x, arms, cuda.blockDim.x):
+            played[0, arm] = 0
+            played[1, arm] = 0
+        cuda.syncthreads()
         state = State(scalars, floats, ints)
         memory = Memory(remembered[:memory_floats], counted[:memory_ints])
         would_have_cost = arm_losses[cuda.grid(1)]
         for number in range(cuda.grid(1), regret.shape[0], cuda.gridsize(1)):
-            begin(state, played)
+            begin(state)
             for place in range(memory_floats):
                 remembered[place] = first_floats[place]
             for place in range(memory_ints):
@@ -206,8 +221,9 @@ def _adaptive_kernel(shape: Shape) -> Any:
             )
             if not against_best(checkpoints, would_have_cost, suffered):
                 outside[0] = 1
-            for arm in range(arms):
-                cuda.atomic.add(plays, (0, arm), int64(played[0, arm]))
-                cuda.atomic.add(plays, (1, arm), int64(played[1, arm]))
+        cuda.syncthreads()
+        for arm in range(cuda.threadIdx.x, arms, cuda.blockDim.x):
+            cuda.atomic.add(plays, (0, arm), int64(played[0, arm]))
+            cuda.atomic.add(plays, (1, arm), int64(played[1, arm]))
 
     return play_adversary

@@ -18,8 +18,8 @@ class Shape(NamedTuple):
     memory_ints: int = 0
 
     def bytes(self) -> int:
-        """What it takes of local memory, the counts of plays and an adversary's losses included."""
-        an_arm = 8 * self.floats + 4 * self.ints + 8 + 16
+        """What it takes of local memory, an adversary's losses and their sums included."""
+        an_arm = 8 * self.floats + 4 * self.ints + 16
         return 8 * self.scalars + an_arm * self.arms + 8 * (self.memory_floats + self.memory_ints) + 64
 
 
