@@ -74,6 +74,7 @@ def drive(
     rows, row_at = table.rows, table.row_at
     so_far = 0.0
     checkpoint = 0
+    upcoming = checkpoints[0]
     for t in range(len(row_at)):
         row = row_at[t]
         exploit, explore, weight, _ = decide(params, state, stream)
@@ -81,9 +82,10 @@ def drive(
         update(params, state, explore, weight, loss)
         so_far += rows[row, exploit] - rows[row, best]
         count_plays(plays, exploit, explore)
-        if checkpoint < len(checkpoints) and t + 1 == checkpoints[checkpoint]:
+        if t + 1 == upcoming:
             regret[checkpoint] = so_far
             checkpoint += 1
+            upcoming = checkpoints[checkpoint] if checkpoint < len(checkpoints) else 0
 
 
 @compiled
@@ -111,6 +113,7 @@ def drive_adaptive(
     init(params, state)
     so_far = 0.0
     checkpoint = 0
+    upcoming = checkpoints[0]
     for t in range(horizon):
         fill_losses(adversary, memory, t, losses)
         exploit, explore, weight, _ = decide(params, state, stream)
@@ -121,11 +124,12 @@ def drive_adaptive(
         for arm in range(len(losses)):
             arm_sums[arm] += losses[arm]
         count_plays(plays, exploit, explore)
-        if checkpoint < len(checkpoints) and t + 1 == checkpoints[checkpoint]:
+        if t + 1 == upcoming:
             suffered[checkpoint] = so_far
             for arm in range(len(losses)):
                 arm_losses[checkpoint, arm] = arm_sums[arm]
             checkpoint += 1
+            upcoming = checkpoints[checkpoint] if checkpoint < len(checkpoints) else 0
 
 
 @compiled

@@ -5,7 +5,7 @@ import math
 from ..arrays import Floats, Words
 from .compiled import compiled
 from .powers import inverse_power, power
-from .stream import uniform
+from .stream import next_word, uniform, unit
 from .tiers import Tiers, count_of, value_at
 
 _RARE = 5.0  # once in more than so many, two logarithms are cheaper than looking at the next arms
@@ -65,9 +65,10 @@ def pareto_excess(alpha: float, stream: Words) -> float:
     """A Pareto(alpha) draw less 1, exact also where a large alpha leaves little above it."""
     if alpha == 3.0 or alpha == 2.0:
         # One over the largest of three uniforms, or two: a quarter of the cost of U ** (-1 / alpha).
-        largest = max(uniform(stream), uniform(stream))
+        word = max(next_word(stream), next_word(stream))
         if alpha == 3.0:
-            largest = max(largest, uniform(stream))
+            word = max(word, next_word(stream))
+        largest = unit(word)
         return (1.0 - largest) / largest
     return math.expm1(-math.log(uniform(stream)) / alpha)
 

@@ -45,6 +45,9 @@ class Policy(Description, kind="policy"):
     # out, it is the row that adds up losses, where nothing else is learned.
     fading: ClassVar[tuple[str, ...] | None] = None
 
+    # The parameters of compiled code, by name, that choose between forms of it: see kernels.pinning.
+    branching: ClassVar[tuple[str, ...]] = ()
+
     # Whether the arm played is the arm seen, as in the standard game: then `decide` gives one arm twice.
     coupled: ClassVar[bool] = False
 

@@ -239,6 +239,7 @@ class FTPL(Policy):
     schedule: str = "rounds"
 
     published_form: ClassVar[Form] = _DENSE
+    branching = ("alpha", "sorting", "by_losses")
     layout: ClassVar[Layout] = cast(Any, OfForm("layout"))
     params_type: ClassVar[Any] = OfForm("params_type")
     functions: ClassVar[Functions] = cast(Any, OfForm("functions"))

@@ -138,6 +138,4 @@ def _adaptive_player(policy: Policy, environment: Any, horizon: int, checkpoints
 
 def went_outside(environment: Environment) -> ParameterError:
     """What is said of an adversary whose losses are none."""
-    return ParameterError(
-        f"{type(environment).__name__}.losses: went outside [0, 1]; mend the adversary"
-    )
+    return ParameterError(f"{type(environment).__name__}.losses: went outside [0, 1]; mend the adversary")

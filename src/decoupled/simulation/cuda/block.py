@@ -9,10 +9,11 @@ import numpy as np
 from ...arrays import Ints
 from ...environments import Environment
 from ...environments.base import Adversary
+from ...kernels.pinning import common_values
 from ...kernels.seeding import seed_pool
 from ...policies import Policy
 from ..run import BlockResult, went_outside, world
-from .devices import Card, simulated, toolkit
+from .devices import Card, cards, simulated, toolkit
 from .kernels import kernel_for
 from .shapes import shape_of
 from .sizes import Needs, launch_grid, most_runs
@@ -34,14 +35,13 @@ def run_block_on(
     """Runs `first` to `last - 1` of one policy, as many in a launch as the device has room for."""
     cuda = toolkit()
     policy = policy.at(environment.arms)
-    adaptive = isinstance(environment, Adversary)
-    needs = Needs(shape_of(policy, environment), horizon, len(checkpoints), adaptive)
+    needs = Needs(shape_of(policy, environment), horizon, len(checkpoints))
     regret = np.empty((last - first, len(checkpoints)))
     with cuda.gpus[card.number]:
         stream = cuda.stream()
         shared = cuda.to_device(checkpoints, stream), cuda.to_device(seed_pool(seed), stream)
         plays = cuda.to_device(np.zeros((2, environment.arms), np.int64), stream)
-        launch = (_against_adversary if adaptive else _on_table)(
+        launch = (_against_adversary if needs.shape.adaptive else _on_table)(
             card, policy, environment, needs, shared, stream
         )
         most = most_runs(needs, card)
@@ -55,13 +55,26 @@ def run_block_on(
     return BlockResult(regret, counted)
 
 
+def kernel_name(policy: Policy, environment: Environment) -> str:
+    """The same for two policies that one kernel serves."""
+    policy = policy.at(environment.arms)
+    values = common_values(policy.params(), policy.branching)
+    world = type(environment).__name__ if isinstance(environment, Adversary) else ""
+    return f"{type(policy).__name__} {policy.params_type.__name__} {values} {shape_of(policy, environment)} {world}"
+
+
+def compile_kernel(policy: Policy, environment: Environment) -> None:
+    """Have the kernel of a policy compiled and kept on disk."""
+    run_block_on(cards()[0], policy, environment, 2, np.array([2]), 0, 0, 1)
+
+
 def _on_table(
     card: Card, policy: Policy, environment: Environment, needs: Needs, shared: Any, stream: Any
 ) -> Launch:
     table, best = world(environment, needs.horizon)
     sent = _sent(environment, needs.horizon, card.number)
-    kernel = kernel_for(policy, environment, needs.shape)
-    facts = (policy.params(), *sent, table.noise, table.concentration, best, *shared)
+    kernel = kernel_for(policy, environment, needs.shape, table.noise)
+    facts = (policy.params(), *sent, table.concentration, best, *shared)
 
     def launch(first: int, regret: Any, plays: Any) -> None:
         grid = launch_grid(needs, card, regret.shape[0])

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numba
@@ -11,6 +12,7 @@ import numpy as np
 
 from ...errors import UnsupportedError
 
+_one_at_a_time = Lock()
 REMEDY = "use device='cpu'"
 _settings: Any = numba.config
 
@@ -43,9 +45,13 @@ def toolkit() -> Any:
         with _names_that_numpy_dropped():
             cuda: Any = import_module("numba.cuda")
             if getattr(cuda, "implementation", "") == "NVIDIA":
-                import_module("numba.cuda.cudaimpl")  # which would otherwise be read when a kernel is compiled
+                import_module(
+                    "numba.cuda.cudaimpl"
+                )  # which would otherwise be read when a kernel is compiled
     except ImportError as error:
-        raise UnsupportedError(f"device = 'cuda': numba-cuda cannot be loaded ({error}); {REMEDY}") from None
+        raise UnsupportedError(
+            f"device = 'cuda': numba-cuda cannot be loaded ({error}); {REMEDY}"
+        ) from None
     if getattr(cuda, "implementation", "") != "NVIDIA":
         raise UnsupportedError(
             "device = 'cuda': needs the package numba-cuda, which is not installed; "
@@ -63,12 +69,12 @@ def _names_that_numpy_dropped() -> Iterator[None]:
     # numba-cuda 0.30 asks for np.row_stack, another name of vstack that NumPy 2.5 has no more.
     missing = not hasattr(np, "row_stack")
     if missing:
-        np.row_stack = np.vstack
+        np.vstack = np.vstack
     try:
         yield
     finally:
         if missing:
-            del np.row_stack
+            del np.vstack
 
 
 def _why(cuda: Any) -> str:
@@ -86,6 +92,11 @@ def cards() -> tuple[Card, ...]:
     cuda = toolkit()
     if simulated():
         return (Card(0, "simulator", 1, 2**30),)
+    with _one_at_a_time:  # several threads may ask at once, and Numba does not expect that
+        return _found(cuda)
+
+
+def _found(cuda: Any) -> tuple[Card, ...]:
     found = []
     for number in range(len(cuda.gpus)):
         with cuda.gpus[number]:

@@ -8,7 +8,6 @@ from itertools import cycle
 from threading import Lock, local
 from typing import Any
 
-from ...environments.base import Adversary
 from ...errors import UnsupportedError
 from ...kernels.seeding import MOST_RUNS
 from ..plan import Plan
@@ -26,11 +25,10 @@ def devices_for(plan: Plan) -> tuple[Card, ...]:
     found = cards()
     if plan.runs > MOST_RUNS:
         raise UnsupportedError(f"runs = {plan.runs}: a device numbers them up to {MOST_RUNS}; {REMEDY}")
-    adaptive = isinstance(plan.environment, Adversary)
     for policy in plan.policies:
         shape = shape_of(policy.at(plan.environment.arms), plan.environment)
         for card in found:
-            needs = Needs(shape, plan.horizon, len(plan.checkpoints), adaptive)
+            needs = Needs(shape, plan.horizon, len(plan.checkpoints))
             check_fits(needs, card, policy.label)
     return found
 

@@ -17,12 +17,14 @@ from ...environments.base import Adversary, Environment
 from ...kernels.adversary import Memory
 from ...kernels.compiled import cache_folder, compiled, is_ours, kept_in
 from ...kernels.drive import Table, against_best, drive, drive_adaptive
+from ...kernels.losses import BERNOULLI
+from ...kernels.pinning import common_values, pinned
 from ...kernels.seeding import fill_stream
 from ...kernels.state import ARMS, ROUND, State
 from ...policies import Policy
 from .devices import simulated, toolkit
 from .shapes import Shape
-
+from .sizes import registers
 
 cuda: Any = toolkit()  # a global of this very module, because that is what the simulator replaces
 
@@ -48,28 +50,37 @@ class Kernel:
             self._compiled = not simulated()  # the simulator swaps names, for one thread at a time
 
 
-def kernel_for(policy: Policy, environment: Environment, shape: Shape) -> Kernel:
+def kernel_for(policy: Policy, environment: Environment, shape: Shape, noise: int = BERNOULLI) -> Kernel:
     """The kernel of a policy; what it takes is said by `_table_kernel` and `_adaptive_kernel`."""
     adversary = environment if isinstance(environment, Adversary) else None
     if adversary is not None:
         adversary.prepare()
     policy.entries()  # makes its functions known to the compiler
-    key = (policy.params_type, adversary and adversary.params_type, shape)
+    values = common_values(policy.params(), policy.branching)
+    # As text, because what stands for an open parameter is not equal to itself.
+    key = (policy.params_type, adversary and adversary.params_type, shape, repr(values), noise)
     with _making:
         if key not in _made:
-            made = _table_kernel(shape) if adversary is None else _adaptive_kernel(shape)
+            made = (
+                _table_kernel(shape, values, noise)
+                if adversary is None
+                else _adaptive_kernel(shape, values)
+            )
             code = [policy.params_type, *policy.functions]
             if adversary is not None:
                 code += [adversary.params_type, *adversary.functions]
-            _made[key] = Kernel(_jit(made, keep=is_ours(*code)))
+            _made[key] = Kernel(_jit(made, registers(shape), keep=is_ours(*code)))
         return _made[key]
 
 
-def _jit(function: Any, keep: bool) -> Any:
-    folder = cache_folder() if keep and not simulated() else None
-    if folder is None:
+def _jit(function: Any, most: int, keep: bool) -> Any:
+    """A kernel whose threads have `most` registers, its machine code kept on disk or not."""
+    if simulated():
         return toolkit().jit(function)
-    dispatcher = kept_in(folder, toolkit().jit(cache=True), function)
+    folder = cache_folder() if keep else None
+    if folder is None:
+        return toolkit().jit(max_registers=most)(function)
+    dispatcher = kept_in(folder, toolkit().jit(max_registers=most, cache=True), function)
     save = dispatcher._cache.save_overload
 
     def save_if_possible(signature: object, kernel: object) -> None:
@@ -114,14 +125,13 @@ def begin(state: State) -> None:
     scalars[ARMS] = floats.shape[1]
 
 
-def _table_kernel(shape: Shape) -> Any:
+def _table_kernel(shape: Shape, values: tuple[float, ...], noise_kind: int) -> Any:
     arms, scalar_count, float_rows, int_rows = shape[:4]
 
     def play_table(
         params: Any,
         rows: Any,
         row_at: Any,
-        noise_kind: Any,
         concentration: Any,
         best: Any,
         checkpoints: Any,
@@ -142,12 +152,13 @@ def _table_kernel(shape: Shape) -> Any:
             played[1, arm] = 0
         cuda.syncthreads()
         state = State(scalars, floats, ints)
+        known = pinned(params, values)
         table = Table(rows, row_at, noise_kind, concentration)
         for number in range(cuda.grid(1), regret.shape[0], cuda.gridsize(1)):
             begin(state)
             fill_stream(pool, first + number, 0, noise)
             fill_stream(pool, first + number, 1, draws)
-            drive(params, state, draws, noise, local, table, best, checkpoints, regret[number], played)
+            drive(known, state, draws, noise, local, table, best, checkpoints, regret[number], played)
         cuda.syncthreads()
         for arm in range(cuda.threadIdx.x, arms, cuda.blockDim.x):
             cuda.atomic.add(plays, (0, arm), int64(played[0, arm]))
@@ -156,8 +167,8 @@ def _table_kernel(shape: Shape) -> Any:
     return play_table
 
 
-def _adaptive_kernel(shape: Shape) -> Any:
-    arms, scalar_count, float_rows, int_rows, memory_floats, memory_ints = shape
+def _adaptive_kernel(shape: Shape, values: tuple[float, ...]) -> Any:
+    arms, scalar_count, float_rows, int_rows, memory_floats, memory_ints = shape[:6]
     float_room, int_room = max(1, memory_floats), max(1, memory_ints)
 
     def play_adversary(
@@ -190,6 +201,7 @@ def _adaptive_kernel(shape: Shape) -> Any:
             played[1, arm] = 0
         cuda.syncthreads()
         state = State(scalars, floats, ints)
+        known = pinned(params, values)
         memory = Memory(remembered[:memory_floats], counted[:memory_ints])
         would_have_cost = arm_losses[cuda.grid(1)]
         for number in range(cuda.grid(1), regret.shape[0], cuda.gridsize(1)):
@@ -204,7 +216,7 @@ def _adaptive_kernel(shape: Shape) -> Any:
             fill_stream(pool, first + number, 1, draws)
             suffered = regret[number]
             drive_adaptive(
-                params,
+                known,
                 state,
                 draws,
                 noise,

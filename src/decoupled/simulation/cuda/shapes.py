@@ -17,10 +17,12 @@ class Shape(NamedTuple):
     memory_floats: int = 0  # an adversary's
     memory_ints: int = 0
 
+    adaptive: bool = False
+
     def bytes(self) -> int:
-        """What it takes of local memory, an adversary's losses and their sums included."""
-        an_arm = 8 * self.floats + 4 * self.ints + 16
-        return 8 * self.scalars + an_arm * self.arms + 8 * (self.memory_floats + self.memory_ints) + 64
+        """What it takes of local memory; a few single numbers are kept in registers."""
+        an_arm = 8 * self.floats + 4 * self.ints + (16 if self.adaptive else 0)
+        return an_arm * self.arms + 8 * (self.memory_floats + self.memory_ints)
 
 
 def shape_of(policy: Policy, environment: Environment) -> Shape:
@@ -31,4 +33,4 @@ def shape_of(policy: Policy, environment: Environment) -> Shape:
     if not isinstance(environment, Adversary):
         return Shape(*own)
     memory = environment.memory()
-    return Shape(*own, len(memory.floats), len(memory.ints))
+    return Shape(*own, len(memory.floats), len(memory.ints), adaptive=True)

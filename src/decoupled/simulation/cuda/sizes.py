@@ -8,8 +8,9 @@ from .devices import REMEDY, Card, simulated
 from .shapes import Shape, shape_of
 
 WARP = 32
-NEAR = 448 * 1024  # bytes of states for which a multiprocessor's near memory is still of use
-MOST_THREADS = 512  # of one multiprocessor: more would need more registers than it has
+NEAR = 224 * 1024  # bytes of a multiprocessor's near memory that states may take
+MOST_THREADS = 768  # of one multiprocessor: more would have too few registers
+REGISTERS = 65_536  # of one multiprocessor
 FEWEST_THREADS = 64
 MOST_LOCAL = 512 * 1024  # bytes of local memory that a thread can have
 RESIDENT = 2048  # threads of a multiprocessor, for all of which the driver sets local memory aside
@@ -35,12 +36,14 @@ class Grid(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """What decides how many runs fit: a thread's state, the rounds of a run, and the checkpoints."""
+    """What decides how many runs fit: a thread's state, the rounds of a run, and the checkpoints.
+
+    Against an adversary each thread also keeps what every arm would have cost at every checkpoint.
+    """
 
     shape: Shape
     horizon: int
     checkpoints: int
-    adaptive: bool  # each thread then keeps what every arm would have cost at every checkpoint
 
 
 def resident_threads(shape: Shape) -> int:
@@ -49,10 +52,15 @@ def resident_threads(shape: Shape) -> int:
     return int(min(max(fitting, FEWEST_THREADS), MOST_THREADS))
 
 
+def registers(shape: Shape) -> int:
+    """How many registers a thread may have, so that all threads that should run at once do."""
+    return int(min(255, REGISTERS // resident_threads(shape) // 8 * 8))
+
+
 def launch_grid(needs: Needs, card: Card, runs: int) -> Grid:
     """A grid for so many runs; its threads play one after another where there are more."""
     count = min(runs, card.processors * resident_threads(needs.shape))
-    if needs.adaptive:
+    if needs.shape.adaptive:
         count = min(count, _room(card) // (8 * needs.checkpoints * needs.shape.arms))
     # A few runs are spread over all multiprocessors, so that they do not wait for each other.
     threads = 1 if simulated() else min(WARP, max(1, count // (4 * card.processors)))
@@ -62,7 +70,9 @@ def launch_grid(needs: Needs, card: Card, runs: int) -> Grid:
 def most_runs(needs: Needs, card: Card) -> int:
     """How many runs one launch can have: their results must fit, and their plays be counted."""
     widest = launch_grid(needs, card, MOST_COUNT)
-    return max(1, min(_room(card) // (8 * needs.checkpoints), widest.blocks * (MOST_COUNT // needs.horizon)))
+    return max(
+        1, min(_room(card) // (8 * needs.checkpoints), widest.blocks * (MOST_COUNT // needs.horizon))
+    )
 
 
 def _room(card: Card) -> int:
@@ -83,7 +93,7 @@ def check_fits(needs: Needs, card: Card, what: str) -> None:
             f"device = 'cuda': {what} with {shape.arms} arms needs {shape.bytes():,} bytes a run, and a thread "
             f"of {card.name} can have {most:,}; {REMEDY}"
         )
-    if needs.adaptive and 8 * needs.checkpoints * shape.arms * WARP > _room(card):
+    if needs.shape.adaptive and 8 * needs.checkpoints * shape.arms * WARP > _room(card):
         raise UnsupportedError(
             f"device = 'cuda': {what} with {shape.arms} arms and {needs.checkpoints} checkpoints needs more memory "
             f"than {card.name} has; record fewer checkpoints, or {REMEDY}"
