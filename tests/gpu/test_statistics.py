@@ -39,7 +39,7 @@ RAMP = np.linspace(0.2, 0.8, 8)
 ENVIRONMENTS: tuple[dc.environments.Environment, ...] = (
     worlds.Alternating(arms=8, gap=0.125),
     worlds.Bernoulli(rewards=RAMP.tolist()),
-    worlds.Drifting(arms=8),
+    worlds.Drifting(arms=8, gap=0.25, period=100),
     worlds.Catalogue(arms=8),
     worlds.LossTable(np.stack([RAMP, RAMP[::-1] * 0.9]), noise="beta"),
     worlds.MovieLens(arms=8, data="stand-in"),

@@ -48,6 +48,9 @@ class Policy(Description, kind="policy"):
     # The parameters of compiled code, by name, that choose between forms of it: see kernels.pinning.
     branching: ClassVar[tuple[str, ...]] = ()
 
+    # How many rows of floats are the same for all runs, and kept once for many threads of a GPU.
+    common_rows: ClassVar[int] = 0
+
     # Whether the arm played is the arm seen, as in the standard game: then `decide` gives one arm twice.
     coupled: ClassVar[bool] = False
 

@@ -11,10 +11,10 @@ from ..checks import number_from, number_in, one_of
 from ..kernels import centred
 from ..kernels.compiled import compiled
 from ..kernels.dispatch import Functions
+from ..kernels.rank_limits import fill_limits, limited_surrogates
 from ..kernels.ranking import move_arm, sort_arms
 from ..kernels.sampling import categorical, pareto_leader, total
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
-from ..kernels.surrogates import surrogates
 from ..kernels.weights import pareto_winner_law
 from . import ftpl_auto, ftpl_strata
 from .additions import Form, OfForm
@@ -44,7 +44,7 @@ def refresh(params: Params, state: State) -> None:
     scalars[ETA] = eta
     floats = state.floats
     exponent = 0.5 * (params.alpha + 1.0)
-    surrogates(floats[RANKED], floats[RANK_LIMIT], eta, exponent, floats[SURROGATE])
+    limited_surrogates(floats, RANK_LIMIT, floats[RANKED], eta, exponent, floats[SURROGATE])
     scalars[SURROGATE_SUM] = total(floats[SURROGATE])
 
 
@@ -53,9 +53,7 @@ def init(params: Params, state: State) -> None:
     """Rank the arms and tabulate rank ** (-(alpha + 1) / (2 alpha))."""
     state.scalars[SCALE] = params.c * state.scalars[ARMS] ** (1.0 / params.alpha - 0.5)
     exponent = (params.alpha + 1.0) / (2.0 * params.alpha)
-    if state.floats[RANK_LIMIT, 0] != 1.0:  # powers are dear, and these stay as they are
-        for k in range(state.floats.shape[1]):
-            state.floats[RANK_LIMIT, k] = (k + 1.0) ** -exponent
+    fill_limits(state.floats, RANK_LIMIT, exponent)
     sort_arms(state.floats[ESTIMATES], state.floats[RANKED], state.ints[ORDER])
     refresh(params, state)
 
@@ -303,6 +301,11 @@ class FTPL(Policy):
         if self.published:
             return _PUBLISHED[self.ranking]
         return (_BY_LOSSES if self.schedule == "losses" else _OURS)[self.ranking]
+
+    @property
+    def common_rows(self) -> int:  # type: ignore[override]
+        """The table of rank limits, which the rounds in strata keep in the state."""
+        return int(self.ranking in ("improved", "sorting"))
 
     @property
     def baseline(self) -> str | None:  # type: ignore[override]

@@ -1,7 +1,10 @@
 """A block of runs on a device: what `run_block` is on a CPU, and the same arguments."""
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
+from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +19,9 @@ from ..run import BlockResult, went_outside, world
 from .devices import Card, cards, simulated, toolkit
 from .kernels import kernel_for
 from .shapes import shape_of
-from .sizes import Needs, launch_grid, most_runs
+from .sizes import Grid, Needs, launch_grid, most_runs, resident_threads
+
+_turns: dict[int, Lock] = defaultdict(Lock)  # by device
 
 # Launches some runs: (number of the first, their regret to fill, plays to add to).
 Launch: TypeAlias = Callable[[int, Any, Any], None]
@@ -78,7 +83,8 @@ def _on_table(
 
     def launch(first: int, regret: Any, plays: Any) -> None:
         grid = launch_grid(needs, card, regret.shape[0])
-        kernel.launch(*grid, stream, *facts, first, regret, plays)
+        with _turn(card, grid, needs, stream):
+            kernel.launch(*grid, stream, *facts, first, regret, plays)
 
     return launch
 
@@ -98,12 +104,24 @@ def _against_adversary(
         arm_losses = cuda.device_array(size, np.float64, stream=stream)
         outside = np.zeros(1, np.int64)
         there = cuda.to_device(outside, stream)
-        kernel.launch(*grid, stream, *facts, first, regret, plays, arm_losses, there)
+        with _turn(card, grid, needs, stream):
+            kernel.launch(*grid, stream, *facts, first, regret, plays, arm_losses, there)
         _fetch(there, outside, stream)
         if outside[0]:
             raise went_outside(environment)
 
     return launch
+
+
+@contextmanager
+def _turn(card: Card, grid: Grid, needs: Needs, stream: Any) -> Iterator[None]:
+    """Let launches that fill a device go one after another: together, their states would not stay near it."""
+    if 2 * grid.size <= card.processors * resident_threads(needs.shape):
+        yield
+        return
+    with _turns[card.number]:
+        yield
+        _finish(stream)
 
 
 @lru_cache(maxsize=16)
@@ -117,5 +135,9 @@ def _sent(environment: Environment, horizon: int, card: int) -> tuple[Any, Any]:
 def _fetch(there: Any, here: Any, stream: Any) -> None:
     """Copy what a device holds, once all that is in the stream is done."""
     there.copy_to_host(here, stream=stream)
+    _finish(stream)
+
+
+def _finish(stream: Any) -> None:
     if not simulated():
         stream.synchronize()

@@ -66,15 +66,16 @@ def toolkit() -> Any:
 
 @contextmanager
 def _names_that_numpy_dropped() -> Iterator[None]:
-    # numba-cuda 0.30 asks for np.row_stack, another name of vstack that NumPy 2.5 has no more.
-    missing = not hasattr(np, "row_stack")
+    # numba-cuda 0.30 asks for a name of vstack's that NumPy 2.5 has no more.
+    name = "row_stack"
+    missing = not hasattr(np, name)
     if missing:
-        np.vstack = np.vstack
+        setattr(np, name, np.vstack)
     try:
         yield
     finally:
         if missing:
-            del np.vstack
+            delattr(np, name)
 
 
 def _why(cuda: Any) -> str:

@@ -35,13 +35,14 @@ _made: dict[tuple[Any, ...], "Kernel"] = {}
 class Kernel:
     """A kernel, compiled at its first launch."""
 
-    def __init__(self, dispatcher: Any) -> None:
+    def __init__(self, dispatcher: Any, shared: int) -> None:
         self._dispatcher = dispatcher
+        self._shared = shared  # bytes of a block's memory for what policies keep there
         self._compiled = False
 
     def launch(self, blocks: int, threads: int, stream: Any, *arguments: Any) -> None:
         """Put it into the stream; it is not waited for."""
-        configured = self._dispatcher[blocks, threads, stream]
+        configured = self._dispatcher[blocks, threads, stream, self._shared]
         if self._compiled:
             configured(*arguments)
             return
@@ -69,7 +70,7 @@ def kernel_for(policy: Policy, environment: Environment, shape: Shape, noise: in
             code = [policy.params_type, *policy.functions]
             if adversary is not None:
                 code += [adversary.params_type, *adversary.functions]
-            _made[key] = Kernel(_jit(made, registers(shape), keep=is_ours(*code)))
+            _made[key] = Kernel(_jit(made, registers(shape), keep=is_ours(*code)), 8 * shape.arms)
         return _made[key]
 
 

@@ -16,7 +16,7 @@ MOST_LOCAL = 512 * 1024  # bytes of local memory that a thread can have
 RESIDENT = 2048  # threads of a multiprocessor, for all of which the driver sets local memory aside
 SHARE = 0.4  # of the free memory, for the local memory of all threads; as much is for results
 MOST_COUNT = 2**31 - 1  # of the plays that the threads of a block count together
-MOST_ARMS = 4096  # whose counts fit a block's shared memory
+MOST_ARMS = 2048  # whose counts, and a table of theirs, fit a block's shared memory
 
 WORKERS = 2  # blocks under way on each device: one is computed while another's results are fetched
 BLOCK_SECONDS = 0.1
@@ -48,7 +48,7 @@ class Needs(NamedTuple):
 
 def resident_threads(shape: Shape) -> int:
     """How many threads of a multiprocessor should run at once: as many as have their states near it."""
-    fitting = NEAR // shape.bytes() // WARP * WARP
+    fitting = NEAR // shape.touched() // WARP * WARP
     return int(min(max(fitting, FEWEST_THREADS), MOST_THREADS))
 
 
@@ -61,10 +61,11 @@ def launch_grid(needs: Needs, card: Card, runs: int) -> Grid:
     """A grid for so many runs; its threads play one after another where there are more."""
     count = min(runs, card.processors * resident_threads(needs.shape))
     if needs.shape.adaptive:
-        count = min(count, _room(card) // (8 * needs.checkpoints * needs.shape.arms))
-    # A few runs are spread over all multiprocessors, so that they do not wait for each other.
-    threads = 1 if simulated() else min(WARP, max(1, count // (4 * card.processors)))
-    return Grid(max(1, count // threads), threads)
+        room = _room(card) // (8 * needs.checkpoints * needs.shape.arms)
+        count = min(count, max(WARP, room // WARP * WARP))
+    # The local memory of a warp lies together, and a smaller block would leave a part of each line empty.
+    threads = 1 if simulated() else WARP
+    return Grid(-(-count // threads), threads)
 
 
 def most_runs(needs: Needs, card: Card) -> int:
