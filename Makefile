@@ -67,10 +67,9 @@ unit: $(DEV_STAMP) ## Unit, property and statistical tests, doctests, every code
 	@echo "Running the tests ..."
 	@$(BIN)/pytest -q -rs --numprocesses 2 --dist worksteal
 
-test-gpu: export DECOUPLED_GPU = 1
 test-gpu: $(DEV_STAMP) ## What needs an NVIDIA GPU: statistics against the CPU, grouping, refusals (three minutes)
 	@$(PIP) install --require-hashes -r requirements/cuda.txt
-	@$(BIN)/pytest -q -rs -W default --numprocesses 12 --dist worksteal tests/gpu
+	@$(BIN)/pytest -q -rs -W default --numprocesses 12 --dist worksteal tests/gpu/*_on_gpu.py
 
 mutations: $(DEV_STAMP) ## Break each kernel in turn and see that a test fails (ten minutes)
 	@$(BIN)/python tests/mutations.py

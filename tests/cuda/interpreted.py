@@ -1,4 +1,4 @@
-"""Run by test_simulator in a process of its own: the simulator's device beside the CPU, both interpreted."""
+"""Run by test_cuda_simulator in a process of its own: the simulator's device beside the CPU, both interpreted."""
 
 import json
 import shutil

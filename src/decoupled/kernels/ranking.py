@@ -28,7 +28,7 @@ def _merge_sort(estimates: Floats, ranked: Floats, order: Ints) -> None:
 
 @compiled
 def heap_sort(estimates: Floats, ranked: Floats, order: Ints) -> None:
-    """The same without memory of its own, which a GPU's thread cannot have; twice as slow on a CPU."""
+    """The same without memory of its own, which a GPU's thread cannot have."""
     arms = len(order)
     for arm in range(arms):
         ranked[arm] = estimates[arm]
@@ -131,8 +131,8 @@ def shift_and_look(ranked: Floats, order: Ints, arm: int, before: float, after: 
     """The same in the way of a GPU: no search whose length differs from thread to thread, and few waits.
 
     There the end of the shift is found on the way, and four pairs are loaded before the first is stored,
-    because a thread waits for each load that is followed by a store. With eight arms a round is a tenth
-    faster, with 64 a third.
+    because a thread waits for each load that is followed by a store. On an H200 a round is 5 % faster than
+    with a search before the shift at eight arms, and 4 % at 64.
     """
     arms = len(ranked)
     k, step = 0, 1

@@ -122,8 +122,8 @@ def inverse_root_excess(tail: float, alpha: float) -> float:
 def failures(mark: float, chance: float, most: int) -> int:
     """How many trials fail before one succeeds, by inversion of a uniform `mark`; `most` and more are all one.
 
-    It is the largest m with (1 - chance) ** m >= mark. Up to 64, m is put together from powers of two, which
-    takes a GPU a fifth of the time of two logarithms.
+    It is the largest m with (1 - chance) ** m >= mark. Up to 64, m is put together from powers of two: two
+    logarithms were a quarter of a GPU's instructions in a round of eight arms.
     """
     rest = 1.0 - chance
     if most > 64:

@@ -1,4 +1,4 @@
-"""What a device promises beside its statistics: grouping, resumption, refusals, plans at once."""
+"""What a device promises beside its statistics: grouping, resumption, refusals, plans at once (make test-gpu)."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A device against the CPU: every policy in every environment, 10^5 runs on the device."""
+"""A device against the CPU: every policy in every environment, 10^5 runs on the device (make test-gpu)."""
 
 import json
 import os
