@@ -42,7 +42,7 @@ def test_plans_at_once_do_not_disturb_each_other() -> None:
 
     def final(seed: int) -> bytes:
         data = dc.simulate(PAIR, WORLD, 300, 400, seed=seed, device="cuda").data
-        return data.regret.values.tobytes()
+        return bytes(data.regret.values.tobytes())
 
     alone = [final(seed) for seed in seeds]
     with ThreadPoolExecutor(6) as threads:

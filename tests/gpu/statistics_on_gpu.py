@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def test_very_many_arms_in_strata() -> None:
 
 
 def compare(policy: dc.Policy, environments: tuple[dc.environments.Environment, ...]) -> None:
-    lines = []
+    lines: list[dict[str, Any]] = []
     for environment in environments:
         cpu = dc.simulate(policy, environment, HORIZON, CPU_RUNS, seed=1, workers=1, checkpoints=4)
         same = dc.simulate(policy, environment, HORIZON, CPU_RUNS, seed=1, device="cuda", checkpoints=4)

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..bench.machine import describe
+from ..checks import one_of
 from ..errors import ParameterError, StorageError, complaint, near_name
 from ..report.claims import FAILS, HOLDS
 from ..report.folder import CLAIMS_FILE, write_report
@@ -19,6 +20,7 @@ from ..report.page import told
 from ..report.section import Section
 from ..sealed import write_atomically
 from ..simulation.command import duration
+from ..simulation.plan import DEVICES
 from ..simulation.progress import progress_bar
 from .adversarial import Adversarial
 from .baseline import Baseline
@@ -69,7 +71,7 @@ def reproduce(names: Sequence[str], scale: Scale, out: Path, *, resume: bool, qu
             raise ParameterError(complaint("experiment", name, "is not known", near_name(name, known)))
     default = [name for name, each in EXPERIMENTS.items() if each.in_quick or not scale.quick]
     wanted = [each for name in names for each in GROUPS.get(name, (name,))] or default
-    if scale.device != "cpu":
+    if one_of("device", scale.device, DEVICES) != "cpu":
         wanted = fit_for_devices(wanted, bool(names))
     chosen = [EXPERIMENTS[name] for name in EXPERIMENTS if name in wanted]
     out.mkdir(parents=True, exist_ok=True)
