@@ -57,9 +57,9 @@ def compare() -> list[str]:
     return wrong
 
 
-def regroup() -> list[str]:
+def regroup(environment: dc.environments.Environment) -> list[str]:
     """Blocks of any size, and a folder that lost some of them, change no bit."""
-    pair, environment = (dc.FTPL(), dc.Exp3()), ENVIRONMENTS[3]
+    pair = (dc.FTPL(), dc.Exp3())
     whole = run(pair, environment, device="cuda")
     wrong = [
         f"block={size}"
@@ -88,4 +88,11 @@ def regroup() -> list[str]:
 if __name__ == "__main__":
     sizes.resident_threads = lambda shape: 2  # so that a thread plays several runs, one after another
     sample = run((dc.FTPL(), dc.Exp3()), ENVIRONMENTS[0], device="cuda")
-    print(json.dumps({"wrong": compare() + regroup(), "sample": sample["regret"].values.tolist()}))
+    print(
+        json.dumps(
+            {
+                "wrong": compare() + regroup(ENVIRONMENTS[0]) + regroup(ENVIRONMENTS[3]),
+                "sample": sample["regret"].values.tolist(),
+            }
+        )
+    )
