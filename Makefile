@@ -9,8 +9,11 @@ INSTALL := $(PIP) install --no-compile
 RUN_STAMP := $(VENV)/.run-installed
 DEV_STAMP := $(VENV)/.dev-installed
 
+# All but cuda, whose half a gigabyte only a machine with a GPU needs; the simulator is part of Numba.
+LOCKED_EXTRAS := --extra conic --extra dask --extra parquet --extra postgres --extra service
+
 .DEFAULT_GOAL := help
-.PHONY: help run paper docs test install check lint types layers unit bench mutations reliability lock clean
+.PHONY: help run paper docs test install check lint types layers unit test-gpu bench mutations reliability lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -74,6 +77,10 @@ unit: $(DEV_STAMP) ## Unit, property and statistical tests, doctests, every code
 	@echo "Running the tests ..."
 	@$(BIN)/pytest -q -rs --numprocesses 2 --dist worksteal
 
+test-gpu: $(DEV_STAMP) ## What needs an NVIDIA GPU: statistics against the CPU, grouping, refusals (three minutes)
+	@$(PIP) install --require-hashes -r requirements/cuda.txt
+	@$(BIN)/pytest -q -rs -W default --numprocesses 12 --dist worksteal tests/gpu/*_on_gpu.py
+
 mutations: $(DEV_STAMP) ## Break each kernel in turn and see that a test fails (ten minutes)
 	@$(BIN)/python tests/mutations.py
 
@@ -92,8 +99,11 @@ lock: $(DEV_STAMP) ## Renew the locked versions
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in --extra conic -o requirements/run.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in --all-extras --group dev \
+	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in $(LOCKED_EXTRAS) --group dev \
 	  -c requirements/run.txt -o requirements/dev.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	  --custom-compile-command "make lock" --upgrade pyproject.toml --extra cuda \
+	  -c requirements/run.txt -o requirements/cuda.txt
 
 clean: ## Remove .venv and everything built
 	rm -rf $(VENV) out site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

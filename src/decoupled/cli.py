@@ -72,6 +72,7 @@ def reproduce(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Keep what an earlier run finished.")] = False,
     data: Annotated[Path | None, typer.Option(help="Folder with MovieLens 100K (u.data).")] = None,
+    device: Annotated[str, typer.Option(help="cpu, or cuda for NVIDIA GPUs.")] = "cpu",
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Run the paper's experiments, draw its figures and judge its claims."""
@@ -81,7 +82,7 @@ def reproduce(
 
     folder = out or Path("out") / ("quick" if quick else "paper")
     count = runs or (paper.QUICK_RUNS if quick else paper.FULL_RUNS)
-    scale = Scale(count, quick, seed)
+    scale = Scale(count, quick, seed, device)
     if not quiet:
         typer.echo(f"The paper's experiments, {count:,} runs each. The first time, code is compiled.")
     if data:
@@ -113,6 +114,7 @@ def simulate(
         "out"
     ),
     workers: Annotated[int | None, typer.Option(min=1, help="Threads; all cores if not given.")] = None,
+    device: Annotated[str, typer.Option(help="cpu, or cuda for NVIDIA GPUs.")] = "cpu",
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Run on a Dask cluster.")] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the plan and an estimate of its time.")
@@ -126,16 +128,18 @@ def simulate(
     with errors_said("finished blocks are kept; the same command goes on from there"):
         plans = read_specification(specification)
         if dry_run:
-            typer.echo(estimate(plans, workers))
+            typer.echo(estimate(plans, workers, device))
         else:
-            run_all(plans, out, workers=workers, dask=dask, quiet=quiet)
+            run_all(plans, out, workers=workers, dask=dask, device=device, quiet=quiet)
 
 
 @app.command()
 def bench(
     groups: Annotated[
         list[str] | None,
-        typer.Argument(help="Any of learner, engine, start, service; all but service if none is named."),
+        typer.Argument(
+            help="Any of learner, engine, start, service, gpu; all but the last two if none is named."
+        ),
     ] = None,
     repetitions: Annotated[int, typer.Option(min=3, help="Repetitions of every line.")] = 15,
     out: Annotated[Path, typer.Option(help="File for the lines as JSON.")] = Path("out/bench.json"),

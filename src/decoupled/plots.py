@@ -22,6 +22,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7
 DASHES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
+WORST = 10.0  # the value of a map's darkest colour
+
 # Matplotlib would write the time and random names into files: the same picture must be the same bytes.
 _STILL: dict[str, Any] = {
     "png": {"metadata": {"Software": None}},
@@ -52,13 +54,27 @@ class Panel(NamedTuple):
     log_y: bool = False
 
 
+class Heat(NamedTuple):
+    """One map: a colour for each pair of a column and a row, by the logarithm of its value."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    values: Floats  # rows x columns, from 1 on
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...] = ()  # it has none
+    log_x: bool = False
+    log_y: bool = False
+
+
 class Picture(NamedTuple):
     """One figure: panels in rows of `columns`, with a name for its files and a caption."""
 
     name: str
     title: str
     caption: str
-    panels: tuple[Panel, ...]
+    panels: tuple[Panel | Heat, ...]
     columns: int = 1
 
     def to_csv(self) -> str:
@@ -67,6 +83,10 @@ class Picture(NamedTuple):
         lines = csv.writer(text, lineterminator="\n")
         lines.writerow(("panel", "series", "x", "y", "band"))
         for panel in self.panels:
+            if isinstance(panel, Heat):
+                for row, values in zip(panel.rows, panel.values, strict=True):
+                    for column, value in zip(panel.columns, values, strict=True):
+                        lines.writerow((panel.title, row, column, repr(float(value)), ""))
             for series in panel.series:
                 band = np.full(len(series.x), math.nan) if series.band is None else series.band
                 for x, y, width in zip(series.x, series.y, band, strict=True):
@@ -85,7 +105,7 @@ def draw(picture: Picture) -> "Figure":
     single = rows * columns == 1
     names = list(dict.fromkeys(series.label for panel in picture.panels for series in panel.series))
     # A legend above the panels takes as many lines as its names need.
-    beside = max(1, min(len(names), int(width / (0.45 + 0.07 * max(map(len, names))))))
+    beside = max(1, min(len(names), int(width / (0.45 + 0.07 * max(map(len, names), default=1)))))
     head = 0.5 if single else 0.7 + 0.22 * -(-len(names) // beside)
     height = 4.2 if single else 2.9 * rows + head
     figure = Figure(figsize=(width, height))
@@ -100,13 +120,16 @@ def draw(picture: Picture) -> "Figure":
         place = (left + column * step_x, bottom + (rows - 1 - row) * step_y)
         size = (step_x - 0.62 / width, step_y - 0.7 / height)
         axes: Any = figure.add_axes((*place, *size))
-        _fill(axes, panel)
+        if isinstance(panel, Heat):
+            _paint(axes, panel)
+        else:
+            _fill(axes, panel)
         if column:
             axes.set_ylabel("")
-        if single:
+        if single and names:
             axes.legend(frameon=False)
     figure.suptitle(picture.title, fontsize=12, y=1.0 - 0.12 / height, va="top")
-    if not single:
+    if not single and names:
         _shared_legend(figure, beside, y=1.0 - 0.33 / height)
     return figure
 
@@ -152,6 +175,24 @@ def _fill(axes: Any, panel: Panel) -> None:
     axes.set_ylim(bottom=1.05 * floor)
     if floor < 0.0:
         axes.axhline(0.0, color="black", linewidth=0.8)
+
+
+def _paint(axes: Any, heat: Heat) -> None:
+    axes.imshow(
+        np.log(heat.values), cmap="viridis_r", vmin=0.0, vmax=math.log(WORST), origin="lower", aspect="auto"
+    )
+    for (row, column), value in np.ndenumerate(heat.values):
+        if np.isfinite(value):
+            text = f"{value:.2f}" if value < 9.95 else f"{value:.0f}"
+            dark = value > math.sqrt(WORST)
+            axes.text(
+                column, row, text, ha="center", va="center", fontsize=6, color="white" if dark else "black"
+            )
+    axes.set_title(heat.title, fontsize=9)
+    axes.set_xticks(range(len(heat.columns)), heat.columns, fontsize=8)
+    axes.set_yticks(range(len(heat.rows)), heat.rows, fontsize=8)
+    axes.set_xlabel(heat.x_label, fontsize=9)
+    axes.set_ylabel(heat.y_label, fontsize=9)
 
 
 def _label_logs(axis: Any) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoupled.arrays import Floats, Ints
-from decoupled.kernels.ranking import move_arm, rank_of, sort_arms
+from decoupled.kernels.ranking import heap_sort, move_arm, rank_of, shift_and_look, sort_arms
 
 # Few distinct values, so that ties are the rule.
 VALUES = st.sampled_from((0.0, 0.5, 1.0, 1.0 + 2.0**-52, 2.0, 1e12))
@@ -78,3 +78,23 @@ def test_a_move_to_the_same_estimate_changes_nothing() -> None:
     for arm in range(4):
         move_arm(ranked, order, arm, [1.0, 0.0, 1.0, 1.0][arm], [1.0, 0.0, 1.0, 1.0][arm])
     assert order.tolist() == [1, 0, 2, 3]
+
+
+@pytest.mark.parametrize("arms", [1, 2, 3, 5, 8, 9, 33, 64])
+def test_a_gpu_s_sort_and_move_are_the_cpu_s(arms: int) -> None:
+    rng = np.random.default_rng(arms)
+    for trial in range(60):
+        # Every other time with many ties.
+        estimates = rng.integers(0, 5, arms).astype(float) if trial % 2 else rng.random(arms)
+        ranked, order = np.empty(arms), np.empty(arms, np.int64)
+        mine, my_order = np.empty(arms), np.empty(arms, np.int64)
+        sort_arms(estimates, ranked, order)
+        heap_sort(estimates, mine, my_order)
+        assert np.array_equal(mine, ranked)
+        assert np.array_equal(my_order, order)
+        arm = int(rng.integers(arms))
+        after = estimates[arm] + float(rng.integers(-3, 6) if trial % 2 else rng.normal())
+        move_arm(ranked, order, arm, estimates[arm], after)
+        shift_and_look(mine, my_order, arm, estimates[arm], after)
+        assert np.array_equal(mine, ranked)
+        assert np.array_equal(my_order, order)

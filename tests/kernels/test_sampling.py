@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from decoupled.arrays import Floats, Ints, Words
 from decoupled.kernels.compiled import compiled
-from decoupled.kernels.sampling import categorical, pareto_excess, pareto_leader, total
+from decoupled.kernels.sampling import categorical, failures, pareto_excess, pareto_leader, total
 from decoupled.kernels.stream import new_stream, uniform
 from decoupled.kernels.weights import pareto_winner_law
 from twins import chi_square_p
@@ -174,3 +174,12 @@ def test_pareto_draws_have_their_law(alpha: float) -> None:
     uniforms = np.exp(-alpha * np.log1p(excess))
     assert scipy.stats.kstest(uniforms, "uniform").pvalue > 1e-5
     assert scipy.stats.kstest(uniforms**1.02, "uniform").pvalue < 1e-5  # it would notice 2 % in alpha
+
+
+def test_failures_are_those_of_the_logarithm() -> None:
+    # Both ways invert the same law; a mark that rounding puts on the other side of a power is once in 1e13.
+    rng = np.random.default_rng(0)
+    for most in (2, 8, 9, 16, 17, 32, 33, 64, 65, 1_000):
+        for mark, chance in rng.uniform(0.0, (1.0, 0.2), (200, 2)):
+            expected = int(math.log(mark) / math.log1p(-chance))
+            assert min(failures(mark, chance, most), most - 1) == min(expected, most - 1)

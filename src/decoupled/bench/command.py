@@ -7,11 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ParameterError, complaint, near_name
-from . import engine, learner, machine, service, start
-from .timing import Ratio
+from . import engine, gpu, learner, machine, service, start
+from .timing import Rate, Ratio
 
-GROUPS: dict[str, Any] = {"learner": learner, "engine": engine, "start": start, "service": service}
-UNASKED = ("learner", "engine", "start")  # the service needs an extra, and the machine to itself
+GROUPS: dict[str, Any] = {
+    "learner": learner,
+    "engine": engine,
+    "start": start,
+    "service": service,
+    "gpu": gpu,
+}
+UNASKED = ("learner", "engine", "start")  # the others need an extra, and the machine to themselves
 
 
 def run_bench(groups: Sequence[str], repetitions: int, out: Path, soak: float = 0.0) -> None:
@@ -38,4 +44,7 @@ def told(line: Any) -> str:
             f"  {line.name:<58} {line.seconds * 1e6:9.3f} us   {line.rival:<31} {line.rival_seconds * 1e6:9.3f} us"
             f"   ratio {line.ratio:7.2f}  ({line.lowest:.2f} to {line.highest:.2f})"
         )
+    if isinstance(line, Rate):
+        wish = f"   (meant to be {line.least:g} at least)" if line.least else ""
+        return f"  {line.name:<58} {line.value:9.3f} {line.unit}{wish}"
     return f"  {line.name:<58} {line.value:9.2f} {line.unit}   (meant to stay under {line.limit:g})"

@@ -20,6 +20,15 @@ class Ratio(NamedTuple):
     highest: float
 
 
+class Rate(NamedTuple):
+    """A single measurement that should be high, and the least it is meant to be (0 where nothing is asked)."""
+
+    name: str
+    value: float
+    unit: str
+    least: float = 0.0
+
+
 def seconds_per_call(function: Callable[[], None], calls: int) -> float:
     """The mean time of a call, with the garbage collector out of the way."""
     gc.collect()

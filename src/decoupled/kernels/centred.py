@@ -11,10 +11,10 @@ from .centring import START
 from .compiled import compiled
 from .dispatch import Functions
 from .lifting import lift_arms
+from .rank_limits import fill_limits, limited_surrogates
 from .ranking import move_arm, sort_arms
 from .sampling import categorical, pareto_leader, total
 from .state import ARMS, ROUND, SHARED_SCALARS, Layout, State
-from .surrogates import surrogates
 
 SCALE, ETA, SURROGATE_SUM, ETA_EXPLOIT, RISE, SPREAD = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 6)
 ESTIMATES, RANKED, RANK_LIMIT, SURROGATE, BASELINE, SPARE = range(6)
@@ -45,7 +45,7 @@ def refresh(params: Params, state: State) -> None:
     scalars[ETA] = eta
     scalars[ETA_EXPLOIT] = params.c_exploit * root
     exponent = 0.5 * (params.alpha + 1.0)
-    surrogates(floats[RANKED], floats[RANK_LIMIT], eta, exponent, floats[SURROGATE])
+    limited_surrogates(floats, RANK_LIMIT, floats[RANKED], eta, exponent, floats[SURROGATE])
     mass = total(floats[SURROGATE])
     scalars[SURROGATE_SUM] = mass
     mean, least = START + scalars[RISE], params.kappa * eta * mass
@@ -58,8 +58,7 @@ def init(params: Params, state: State) -> None:
     """Rank the arms and tabulate rank ** (-(alpha + 1) / (2 alpha))."""
     state.scalars[SCALE] = state.scalars[ARMS] ** (1.0 / params.alpha - 0.5)
     exponent = (params.alpha + 1.0) / (2.0 * params.alpha)
-    for k in range(state.floats.shape[1]):
-        state.floats[RANK_LIMIT, k] = (k + 1.0) ** -exponent
+    fill_limits(state.floats, RANK_LIMIT, exponent)
     sort_arms(state.floats[ESTIMATES], state.floats[RANKED], state.ints[ORDER])
     refresh(params, state)
 

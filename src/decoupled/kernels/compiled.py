@@ -125,6 +125,8 @@ def translate(function: Function, keep: bool, counting: bool, inline: bool = Tru
 
     Where references are not counted it is copied into whatever calls it, unless `inline` is False.
     """
+    if _settings.DISABLE_JIT:  # as under the CUDA simulator, whose arrays no machine code can take
+        return function
     folder = cache_folder() if keep else None
     copied = inline and not counting
     # error_model="numpy" drops the zero-division branches that keep loops from being vectorised. What is
@@ -137,12 +139,15 @@ def translate(function: Function, keep: bool, counting: bool, inline: bool = Tru
         forceinline=copied,
         no_cfunc_wrapper=copied,
     )
-    if folder is None:
-        return cast(Function, jit(function))
+    return cast(Function, jit(function) if folder is None else kept_in(folder, jit, function))
+
+
+def kept_in(folder: str, jit: Callable[[Any], Any], function: Callable[..., object]) -> Any:
+    """What a decorator that caches makes of a function, its machine code kept in a folder of ours."""
     with _cache_directory(folder):
         dispatcher = jit(function)
     _save_alone(dispatcher, folder)
-    return cast(Function, dispatcher)
+    return dispatcher
 
 
 def name_apart(kind: type) -> None:

@@ -4,7 +4,10 @@ Each round takes the same amount of the noise stream whatever is played, so ever
 losses. Regret is counted by mean loss.
 """
 
+from importlib import import_module
 from typing import Any, NamedTuple
+
+from numba.extending import overload
 
 from ..arrays import Floats, Ints, Words
 from .adversary import Memory, fill_losses, note_play
@@ -21,6 +24,33 @@ class Table(NamedTuple):
     row_at: Ints
     noise: int = BERNOULLI
     concentration: float = 1.0
+
+
+def count_plays(plays: Ints, exploit: int, explore: int) -> None:
+    """Note one round's arms in `plays` (exploited, explored)."""
+    plays[0, exploit] += 1
+    plays[1, explore] += 1
+
+
+@overload(count_plays, target="cpu")
+def _count_plays(plays: Any, exploit: Any, explore: Any) -> Any:
+    def implementation(plays: Any, exploit: Any, explore: Any) -> Any:
+        plays[0, exploit] += 1
+        plays[1, explore] += 1
+
+    return implementation
+
+
+@overload(count_plays, target="cuda")
+def _count_plays_together(plays: Any, exploit: Any, explore: Any) -> Any:
+    # Counts of its own would take a fifth of a thread's memory; those that a block's threads share take none.
+    cuda: Any = import_module("numba.cuda")
+
+    def implementation(plays: Any, exploit: Any, explore: Any) -> Any:
+        cuda.atomic.add(plays, (0, exploit), 1)
+        cuda.atomic.add(plays, (1, explore), 1)
+
+    return implementation
 
 
 @compiled
@@ -44,17 +74,18 @@ def drive(
     rows, row_at = table.rows, table.row_at
     so_far = 0.0
     checkpoint = 0
+    upcoming = checkpoints[0]
     for t in range(len(row_at)):
         row = row_at[t]
         exploit, explore, weight, _ = decide(params, state, stream)
         loss = draw_loss(table.noise, table.concentration, rows[row, explore], noise, local)
         update(params, state, explore, weight, loss)
         so_far += rows[row, exploit] - rows[row, best]
-        plays[0, exploit] += 1
-        plays[1, explore] += 1
-        if checkpoint < len(checkpoints) and t + 1 == checkpoints[checkpoint]:
+        count_plays(plays, exploit, explore)
+        if t + 1 == upcoming:
             regret[checkpoint] = so_far
             checkpoint += 1
+            upcoming = checkpoints[checkpoint] if checkpoint < len(checkpoints) else 0
 
 
 @compiled
@@ -82,6 +113,7 @@ def drive_adaptive(
     init(params, state)
     so_far = 0.0
     checkpoint = 0
+    upcoming = checkpoints[0]
     for t in range(horizon):
         fill_losses(adversary, memory, t, losses)
         exploit, explore, weight, _ = decide(params, state, stream)
@@ -91,10 +123,30 @@ def drive_adaptive(
         so_far += losses[exploit]
         for arm in range(len(losses)):
             arm_sums[arm] += losses[arm]
-        plays[0, exploit] += 1
-        plays[1, explore] += 1
-        if checkpoint < len(checkpoints) and t + 1 == checkpoints[checkpoint]:
+        count_plays(plays, exploit, explore)
+        if t + 1 == upcoming:
             suffered[checkpoint] = so_far
             for arm in range(len(losses)):
                 arm_losses[checkpoint, arm] = arm_sums[arm]
             checkpoint += 1
+            upcoming = checkpoints[checkpoint] if checkpoint < len(checkpoints) else 0
+
+
+@compiled
+def against_best(checkpoints: Ints, arm_losses: Floats, suffered: Floats) -> bool:
+    """Turn what was suffered into regret against the best arm of the whole run, which is known only at its end.
+
+    Whether every arm's losses lay in [0, 1] is returned: they may be those of a user's own adversary.
+    """
+    last = len(checkpoints) - 1
+    best, within = 0, True
+    for arm in range(arm_losses.shape[1]):
+        if arm_losses[last, arm] < arm_losses[last, best]:
+            best = arm
+        for place in range(len(checkpoints)):
+            # Written so that what is not a number is outside as well.
+            if not 0.0 <= arm_losses[place, arm] <= checkpoints[place]:
+                within = False
+    for place in range(len(checkpoints)):
+        suffered[place] -= arm_losses[place, best]
+    return within

@@ -5,7 +5,7 @@ import math
 from ..arrays import Floats, Words
 from .compiled import compiled
 from .powers import inverse_power, power
-from .stream import uniform
+from .stream import next_word, uniform, unit
 from .tiers import Tiers, count_of, value_at
 
 _RARE = 5.0  # once in more than so many, two logarithms are cheaper than looking at the next arms
@@ -39,21 +39,23 @@ def pareto_leader(ranked: Floats | Tiers, eta: float, alpha: float, stream: Word
             if not (1.0 - mark) * rarity < arms - place:
                 break
             bound = 1.0 / rarity
-            place += int(math.log(mark) / log_of_rest(bound))
+            place += failures(mark, bound, arms)
             if place >= arms:
                 break
             shift = eta * (value_at(ranked, place) - lowest)
             rarity = power(best + shift, alpha)
             mark = uniform(stream) * bound
-        if mark * rarity <= 1.0:
+        # Twice at most: one place for both draws keeps the threads of a GPU together.
+        while leader < place and mark * rarity <= 1.0:
+            excess = pareto_excess(alpha, stream)
             if leader < 0:
                 leader = 0
-                best = pareto_excess(alpha, stream)
+                best = excess
                 rarity = power(best + shift, alpha)
-            if mark * rarity <= 1.0:
+            else:
                 leader = place
                 # A Pareto draw that is known to exceed some level is that level times another such draw.
-                best += (1.0 + (best + shift)) * pareto_excess(alpha, stream)
+                best += (1.0 + (best + shift)) * excess
         place += 1
     return max(leader, 0)
 
@@ -63,9 +65,10 @@ def pareto_excess(alpha: float, stream: Words) -> float:
     """A Pareto(alpha) draw less 1, exact also where a large alpha leaves little above it."""
     if alpha == 3.0 or alpha == 2.0:
         # One over the largest of three uniforms, or two: a quarter of the cost of U ** (-1 / alpha).
-        largest = max(uniform(stream), uniform(stream))
+        word = max(next_word(stream), next_word(stream))
         if alpha == 3.0:
-            largest = max(largest, uniform(stream))
+            word = max(word, next_word(stream))
+        largest = unit(word)
         return (1.0 - largest) / largest
     return math.expm1(-math.log(uniform(stream)) / alpha)
 
@@ -113,6 +116,40 @@ def inverse_root_excess(tail: float, alpha: float) -> float:
     if alpha == 2.0:
         return 1.0 / math.sqrt(tail) - 1.0
     return math.expm1(-math.log(tail) / alpha)
+
+
+@compiled
+def failures(mark: float, chance: float, most: int) -> int:
+    """How many trials fail before one succeeds, by inversion of a uniform `mark`; `most` and more are all one.
+
+    It is the largest m with (1 - chance) ** m >= mark. Up to 64, m is put together from powers of two: two
+    logarithms were a quarter of a GPU's instructions in a round of eight arms.
+    """
+    rest = 1.0 - chance
+    if most > 64:
+        return int(math.log(mark) / log_of_rest(chance))
+    second = rest * rest
+    fourth = second * second
+    count, left = 0, 1.0
+    if most > 8:
+        eighth = fourth * fourth
+        if most > 16:
+            sixteenth = eighth * eighth
+            if most > 32:
+                half = sixteenth * sixteenth
+                if half >= mark:
+                    count, left = 32, half
+            if left * sixteenth >= mark:
+                count, left = count + 16, left * sixteenth
+        if left * eighth >= mark:
+            count, left = count + 8, left * eighth
+    if left * fourth >= mark:
+        count, left = count + 4, left * fourth
+    if left * second >= mark:
+        count, left = count + 2, left * second
+    if left * rest >= mark:
+        count += 1
+    return count
 
 
 @compiled

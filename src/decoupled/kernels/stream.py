@@ -37,9 +37,15 @@ def next_word(stream: Words) -> np.uint64:
 
 
 @compiled
+def unit(word: np.uint64) -> float:
+    """A word's place on {1, ..., 2^53} / 2^53, in the order of the words."""
+    return float((word >> np.uint64(11)) + np.uint64(1)) * _TO_UNIT
+
+
+@compiled
 def uniform(stream: Words) -> float:
     """A number uniform on {1, ..., 2^53} / 2^53: never 0, because it is raised to negative powers."""
-    return float((next_word(stream) >> np.uint64(11)) + np.uint64(1)) * _TO_UNIT
+    return unit(next_word(stream))
 
 
 @compiled

@@ -10,12 +10,12 @@ steps, most of them additions in order. See `tier_moves`.
 
 from typing import Any, NamedTuple
 
-import numpy as np
 from numba import types
 from numba.extending import overload
 
 from ..arrays import Floats, Ints
-from .compiled import compiled, compiled_allocating
+from .compiled import compiled
+from .ranking import sort_arms
 
 ROOM = 3  # slots for so many times the arms; `tier_blocks` says why they suffice
 ALONE = 64  # so many arms are one block
@@ -56,25 +56,25 @@ def slot_bits(arms: int) -> int:
     return bits
 
 
-@compiled_allocating
+@compiled
 def fill_tiers(estimates: Floats, tiers: Tiers) -> None:
     """Rank all arms by (estimate, arm number), in blocks that are three quarters full."""
-    # A stable sort keeps equal estimates in the order of their arms.
-    by_estimate = np.argsort(estimates, kind="mergesort")
     arms, slot = len(estimates), 1 << tiers.bits
+    sort_arms(estimates, tiers.values[:arms], tiers.arms[:arms])
     blocks = 1 if arms <= slot else -(-4 * arms // (3 * slot))
     for block in range(max(blocks, ROOM * arms // slot)):
         tiers.slots[block] = block
     tiers.counts[0] = blocks
     tiers.counts[1] = 0.0
     tiers.starts[blocks] = arms
-    for block in range(blocks):
+    # From behind, because no arm's place comes before its rank.
+    for block in range(blocks - 1, -1, -1):
         start, stop = block * arms // blocks, (block + 1) * arms // blocks
         tiers.starts[block] = start
-        for rank in range(start, stop):
+        for rank in range(stop - 1, start - 1, -1):
             place = (block << tiers.bits) + rank - start
-            tiers.arms[place] = by_estimate[rank]
-            tiers.values[place] = estimates[by_estimate[rank]]
+            tiers.arms[place] = tiers.arms[rank]
+            tiers.values[place] = tiers.values[rank]
         note_first(tiers, block)
     if blocks > 1:
         tiers.guide[: guide_length(tiers)] = 0

@@ -3,7 +3,9 @@
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeAlias
@@ -22,6 +24,7 @@ from ..simulation.store import BLOCKS, PLAN_FILE, RESULTS_FILE
 Advance: TypeAlias = Callable[[int], None]  # so many units of work were done
 
 HORIZON = 10_000
+PLANS_ON_DEVICE = 8  # at once
 ORDER_FILE = "plans.json"
 TIMES_FILE = "times.json"
 
@@ -32,6 +35,7 @@ class Scale(NamedTuple):
     runs: int = 1_000
     quick: bool = False
     seed: int = 0
+    device: str = "cpu"  # of simulations; what is timed is timed on the CPU
 
     def most(self, quick: int) -> int:
         """All runs, or in the quick version no more than so many: for what is slow."""
@@ -49,6 +53,7 @@ class Experiment:
     title: ClassVar[str]
     unit: ClassVar[str] = "rounds"
     in_quick: ClassVar[bool] = True  # whether the quick version of everything has it
+    on_device: ClassVar[bool] = False  # whether all of it can run on a GPU
 
     def units(self, scale: Scale) -> int:
         """How much work there is, for the progress bar."""
@@ -70,6 +75,7 @@ class Experiment:
 class Simulated(Experiment):
     """An experiment made of plans, each run into a folder of its own."""
 
+    on_device = True
     keep_runs: ClassVar[bool] = False  # whether the curve of every run is kept, or their moments alone
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
@@ -81,6 +87,8 @@ class Simulated(Experiment):
 
     def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
         calls: dict[object, Callable[[], object]] = {}
+        if scale.device != "cpu":
+            return device_code(self.plans(scale).values())
         for plan in self.plans(scale).values():
             # One loop serves all tables, so the smallest will do; each adversary has a loop of its own.
             adversary = isinstance(plan.environment, Adversary)
@@ -92,8 +100,20 @@ class Simulated(Experiment):
         return calls
 
     def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
-        for name, plan in self.plans(scale).items():
-            simulated(plan, folder, name, advance, self.keep_runs)
+        plans = {name: replace(plan, device=scale.device) for name, plan in self.plans(scale).items()}
+        if scale.device != "cpu":
+            # A GPU has room for several plans of a thousand runs; a CPU is kept busy by one.
+            with ThreadPoolExecutor(PLANS_ON_DEVICE) as threads:
+                ends = [
+                    threads.submit(finish, plan, _place(folder, name), advance, self.keep_runs)
+                    for name, plan in plans.items()
+                ]
+            for end in ends:
+                end.result()
+        for name, plan in plans.items():
+            simulated(
+                plan, folder, name, advance if scale.device == "cpu" else lambda done: None, self.keep_runs
+            )
 
     def results(self, folder: Path) -> dict[str, Results]:
         """The saved results by name, in the order they were planned."""
@@ -107,8 +127,13 @@ def rounds(plan: Plan) -> int:
 
 
 def simulated(plan: Plan, folder: Path, name: str, advance: Advance, keep_runs: bool = False) -> None:
-    """See that the results of a plan are there: unless they are finished, run it, or go on where a killed run was."""
-    place = _place(folder, name)
+    """See that the results of a plan are there, under a name."""
+    finish(plan, _place(folder, name), advance, keep_runs)
+    note(folder, name)
+
+
+def finish(plan: Plan, place: Path, advance: Advance, keep_runs: bool) -> None:
+    """Unless the results of a plan are there, run it, or go on where a killed run was."""
     if (place / RESULTS_FILE).exists() and _digest(place) == plan.digest():
         advance(rounds(plan))
     else:
@@ -121,14 +146,30 @@ def simulated(plan: Plan, folder: Path, name: str, advance: Advance, keep_runs: 
             checkpoints=plan.checkpoints,
             curves="runs" if keep_runs else "moments",
             out=place,
+            device=plan.device,
             report=lambda done, seconds: advance(done),
         )
         # The results hold all of it now; were the run killed here, they would be read, not run again.
         shutil.rmtree(place / BLOCKS)
+
+
+def note(folder: Path, name: str) -> None:
+    """Add a name to those whose results are there."""
     path = folder / ORDER_FILE
     known = json.loads(path.read_text()) if path.exists() else []
     if name not in known:
         write_atomically(path, json.dumps([*known, name]))
+
+
+def device_code(plans: Iterable[Plan]) -> dict[object, Callable[[], object]]:
+    """Calls that compile the kernels of plans; one kernel serves a number of arms."""
+    from ..simulation.cuda.block import compile_kernel, kernel_name  # takes a second to load
+
+    return {
+        ("cuda", kernel_name(policy, plan.environment)): partial(compile_kernel, policy, plan.environment)
+        for plan in plans
+        for policy in plan.policies
+    }
 
 
 def _place(folder: Path, name: str) -> Path:

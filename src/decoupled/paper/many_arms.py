@@ -44,6 +44,7 @@ class ManyArms(Simulated):
     name = "many-arms"
     title = "A million arms"
     in_quick = False
+    on_device = False  # times are the CPU's, and a million arms are too many for a thread
 
     def catalogue(self, scale: Scale) -> tuple[Catalogue, int, int]:
         """Items, rounds, runs: ten rounds an item, for no policy can know what it never tried."""

@@ -9,10 +9,12 @@ from pathlib import Path
 
 from ..kernels.compiled import cache_folder
 
+MOST_PROCESSES = 16  # each may hold a GPU as well
+
 
 def compile_all(code: Mapping[object, Callable[[], object]]) -> None:
     """Make every call in some process, so that its machine code is on disk; once for each version of the code."""
-    folder, cores = cache_folder(), os.cpu_count() or 1
+    folder, cores = cache_folder(), min(os.cpu_count() or 1, MOST_PROCESSES)
     if folder is None or cores < 2 or len(code) < 2:
         return
     done = Path(folder) / hashlib.sha256(repr(sorted(map(str, code))).encode()).hexdigest()[:16]

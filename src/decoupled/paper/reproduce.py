@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..bench.machine import describe
+from ..checks import one_of
 from ..errors import ParameterError, StorageError, complaint, near_name
 from ..report.claims import FAILS, HOLDS
 from ..report.folder import CLAIMS_FILE, write_report
@@ -19,6 +20,7 @@ from ..report.page import told
 from ..report.section import Section
 from ..sealed import write_atomically
 from ..simulation.command import duration
+from ..simulation.plan import DEVICES
 from ..simulation.progress import progress_bar
 from .adversarial import Adversarial
 from .baseline import Baseline
@@ -69,6 +71,8 @@ def reproduce(names: Sequence[str], scale: Scale, out: Path, *, resume: bool, qu
             raise ParameterError(complaint("experiment", name, "is not known", near_name(name, known)))
     default = [name for name, each in EXPERIMENTS.items() if each.in_quick or not scale.quick]
     wanted = [each for name in names for each in GROUPS.get(name, (name,))] or default
+    if one_of("device", scale.device, DEVICES) != "cpu":
+        wanted = fit_for_devices(wanted, bool(names))
     chosen = [EXPERIMENTS[name] for name in EXPERIMENTS if name in wanted]
     out.mkdir(parents=True, exist_ok=True)
     record = begin(out, scale, resume)
@@ -89,6 +93,17 @@ def reproduce(names: Sequence[str], scale: Scale, out: Path, *, resume: bool, qu
     return rebuild(out)
 
 
+def fit_for_devices(wanted: Sequence[str], asked: bool) -> list[str]:
+    """The experiments that a GPU can run. One that was asked for by name and is not among them is refused."""
+    unfit = [name for name in wanted if not EXPERIMENTS[name].on_device]
+    rule = "cannot run on a GPU: it times the CPU, or has too many arms"
+    if asked and unfit:
+        raise ParameterError(complaint("experiment", unfit[0], rule, "leave it out, or use --device cpu"))
+    if unfit:
+        print(f"Left out with --device cuda: {', '.join(unfit)}; they time the CPU, or have too many arms.")
+    return [name for name in wanted if name not in unfit]
+
+
 def begin(out: Path, scale: Scale, resume: bool) -> dict[str, Any]:
     """The record of what was run in this folder; experiments of another scale are not mixed in."""
     record: dict[str, Any] = {
@@ -100,7 +115,7 @@ def begin(out: Path, scale: Scale, resume: bool) -> dict[str, Any]:
     if not (out / RUN_FILE).exists():
         return record
     before = read_record(out)
-    if before["scale"] == record["scale"]:
+    if Scale(**before["scale"]) == scale:
         record["experiments"] = before["experiments"]
     elif resume:
         raise StorageError(
@@ -155,6 +170,7 @@ def facts(record: dict[str, Any]) -> dict[str, str]:
     whole = sum(each["seconds"] for each in record["experiments"].values())
     return {
         "runs": f"{scale.runs:,} (fewer where a section says so)",
+        "device": scale.device,
         "seed": f"{scale.seed} (environment noise and policy draws are children of it, by run number)",
         "finished": str(record["when"]),
         "time": f"{duration(whole)} in all: {times}",

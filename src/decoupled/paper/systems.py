@@ -89,6 +89,7 @@ class Systems(Simulated):
     name = "systems"
     title = "Every system the paper names"
     in_quick = False
+    on_device = False  # its times are the CPU's
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
         runs = scale.fewer(4)

@@ -14,7 +14,8 @@ from ..report.section import Section, Table
 from ..sealed import write_atomically
 from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
-from .experiment import HORIZON, Advance, Scale, Simulated, rounds, simulated
+from . import tuned_map
+from .experiment import HORIZON, Advance, Scale, Simulated, device_code, rounds, simulated
 from .instances import ADVERSARIAL, STOCHASTIC_EASY, STOCHASTIC_HARD
 
 RATES = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0)
@@ -51,9 +52,14 @@ class Tuned(Simulated):
     def plans(self, scale: Scale) -> dict[str, Plan]:
         return self.sweep(scale)
 
+    def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
+        drawn = device_code(tuned_map.plans(scale).values()) if scale.device != "cpu" else {}
+        return {**super().code(scale), **drawn}
+
     def units(self, scale: Scale) -> int:
+        drawn = tuned_map.units(scale) if scale.device != "cpu" else 0
         again = len(INSTANCES) * len(FAMILIES) * scale.runs * HORIZON
-        return sum(rounds(plan) for plan in self.sweep(scale).values()) + again
+        return sum(rounds(plan) for plan in self.sweep(scale).values()) + again + drawn
 
     def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
         super().measure(scale, folder, advance)
@@ -63,9 +69,11 @@ class Tuned(Simulated):
             chosen[name] = {family: best_rate(swept, family) for family in FAMILIES}
             policies = [make(chosen[name][family]) for family, make in FAMILIES.items()]
             # Another seed: what was chosen because it did well by luck does not keep that luck.
-            plan = make_plan(policies, world, HORIZON, scale.runs, scale.seed + 1)
+            plan = make_plan(policies, world, HORIZON, scale.runs, scale.seed + 1, device=scale.device)
             simulated(plan, folder, f"best {name}", advance)
         write_atomically(folder / BEST_FILE, json.dumps(chosen))
+        if scale.device != "cpu":  # which would take days for it
+            tuned_map.measure(scale, folder, advance)
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
@@ -78,8 +86,12 @@ class Tuned(Simulated):
             "Here c is chosen for each policy and instance on one set of seeds, and the figure redrawn on another."
         )
         claims = (order_claim(best, chosen), scale_claim(sweeps))
-        pictures = (sweep_picture(sweeps), best_picture(best, chosen))
-        return Section(self.name, self.title, text, claims, pictures, (best_table(best, chosen),))
+        pictures: tuple[Picture, ...] = (sweep_picture(sweeps), best_picture(best, chosen))
+        tables: tuple[Table, ...] = (best_table(best, chosen),)
+        if (folder / tuned_map.MAP_FILE).exists():
+            points = tuned_map.read(folder / tuned_map.MAP_FILE)
+            pictures, tables = (*pictures, *tuned_map.maps(points)), (*tables, tuned_map.winners(points))
+        return Section(self.name, self.title, text, claims, pictures, tables)
 
 
 def curve(swept: Results, family: str) -> tuple[list[float], list[str]]:

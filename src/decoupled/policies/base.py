@@ -45,6 +45,12 @@ class Policy(Description, kind="policy"):
     # out, it is the row that adds up losses, where nothing else is learned.
     fading: ClassVar[tuple[str, ...] | None] = None
 
+    # The parameters of compiled code, by name, that choose between forms of it: see kernels.pinning.
+    branching: ClassVar[tuple[str, ...]] = ()
+
+    # How many rows of floats are the same for all runs, and kept once for many threads of a GPU.
+    common_rows: ClassVar[int] = 0
+
     # Whether the arm played is the arm seen, as in the standard game: then `decide` gives one arm twice.
     coupled: ClassVar[bool] = False
 
@@ -71,6 +77,10 @@ class Policy(Description, kind="policy"):
             if kind not in _entries:
                 _entries[kind] = entries(kind)
             return _entries[kind]
+
+    def at(self, arms: int) -> "Policy":
+        """A policy that does the same with so many arms, bit for bit, and may need less code for it."""
+        return self
 
     def params(self) -> Any:
         """The parameters as a tuple of floats, the form that compiled code takes."""

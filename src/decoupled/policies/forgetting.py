@@ -162,6 +162,11 @@ class Forgetting(Policy):
         return self.policy.cumulative
 
     @property
+    def branching(self) -> tuple[str, ...]:  # type: ignore[override]
+        """As the policy has it."""
+        return self.policy.branching
+
+    @property
     def coupled(self) -> bool:  # type: ignore[override]
         """As the policy is."""
         return self.policy.coupled

@@ -1,7 +1,7 @@
 """FTPL: the paper's policy. No convex optimisation, no resampling."""
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
@@ -11,10 +11,10 @@ from ..checks import number_from, number_in, one_of
 from ..kernels import centred
 from ..kernels.compiled import compiled
 from ..kernels.dispatch import Functions
+from ..kernels.rank_limits import fill_limits, limited_surrogates
 from ..kernels.ranking import move_arm, sort_arms
 from ..kernels.sampling import categorical, pareto_leader, total
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
-from ..kernels.surrogates import surrogates
 from ..kernels.weights import pareto_winner_law
 from . import ftpl_auto, ftpl_strata
 from .additions import Form, OfForm
@@ -44,7 +44,7 @@ def refresh(params: Params, state: State) -> None:
     scalars[ETA] = eta
     floats = state.floats
     exponent = 0.5 * (params.alpha + 1.0)
-    surrogates(floats[RANKED], floats[RANK_LIMIT], eta, exponent, floats[SURROGATE])
+    limited_surrogates(floats, RANK_LIMIT, floats[RANKED], eta, exponent, floats[SURROGATE])
     scalars[SURROGATE_SUM] = total(floats[SURROGATE])
 
 
@@ -53,9 +53,7 @@ def init(params: Params, state: State) -> None:
     """Rank the arms and tabulate rank ** (-(alpha + 1) / (2 alpha))."""
     state.scalars[SCALE] = params.c * state.scalars[ARMS] ** (1.0 / params.alpha - 0.5)
     exponent = (params.alpha + 1.0) / (2.0 * params.alpha)
-    if state.floats[RANK_LIMIT, 0] != 1.0:  # powers are dear, and these stay as they are
-        for k in range(state.floats.shape[1]):
-            state.floats[RANK_LIMIT, k] = (k + 1.0) ** -exponent
+    fill_limits(state.floats, RANK_LIMIT, exponent)
     sort_arms(state.floats[ESTIMATES], state.floats[RANKED], state.ints[ORDER])
     refresh(params, state)
 
@@ -239,6 +237,7 @@ class FTPL(Policy):
     schedule: str = "rounds"
 
     published_form: ClassVar[Form] = _DENSE
+    branching = ("alpha", "sorting", "by_losses")
     layout: ClassVar[Layout] = cast(Any, OfForm("layout"))
     params_type: ClassVar[Any] = OfForm("params_type")
     functions: ClassVar[Functions] = cast(Any, OfForm("functions"))
@@ -304,9 +303,19 @@ class FTPL(Policy):
         return (_BY_LOSSES if self.schedule == "losses" else _OURS)[self.ranking]
 
     @property
+    def common_rows(self) -> int:  # type: ignore[override]
+        """The table of rank limits, which the rounds in strata keep in the state."""
+        return int(self.ranking in ("improved", "sorting"))
+
+    @property
     def baseline(self) -> str | None:  # type: ignore[override]
         """The row of baselines that a pending decision keeps."""
         return "baseline" if self.estimator == "centred" else None
+
+    def at(self, arms: int) -> "FTPL":
+        if self.ranking != "auto":
+            return self
+        return replace(self, ranking="strata" if self._many(arms) else "improved")
 
     def params(self) -> Any:
         kind: Any = self.params_type
@@ -335,9 +344,11 @@ class FTPL(Policy):
         state.ints[COVERED_ARMS, : len(places)] = places
         state.floats[BASELINE, : len(places)] = values
 
+    def _many(self, arms: int) -> bool:
+        return arms >= (MANY_ARMS if self.published else ftpl_auto.MANY_CENTRED)
+
     def _in_strata(self, state: State) -> bool:
-        many = MANY_ARMS if self.published else ftpl_auto.MANY_CENTRED
-        return self.ranking == "strata" or (self.ranking == "auto" and state.floats.shape[1] >= many)
+        return self.ranking == "strata" or (self.ranking == "auto" and self._many(state.floats.shape[1]))
 
     def exploitation_law(self, state: State) -> Floats:
         estimates = state.floats[ESTIMATES]

@@ -172,6 +172,7 @@ class TsallisINF(PolicyWithAdditions):
     kappa: float = 0.1
     lam: float = 0.05
 
+    branching = ("exploit_power", "explore_power")
     published_form = Form(
         Layout(
             scalars=("excess", "scale", "exploit_sum", "explore_sum", "steps"),

@@ -1,7 +1,7 @@
 // Draws every picture of the page. What is shown comes from the page itself; nothing is fetched.
 (function () {
   "use strict";
-  const { pictures, colours, dashes, symbols } = JSON.parse(document.getElementById("pictures").textContent);
+  const { pictures, colours, dashes, symbols, worst } = JSON.parse(document.getElementById("pictures").textContent);
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const chosen = new Map(pictures.map((picture) => [picture.name, {
     logX: picture.panels[0].log_x, logY: picture.panels[0].log_y, bands: true,
@@ -28,6 +28,12 @@
 
   function traces(panel, number, picked, named) {
     const axes = { xaxis: "x" + (number || ""), yaxis: "y" + (number || "") };
+    if (panel.heat) {
+      return [{ ...axes, type: "heatmap", x: panel.columns, y: panel.rows, customdata: panel.values,
+        z: panel.values.map((row) => row.map((value) => (value === null ? null : Math.log(value)))),
+        zmin: 0, zmax: Math.log(worst), colorscale: "Viridis", reversescale: true, showscale: false, xgap: 1, ygap: 1,
+        hovertemplate: `${panel.title}<br>${panel.x_label} %{x}<br>${panel.y_label} %{y}<br>%{customdata:.3f}<extra></extra>` }];
+    }
     const bands = [], made = [];
     for (const series of panel.series) {
       const colour = colours[series.style % colours.length];
@@ -74,6 +80,7 @@
         title: { text: panel.x_label, standoff: 4 } };
       made["yaxis" + id] = { ...common, domain: domain.y, anchor: "x" + id, ...scaled(picked.logY, all("y")),
         title: { text: column ? "" : panel.y_label, standoff: 4 }, rangemode: panel.floor < 0 ? "normal" : "tozero" };
+      if (panel.heat) for (const axis of ["xaxis" + id, "yaxis" + id]) made[axis].type = "category";
       if (panel.title) {
         made.annotations.push({ text: panel.title, showarrow: false, xref: "paper", yref: "paper", xanchor: "center",
           yanchor: "bottom", x: (domain.x[0] + domain.x[1]) / 2, y: domain.y[1], font: { size: 12 } });

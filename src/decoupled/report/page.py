@@ -7,7 +7,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from ..plots import COLOURS, Panel, Picture, Series
+from ..plots import COLOURS, WORST, Heat, Panel, Picture, Series
 from .claims import FAILS, HOLDS, Claim, Measure
 from .section import Section, Table
 
@@ -31,8 +31,8 @@ def build_page(title: str, lead: str, facts: Mapping[str, str], sections: Sequen
         *[_section(section) for section in sections],
         _facts(facts),
     ]
-    data = {"pictures": [_picture_data(each) for each in pictures], "colours": COLOURS}
-    data |= {"dashes": _DASHES, "symbols": _SYMBOLS}
+    data: dict[str, Any] = {"pictures": [_picture_data(each) for each in pictures], "colours": COLOURS}
+    data |= {"worst": WORST, "dashes": _DASHES, "symbols": _SYMBOLS}
     # "</" would end the script element that holds the data.
     content = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
     return "\n".join(
@@ -134,6 +134,8 @@ def _figure(section: Section, picture: Picture) -> str:
         f'<button type="button" data-what="{what}" aria-pressed="false">{word}</button>'
         for what, word in (("logX", "log x"), ("logY", "log y"), ("bands", "bands"))
     )
+    if isinstance(picture.panels[0], Heat):
+        buttons = ""  # nothing of a map can be chosen
     return (
         f'<figure id="figure-{picture.name}"><div class="toolbar">{buttons}</div><div class="plot"></div>'
         f"<figcaption><b>{escape(picture.title)}.</b> {escape(picture.caption)} "
@@ -170,7 +172,13 @@ def _picture_data(picture: Picture) -> dict[str, Any]:
     return picture._asdict() | {"panels": [_panel_data(panel) for panel in picture.panels]}
 
 
-def _panel_data(panel: Panel) -> dict[str, Any]:
+def _panel_data(panel: Panel | Heat) -> dict[str, Any]:
+    if isinstance(panel, Heat):
+        values = [
+            [float(f"{value:.6g}") if math.isfinite(value) else None for value in row]
+            for row in panel.values
+        ]
+        return panel._asdict() | {"values": values, "floor": 0.0, "heat": True}
     lowest = min((float(value) for series in panel.series for value in series.y), default=0.0)
     series = [_series_data(each) for each in panel.series]
     return panel._asdict() | {"series": series, "floor": min(0.0, lowest)}

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from ..checks import one_of
 from ..errors import ParameterError
-from .plan import Plan
+from .plan import DEVICES, Plan
 from .progress import progress_bar
 from .results import Results
 from .run import run_block
@@ -28,6 +30,7 @@ def run_all(
     *,
     workers: int | None = None,
     dask: str | None = None,
+    device: str = "cpu",
     quiet: bool = False,
 ) -> None:
     """Run every plan into a folder of its own under `out`."""
@@ -35,7 +38,13 @@ def run_all(
         workers = workers or size
         for number, plan in enumerate(plans):
             name = re.sub(r"[^A-Za-z0-9.]+", "-", plan.environment.label).strip("-")[:60]
-            show(plan, out / f"{number:02d}-{name}", workers=workers, executor=executor, quiet=quiet)
+            show(
+                replace(plan, device=one_of("device", device, DEVICES)),
+                out / f"{number:02d}-{name}",
+                workers=workers,
+                executor=executor,
+                quiet=quiet,
+            )
 
 
 def show(
@@ -60,6 +69,7 @@ def show(
             workers=workers,
             executor=executor,
             out=folder,
+            device=plan.device,
             report=report,
         )
     Console().print(summary_table(plan, results))
@@ -82,9 +92,16 @@ def summary_table(plan: Plan, results: Results) -> Table:
     return table
 
 
-def estimate(plans: Sequence[Plan], workers: int | None) -> str:
+def estimate(plans: Sequence[Plan], workers: int | None, device: str = "cpu") -> str:
     """The plans in words, with the time they should take on this machine."""
     count = workers or os.cpu_count() or 1
+    where = f"{count} threads"
+    if one_of("device", device, DEVICES) != "cpu":
+        from .cuda.devices import cards
+
+        count = len(cards())
+        where = " and ".join(card.name for card in cards())
+        plans = [replace(plan, device=device) for plan in plans]
     lines = []
     whole = 0.0
     for plan in plans:
@@ -98,11 +115,13 @@ def estimate(plans: Sequence[Plan], workers: int | None) -> str:
             f"    {plan.runs:,} runs of {plan.horizon:,} rounds each, seed {plan.seed}, "
             f"{len(plan.checkpoints)} checkpoints, {blocks} blocks: about {duration(seconds)}",
         ]
-    return "\n".join([*lines, f"In all about {duration(whole)} on {count} threads."])
+    return "\n".join([*lines, f"In all about {duration(whole)} on {where}."])
 
 
 def _seconds_a_round(plan: Plan, policy: int, budget: float = 0.2) -> float:
     """Time a few short runs: rounds get cheaper as a policy settles, so this errs on the long side."""
+    if plan.device != "cpu":
+        return _seconds_on_device(plan, policy)
     rounds = min(plan.horizon, 1_000)
     arguments = (plan.policies[policy], plan.environment, rounds, np.array([rounds]), plan.seed)
     run_block(*arguments, 0, 1)  # compile
@@ -110,6 +129,21 @@ def _seconds_a_round(plan: Plan, policy: int, budget: float = 0.2) -> float:
     while time.perf_counter() - start < budget:
         run_block(*arguments, runs, runs + 1)
         runs += 1
+    return (time.perf_counter() - start) / (runs * rounds)
+
+
+def _seconds_on_device(plan: Plan, policy: int) -> float:
+    """The same for a block of a device, which is there for many runs at once."""
+    from .cuda.block import run_block_on
+    from .cuda.execution import devices_for
+    from .cuda.sizes import block_size
+
+    found = devices_for(plan)
+    rounds, runs = min(plan.horizon, 1_000), block_size(plan, found)
+    arguments = (plan.policies[policy], plan.environment, rounds, np.array([rounds]), plan.seed, 0)
+    run_block_on(found[0], *arguments, 1)  # compile
+    start = time.perf_counter()
+    run_block_on(found[0], *arguments, runs)
     return (time.perf_counter() - start) / (runs * rounds)
 
 

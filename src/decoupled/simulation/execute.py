@@ -81,7 +81,7 @@ def _rounds(plan: Plan, block: Block) -> int:
 
 def _submit(executor: Executor, plan: Plan, block: Block) -> Future[tuple[BlockResult, float]]:
     return executor.submit(
-        timed_block,
+        timed_block if plan.device == "cpu" else _on_device(),
         plan.policies[block.policy],
         plan.environment,
         plan.horizon,
@@ -90,6 +90,12 @@ def _submit(executor: Executor, plan: Plan, block: Block) -> Future[tuple[BlockR
         block.first,
         block.last,
     )
+
+
+def _on_device() -> Callable[..., tuple[BlockResult, float]]:
+    from .cuda.execution import timed_on_device  # takes a second to load
+
+    return timed_on_device
 
 
 def timed_block(*arguments: object) -> tuple[BlockResult, float]:

@@ -7,43 +7,71 @@ size, executor or number of workers changes a bit of the result.
 import numpy as np
 
 from ..arrays import Floats
+from ..kernels.compiled import compiled
 
 GROUP = 50
+
+
+@compiled
+def merge_groups(curves: Floats, count: int, mean: Floats, squares: Floats) -> int:
+    """Merge runs, fifty at a time, into the mean and the squared deviations of `count`; returns the new count.
+
+    Every number is summed in the order of the runs, so that the bits depend on the groups alone.
+    """
+    for start in range(0, len(curves), GROUP):
+        size = min(GROUP, len(curves) - start)
+        whole = count + size
+        for column in range(len(mean)):
+            middle = 0.0
+            for run in range(start, start + size):
+                middle += curves[run, column]
+            middle /= size
+            spread = 0.0
+            for run in range(start, start + size):
+                spread += (curves[run, column] - middle) ** 2
+            shift = middle - mean[column]
+            squares[column] += spread + shift**2 * (count * size / whole)
+            mean[column] += shift * (size / whole)
+        count = whole
+    return count
 
 
 class Moments:
     """Running mean and sum of squared deviations, merged group by group (Chan et al., 1983)."""
 
     def __init__(self, width: int) -> None:
-        self.count = 0
         self.mean = np.zeros(width)
         self._squares = np.zeros(width)
         self._waiting = np.empty((GROUP, width))
         self._filled = 0
+        self._merged = 0
+
+    @property
+    def count(self) -> int:
+        """How many runs are merged."""
+        return self._merged
 
     def add(self, curves: Floats) -> None:
         """Take in the next runs, in run order."""
-        for curve in curves:
-            self._waiting[self._filled] = curve
-            self._filled += 1
-            if self._filled == GROUP:
-                self._merge()
+        taken = min(GROUP - self._filled, len(curves)) if self._filled else 0
+        self._waiting[self._filled : self._filled + taken] = curves[:taken]
+        self._filled += taken
+        if self._filled == GROUP:
+            self._merge(self._waiting)
+            self._filled = 0
+        whole = taken + (len(curves) - taken) // GROUP * GROUP
+        self._merge(curves[taken:whole])
+        if whole < len(curves):
+            self._filled = len(curves) - whole
+            self._waiting[: self._filled] = curves[whole:]
 
-    def _merge(self) -> None:
-        group = self._waiting[: self._filled]
-        count = self.count + len(group)
-        mean = group.mean(axis=0)
-        squares = ((group - mean) ** 2).sum(axis=0)
-        shift = mean - self.mean
-        self._squares += squares + shift**2 * (self.count * len(group) / count)
-        self.mean = self.mean + shift * (len(group) / count)
-        self.count = count
-        self._filled = 0
+    def _merge(self, curves: Floats) -> None:
+        self._merged = merge_groups(curves, self._merged, self.mean, self._squares)
 
     def finish(self) -> None:
         """Merge the last, smaller group."""
-        if self._filled:
-            self._merge()
+        self._merge(self._waiting[: self._filled])
+        self._filled = 0
 
     @property
     def standard_deviation(self) -> Floats:

@@ -20,6 +20,7 @@ from ..policies import Policy
 Checkpoints: TypeAlias = int | str | Sequence[int] | dict[str, Any]
 
 DEFAULT_CHECKPOINTS = 100
+DEVICES = ("cpu", "cuda")
 BLOCK_SECONDS = 0.5  # what a block should take: long beside its overhead, short enough to lose
 
 
@@ -41,9 +42,11 @@ class Plan:
     runs: int
     seed: int
     checkpoints: tuple[int, ...]
+    device: str = "cpu"  # functions such as exp may differ in their last digit from one to another
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as plain values."""
+        """The plan as plain values; the device is told where it is not the CPU."""
+        elsewhere = {} if self.device == "cpu" else {"device": self.device}
         return {
             "policies": [policy.to_dict() for policy in self.policies],
             "environment": self.environment.to_dict(),
@@ -51,6 +54,7 @@ class Plan:
             "runs": self.runs,
             "seed": self.seed,
             "checkpoints": list(self.checkpoints),
+            **elsewhere,
         }
 
     def digest(self) -> str:
@@ -78,6 +82,7 @@ def make_plan(
     runs: int,
     seed: int,
     checkpoints: Checkpoints = DEFAULT_CHECKPOINTS,
+    device: str = "cpu",
 ) -> Plan:
     """Check every part of a specification."""
     given: object = policies
@@ -107,7 +112,8 @@ def make_plan(
     horizon = whole_number("horizon", horizon, 1, "the paper has 10,000")
     runs = whole_number("runs", runs, 1, "the paper has 1,000")
     seed = whole_number("seed", seed, 0, "any will do, such as 0")
-    return Plan(chosen, environment, horizon, runs, seed, checkpoint_rounds(checkpoints, horizon))
+    one_of("device", device, DEVICES)
+    return Plan(chosen, environment, horizon, runs, seed, checkpoint_rounds(checkpoints, horizon), device)
 
 
 def checkpoint_rounds(wanted: Checkpoints, horizon: int) -> tuple[int, ...]:

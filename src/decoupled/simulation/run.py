@@ -11,7 +11,7 @@ from ..environments import Environment
 from ..environments.base import Adversary
 from ..errors import ParameterError
 from ..kernels.compiled import is_ours, translate
-from ..kernels.drive import Table, drive, drive_adaptive
+from ..kernels.drive import Table, against_best, drive, drive_adaptive
 from ..kernels.stream import new_stream
 from ..policies import Policy
 
@@ -61,7 +61,7 @@ def run_streams(seed: int, run: int) -> tuple[Words, Words]:
 
 
 @lru_cache(maxsize=4)
-def _world(environment: Environment, horizon: int) -> tuple[Table, int]:
+def world(environment: Environment, horizon: int) -> tuple[Table, int]:
     """The table, and the best fixed arm over the whole horizon by mean loss."""
     table = checked_table(environment, horizon)
     visits = np.bincount(table.row_at, minlength=len(table.rows))
@@ -93,7 +93,7 @@ def table_loop(policy: Policy) -> Callable[..., None]:
 
 
 def _table_player(policy: Policy, environment: Environment, horizon: int, checkpoints: Ints) -> Player:
-    table, best = _world(environment, horizon)
+    table, best = world(environment, horizon)
     loop = table_loop(policy)
     params, layout, arms = policy.params(), policy.layout, environment.arms
     local = np.zeros(2, np.uint64)
@@ -130,10 +130,12 @@ def _adaptive_player(policy: Policy, environment: Any, horizon: int, checkpoints
             arm_losses,
             plays,
         )
-        if not ((arm_losses >= 0.0) & (arm_losses <= checkpoints[:, None])).all():
-            name = type(environment).__name__
-            raise ParameterError(f"{name}.losses: went outside [0, 1]; mend the adversary")
-        # The loop filled in what was suffered; the best arm is known only now that all losses have come.
-        regret -= arm_losses[:, arm_losses[-1].argmin()]
+        if not against_best(checkpoints, arm_losses, regret):
+            raise went_outside(environment)
 
     return play
+
+
+def went_outside(environment: Environment) -> ParameterError:
+    """What is said of an adversary whose losses are none."""
+    return ParameterError(f"{type(environment).__name__}.losses: went outside [0, 1]; mend the adversary")

@@ -4,7 +4,8 @@ import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +36,7 @@ def simulate(
     executor: Executor | None = None,
     out: str | os.PathLike[str] | None = None,
     block: int | None = None,
+    device: str = "cpu",
     report: Report = lambda rounds, seconds: None,
 ) -> Results:
     """Run every policy `runs` times for `horizon` rounds.
@@ -60,6 +62,9 @@ def simulate(
         out: a folder. Each finished block is written there, so that the same call goes on where a
             killed one was; at the end it holds results.nc and timings.json.
         block: runs in a block; chosen by cost if not given.
+        device: "cpu", or "cuda" for NVIDIA GPUs, all that the machine has (extra `cuda`): see docs/gpu.md.
+            Losses and draws are the same, and results are equal up to the rounding of functions such as
+            exp; any number of devices and any block size give the same bits there, too.
         report: called with the rounds of each finished block and the seconds they took.
 
     >>> import decoupled as dc
@@ -68,16 +73,18 @@ def simulate(
     >>> results.summary()["mean"].round(1).to_dict()
     {'FTPL': 72.5, 'Exp3': 82.5}
     """
-    plan = make_plan(policies, environment, horizon, runs, seed, checkpoints)
+    plan = make_plan(policies, environment, horizon, runs, seed, checkpoints, device)
     one_of("curves", curves, ("auto", "runs", "moments"))
     size = None if block is None else whole_number("block", block, 1, "leave it out to have it chosen")
     if workers is not None:
         workers = whole_number("workers", workers, 1, "leave it out for all cores")
     _check_kind("executor", executor, Executor, "for Dask, client.get_executor()")
     _check_kind("out", out, (str, os.PathLike), "give the path of a folder")
+    _check_threads(device, workers, executor)
     numbers = len(plan.policies) * plan.runs * len(plan.checkpoints)
     keep = curves == "runs" or (curves == "auto" and numbers <= MOST_NUMBERS)
-    size = size or plan.block_size(workers or 1)
+    found = _devices(plan)
+    size = size or found.block_size or plan.block_size(workers or 1)
     store = None if out is None else BlockStore(out, plan, size)
     timings: list[dict[str, float]] = store.timings() if store else []
 
@@ -86,13 +93,37 @@ def simulate(
             timings.append({"rounds": rounds, "seconds": seconds})
         report(rounds, seconds)
 
-    with own_executor(executor, workers) as (pool, count):
+    with found.executor or own_executor(executor, workers) as (pool, count):
         results = _gather(plan, store.block_size if store else size, store, pool, count, note, keep)
     if store:
         with explained(store.folder):
             results.save(store.folder / RESULTS_FILE)
             write_atomically(store.folder / TIMINGS_FILE, json.dumps(timings))
     return results
+
+
+class _Devices(NamedTuple):
+    """What a plan that is not for the CPU is run with."""
+
+    block_size: int | None = None
+    executor: AbstractContextManager[tuple[Executor, int]] | None = None
+
+
+def _devices(plan: Plan) -> _Devices:
+    if plan.device == "cpu":
+        return _Devices()
+    from .cuda.execution import device_executor, devices_for  # takes a second to load
+    from .cuda.sizes import block_size
+
+    found = devices_for(plan)
+    return _Devices(block_size(plan, found), device_executor(found))
+
+
+def _check_threads(device: str, workers: int | None, executor: Executor | None) -> None:
+    for name, value in (("workers", workers), ("executor", executor)):
+        if device != "cpu" and value is not None:
+            rule = f"is for the CPU, and device = {device!r} has threads of its own"
+            raise ParameterError(complaint(name, value, rule, "leave one of them out"))
 
 
 def _check_kind(name: str, value: object, kind: Any, remedy: str) -> None:

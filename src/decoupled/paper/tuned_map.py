@@ -1,0 +1,164 @@
+"""The map of c and alpha: where each policy is best, over the sixteen instances of the grid."""
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arrays import Floats
+from ..environments import Alternating
+from ..plots import Heat, Picture
+from ..policies import FTPL, Exp3, Policy, TsallisINF
+from ..report.section import Table
+from ..sealed import write_atomically
+from ..simulation.plan import Plan, make_plan
+from ..simulation.simulate import simulate
+from .experiment import HORIZON, Advance, Scale, rounds
+from .grid import ARMS, GAPS
+
+RUNS = 100_000
+QUICK_RUNS = 1_000
+RATES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # of FTPL; at twice the c FTRL and EXP3 are as quick, or slower
+INFINITE = float("inf")
+
+# Tsallis entropy of order beta corresponds to Pareto perturbations of shape 1 / (1 - beta); EXP3 is its limit.
+# The layers are run one after another, so that what takes longest comes last.
+LAYERS: tuple[tuple[str, float, Callable[[float], Policy]], ...] = (
+    ("FTPL", 3.0, lambda c: FTPL(c=c)),
+    ("EXP3", INFINITE, lambda c: Exp3(c=c)),
+    ("FTRL", 3.0, lambda c: TsallisINF(c=c)),
+    ("FTPL", 2.0, lambda c: FTPL(alpha=2.0, c=c)),
+    ("FTPL", 5.0, lambda c: FTPL(alpha=5.0, c=c)),
+    ("FTRL", 2.0, lambda c: TsallisINF(beta=0.5, c=c)),
+    ("FTPL", 1.5, lambda c: FTPL(alpha=1.5, c=c)),
+)
+MAP_FILE = "map.csv"
+
+
+class Point(NamedTuple):
+    """One policy in one instance: mean regret over many runs, and its standard error."""
+
+    arms: int
+    gap: float
+    policy: str
+    alpha: float
+    c: float
+    runs: int
+    mean: float
+    standard_error: float
+
+
+def plans(scale: Scale) -> dict[tuple[str, float, int, float], Plan]:
+    """By policy, alpha, number of arms and gap: every c at once."""
+    runs = QUICK_RUNS if scale.quick else RUNS
+    return {
+        (name, alpha, arms, gap): make_plan(
+            [make(c if name == "FTPL" else 2.0 * c) for c in RATES],
+            Alternating(arms, gap),
+            HORIZON,
+            runs,
+            scale.seed,
+            1,
+            scale.device,
+        )
+        for name, alpha, make in LAYERS
+        for arms in ARMS
+        for gap in GAPS
+    }
+
+
+def units(scale: Scale) -> int:
+    """All rounds of the map."""
+    return sum(rounds(plan) for plan in plans(scale).values())
+
+
+def measure(scale: Scale, folder: Path, advance: Advance) -> None:
+    """Run what is not in the file yet. Only means and errors are kept: a map has a hundred million runs."""
+    path = folder / MAP_FILE
+    points = read(path) if path.exists() else []
+    known = {(point.policy, point.alpha, point.arms, point.gap) for point in points}
+    for place, plan in plans(scale).items():
+        if place in known:
+            advance(rounds(plan))
+            continue
+        results = simulate(
+            plan.policies, plan.environment, plan.horizon, plan.runs, plan.seed, checkpoints=1, curves="moments",
+            device=plan.device, report=lambda done, seconds: advance(done),
+        )  # fmt: skip
+        name, alpha, arms, gap = place
+        for policy in plan.policies:
+            regret = results.final_regret(policy)
+            error = float(regret.std(ddof=1) / np.sqrt(len(regret)))
+            rate: float = policy.c  # type: ignore[attr-defined]
+            points.append(Point(arms, gap, name, alpha, rate, plan.runs, float(regret.mean()), error))
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, told(points))
+
+
+def told(points: list[Point]) -> str:
+    """Points as lines of CSV, in the order of instances."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(Point._fields)
+    for point in sorted(points):
+        shown = point._replace(mean=round(point.mean, 4), standard_error=round(point.standard_error, 4))
+        lines.writerow(
+            f"{value:g}" if isinstance(value, float) and i < 5 else value for i, value in enumerate(shown)
+        )
+    return text.getvalue()
+
+
+def read(path: Path) -> list[Point]:
+    """The points of a file that `told` wrote."""
+    kinds = Point.__annotations__.values()
+    with path.open(newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    return [Point(*(kind(value) for kind, value in zip(kinds, row, strict=True))) for row in rows]
+
+
+def maps(points: list[Point]) -> tuple[Picture, ...]:
+    """For each policy a map of every instance: regret over the least that any policy has there."""
+    best = {
+        place: min(p.mean for p in points if (p.arms, p.gap) == place)
+        for place in {(p.arms, p.gap) for p in points}
+    }
+    runs = points[0].runs
+    pictures = []
+    for name, policies in (("FTPL", ("FTPL",)), ("FTRL and EXP3", ("FTRL", "EXP3"))):
+        panels = []
+        for place in sorted(best):
+            here = [p for p in points if p.policy in policies and (p.arms, p.gap) == place]
+            alphas, rates = sorted({p.alpha for p in here}), sorted({p.c for p in here})
+            values: Floats = np.full((len(alphas), len(rates)), np.nan)
+            for p in here:
+                values[alphas.index(p.alpha), rates.index(p.c)] = p.mean / best[place]
+            labels = tuple("EXP3" if alpha == INFINITE else f"{alpha:g}" for alpha in alphas)
+            title = f"K = {place[0]}, gap {place[1]:g} (least {best[place]:.0f})"
+            panels.append(Heat(title, tuple(f"{c:g}" for c in rates), labels, values, "c", "alpha"))
+        caption = (
+            f"Mean regret after {HORIZON:,} rounds, {runs:,} runs a point, as a multiple of the least that any policy, alpha and c "
+            "of this map has on the instance. The standard errors are in the data."
+        )
+        file = f"tuned-map-{name.split()[0].lower()}"
+        pictures.append(
+            Picture(file, f"{name} over c and alpha", caption, tuple(panels), columns=len(GAPS))
+        )
+    return tuple(pictures)
+
+
+def winners(points: list[Point]) -> Table:
+    """The best c and alpha of each policy in every instance."""
+    rows = []
+    for place in sorted({(p.arms, p.gap) for p in points}):
+        row = [f"K = {place[0]}, gap {place[1]:g}"]
+        for policy in ("FTPL", "FTRL", "EXP3"):
+            least = min(
+                (p for p in points if p.policy == policy and (p.arms, p.gap) == place), key=lambda p: p.mean
+            )
+            shape = "" if policy == "EXP3" else f"alpha = {least.alpha:g}, "
+            row.append(f"{least.mean:.1f} ± {1.96 * least.standard_error:.1f} ({shape}c = {least.c:g})")
+        rows.append(tuple(row))
+    return Table("Least regret over the map", ("instance", "FTPL", "FTRL", "EXP3"), tuple(rows))

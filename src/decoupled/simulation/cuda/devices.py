@@ -1,0 +1,108 @@
+"""The GPUs of this machine, or the reason why there are none."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from ...errors import UnsupportedError
+
+_one_at_a_time = Lock()
+REMEDY = "use device='cpu'"
+_settings: Any = numba.config
+
+
+class Card(NamedTuple):
+    """One device: its number, its name, how many multiprocessors it has, and the memory that is free, in bytes."""
+
+    number: int
+    name: str
+    processors: int
+    free: int
+
+
+def simulated() -> bool:
+    """Whether Numba's simulator stands in for a device (NUMBA_ENABLE_CUDASIM=1): slow, and for tests."""
+    return bool(_settings.ENABLE_CUDASIM)
+
+
+@cache
+def toolkit() -> Any:
+    """`numba.cuda`, or a refusal."""
+    if simulated():
+        if not _settings.DISABLE_JIT:
+            raise UnsupportedError(
+                "device = 'cuda': Numba's CUDA simulator calls Python functions only; "
+                f"set NUMBA_DISABLE_JIT=1 as well, or {REMEDY}"
+            )
+        return import_module("numba.cuda")
+    try:
+        with _names_that_numpy_dropped():
+            cuda: Any = import_module("numba.cuda")
+            if getattr(cuda, "implementation", "") == "NVIDIA":
+                import_module(
+                    "numba.cuda.cudaimpl"
+                )  # which would otherwise be read when a kernel is compiled
+    except ImportError as error:
+        raise UnsupportedError(
+            f"device = 'cuda': numba-cuda cannot be loaded ({error}); {REMEDY}"
+        ) from None
+    if getattr(cuda, "implementation", "") != "NVIDIA":
+        raise UnsupportedError(
+            "device = 'cuda': needs the package numba-cuda, which is not installed; "
+            f"pip install 'decoupled-bandits[cuda]', or {REMEDY}"
+        )
+    if not cuda.is_available():
+        raise UnsupportedError(f"device = 'cuda': no NVIDIA GPU was found{_why(cuda)}; {REMEDY}")
+    # A few runs leave most of a device idle, which the user of a small simulation need not be told.
+    _settings.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+    return cuda
+
+
+@contextmanager
+def _names_that_numpy_dropped() -> Iterator[None]:
+    # numba-cuda 0.30 asks for a name of vstack's that NumPy 2.5 has no more.
+    name = "row_stack"
+    missing = not hasattr(np, name)
+    if missing:
+        setattr(np, name, np.vstack)
+    try:
+        yield
+    finally:
+        if missing:
+            delattr(np, name)
+
+
+def _why(cuda: Any) -> str:
+    try:
+        reason = str(cuda.cuda_error() or "")
+    except Exception:  # whatever the driver does
+        return ""
+    first = next((line.strip() for line in reason.splitlines() if line.strip()), "")
+    return f" ({first.rstrip('.:')})" if first else ""
+
+
+@cache
+def cards() -> tuple[Card, ...]:
+    """Every device, with the memory that was free when first asked."""
+    cuda = toolkit()
+    if simulated():
+        return (Card(0, "simulator", 1, 2**30),)
+    with _one_at_a_time:  # several threads may ask at once, and Numba does not expect that
+        return _found(cuda)
+
+
+def _found(cuda: Any) -> tuple[Card, ...]:
+    found = []
+    for number in range(len(cuda.gpus)):
+        with cuda.gpus[number]:
+            device = cuda.get_current_device()
+            free = int(cuda.current_context().get_memory_info().free)
+            name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
+            found.append(Card(number, name, int(device.MULTIPROCESSOR_COUNT), free))
+    return tuple(found)

@@ -1,0 +1,98 @@
+"""Run by test_cuda_simulator in a process of its own: the simulator's device beside the CPU, both interpreted."""
+
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import decoupled as dc
+from custom_game import ScriptedGreedy, ScriptedGrudge
+from decoupled.simulation.cuda import sizes
+
+worlds = dc.environments
+POLICIES: tuple[dc.Policy, ...] = (
+    dc.FTPL(),
+    dc.FTPL(alpha=2.5, ranking="sorting"),
+    dc.FTPL(estimator="centred"),
+    dc.FTPL(ranking="strata"),
+    dc.FTPL.recommended(),
+    dc.TsallisINF(),
+    dc.Exp3(),
+    dc.FollowTheLeader(),
+    dc.UCB1(),
+    dc.TopTwo(),
+    dc.Forgetting(dc.FTPL(), period=7),
+    ScriptedGreedy(),
+)
+ENVIRONMENTS: tuple[dc.environments.Environment, ...] = (
+    worlds.Alternating(arms=3, gap=0.25),
+    worlds.LossTable([[0.2, 0.7, 0.4], [0.9, 0.1, 0.4]], noise="beta"),
+    worlds.MovieLens(arms=3, data="stand-in"),
+    worlds.PunishLast(arms=3, window=2),
+    worlds.AdaptiveAlternating(arms=3, gap=0.25),
+    ScriptedGrudge(arms=3),
+)
+HORIZON, RUNS = 12, 5
+
+
+def run(policy: dc.Policy | tuple[dc.Policy, ...], environment: Any, **how: Any) -> Any:
+    return dc.simulate(policy, environment, HORIZON, RUNS, seed=4, checkpoints=3, **how).data
+
+
+def differing(mine: Any, theirs: Any) -> list[str]:
+    return [name for name in ("regret", "plays") if not np.array_equal(mine[name], theirs[name])]
+
+
+def compare() -> list[str]:
+    """Every policy in every environment: the CPU's own bits."""
+    wrong = []
+    for environment in ENVIRONMENTS:
+        for policy in POLICIES:
+            mine, theirs = run(policy, environment, device="cuda"), run(policy, environment, workers=1)
+            wrong += [f"{policy.label}, {environment.label}: {name}" for name in differing(mine, theirs)]
+    return wrong
+
+
+def regroup(environment: dc.environments.Environment) -> list[str]:
+    """Blocks of any size, and a folder that lost some of them, change no bit."""
+    pair = (dc.FTPL(), dc.Exp3())
+    whole = run(pair, environment, device="cuda")
+    wrong = [
+        f"block={size}"
+        for size in (1, 2, 4)
+        if differing(run(pair, environment, device="cuda", block=size), whole)
+    ]
+    folder = Path(tempfile.mkdtemp())
+    run(pair, environment, device="cuda", block=2, out=folder)
+    lost = sorted((folder / "blocks").iterdir())[::2]
+    for path in lost:
+        path.unlink()
+    if differing(run(pair, environment, device="cuda", block=2, out=folder), whole):
+        wrong.append("resumed")
+    shutil.rmtree(folder)
+    # Memory for the results of two runs at a time: a block goes in pieces.
+    before = sizes.most_runs
+    for module in (sizes, sys.modules["decoupled.simulation.cuda.block"]):
+        vars(module)["most_runs"] = lambda needs, card: 2
+    if differing(run(pair, environment, device="cuda"), whole):
+        wrong.append("pieces")
+    for module in (sizes, sys.modules["decoupled.simulation.cuda.block"]):
+        vars(module)["most_runs"] = before
+    return wrong
+
+
+if __name__ == "__main__":
+    sizes.resident_threads = lambda shape: 2  # so that a thread plays several runs, one after another
+    sample = run((dc.FTPL(), dc.Exp3()), ENVIRONMENTS[0], device="cuda")
+    print(
+        json.dumps(
+            {
+                "wrong": compare() + regroup(ENVIRONMENTS[0]) + regroup(ENVIRONMENTS[3]),
+                "sample": sample["regret"].values.tolist(),
+            }
+        )
+    )

@@ -1,0 +1,129 @@
+"""What a device is asked to hold is planned, and what it cannot hold or do is refused."""
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled.errors import ParameterError, UnsupportedError
+from decoupled.kernels.pinning import OPEN, common_values
+from decoupled.kernels.seeding import fill_stream, seed_pool
+from decoupled.simulation.cuda.devices import Card, toolkit
+from decoupled.simulation.cuda.shapes import shape_of
+from decoupled.simulation.cuda.sizes import (
+    MOST_COUNT,
+    SHARE,
+    WARP,
+    WORKERS,
+    Needs,
+    block_size,
+    check_fits,
+    launch_grid,
+    most_runs,
+    registers,
+    resident_threads,
+)
+from decoupled.simulation.plan import Plan, make_plan
+from decoupled.simulation.run import run_streams
+
+LARGE = Card(0, "large", 132, 140 * 2**30)
+SMALL = Card(1, "small", 8, 2**30)
+
+
+def has_device() -> bool:
+    try:
+        toolkit()
+    except UnsupportedError:
+        return False
+    return True
+
+
+def needs(arms: int, checkpoints: int = 100, horizon: int = 10_000, adaptive: bool = False) -> Needs:
+    worlds = dc.environments
+    world = worlds.PunishLast(arms) if adaptive else worlds.Alternating(arms, 0.125)
+    return Needs(shape_of(dc.FTPL(), world), horizon, checkpoints)
+
+
+def test_streams_are_those_of_numpy() -> None:
+    stream = np.zeros(2, np.uint64)
+    for seed in (0, 1, 2**32, 2**64 + 17, 2**127 + 3, 2**200 + 11):
+        pool = seed_pool(seed)
+        for run in (0, 1, 77, 2**32 - 1):
+            for child, expected in enumerate(run_streams(seed, run)):
+                fill_stream(pool, run, child, stream)
+                assert np.array_equal(stream, expected), (seed, run, child)
+
+
+@pytest.mark.parametrize("card", [LARGE, SMALL], ids=lambda card: card.name)
+@pytest.mark.parametrize("adaptive", [False, True])
+@pytest.mark.parametrize(("arms", "checkpoints"), [(2, 1), (8, 100), (64, 10_000), (1_000, 100)])
+def test_what_runs_at_once_fits(card: Card, adaptive: bool, arms: int, checkpoints: int) -> None:
+    asked = needs(arms, checkpoints, adaptive=adaptive)
+    room = card.free * SHARE / WORKERS
+    runs = most_runs(asked, card)
+    assert 8 * checkpoints * runs <= room
+    grid = launch_grid(asked, card, runs)
+    assert grid.threads == WARP
+    assert grid.size <= card.processors * resident_threads(asked.shape)
+    assert registers(asked.shape) * resident_threads(asked.shape) <= 65_536
+    if adaptive:
+        assert 8 * grid.size * checkpoints * arms <= room
+    # A block of threads counts its plays in 31 bits.
+    assert -(-runs // grid.blocks) * asked.horizon <= MOST_COUNT
+
+
+def test_a_few_runs_are_whole_warps() -> None:
+    assert launch_grid(needs(8), LARGE, 1_000) == (32, 32)
+    assert launch_grid(needs(8), LARGE, 1) == (1, 32)
+
+
+def plan_of(runs: int, checkpoints: int = 100) -> Plan:
+    return make_plan(dc.FTPL(), dc.environments.Alternating(8, 0.125), 10_000, runs, 0, checkpoints)
+
+
+def test_every_device_has_a_share() -> None:
+    assert block_size(plan_of(1_000), (LARGE,)) == 1_000
+    assert block_size(plan_of(1_000), (LARGE, LARGE)) == 500
+    wave = LARGE.processors * resident_threads(needs(8).shape)
+    assert block_size(plan_of(10_000_000), (LARGE,)) % wave == 0
+
+
+def test_what_no_thread_can_hold_is_refused() -> None:
+    check_fits(needs(1_000), LARGE, "FTPL")
+    with pytest.raises(UnsupportedError, match=r"5000 arms.*2048 at most; use device='cpu'"):
+        check_fits(needs(5_000), LARGE, "FTPL")
+    with pytest.raises(UnsupportedError, match=r"bytes a run.*use device='cpu'"):
+        check_fits(needs(2_000), SMALL, "FTPL")
+    with pytest.raises(UnsupportedError, match=r"fewer checkpoints, or use device='cpu'"):
+        check_fits(needs(64, 100_000, 100_000, adaptive=True), SMALL, "FTPL")
+    with pytest.raises(UnsupportedError, match=r"horizon = 100000000: .*use device='cpu'"):
+        check_fits(needs(8, horizon=10**8), LARGE, "FTPL")
+
+
+def test_only_common_values_are_pinned() -> None:
+    params = dc.FTPL(alpha=3.0, c=2.0).params()
+    assert repr(common_values(params, dc.FTPL.branching)) == repr((3.0, OPEN, 0.0))
+    assert repr(common_values(dc.FTPL(alpha=2.6).params(), ("alpha",))) == repr((OPEN, OPEN, OPEN))
+
+
+def test_auto_is_the_form_that_its_arms_call_for() -> None:
+    policy = dc.FTPL.recommended()
+    assert (policy.at(8).ranking, policy.at(5_000).ranking) == ("improved", "strata")
+    assert dc.FTPL(ranking="auto").at(800).ranking == "strata"
+    assert dc.Exp3().at(8) == dc.Exp3()
+    world = dc.environments.Alternating(8, 0.2)
+    auto, dense = (dc.simulate(each, world, 200, 5) for each in (policy, policy.at(8)))
+    assert np.array_equal(auto.data.final_regret, dense.data.final_regret)
+
+
+def test_the_cpu_s_options_are_refused_with_a_device() -> None:
+    world = dc.environments.Alternating(4, 0.2)
+    with pytest.raises(ParameterError, match=r"device = 'gpu'.*cuda"):
+        dc.simulate(dc.FTPL(), world, 10, 2, device="gpu")
+    with pytest.raises(ParameterError, match=r"workers = 2: is for the CPU"):
+        dc.simulate(dc.FTPL(), world, 10, 2, device="cuda", workers=2)
+
+
+@pytest.mark.skipif(has_device(), reason="this machine has a GPU")
+def test_a_machine_without_a_gpu_is_told_what_to_do() -> None:
+    with pytest.raises(UnsupportedError, match=r"device = 'cuda': .*use device='cpu'"):
+        dc.simulate(dc.FTPL(), dc.environments.Alternating(4, 0.2), 10, 2, device="cuda")
