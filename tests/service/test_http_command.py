@@ -18,6 +18,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
+import decoupled as dc
 from decoupled.cli import app
 from decoupled.service.client import Client
 
@@ -91,8 +92,18 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert run(app, ["client", "show"]).exit_code == 2
         created = run(app, ["client", "create", "colours", "red", "blue", *with_key])
         assert created.exit_code == 0, created.output
+        assert json.loads(created.output)["policy"] == json.loads(dc.FTPL.recommended().to_json())
+        wrong = run(app, ["client", "create", "colours", "red", "blue", "--policy", "{", *with_key])
+        assert (wrong.exit_code, "is not JSON" in wrong.output) == (2, True)
+        taken = run(app, ["serve", "--store", str(tmp_path / "other.db"), "--port", url.rsplit(":", 1)[1]])
+        assert (taken.exit_code, "is taken" in taken.output) == (2, True)
         decision = json.loads(run(app, ["client", "decide", "colours", *with_key]).output)
-        given = run(app, ["client", "feedback", decision["id"], "--loss", "0.25", *with_key])
+        assert decision["send_back_the_loss_of"] == decision["explore"]
+        other = {"red": "blue", "blue": "red"}[decision["explore"]]
+        sent = ["client", "feedback", decision["id"], "--loss", "0.25", *with_key]
+        refused = run(app, [*sent, "--arm", other])
+        assert (refused.exit_code, other in refused.output) == (2, True)
+        given = run(app, [*sent, "--arm", decision["explore"]])
         assert json.loads(given.output)["loss"] == 0.25
         assert json.loads(run(app, ["client", "show", "colours", *with_key]).output)["applied"] == 1
         file = tmp_path / "log.csv"

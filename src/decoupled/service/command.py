@@ -244,18 +244,40 @@ def _show(content: Any) -> None:
     typer.echo(json.dumps(content, indent=1, ensure_ascii=False))
 
 
+def _described(policy: str) -> dict[str, Any]:
+    """A policy as the service takes it, by its name or in JSON."""
+    from ..errors import ParameterError, complaint
+    from ..policies import FTPL
+
+    if policy == "recommended":
+        policy = FTPL.recommended().to_json()
+    if not policy.lstrip().startswith("{"):
+        return {"name": policy}
+    try:
+        described: dict[str, Any] = json.loads(policy)
+    except ValueError as error:
+        raise ParameterError(
+            complaint(
+                "--policy", policy, f"is not JSON ({error})", "give a name, or what policy.to_json() gives"
+            )
+        ) from None
+    return described
+
+
 @client.command("create")
 def client_create(
     name: Annotated[str, typer.Argument(help="The experiment.")],
     arms: Annotated[list[str], typer.Argument(help="Its arms, two or more.")],
-    policy: Annotated[str, typer.Option(help="A policy's name, or its JSON.")] = "FTPL",
+    policy: Annotated[
+        str, typer.Option(help="A policy's name or its JSON; recommended is FTPL.recommended().")
+    ] = "recommended",
     deadline: Annotated[float | None, typer.Option(help="Seconds that feedback may take.")] = None,
     url: Url = URL,
     key_file: KeyFile = None,
 ) -> None:
     """Create an experiment."""
     with errors_said(), _client(url, key_file) as service:
-        described = json.loads(policy) if policy.startswith("{") else {"name": policy}
+        described = _described(policy)
         _show(service.put_experiment(name, policy=described, arms=arms, deadline_seconds=deadline))
 
 
@@ -270,7 +292,8 @@ def client_decide(
     from dataclasses import asdict
 
     with errors_said(), _client(url, key_file) as service:
-        _show(asdict(service.decide(name, mode=mode)))  # type: ignore[call-overload]
+        decision = service.decide(name, mode=mode)  # type: ignore[call-overload]
+        _show({**asdict(decision), "send_back_the_loss_of": decision.explore})
 
 
 @client.command("feedback")
@@ -278,6 +301,10 @@ def client_feedback(
     decision: Annotated[str, typer.Argument(help="The decision's id.")],
     loss: Annotated[float | None, typer.Option(help="The loss of the *explored* arm.")] = None,
     reward: Annotated[float | None, typer.Option(help="Or its reward.")] = None,
+    arm: Annotated[
+        str | None,
+        typer.Option(help="Whose loss it is, as a safeguard: any but the explored arm is refused."),
+    ] = None,
     url: Url = URL,
     key_file: KeyFile = None,
 ) -> None:
@@ -285,7 +312,9 @@ def client_feedback(
     from dataclasses import asdict
 
     with errors_said(), _client(url, key_file) as service:
-        applied = service.feedback(decision, loss=loss, reward=reward)
+        explored = None if arm is None else service.decision(decision).explore
+        whose = explored if str(explored) == arm else arm  # an arm may be a number
+        applied = service.feedback(decision, loss=loss, reward=reward, arm=whose)
         assert applied is not None  # without an outbox it is applied, or an error
         _show(asdict(applied))
 

@@ -9,8 +9,8 @@ is unbiased for the mean loss of a over those decisions, since b_t and p_t were 
 the arm exploited takes a's place for the value of what was exploited, because the two are drawn
 independently. (A policy of the standard game sees the loss of what it plays: there it is their mean.)
 
-Intervals are normal, at 95 %, by the central limit theorem for martingales: trust them where each arm was
-explored some dozens of times. Decisions without feedback are left out, as if it failed to come by
+Intervals are normal, at 95 %, by the central limit theorem for martingales, and within the loss range; an arm that
+was explored too seldom for that has the whole range as its interval. Decisions without feedback are left out, as if it failed to come by
 chance; so are decisions that could not choose from all arms.
 """
 
@@ -21,11 +21,12 @@ from heapq import heappop, heappush
 
 from ..decision import Arm
 from .export import LoggedDecision
+from .intervals import ENOUGH, LEVEL, interval
 from .records import Interval
 
 METHOD = "importance weighting with a baseline; normal intervals"
-LEVEL = 0.95
-_NORMAL = 1.959963984540054
+BLIND = "some decisions left arms without a chance to be explored: the log cannot compare"
+FEW = f"where fewer than {ENOUGH} observations bear on a value, its interval is the whole loss range"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Evaluation:
     Attributes:
         observed: the decisions the estimates rest on.
         exploited: the mean loss of what was exploited; None where the log cannot tell.
-        remark: why something is None, where it is.
+        remark: why something is None, or an interval the whole range, where it is.
     """
 
     experiment: str
@@ -84,13 +85,12 @@ class _Baselines:
         self.first += baseline
         self.second += baseline * baseline
 
-    def interval(self, rest: _Sum) -> Interval | None:
+    def interval(self, rest: _Sum, loss_range: tuple[float, float]) -> Interval | None:
         if self.count == 0:
             return None
         mean = (self.first + rest.first) / self.count
         variance = max(0.0, (self.second + rest.second) / self.count - mean * mean)
-        spread = _NORMAL * math.sqrt(variance / self.count)
-        return Interval(mean, mean - spread, mean + spread)
+        return interval(mean, math.sqrt(variance / self.count), rest.count, *loss_range)
 
 
 @dataclass(slots=True)
@@ -146,6 +146,7 @@ def evaluate(
                 used.add(baseline, each.loss - baseline)
             elif each.exploit == each.explore:
                 used.add(baseline, rest)
+    few = all_of_them.count > 0 and min(used.count, *(rest.count for rest in by_arm.values())) < ENOUGH
     return Evaluation(
         experiment,
         METHOD,
@@ -153,11 +154,9 @@ def evaluate(
         made,
         all_of_them.count,
         tuple(
-            ArmValue(arm, rest.count, None if blind else all_of_them.interval(rest))
+            ArmValue(arm, rest.count, None if blind else all_of_them.interval(rest, loss_range))
             for arm, rest in by_arm.items()
         ),
-        None if blind and not coupled else with_exploit.interval(used),
-        "some decisions left arms without a chance to be explored: the log cannot compare"
-        if blind
-        else None,
+        None if blind and not coupled else with_exploit.interval(used, loss_range),
+        BLIND if blind else FEW if few else None,
     )

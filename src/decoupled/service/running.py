@@ -125,7 +125,7 @@ class Running:
         if row.propensity == 1.0 or (row.propensity is None and not self._weighs):
             self.tallies.blind = True  # other arms had no chance, or none that is known
         used = loss if self._coupled else weight * loss if row.exploit == row.explore else 0.0
-        self.tallies.compare(row.explore, used, weight * loss)
+        self.tallies.compare(row.exploit, row.explore, used, weight * loss)
 
     def replay(self, row: Row) -> None:
         """Apply a row of the log."""

@@ -1,5 +1,6 @@
 """Running the service: what must hold before it listens, and how it ends."""
 
+import errno
 import ipaddress
 import logging
 import os
@@ -129,7 +130,13 @@ def listening(serving: Serving) -> socket.socket:
     try:
         listener.bind((serving.host, serving.port))
         listener.listen(2048)  # from here on who connects waits to be served, and is not refused
-    except OSError:
+    except OSError as error:
         listener.close()
+        if error.errno == errno.EADDRINUSE:
+            rule, remedy = (
+                f"is taken on {serving.host}",
+                "choose another with --port, or 0 for any that is free",
+            )
+            raise ParameterError(complaint("--port", serving.port, rule, remedy)) from None
         raise
     return listener

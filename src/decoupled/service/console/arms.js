@@ -52,7 +52,7 @@ export function armsTable() {
   const body = el("tbody", { role: "rowgroup" });
   const more = el("button", { type: "button", class: "quiet", hidden: true });
   const hint = el("p", { class: "hint" },
-    "Exploited next and explored next: the exact probabilities of the next decision. Estimate: what the policy has learned of an arm's losses; lower is better.");
+    "Exploited next and explored next: the exact probabilities of the next decision. Estimate: what the policy has learned of an arm's losses, for most policies their sum so far; only differences matter, and lower is better.");
   const node = el("div", {},
     el("table", { class: "arms", role: "table", "aria-label": "Arms" },
       el("thead", { role: "rowgroup" }, el("tr", { role: "row" },

@@ -76,5 +76,5 @@ function about(experiment) {
 
 function regretText(regret) {
   if (!regret) return "The regret cannot be estimated yet.";
-  return `Regret against the best arm so far: ${decimal(regret.estimate, 1)}, 95% interval ${decimal(regret.low, 1)} to ${decimal(regret.high, 1)}, estimated from the log.`;
+  return `Regret against the best arm so far: ${decimal(regret.estimate, 1)}, 95% interval ${decimal(regret.low, 1)} to ${decimal(regret.high, 1)}, estimated from what was explored.`;
 }

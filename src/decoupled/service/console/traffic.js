@@ -36,12 +36,17 @@ export function trafficPanel(experiment) {
   const progress = el("progress", { max: 1, value: 0, hidden: true, "aria-label": "Test traffic sent" });
   const said = el("p", { class: "hint", role: "status", id: "traffic-said" });
   const form = el("form", { class: "form" },
-    el("div", { class: "two" }, field("World", world, `Moving: every ${MOVE} decisions another arm is best.`), field("Best arm", best, "In a moving world, the first."), gap.node, rate.node, total.node, lost.node),
+    el("div", { class: "two" }, field("World", world, `Every ${MOVE} decisions another arm is best.`), field("Best arm", best, "The first of them."), gap.node, rate.node, total.node, lost.node),
     el("p", { class: "actions" }, button, progress), said);
   const node = el("section", { class: "card" }, el("h2", {}, "Test traffic"),
     experiment.archived_at
       ? el("p", { class: "hint" }, "This experiment is archived and decides no more.")
       : [el("p", { class: "hint" }, "Asks for real decisions and sends back the loss of each explored arm, as a program would. The learner learns from it: not for an experiment that others use."), form]);
+  const tellOfMoving = () => {
+    for (const hint of form.querySelectorAll("#world-hint, #best-hint")) hint.hidden = world.value !== "moving";
+  };
+  world.addEventListener("change", tellOfMoving);
+  tellOfMoving();
   const place = new Map(arms.map((arm, i) => [JSON.stringify(arm), i]));
   const [low, high] = experiment.loss_range;
   let running = null;
