@@ -85,7 +85,5 @@ class Tallies:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """The tallies that `to_dict` wrote. What an earlier version did not count is 0: wider intervals, no others."""
-        tallies = cls(**values)
-        tallies.widen(len(tallies.exploit))
-        return tallies
+        """The tallies that `to_dict` wrote."""
+        return cls(**values)
