@@ -80,10 +80,9 @@ def main() -> None:
     if not options.stand_in:
         try:
             movielens.find(fetch=False)
-        except dc.StorageError as missing:
-            sys.exit(
-                f"MovieLens 100K is not here: {missing}\nTo see the program run without it: --stand-in"
-            )
+        except dc.DecoupledError as missing:  # not there, or not what it should be
+            print(f"MovieLens 100K is not here, and --stand-in runs without it: {missing}", file=sys.stderr)
+            sys.exit(2)
     data = "stand-in" if options.stand_in else "ml-100k"
     films = dc.environments.MovieLens(arms=options.films, data=data)
     evening = recommend(films, options.visits, options.slice)

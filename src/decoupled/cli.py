@@ -90,7 +90,6 @@ def reproduce(
     with errors_said("what is finished is kept; the same command with --resume goes on from there"):
         sections = paper.reproduce(experiments or [], scale, folder, resume=resume, quiet=quiet)
         paper.print_claims(sections, folder)
-    typer.echo(f"Report: {folder / 'report.html'}")
     if quick:
         typer.echo("In full, in about ten minutes: make paper, or decoupled reproduce")
 
@@ -104,7 +103,6 @@ def report(
 
     with errors_said():
         paper.print_claims(paper.rebuild(folder), folder)
-    typer.echo(f"Report: {folder / 'report.html'}")
 
 
 @app.command()

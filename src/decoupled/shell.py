@@ -17,7 +17,7 @@ def errors_said(kept: str = "nothing was written") -> Iterator[None]:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None
     except ModuleNotFoundError as error:
-        remedy = "install the extra it belongs to, such as decoupled-bandits[service]"
+        remedy = "install the extra it belongs to; that of the service: pip install -e '.[service]', in the repository"
         typer.echo(f"error: the package {error.name!r} is missing; {remedy}", err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:

@@ -26,6 +26,7 @@ from pages import PAGES, ROOT, commands
 COMMANDS = (ROOT / "docs" / "commands.md").read_text()
 SETTINGS = (ROOT / "docs" / "settings.md").read_text()
 LINES = sorted({line for page in PAGES for line in commands(page)})
+ASKED = re.compile(r"ID=\$\((decoupled .*) \|$")  # a command whose answer is piped into the next line
 INLINE = sorted(
     {
         command
@@ -35,7 +36,18 @@ INLINE = sorted(
     }
 )
 # What else a reader may be asked to type; such lines are checked by hand, or by the test that their kind has.
-OTHERS = ("curl", "make", "pip", "python", "python3", ".", "ID=...", "DECOUPLED_DATA=ml-100k")
+OTHERS = (
+    "curl",
+    "dask",
+    "kill",
+    "make",
+    "pip",
+    "python",
+    "python3",
+    ".",
+    "ID=$(decoupled",
+    "DECOUPLED_DATA=ml-100k",
+)
 # The rows of the table of limits, and what they are in the code.
 LIMITS = {
     "bytes of a request's headers": ["headers"],
@@ -56,6 +68,11 @@ LIMITS = {
     "exports and evaluations of a tenant at a time": ["MOST_AT_ONCE"],
 }
 run = CliRunner().invoke
+
+
+def spoken(line: str) -> str:
+    """The command of a line, also where its answer is kept in a variable."""
+    return ASKED.sub(r"\1", line)
 
 
 def leaves(command: Any, *path: str) -> Iterator[tuple[str, Any]]:
@@ -92,7 +109,9 @@ def test_no_command_is_documented_that_is_not_there() -> None:
     assert set(re.findall(r"^## decoupled (.+)$", COMMANDS, re.MULTILINE)) == known
 
 
-@pytest.mark.parametrize("line", [line for line in LINES if line.startswith("decoupled ")] + INLINE)
+@pytest.mark.parametrize(
+    "line", [line for line in map(spoken, LINES) if line.startswith("decoupled ")] + INLINE
+)
 def test_every_command_line_of_the_pages_parses(line: str) -> None:
     root = typer.main.get_command(app)
     if any(f"decoupled {name} ".startswith(f"{line} ") for name, _ in leaves(root)):
@@ -114,13 +133,14 @@ def test_every_other_line_is_of_a_known_kind(line: str) -> None:
 
 def test_the_pages_commands_run_against_a_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    lines = [line for name in ("traffic", "operating") for line in commands(ROOT / "docs" / f"{name}.md")]
-    spoken = [line for line in lines if re.match("decoupled (client|doctor|backup) ", line)]
-    assert len(spoken) == 8
+    pages = [ROOT / "docs" / f"{name}.md" for name in ("traffic", "operating")]
+    lines = [spoken(line) for page in pages for line in commands(page)]
+    asked = [line for line in lines if re.match("decoupled (client|doctor|backup) ", line)]
+    assert len(asked) == 8
     with served(tmp_path) as service:
         monkeypatch.setenv("DECOUPLED_URL", service.url)
         decision = ""
-        for line in spoken:
+        for line in asked:
             done = run(
                 app, shlex.split(line.replace("$ID", decision).replace("decisions.db", "store.db"))[1:]
             )

@@ -54,7 +54,8 @@ def test_it_ends_with_the_claims_the_report_and_what_to_do_next(quick: Quick) ->
     folder, output = quick.folder, quick.output
     assert all(f"] {name}:" in output for name, each in EXPERIMENTS.items() if each.in_quick)
     tail = output[output.index("What the paper says") :]
-    assert str(folder / "report.html") in tail
+    assert f"{folder / 'report.html'}: open it in a browser" in tail
+    assert "It does not mean that the claim is wrong." in tail
     assert "make paper" in tail
 
 
@@ -134,6 +135,9 @@ def test_report_rebuilds_the_same_page_without_running(quick: Quick, tmp_path: P
     assert (folder / "claims.json").read_bytes() == claims
     assert (folder / "grid" / "grid.png").exists()
     assert results == {path: path.stat().st_mtime_ns for path in folder.rglob("results.nc")}
+    # A report says what is in it, and claims no more.
+    assert "Every figure of the paper" in (quick.folder / "report.html").read_text()
+    assert b"Every figure of the paper" not in page
 
 
 def test_verdicts_follow_the_numbers(quick: Quick, tmp_path: Path) -> None:

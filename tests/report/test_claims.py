@@ -87,6 +87,7 @@ def test_not_judged_keeps_what_was_measured() -> None:
     claim = not_judged(claim_above(ABOVE), "a stand-in")
     assert claim.verdict == "not judged: a stand-in"
     assert claim.parts == (ABOVE,)
+    assert (claim_above(ABOVE).judged, claim.judged) == (True, False)
 
 
 def coverage(comparisons: int, trials: int = 2_000) -> float:

@@ -204,4 +204,4 @@ def test_a_missing_extra_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "decoupled.service.serve", None)
     result = run(app, ["serve", "--store", str(tmp_path / "store.db")])
     assert result.exit_code == 2
-    assert "decoupled-bandits[service]" in result.output
+    assert "pip install -e '.[service]'" in result.output

@@ -168,7 +168,7 @@ def _read_parquet(path: str | os.PathLike[str]) -> Floats:
         return _losses_of(pandas.read_parquet(path), path)
     except ImportError:
         raise UnsupportedError(
-            "Parquet files need pyarrow: pip install 'decoupled-bandits[parquet]'"
+            "Parquet files need pyarrow: in the repository, pip install -e '.[parquet]'"
         ) from None
 
 

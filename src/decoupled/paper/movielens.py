@@ -66,8 +66,9 @@ class Movies(Simulated):
         if known["data"] == "stand-in":
             lowest = not_judged(lowest, "MovieLens was not at hand")
             warnings = (
-                "MovieLens 100K was not at hand, so the figures below are of a generated stand-in of the same shape, and the "
-                f"claim was not judged. {known['reason']}",
+                "MovieLens 100K was not at hand: it was neither found on this machine nor fetched. So the section MovieLens shows "
+                "generated ratings of the same shape, and its claim was not judged. To have it judged, get ml-100k.zip from "
+                "GroupLens, unpack it, set DECOUPLED_DATA to its folder, and run this again.",
             )
         picture = Picture(
             "movielens",

@@ -5,6 +5,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from rich.table import Table
 from ..bench.machine import describe
 from ..checks import one_of
 from ..errors import ParameterError, StorageError, complaint, near_name
-from ..report.claims import FAILS, HOLDS
-from ..report.folder import CLAIMS_FILE, write_report
+from ..report.claims import FAILS, HOLDS, UNDECIDED
+from ..report.folder import CLAIMS_FILE, PAGE_FILE, write_report
 from ..report.page import told
 from ..report.section import Section
 from ..sealed import write_atomically
@@ -58,6 +59,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     )
 }
 GROUPS = {"beyond": ("less-regret", "watched", "many-arms")}  # names for several at once
+PAPERS = {name for name, each in EXPERIMENTS.items() if each.in_quick}  # what judges the paper
 RUN_FILE = "run.json"
 FULL_RUNS, QUICK_RUNS = 1_000, 40
 TITLE = "Follow-the-Perturbed-Leader for Decoupled Bandits, reproduced"
@@ -143,11 +145,11 @@ def rebuild(folder: Path) -> list[Section]:
     sections = [
         EXPERIMENTS[name].section(folder / name) for name in EXPERIMENTS if name in record["experiments"]
     ]
-    write_report(folder, TITLE, lead(record), facts(record), sections)
+    write_report(folder, TITLE, lead(record, sections), facts(record), sections)
     return sections
 
 
-def lead(record: dict[str, Any]) -> str:
+def lead(record: dict[str, Any], sections: Sequence[Section]) -> str:
     """What the reader is looking at."""
     scale = Scale(**record["scale"])
     size = f"{scale.runs:,} runs of {HORIZON:,} rounds"
@@ -157,10 +159,15 @@ def lead(record: dict[str, Any]) -> str:
             " This is the <b>quick</b> version, with few runs: many claims stay undecided. "
             "The full one is <code>decoupled reproduce</code>."
         )
-    return (
-        "Every figure of the paper by Kim, Lee and Oh (ICML 2026), drawn again, and every empirical sentence of it judged: "
-        f"{size} for each policy, seed {scale.seed}.{quick}"
-    )
+    paper = "the paper by Kim, Lee and Oh (ICML 2026)"
+    if {section.name for section in sections} >= PAPERS:
+        what = f"Every figure of {paper}, drawn again, and every empirical sentence of it judged"
+    else:
+        titles = ", ".join(escape(section.title) for section in sections)
+        what = (
+            f"Some of the experiments around {paper}, run again, with the claims they judge. Here: {titles}"
+        )
+    return f"{what}. {size} for each policy, seed {scale.seed}.{quick}"
 
 
 def facts(record: dict[str, Any]) -> dict[str, str]:
@@ -185,12 +192,19 @@ def print_claims(sections: Sequence[Section], folder: Path) -> None:
     table.add_column("claim", ratio=3)
     table.add_column("measured (95 % interval)", ratio=2)
     colours = {HOLDS: "green", FAILS: "red"}
-    for claim in [claim for section in sections for claim in section.claims]:
+    claims = [claim for section in sections for claim in section.claims]
+    for claim in claims:
         colour = colours.get(claim.verdict, "yellow")
-        worst = f"{told(claim.parts[0])}, {claim.threshold}; {claim.parts[0].of}" if claim.parts else ""
+        shown = claim.judged and claim.parts
+        worst = (
+            f"{told(claim.parts[0])}, meant to be {claim.threshold}; {claim.parts[0].of}" if shown else ""
+        )
         table.add_row(f"[{colour}]{claim.verdict}[/]", claim.statement, worst)
     console = Console()
     console.print(table)
+    if any(claim.verdict == UNDECIDED for claim in claims):
+        print("Undecided: there are too few runs to tell. It does not mean that the claim is wrong.")
     for warning in [each for section in sections for each in section.warnings]:
         console.print(warning, style="bold red", markup=False)
     print(f"Figures and data are in {folder}; the claims as data in {folder / CLAIMS_FILE}.")
+    print(f"The report is {folder / PAGE_FILE}: open it in a browser.")

@@ -27,7 +27,7 @@ def solver() -> Any:
     except ImportError:
         raise UnsupportedError(
             "solver = 'scs': needs the package scs, which is not installed; "
-            "pip install 'decoupled-bandits[conic]', or use solver='newton'"
+            "in the repository, pip install -e '.[conic]', or use solver='newton'"
         ) from None
     return scs
 

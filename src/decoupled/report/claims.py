@@ -42,6 +42,11 @@ class Claim(NamedTuple):
     parts: tuple[Measure, ...]
     verdict: str
 
+    @property
+    def judged(self) -> bool:
+        """Whether what was measured can decide it; if not, it is not to be shown beside the claim."""
+        return not self.verdict.startswith(NOT_JUDGED)
+
     def to_dict(self) -> dict[str, Any]:
         """The claim as plain values; numbers that are not finite are None."""
         worst = self.parts[0] if self.parts else None

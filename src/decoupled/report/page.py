@@ -104,6 +104,8 @@ def _claims_table(claims: Sequence[Claim]) -> str:
 
 
 def _measured(claim: Claim) -> str:
+    if not claim.judged:
+        return "&ndash;"
     if not claim.parts:
         return escape(claim.statistic)
     worst = claim.parts[0]

@@ -21,5 +21,5 @@ def open_store(url_or_path: str | os.PathLike[str]) -> Store:
     except ImportError as error:
         extra = "postgres" if postgres else "service"
         raise StoreError(
-            f"store: {error.name} is not installed; pip install 'decoupled-bandits[{extra}]'"
+            f"store: {error.name} is not installed; in the repository, pip install -e '.[{extra}]'"
         ) from error

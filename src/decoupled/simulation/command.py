@@ -166,7 +166,8 @@ def dask_executor(address: str | None) -> Iterator[tuple[Executor | None, int | 
         from distributed import Client
     except ImportError:
         raise ParameterError(
-            "--dask: needs the package distributed, which is not installed; pip install 'decoupled-bandits[dask]'"
+            "--dask: needs the package distributed, which is not installed; "
+            "in the repository, pip install -e '.[dask]'"
         ) from None
     connect: Any = Client
     with connect(address) as client:
