@@ -4,8 +4,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-# Python compiles what it loads, when it loads it: most of what is installed never is.
-INSTALL := $(PIP) install --no-compile
 RUN_STAMP := $(VENV)/.run-installed
 DEV_STAMP := $(VENV)/.dev-installed
 
@@ -47,15 +45,15 @@ $(BIN)/python:
 
 $(RUN_STAMP): requirements/run.txt pyproject.toml | $(BIN)/python
 	@echo "Installing the package and the locked versions it runs on ..."
-	@$(INSTALL) --require-hashes -r requirements/run.txt
-	@$(INSTALL) --no-deps --no-build-isolation --editable .
+	@$(PIP) install --require-hashes -r requirements/run.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # The list for development has everything that running needs, in the same versions: one installation does for both.
 $(DEV_STAMP): requirements/dev.txt requirements/run.txt pyproject.toml | $(BIN)/python
 	@echo "Installing the package, the locked versions it runs on and the development tools ..."
-	@$(INSTALL) --require-hashes -r requirements/dev.txt
-	@$(INSTALL) --no-deps --no-build-isolation --editable .
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $(RUN_STAMP) $@
 
 check: lint types layers ## Format, lint, types and import layers
