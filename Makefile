@@ -10,6 +10,10 @@ DEV_STAMP := $(VENV)/.dev-installed
 # All but cuda, whose half a gigabyte only a machine with a GPU needs; the simulator is part of Numba.
 LOCKED_EXTRAS := --extra conic --extra dask --extra parquet --extra postgres --extra service
 
+# The tests start hundreds of processes that load the package: Python keeps what it compiles, whatever the
+# environment says.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help run paper docs test install check lint types layers unit test-gpu bench mutations reliability lock clean
 
