@@ -11,8 +11,9 @@ DEV_STAMP := $(VENV)/.dev-installed
 LOCKED_EXTRAS := --extra conic --extra dask --extra parquet --extra postgres --extra service
 
 # The tests start hundreds of processes that load the package: Python keeps what it compiles, whatever the
-# environment says.
+# environment says. It compiles what it loads, when it loads it: most of what is installed never is.
 export PYTHONDONTWRITEBYTECODE :=
+INSTALL := $(PIP) install --no-compile
 
 .DEFAULT_GOAL := help
 .PHONY: help run paper docs test install check lint types layers unit test-gpu bench mutations reliability lock clean
@@ -32,12 +33,12 @@ docs: export NO_MKDOCS_2_WARNING = true
 docs: $(DEV_STAMP) ## The documentation site, in site/: open site/index.html
 	@$(BIN)/mkdocs build --strict
 
-# Mypy takes most of a minute and one core, so types are checked beside the tests and told after them.
-test: lint layers ## Every check and every test
-	@told=$$(mktemp); $(MAKE) --no-print-directory types >$$told 2>&1 & types=$$!; \
+# Mypy takes most of a minute and one core, so types and layers are checked beside the tests and told after them.
+test: lint ## Every check and every test
+	@told=$$(mktemp); $(MAKE) --no-print-directory layers types >$$told 2>&1 & beside=$$!; \
 	  $(MAKE) --no-print-directory unit; unit=$$?; \
-	  wait $$types; types=$$?; cat $$told; rm $$told; \
-	  [ $$unit = 0 ] && [ $$types = 0 ]
+	  wait $$beside; beside=$$?; cat $$told; rm $$told; \
+	  [ $$unit = 0 ] && [ $$beside = 0 ]
 
 install: $(DEV_STAMP) ## Create .venv with locked versions, for running and for development
 
@@ -49,14 +50,14 @@ $(BIN)/python:
 
 $(RUN_STAMP): requirements/run.txt pyproject.toml | $(BIN)/python
 	@echo "Installing the package and the locked versions it runs on ..."
-	@$(PIP) install --require-hashes -r requirements/run.txt
+	@$(INSTALL) --require-hashes -r requirements/run.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # The list for development has everything that running needs, in the same versions: one installation does for both.
 $(DEV_STAMP): requirements/dev.txt requirements/run.txt pyproject.toml | $(BIN)/python
 	@echo "Installing the package, the locked versions it runs on and the development tools ..."
-	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@$(INSTALL) --require-hashes -r requirements/dev.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $(RUN_STAMP) $@
 

@@ -72,17 +72,18 @@ def test_late_feedback_is_learned_by_what_is_there() -> None:
     assert learner.estimates().tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("how", [{"period": 7}, {"discount": 0.9}], ids=str)
+# Compiling a wrapper takes seconds: these are compiled for other tests as well.
 @pytest.mark.parametrize(
-    "policy",
+    ("policy", "how"),
     [
-        dc.FTPL(),
-        dc.TsallisINF(),
-        dc.JinHybrid(),
-        dc.CoupledTsallisINF(estimator="reduced-variance"),
-        dc.UCB1(),
+        *((policy, {"period": 7}) for policy in (dc.FTPL(), dc.TsallisINF(), dc.JinHybrid(), dc.UCB1())),
+        (dc.CoupledTsallisINF(estimator="reduced-variance"), {"period": 7}),
+        *(
+            (policy, {"discount": 0.9})
+            for policy in (dc.FTPL(), dc.TsallisINF(), dc.JinHybrid(), dc.UCB1())
+        ),
     ],
-    ids=lambda each: type(each).__name__,
+    ids=lambda each: str(each) if isinstance(each, dict) else type(each).__name__,
 )
 def test_saved_and_loaded_it_goes_on_bit_for_bit(policy: dc.Policy, how: dict[str, Any]) -> None:
     learner = dc.Forgetting(policy, **how).start(ARMS, seed=3)
