@@ -1,6 +1,5 @@
 """One run of the quick version of everything, which the tests of the reproduction share."""
 
-import fcntl
 import os
 import subprocess
 import sys
@@ -8,6 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from once import made_once
 
 
 class Quick(NamedTuple):
@@ -26,22 +27,18 @@ def machine_code() -> str:
 
 def quick_run(tmp_path_factory: pytest.TempPathFactory) -> Quick:
     """The quick version without MovieLens 100K, wherever it may be. One process of the test run makes it."""
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
-    folder, seen = shared / "quick", shared / "quick.txt"
-    with open(shared / "quick.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not seen.exists():
-            kept = {name: value for name, value in os.environ.items() if name != "DECOUPLED_DATA"}
-            apart = {"DECOUPLED_OFFLINE": "1", "XDG_CACHE_HOME": str(shared / "quick-cache")}
-            options = ["--quick", "--runs", "12", "--out", str(folder)]
-            done = subprocess.run(
-                [sys.executable, "-m", "decoupled", "reproduce", *options],
-                capture_output=True,
-                text=True,
-                env={**kept, **apart, "NUMBA_CACHE_DIR": machine_code()},
-            )
-            assert done.returncode == 0, done.stderr
-            seen.write_text(done.stdout)
-    return Quick(folder, seen.read_text())
+
+    def run(folder: Path) -> str:
+        kept = {name: value for name, value in os.environ.items() if name != "DECOUPLED_DATA"}
+        apart = {"DECOUPLED_OFFLINE": "1", "XDG_CACHE_HOME": str(folder.with_name("quick-cache"))}
+        options = ["--quick", "--runs", "12", "--out", str(folder)]
+        done = subprocess.run(
+            [sys.executable, "-m", "decoupled", "reproduce", *options],
+            capture_output=True,
+            text=True,
+            env={**kept, **apart, "NUMBA_CACHE_DIR": machine_code()},
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return Quick(*made_once(tmp_path_factory, "quick", run))

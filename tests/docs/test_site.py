@@ -1,12 +1,10 @@
 """The site: it is built without a warning, holds every public name, and needs nothing from elsewhere."""
 
-import fcntl
 import functools
 import http.server
 import inspect
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -17,12 +15,12 @@ from typing import Any
 import pytest
 
 import decoupled as dc
+from browsing import chromium
 from decoupled import theory
 from decoupled.service import client
+from once import made_once
 from pages import ROOT
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking"]
 PHONE = {"width": 390, "height": 844}
 NAMES = [
     *(f"decoupled.{name}" for name in dc.__all__ if not inspect.ismodule(getattr(dc, name))),
@@ -43,23 +41,20 @@ NAMES = [
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built once for all processes of a test run."""
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
-    folder, finished = shared / "site", shared / "site.txt"
-    with open(shared / "site.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not finished.exists():
-            done = subprocess.run(
-                [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
-                cwd=ROOT,
-                capture_output=True,
-                text=True,
-                env={**os.environ, "NO_MKDOCS_2_WARNING": "true"},
-            )
-            assert done.returncode == 0, done.stderr
-            finished.write_text(done.stderr)
-    assert "WARNING" not in finished.read_text()
+
+    def build(folder: Path) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "NO_MKDOCS_2_WARNING": "true"},
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    folder, said = made_once(tmp_path_factory, "site", build)
+    assert "WARNING" not in said
     return folder
 
 
@@ -90,14 +85,7 @@ def test_pages_of_the_changelog_and_the_examples_are_whole(site: Path) -> None:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is installed: apt install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield opened
-        opened.close()
+    yield from chromium()
 
 
 def test_search_works_without_a_network_and_without_a_server(site: Path, browser: Any) -> None:

@@ -15,17 +15,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from browsing import chromium
 from decoupled.cli import app
 from decoupled.paper.reproduce import EXPERIMENTS
 from quick_run import Quick, quick_run
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-dev-shm-usage",
-    "--disable-background-networking",
-    "--disable-component-update",
-]
 
 
 def command(*arguments: str) -> list[str]:
@@ -232,14 +225,7 @@ class Watched:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is installed, so the report was not looked at in a browser")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield opened
-        opened.close()
+    yield from chromium()
 
 
 # Drawing the page takes longer than all that is asked of it, so the tests share it and leave it as they found it.

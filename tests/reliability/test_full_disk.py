@@ -135,7 +135,7 @@ def test_a_full_disk_is_refused_and_survived(small_disk: Path, tmp_path: Path) -
         case.end()
 
 
-@pytest.mark.skipif(not SIZES.long, reason="the long form tries it")
+@pytest.mark.skipif(not SIZES.long, reason="in the long form only: make reliability")
 def test_a_service_started_on_a_full_disk_goes_on_when_there_is_room(
     small_disk: Path, tmp_path: Path
 ) -> None:
@@ -153,7 +153,7 @@ def test_a_service_started_on_a_full_disk_goes_on_when_there_is_room(
         case.end(doubtful=True)
 
 
-@pytest.mark.skipif(not SIZES.long, reason="the long form tries it")
+@pytest.mark.skipif(not SIZES.long, reason="in the long form only: make reliability")
 def test_writes_that_fail_are_refused_and_survived(tmp_path: Path) -> None:
     """Every write to a file fails, as long as the process may write no file beyond its first kilobyte."""
     with trial(tmp_path, tmp_path) as case:
@@ -166,7 +166,7 @@ def test_writes_that_fail_are_refused_and_survived(tmp_path: Path) -> None:
         case.end()
 
 
-@pytest.mark.skipif(not SIZES.long, reason="the long form tries it")
+@pytest.mark.skipif(not SIZES.long, reason="in the long form only: make reliability")
 def test_flushes_that_fail_are_refused_and_survived(tmp_path: Path) -> None:
     """The rows are written and the flush fails: nobody is told yes. Then the service is killed at once."""
     need_strace()

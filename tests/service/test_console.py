@@ -1,7 +1,6 @@
 """The console in a real browser: what a visitor does with it, and what it must never do."""
 
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -10,16 +9,10 @@ from typing import Any
 
 import pytest
 
+from browsing import chromium
 from decoupled.service.console import FILES, PATHS
 from http_service import Service, served
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-dev-shm-usage",
-    "--disable-background-networking",
-    "--disable-component-update",
-]
 HOSTILE = [
     '<img src=x onerror="window.hurt=1">',
     "\"'><script>window.hurt=1</script>",
@@ -37,14 +30,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is installed: apt install chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield opened
-        opened.close()
+    yield from chromium()
 
 
 @dataclass
