@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 RUN_STAMP := $(VENV)/.run-installed
 DEV_STAMP := $(VENV)/.dev-installed
+CUDA_STAMP := $(VENV)/.cuda-installed
 
 # All but cuda, whose half a gigabyte only a machine with a GPU needs; the simulator is part of Numba.
 LOCKED_EXTRAS := --extra conic --extra dask --extra parquet --extra postgres --extra service
@@ -80,8 +81,12 @@ unit: $(DEV_STAMP) ## Unit, property and statistical tests, doctests, every code
 	@echo "Running the tests ..."
 	@$(BIN)/pytest -q -rs --numprocesses 2 --dist worksteal
 
-test-gpu: $(DEV_STAMP) ## What needs an NVIDIA GPU: statistics against the CPU, grouping, refusals (three minutes)
-	@$(PIP) install --require-hashes -r requirements/cuda.txt
+$(CUDA_STAMP): requirements/cuda.txt $(DEV_STAMP)
+	@echo "Installing what a GPU needs ..."
+	@$(INSTALL) --require-hashes -r requirements/cuda.txt
+	@touch $@
+
+test-gpu: $(CUDA_STAMP) ## What needs an NVIDIA GPU: statistics against the CPU, grouping, refusals (three minutes)
 	@$(BIN)/pytest -q -rs -W default --numprocesses 12 --dist worksteal tests/gpu/*_on_gpu.py
 
 mutations: $(DEV_STAMP) ## Break each kernel in turn and see that a test fails (ten minutes)

@@ -21,20 +21,27 @@ from .grid import ARMS, GAPS
 
 RUNS = 100_000
 QUICK_RUNS = 1_000
-RATES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # of FTPL; at twice the c FTRL and EXP3 are as quick, or slower
+RATES = (0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 16.0, 32.0)
 INFINITE = float("inf")
 
+
+class Family(NamedTuple):
+    """Policies that differ in alpha and c; `scale` is what a rate is multiplied by to be one of theirs."""
+
+    alphas: tuple[float, ...]
+    make: Callable[[float, float], Policy]
+    scale: float
+
+
 # Tsallis entropy of order beta corresponds to Pareto perturbations of shape 1 / (1 - beta); EXP3 is its limit.
-# The layers are run one after another, so that what takes longest comes last.
-LAYERS: tuple[tuple[str, float, Callable[[float], Policy]], ...] = (
-    ("FTPL", 3.0, lambda c: FTPL(c=c)),
-    ("EXP3", INFINITE, lambda c: Exp3(c=c)),
-    ("FTRL", 3.0, lambda c: TsallisINF(c=c)),
-    ("FTPL", 2.0, lambda c: FTPL(alpha=2.0, c=c)),
-    ("FTPL", 5.0, lambda c: FTPL(alpha=5.0, c=c)),
-    ("FTRL", 2.0, lambda c: TsallisINF(beta=0.5, c=c)),
-    ("FTPL", 1.5, lambda c: FTPL(alpha=1.5, c=c)),
-)
+# At twice the c, FTRL and EXP3 are as quick as FTPL, or slower. What takes longest comes last.
+FAMILIES = {
+    "FTPL": Family(
+        (3.0, 5.0, 8.0, 4.0, 6.0, 12.0, 2.0, 2.5, 1.5), lambda alpha, c: FTPL(alpha=alpha, c=c), 1.0
+    ),
+    "EXP3": Family((INFINITE,), lambda alpha, c: Exp3(c=c), 2.0),
+    "FTRL": Family((3.0, 5.0, 2.0, 8.0), lambda alpha, c: TsallisINF(beta=(alpha - 1) / alpha, c=c), 2.0),
+}
 MAP_FILE = "map.csv"
 
 
@@ -56,7 +63,7 @@ def plans(scale: Scale) -> dict[tuple[str, float, int, float], Plan]:
     runs = QUICK_RUNS if scale.quick else RUNS
     return {
         (name, alpha, arms, gap): make_plan(
-            [make(c if name == "FTPL" else 2.0 * c) for c in RATES],
+            [family.make(alpha, family.scale * c) for c in RATES],
             Alternating(arms, gap),
             HORIZON,
             runs,
@@ -64,7 +71,8 @@ def plans(scale: Scale) -> dict[tuple[str, float, int, float], Plan]:
             1,
             scale.device,
         )
-        for name, alpha, make in LAYERS
+        for name, family in FAMILIES.items()
+        for alpha in family.alphas
         for arms in ARMS
         for gap in GAPS
     }
@@ -76,26 +84,33 @@ def units(scale: Scale) -> int:
 
 
 def measure(scale: Scale, folder: Path, advance: Advance) -> None:
-    """Run what is not in the file yet. Only means and errors are kept: a map has a hundred million runs."""
+    """Run what is not in the file yet. Only means and errors are kept: a map has hundreds of millions of runs."""
     path = folder / MAP_FILE
     points = read(path) if path.exists() else []
-    known = {(point.policy, point.alpha, point.arms, point.gap) for point in points}
-    for place, plan in plans(scale).items():
-        if place in known:
-            advance(rounds(plan))
+    known = {(point.policy, point.alpha, point.arms, point.gap, point.c) for point in points}
+    for (name, alpha, arms, gap), plan in plans(scale).items():
+        place = name, alpha, arms, gap
+        missing = [policy for policy in plan.policies if (*place, rate(policy)) not in known]
+        advance((len(plan.policies) - len(missing)) * plan.runs * plan.horizon)
+        if not missing:
             continue
         results = simulate(
-            plan.policies, plan.environment, plan.horizon, plan.runs, plan.seed, checkpoints=1, curves="moments",
+            missing, plan.environment, plan.horizon, plan.runs, plan.seed, checkpoints=1, curves="moments",
             device=plan.device, report=lambda done, seconds: advance(done),
         )  # fmt: skip
-        name, alpha, arms, gap = place
-        for policy in plan.policies:
+        for policy in missing:
             regret = results.final_regret(policy)
             error = float(regret.std(ddof=1) / np.sqrt(len(regret)))
-            rate: float = policy.c  # type: ignore[attr-defined]
-            points.append(Point(arms, gap, name, alpha, rate, plan.runs, float(regret.mean()), error))
+            points.append(
+                Point(arms, gap, name, alpha, rate(policy), plan.runs, float(regret.mean()), error)
+            )
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(path, told(points))
+
+
+def rate(policy: Policy) -> float:
+    """Its c, to as many digits as the file has."""
+    return float(f"{policy.c:g}")  # type: ignore[attr-defined]
 
 
 def told(points: list[Point]) -> str:

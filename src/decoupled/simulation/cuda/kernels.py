@@ -126,6 +126,24 @@ def begin(state: State) -> None:
     scalars[ARMS] = floats.shape[1]
 
 
+@compiled
+def begin_counts(played: Any) -> None:
+    """No plays yet; the threads of a block share the work."""
+    for arm in range(cuda.threadIdx.x, played.shape[1], cuda.blockDim.x):
+        played[0, arm] = 0
+        played[1, arm] = 0
+    cuda.syncthreads()
+
+
+@compiled
+def add_counts(played: Any, plays: Any) -> None:
+    """Add what the threads of a block played, once all are done, to what all blocks did."""
+    cuda.syncthreads()
+    for arm in range(cuda.threadIdx.x, played.shape[1], cuda.blockDim.x):
+        cuda.atomic.add(plays, (0, arm), int64(played[0, arm]))
+        cuda.atomic.add(plays, (1, arm), int64(played[1, arm]))
+
+
 def _table_kernel(shape: Shape, values: tuple[float, ...], noise_kind: int) -> Any:
     arms, scalar_count, float_rows, int_rows = shape[:4]
 
@@ -148,10 +166,7 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], noise_kind: int) -> A
         draws = cuda.local.array(2, uint64)
         noise = cuda.local.array(2, uint64)
         local = cuda.local.array(2, uint64)
-        for arm in range(cuda.threadIdx.x, arms, cuda.blockDim.x):
-            played[0, arm] = 0
-            played[1, arm] = 0
-        cuda.syncthreads()
+        begin_counts(played)
         state = State(scalars, floats, ints)
         known = pinned(params, values)
         table = Table(rows, row_at, noise_kind, concentration)
@@ -160,10 +175,7 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], noise_kind: int) -> A
             fill_stream(pool, first + number, 0, noise)
             fill_stream(pool, first + number, 1, draws)
             drive(known, state, draws, noise, local, table, best, checkpoints, regret[number], played)
-        cuda.syncthreads()
-        for arm in range(cuda.threadIdx.x, arms, cuda.blockDim.x):
-            cuda.atomic.add(plays, (0, arm), int64(played[0, arm]))
-            cuda.atomic.add(plays, (1, arm), int64(played[1, arm]))
+        add_counts(played, plays)
 
     return play_table
 
@@ -197,10 +209,7 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...]) -> Any:
         sums = cuda.local.array(arms, float64)
         remembered = cuda.local.array(float_room, float64)
         counted = cuda.local.array(int_room, int64)
-        for arm in range(cuda.threadIdx.x, arms, cuda.blockDim.x):
-            played[0, arm] = 0
-            played[1, arm] = 0
-        cuda.syncthreads()
+        begin_counts(played)
         state = State(scalars, floats, ints)
         known = pinned(params, values)
         memory = Memory(remembered[:memory_floats], counted[:memory_ints])
@@ -234,9 +243,6 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...]) -> Any:
             )
             if not against_best(checkpoints, would_have_cost, suffered):
                 outside[0] = 1
-        cuda.syncthreads()
-        for arm in range(cuda.threadIdx.x, arms, cuda.blockDim.x):
-            cuda.atomic.add(plays, (0, arm), int64(played[0, arm]))
-            cuda.atomic.add(plays, (1, arm), int64(played[1, arm]))
+        add_counts(played, plays)
 
     return play_adversary
