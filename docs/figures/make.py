@@ -1,4 +1,4 @@
-"""Draws the figures of the page `understand.md` with the package itself; the same bytes every time.
+"""Draws figures of `understand.md` and `gpu.md` with the package itself; the same bytes every time.
 
     python docs/figures/make.py                   # into docs/figures
     python docs/figures/make.py --out elsewhere
@@ -185,6 +185,14 @@ def _bad_arms(eta: float, lead: float, arms: int) -> tuple[float, float]:
     return float(dc.theory.weights(gaps, eta, ALPHA)[1:].sum()), float(q[1:].sum() / q.sum())
 
 
+def tuned_map(number: int) -> Any:
+    """The map of c and alpha that a GPU measured, from the numbers that are kept."""
+    from decoupled.paper.tuned_map import maps, read
+    from decoupled.plots import draw
+
+    return draw(maps(read(Path(__file__).parents[1] / "data/tuned-map.csv"))[number])
+
+
 FIGURES: dict[str, Callable[[], Any]] = {
     "understand-arms": two_arms,
     "understand-perturbations": perturbations,
@@ -192,19 +200,23 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "understand-surrogate": surrogate,
     "understand-rank": rank_term,
     "understand-constant": constant_regret,
+    "gpu-map-ftpl": lambda: tuned_map(0),
+    "gpu-map-ftrl": lambda: tuned_map(1),
 }
 
 
 def draw(name: str, folder: Path) -> Path:
     """Draw one figure and return its file."""
     file = folder / f"{name}.png"
-    FIGURES[name]().savefig(file, dpi=110, metadata={"Software": None})
+    figure = FIGURES[name]()
+    dense = figure.get_figwidth() > WIDTH  # with small letters
+    figure.savefig(file, dpi=150 if dense else 110, metadata={"Software": None})
     return file
 
 
 def main() -> None:
     """Draw all of them."""
-    parser = argparse.ArgumentParser(description="Draw the figures of the page on understanding.")
+    parser = argparse.ArgumentParser(description="Draw figures of the documentation.")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     folder: Path = parser.parse_args().out
     folder.mkdir(parents=True, exist_ok=True)

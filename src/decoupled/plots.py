@@ -181,16 +181,15 @@ def _paint(axes: Any, heat: Heat) -> None:
     axes.imshow(
         np.log(heat.values), cmap="viridis_r", vmin=0.0, vmax=math.log(WORST), origin="lower", aspect="auto"
     )
+    inside, beside = (6.0, 8.0) if len(heat.columns) <= 8 else (4.6, 6.5)  # sizes of letters
     for (row, column), value in np.ndenumerate(heat.values):
         if np.isfinite(value):
             text = f"{value:.2f}" if value < 9.95 else f"{value:.0f}"
-            dark = value > math.sqrt(WORST)
-            axes.text(
-                column, row, text, ha="center", va="center", fontsize=6, color="white" if dark else "black"
-            )
+            colour = "white" if value > math.sqrt(WORST) else "black"
+            axes.text(column, row, text, ha="center", va="center", fontsize=inside, color=colour)
     axes.set_title(heat.title, fontsize=9)
-    axes.set_xticks(range(len(heat.columns)), heat.columns, fontsize=8)
-    axes.set_yticks(range(len(heat.rows)), heat.rows, fontsize=8)
+    axes.set_xticks(range(len(heat.columns)), heat.columns, fontsize=beside)
+    axes.set_yticks(range(len(heat.rows)), heat.rows, fontsize=beside)
     axes.set_xlabel(heat.x_label, fontsize=9)
     axes.set_ylabel(heat.y_label, fontsize=9)
 

@@ -3,16 +3,18 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+import decoupled as dc
 from decoupled.cli import app
 from decoupled.errors import ParameterError
 from decoupled.paper import tuned_map
 from decoupled.paper.experiment import Scale
 from decoupled.paper.reproduce import fit_for_devices
-from decoupled.plots import Heat, draw
+from decoupled.plots import Heat
 from decoupled.report.page import build_page
 from decoupled.report.section import Section
 
@@ -32,35 +34,71 @@ def test_the_documented_map_is_whole_and_survives_its_file(tmp_path: Path) -> No
 
 def test_what_the_documentation_says_of_the_winners() -> None:
     points = tuned_map.read(DATA)
-    best = [
-        min((p for p in points if (p.arms, p.gap) == place), key=lambda p: p.mean)
-        for place in {(p.arms, p.gap) for p in points}
-    ]
-    assert sorted(p.policy for p in best).count("FTPL") == 13
-    ftpl = [p for p in points if p.policy == "FTPL"]
-    for place in {(p.arms, p.gap) for p in points}:
-        least = min((p for p in ftpl if (p.arms, p.gap) == place), key=lambda p: p.mean)
-        assert least.alpha == 5.0
+    places = {(p.arms, p.gap) for p in points}
+    least = {
+        place: min((p for p in points if (p.arms, p.gap) == place), key=lambda p: p.mean)
+        for place in places
+    }
+    assert [place for place in places if least[place].policy != "FTPL"] == [(64, 0.125)]
+    assert sorted(p.alpha for p in least.values()) == [3.0, 8.0, 8.0, 8.0] + 12 * [12.0]
     assert max(p.standard_error / p.mean for p in points) < 0.0042
 
+    def beyond(policy: str, alpha: float, c: float) -> list[float]:
+        chosen = [p for p in points if (p.policy, p.alpha, p.c) == (policy, alpha, c)]
+        return sorted(p.mean / least[p.arms, p.gap].mean for p in chosen)
 
-def test_maps_are_drawn_and_reported() -> None:
+    everywhere = beyond("FTPL", 8.0, 0.7)
+    assert len(everywhere) == 16
+    assert everywhere[-1] == pytest.approx(1.11, abs=0.005)
+    paper = beyond("FTPL", 3.0, 2.0)
+    assert paper[0] == pytest.approx(1.02, abs=0.005)
+    assert paper[-1] == pytest.approx(1.28, abs=0.005)
+    assert beyond("FTRL", 3.0, 5.6)[-1] == pytest.approx(1.35, abs=0.005)
+    assert beyond("EXP3", tuned_map.INFINITE, 5.6)[-1] == pytest.approx(1.35, abs=0.005)
+
+
+def test_the_documentation_s_table_is_the_map_s() -> None:
+    page = (DATA.parents[1] / "gpu.md").read_text()
+    for row in tuned_map.winners(tuned_map.read(DATA)).rows:
+        assert "| " + " | ".join(row) + " |" in page.replace("**", "")
+
+
+def test_maps_are_reported() -> None:
     points = tuned_map.read(DATA)
     pictures = tuned_map.maps(points)
     assert [len(picture.panels) for picture in pictures] == [16, 16]
     first = pictures[0].panels[0]
     assert isinstance(first, Heat)
-    assert first.values.shape == (4, 6)
+    assert first.values.shape == (8, 12)
     assert first.values.min() == 1.0
-    assert len(pictures[0].to_csv().splitlines()) == 1 + 16 * 24
-    assert len(draw(pictures[1]).axes) == 16
-    table = tuned_map.winners(points)
-    section = Section("tuned", "Tuned", "", (), pictures, (table,))
+    assert len(pictures[0].to_csv().splitlines()) == 1 + sum(p.policy == "FTPL" for p in points)
+    section = Section("tuned", "Tuned", "", (), pictures, (tuned_map.winners(points),))
     page = build_page("title", "", {}, [section])
     data = json.loads(re.search(r'id="pictures">(.*?)</script>', page).group(1))  # type: ignore[union-attr]
     panel = data["pictures"][1]["panels"][0]
-    assert panel["rows"] == ["2", "3", "EXP3"]
+    assert panel["rows"] == ["2", "3", "5", "EXP3"]
     assert panel["heat"]
+
+
+def test_points_that_are_known_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = tuned_map.read(DATA)
+    gone = [
+        p for p in points if (p.arms, p.gap, p.policy, p.alpha) == (4, 0.25, "EXP3", tuned_map.INFINITE)
+    ][3:5]
+    (tmp_path / tuned_map.MAP_FILE).write_text(tuned_map.told([p for p in points if p not in gone]))
+    ran: list[str] = []
+
+    def few(policies: Any, environment: Any, horizon: int, runs: int, seed: int, **how: Any) -> Any:
+        ran.extend(policy.label for policy in policies)
+        return dc.simulate(policies, environment, 50, 10, seed)
+
+    monkeypatch.setattr(tuned_map, "simulate", few)
+    done: list[int] = []
+    scale = Scale(device="cuda")
+    tuned_map.measure(scale, tmp_path, done.append)
+    assert ran == [dc.Exp3(c=p.c).label for p in gone]
+    assert len(tuned_map.read(tmp_path / tuned_map.MAP_FILE)) == len(points)
+    assert sum(done) == tuned_map.units(scale) - len(gone) * tuned_map.RUNS * 10_000
 
 
 def test_what_a_gpu_cannot_reproduce_is_refused_or_left_out(capsys: pytest.CaptureFixture[str]) -> None:
