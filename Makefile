@@ -89,7 +89,7 @@ $(CUDA_STAMP): requirements/cuda.txt $(DEV_STAMP)
 test-gpu: $(CUDA_STAMP) ## What needs an NVIDIA GPU: statistics against the CPU, grouping, refusals (three minutes)
 	@$(BIN)/pytest -q -rs -W default --numprocesses 12 --dist worksteal tests/gpu/*_on_gpu.py
 
-mutations: $(DEV_STAMP) ## Break each kernel in turn and see that a test fails (ten minutes)
+mutations: $(DEV_STAMP) ## Break each kernel in turn and see that a test fails (most of an hour)
 	@$(BIN)/python tests/mutations.py
 
 reliability: export DECOUPLED_RELIABILITY = long

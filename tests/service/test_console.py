@@ -113,6 +113,42 @@ def test_by_keyboard_alone_from_nothing_to_a_live_experiment(tab: Tab, service: 
     assert made["policy"]["estimator"] == "importance"
 
 
+def test_arms_come_and_go_the_log_is_saved_and_the_end_is_confirmed(tab: Tab, service: Service) -> None:
+    service.create("managed", arms=["red", "green"])
+    service.http.post("/v1/experiments/managed/decisions", json={"count": 3})
+    page = tab.open("experiments/managed")
+    page.get_by_text("Add or retire arms").click()
+    page.fill("#names", "blue\n <b>grey</b> ")
+    page.get_by_role("button", name="Add them").click()
+    page.get_by_text("Added: blue, <b>grey</b>.").wait_for()
+    assert page.evaluate("document.activeElement.id") == "managed", "the keyboard stays where it was"
+    tab.until(lambda: page.locator("table.arms tbody tr").count() == 4)
+    page.fill("#names", "red")
+    page.get_by_role("button", name="Retire them").click()
+    page.get_by_text("Retired: red.").wait_for()
+    page.fill("#names", "violet")
+    page.get_by_role("button", name="Retire them").click()
+    assert "violet" in page.locator(".problem:visible").inner_text()
+    assert service.http.get("/v1/experiments/managed").json()["arms"] == ["green", "blue", "<b>grey</b>"]
+    tab.complaints = [
+        each for each in tab.complaints if "status of 422" not in each
+    ]  # Chromium tells of it
+
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download the log as CSV").click()
+    assert saved.value.suggested_filename == "managed.csv"
+    assert len(Path(saved.value.path()).read_text().splitlines()) == 4
+
+    page.get_by_role("button", name="Archive it").click()
+    page.get_by_role("button", name="Keep it").click()
+    assert not page.locator("#archive").is_visible()
+    page.get_by_role("button", name="Archive it").click()
+    page.get_by_role("button", name="Archive for good").click()
+    page.locator(".badge", has_text="archived").wait_for()
+    assert service.http.get("/v1/experiments/managed").json()["archived_at"] is not None
+    assert page.get_by_role("button", name="Archive it").count() == 0
+
+
 def test_traffic_moves_the_numbers(tab: Tab, service: Service) -> None:
     service.create("moving", arms=["red", "green", "blue"])
     page = tab.open("experiments/moving")

@@ -155,7 +155,8 @@ def test_sigkill_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_ctrl_c_keeps_finished_blocks(tmp_path: Path) -> None:
     specification = tmp_path / "spec.toml"
-    specification.write_text(SPECIFICATION.replace("runs = 1200", "runs = 5000"))
+    # Long, so that it is not over before it is interrupted, however late this test gets a processor.
+    specification.write_text(SPECIFICATION.replace("runs = 1200", "runs = 50000"))
     out = tmp_path / "out"
     process = subprocess.Popen(command(specification, out), stderr=subprocess.PIPE, text=True)
     limit = time.monotonic() + 60

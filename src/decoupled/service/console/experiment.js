@@ -1,9 +1,10 @@
-// One experiment, live: numbers, the share of traffic, and a table of its arms.
+// One experiment, live: numbers, the share of traffic, a table of its arms, and what can be done to it.
 
 import { ask, experimentPath } from "./api.js";
 import { armsTable } from "./arms.js";
 import { count, decimal, el, say } from "./dom.js";
 import { poll } from "./live.js";
+import { managePanel } from "./manage.js";
 import { sharePanel } from "./shares.js";
 import { trafficPanel } from "./traffic.js";
 
@@ -16,7 +17,7 @@ const TILES = [
   ["expired", "Expired", "decisions never answered"],
 ];
 
-export function experimentPanel(host, experiment) {
+export function experimentPanel(host, experiment, changed, news) {
   const values = Object.fromEntries(TILES.map(([name]) => [name, el("dd", { "data-tile": name }, "–")]));
   const tiles = el("dl", { class: "tiles" },
     TILES.map(([name, title, hint]) => el("div", { class: "tile" }, el("dt", {}, title), values[name], el("dd", { class: "hint" }, hint))));
@@ -30,7 +31,9 @@ export function experimentPanel(host, experiment) {
       el("h1", {}, el("bdi", {}, experiment.name)),
       experiment.archived_at ? el("span", { class: "badge" }, "archived") : null),
     el("p", { class: "lead small" }, about(experiment)),
-    problem, tiles, shares.node, el("section", { class: "card" }, el("h2", {}, "Arms"), table.node, regret), traffic.node);
+    problem, tiles, shares.node, el("section", { class: "card" }, el("h2", {}, "Arms"), table.node, regret), traffic.node,
+    managePanel(experiment, changed, news));
+  if (news) host.querySelector("#managed").focus();
 
   const recent = [];
   let arms = 0;

@@ -21,21 +21,30 @@ export function experimentsView(host, chosen) {
     list);
   host.append(el("div", { class: chosen ? "split chosen" : "split" }, side, panel));
 
-  let shown = null, stopPanel = () => {}, last = "";
+  let shown = null, stopPanel = () => {}, last = "", changes = 0;
+  const version = (experiment) => JSON.stringify([experiment.archived_at, experiment.arms]);
 
-  function open(experiment) {
-    shown = experiment.name;
-    stopPanel = experimentPanel(panel, experiment);
+  function open(experiment, news) {
+    stopPanel();
+    shown = version(experiment);
+    stopPanel = experimentPanel(panel, experiment, changed, news);
+  }
+
+  function changed(experiment, news) {
+    changes += 1;
+    open(experiment, news);
   }
 
   const watching = poll(async () => {
     let found;
+    const before = changes;
     try {
       found = await experiments();
     } catch (error) {
       if (shown === null) panel.replaceChildren(el("p", { class: "notice" }, error.message));
       return;
     }
+    if (changes !== before) return; // asked before the change, and may not know of it
     const text = JSON.stringify(found.map((each) => [each.name, each.archived_at, each.arms.length]));
     if (text !== last) {
       last = text;
@@ -43,7 +52,7 @@ export function experimentsView(host, chosen) {
       side.hidden = found.length === 0;
     }
     const wanted = chosen === null ? null : found.find((each) => each.name === chosen);
-    if (wanted && shown === null) open(wanted);
+    if (wanted && shown !== version(wanted)) open(wanted);
     else if (!wanted && shown === null) panel.replaceChildren(...invitation(found.length, chosen));
   }, () => (shown === null ? 2000 : 5000));
 
