@@ -11,6 +11,7 @@ import numpy as np
 
 import decoupled as dc
 from custom_game import ScriptedGreedy, ScriptedGrudge
+from decoupled.errors import ParameterError
 from decoupled.simulation.cuda import sizes
 
 worlds = dc.environments
@@ -82,7 +83,23 @@ def regroup(environment: dc.environments.Environment) -> list[str]:
         wrong.append("pieces")
     for module in (sizes, sys.modules["decoupled.simulation.cuda.block"]):
         vars(module)["most_runs"] = before
+    # The one device under two names: blocks are shared out.
+    execution = vars(sys.modules["decoupled.simulation.cuda.execution"])
+    cards = execution["cards"]
+    execution["cards"] = lambda: (*cards(), *cards())
+    if differing(run(pair, environment, device="cuda", block=1), whole):
+        wrong.append("two devices")
+    execution["cards"] = cards
     return wrong
+
+
+def go_outside() -> list[str]:
+    """An adversary that leaves the unit interval is found out."""
+    try:
+        run(dc.Exp3(), ScriptedGrudge(arms=3, price=-1.0), device="cuda")
+    except ParameterError:
+        return []
+    return ["losses outside the unit interval"]
 
 
 if __name__ == "__main__":
@@ -91,7 +108,7 @@ if __name__ == "__main__":
     print(
         json.dumps(
             {
-                "wrong": compare() + regroup(ENVIRONMENTS[0]) + regroup(ENVIRONMENTS[3]),
+                "wrong": compare() + regroup(ENVIRONMENTS[0]) + regroup(ENVIRONMENTS[3]) + go_outside(),
                 "sample": sample["regret"].values.tolist(),
             }
         )
