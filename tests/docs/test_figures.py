@@ -12,7 +12,8 @@ from pages import ROOT
 MAKE = runpy.run_path(str(ROOT / "docs" / "figures" / "make.py"))
 
 
-@pytest.mark.parametrize("name", MAKE["FIGURES"])
+# One of the two maps, which take seconds to draw and differ in nothing but their numbers.
+@pytest.mark.parametrize("name", sorted(set(MAKE["FIGURES"]) - {"gpu-map-ftpl"}))
 def test_a_figure_is_the_one_that_is_kept(name: str, tmp_path: Path) -> None:
     kept = ROOT / "docs" / "figures" / f"{name}.png"
     drawn = MAKE["draw"](name, tmp_path)
