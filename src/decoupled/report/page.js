@@ -80,7 +80,10 @@
         title: { text: panel.x_label, standoff: 4 } };
       made["yaxis" + id] = { ...common, domain: domain.y, anchor: "x" + id, ...scaled(picked.logY, all("y")),
         title: { text: column ? "" : panel.y_label, standoff: 4 }, rangemode: panel.floor < 0 ? "normal" : "tozero" };
-      if (panel.heat) for (const axis of ["xaxis" + id, "yaxis" + id]) made[axis].type = "category";
+      if (panel.heat) {
+        for (const axis of ["xaxis" + id, "yaxis" + id]) made[axis].type = "category";
+        Object.assign(made["xaxis" + id], { tickangle: 0, dtick: panel.columns.length > 8 ? 2 : 1 }); // labels side by side
+      }
       if (panel.title) {
         made.annotations.push({ text: panel.title, showarrow: false, xref: "paper", yref: "paper", xanchor: "center",
           yanchor: "bottom", x: (domain.x[0] + domain.x[1]) / 2, y: domain.y[1], font: { size: 12 } });
