@@ -11,7 +11,7 @@ import numpy as np
 
 import decoupled as dc
 from custom_game import ScriptedGreedy, ScriptedGrudge
-from decoupled.errors import ParameterError
+from decoupled.errors import ParameterError, UnsupportedError
 from decoupled.simulation.cuda import sizes
 
 worlds = dc.environments
@@ -93,6 +93,23 @@ def regroup(environment: dc.environments.Environment) -> list[str]:
     return wrong
 
 
+def run_short_of_memory() -> list[str]:
+    """What a device has no room for after all is told in our words."""
+
+    def without_room(*arguments: object) -> object:
+        raise RuntimeError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY")
+
+    execution = vars(sys.modules["decoupled.simulation.cuda.execution"])
+    before, execution["run_block_on"] = execution["run_block_on"], without_room
+    try:
+        run(dc.Exp3(), ENVIRONMENTS[0], device="cuda")
+    except UnsupportedError as error:
+        return [] if "use device='cpu'" in str(error) else [str(error)]
+    finally:
+        execution["run_block_on"] = before
+    return ["out of memory"]
+
+
 def go_outside() -> list[str]:
     """An adversary that leaves the unit interval is found out."""
     try:
@@ -108,7 +125,11 @@ if __name__ == "__main__":
     print(
         json.dumps(
             {
-                "wrong": compare() + regroup(ENVIRONMENTS[0]) + regroup(ENVIRONMENTS[3]) + go_outside(),
+                "wrong": compare()
+                + regroup(ENVIRONMENTS[0])
+                + regroup(ENVIRONMENTS[3])
+                + go_outside()
+                + run_short_of_memory(),
                 "sample": sample["regret"].values.tolist(),
             }
         )

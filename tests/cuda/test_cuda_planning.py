@@ -4,16 +4,18 @@ import numpy as np
 import pytest
 
 import decoupled as dc
+from custom_game import ScriptedGreedy
 from decoupled.errors import ParameterError, UnsupportedError
 from decoupled.kernels.pinning import OPEN, common_values
 from decoupled.kernels.seeding import fill_stream, seed_pool
 from decoupled.simulation.cuda.devices import Card, toolkit
 from decoupled.simulation.cuda.shapes import shape_of
 from decoupled.simulation.cuda.sizes import (
+    AT_ONCE,
+    BLOCK_BYTES,
     MOST_COUNT,
     SHARE,
     WARP,
-    WORKERS,
     Needs,
     block_size,
     check_fits,
@@ -58,7 +60,11 @@ def test_streams_are_those_of_numpy() -> None:
 @pytest.mark.parametrize(("arms", "checkpoints"), [(2, 1), (8, 100), (64, 10_000), (1_000, 100)])
 def test_what_runs_at_once_fits(card: Card, adaptive: bool, arms: int, checkpoints: int) -> None:
     asked = needs(arms, checkpoints, adaptive=adaptive)
-    room = card.free * SHARE / WORKERS
+    room = card.free * SHARE / AT_ONCE / (1 + adaptive)
+    if adaptive and 8 * checkpoints * arms * WARP > room:  # what every arm would have cost, for one warp
+        with pytest.raises(UnsupportedError):
+            check_fits(asked, card, "FTPL")
+        return
     runs = most_runs(asked, card)
     assert 8 * checkpoints * runs <= room
     grid = launch_grid(asked, card, runs)
@@ -67,8 +73,8 @@ def test_what_runs_at_once_fits(card: Card, adaptive: bool, arms: int, checkpoin
     assert registers(asked.shape) * resident_threads(asked.shape) <= 65_536
     if adaptive:
         assert 8 * grid.size * checkpoints * arms <= room
-    # A block of threads counts its plays in 31 bits.
-    assert -(-runs // grid.blocks) * asked.horizon <= MOST_COUNT
+    # A block of threads counts its plays in 31 bits, and every thread of one may have a run more than others.
+    assert -(-runs // grid.size) * grid.threads * asked.horizon <= MOST_COUNT
 
 
 def test_a_few_runs_are_whole_warps() -> None:
@@ -85,6 +91,24 @@ def test_every_device_has_a_share() -> None:
     assert block_size(plan_of(1_000), (LARGE, LARGE)) == 500
     wave = LARGE.processors * resident_threads(needs(8).shape)
     assert block_size(plan_of(10_000_000), (LARGE,)) % wave == 0
+
+
+def test_the_results_of_a_block_are_not_too_large_for_the_host() -> None:
+    all_rounds = plan_of(1_000_000, 10_000)
+    assert 8 * 10_000 * block_size(all_rounds, (LARGE,)) <= BLOCK_BYTES
+
+
+def test_the_longest_runs_are_counted_too() -> None:
+    asked = needs(64, 100_000, 10_000_000, adaptive=True)
+    runs = most_runs(asked, LARGE)
+    grid = launch_grid(asked, LARGE, runs)
+    assert -(-runs // grid.size) * grid.threads * asked.horizon <= MOST_COUNT
+
+
+def test_integers_of_a_policy_from_a_script_are_as_wide_as_on_the_cpu() -> None:
+    world = dc.environments.Alternating(8, 0.125)
+    ours, theirs = shape_of(dc.FTPL(), world), shape_of(ScriptedGreedy(), world)
+    assert (ours.int_bytes, theirs.int_bytes) == (4, 8)
 
 
 def test_what_no_thread_can_hold_is_refused() -> None:

@@ -56,8 +56,8 @@ def test_regret_and_plays_are_the_cpu_s(policy: dc.Policy) -> None:
     compare(policy, ENVIRONMENTS)
 
 
-def test_very_many_arms_in_strata() -> None:
-    # It takes half a minute to compile, so one environment will do.
+def test_arms_in_strata() -> None:
+    # As many arms as the others have. It takes half a minute to compile, so one environment will do.
     compare(dc.FTPL(ranking="strata"), ENVIRONMENTS[:1])
 
 
@@ -67,13 +67,14 @@ def compare(policy: dc.Policy, environments: tuple[dc.environments.Environment, 
         cpu = dc.simulate(policy, environment, HORIZON, CPU_RUNS, seed=1, workers=1, checkpoints=4)
         same = dc.simulate(policy, environment, HORIZON, CPU_RUNS, seed=1, device="cuda", checkpoints=4)
         many = dc.simulate(policy, environment, HORIZON, RUNS, seed=2, device="cuda", checkpoints=4)
-        # Regret at every checkpoint, and every arm's share of plays.
+        # Regret at every checkpoint.
         spread = np.hypot(
             cpu.data.regret_std.values[0] / np.sqrt(CPU_RUNS),
             many.data.regret_std.values[0] / np.sqrt(RUNS),
         )
         apart = np.abs(cpu.data.regret_mean.values[0] - many.data.regret_mean.values[0])
         identical = (same.data.regret.values[0] == cpu.data.regret.values[0]).all(axis=1).mean()
+        other = np.abs(same.data.plays.values - cpu.data.plays.values).sum()
         errors = float((apart / np.maximum(spread, 1e-12)).max())
         lines.append(
             {
@@ -81,7 +82,7 @@ def compare(policy: dc.Policy, environments: tuple[dc.environments.Environment, 
                 "environment": environment.label,
                 "standard errors apart": round(errors, 2),
                 "identical runs": float(identical),
-                "same plays": bool((same.data.plays.values == cpu.data.plays.values).all()),
+                "other plays": float(other / cpu.data.plays.values.sum()),
                 "cpu": float(cpu.data.regret_mean.values[0, -1]),
                 "device": float(many.data.regret_mean.values[0, -1]),
             }
@@ -89,7 +90,7 @@ def compare(policy: dc.Policy, environments: tuple[dc.environments.Environment, 
     if os.environ.get("DECOUPLED_GPU_REPORT"):
         with Path(os.environ["DECOUPLED_GPU_REPORT"]).open("a") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
-    # Four checkpoints of 198 pairs at 4.5 standard errors: a false alarm once in about 180 seeds.
+    # Four checkpoints of 190 pairs at 4.5 standard errors: a false alarm once in about 180 seeds.
     assert [line for line in lines if line["standard errors apart"] > 4.5] == []
     # Losses and draws are the same numbers, so runs part only where a function's last digit decides.
-    assert [line for line in lines if line["identical runs"] < 0.5] == []
+    assert [line for line in lines if line["identical runs"] < 0.95 or line["other plays"] > 0.05] == []

@@ -43,6 +43,20 @@ def test_what_the_documentation_says_of_the_winners() -> None:
     assert sorted(p.alpha for p in least.values()) == [3.0, 8.0, 8.0, 8.0] + 12 * [12.0]
     assert max(p.standard_error / p.mean for p in points) < 0.0042
 
+    def least_of(policy: str, place: tuple[int, float], alphas: set[float]) -> float:
+        here = (p for p in points if p.policy == policy and (p.arms, p.gap) == place)
+        return min(p.mean for p in here if p.alpha in alphas)
+
+    like = {
+        place: {p.alpha for p in points if p.policy == "FTRL" and (p.arms, p.gap) == place}
+        for place in places
+    }
+    rivals = {
+        place: min(least_of("FTRL", place, like[place]), least_of("EXP3", place, {tuned_map.INFINITE}))
+        for place in places
+    }
+    assert sum(least_of("FTPL", place, like[place]) < rivals[place] for place in places) == 12
+
     def beyond(policy: str, alpha: float, c: float) -> list[float]:
         chosen = [p for p in points if (p.policy, p.alpha, p.c) == (policy, alpha, c)]
         return sorted(p.mean / least[p.arms, p.gap].mean for p in chosen)

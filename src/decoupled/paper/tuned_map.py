@@ -90,7 +90,8 @@ def units(scale: Scale) -> int:
 def measure(scale: Scale, folder: Path, advance: Advance) -> None:
     """Run what is not in the file yet. Only means and errors are kept: a map has hundreds of millions of runs."""
     path = folder / MAP_FILE
-    points = read(path) if path.exists() else []
+    runs = QUICK_RUNS if scale.quick else RUNS
+    points = [point for point in read(path) if point.runs == runs] if path.exists() else []
     known = {(point.policy, point.alpha, point.arms, point.gap, point.c) for point in points}
     for (name, alpha, arms, gap), plan in plans(scale).items():
         place = name, alpha, arms, gap

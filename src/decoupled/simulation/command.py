@@ -98,6 +98,7 @@ def estimate(plans: Sequence[Plan], workers: int | None, device: str = "cpu") ->
     where = f"{count} threads"
     if one_of("device", device, DEVICES) != "cpu":
         from .cuda.devices import cards
+        from .cuda.sizes import block_size
 
         count = len(cards())
         where = " and ".join(card.name for card in cards())
@@ -108,7 +109,8 @@ def estimate(plans: Sequence[Plan], workers: int | None, device: str = "cpu") ->
         seconds = sum(_seconds_a_round(plan, number) for number in range(len(plan.policies)))
         seconds *= plan.runs * plan.horizon / count
         whole += seconds
-        blocks = sum(1 for _ in plan.blocks(plan.block_size()))
+        size = plan.block_size() if plan.device == "cpu" else block_size(plan, cards())
+        blocks = sum(1 for _ in plan.blocks(size))
         lines += [
             f"{plan.environment!r}",
             *(f"    {policy!r}" for policy in plan.policies),

@@ -12,12 +12,12 @@ import numpy as np
 from ...arrays import Ints
 from ...environments import Environment
 from ...environments.base import Adversary
-from ...kernels.pinning import common_values
+from ...kernels.losses import BERNOULLI
 from ...kernels.seeding import seed_pool
 from ...policies import Policy
 from ..run import BlockResult, went_outside, world
 from .devices import Card, cards, simulated, toolkit
-from .kernels import kernel_for
+from .kernels import kernel_for, kernel_key
 from .shapes import shape_of
 from .sizes import Grid, Needs, launch_grid, most_runs, resident_threads
 
@@ -55,6 +55,7 @@ def run_block_on(
             there = cuda.device_array(piece.shape, np.float64, stream=stream)
             launch(start, there, plays)
             _fetch(there, piece, stream)
+            del there  # before the next is taken
         counted = np.empty((2, environment.arms), np.int64)
         _fetch(plays, counted, stream)
     return BlockResult(regret, counted)
@@ -63,9 +64,8 @@ def run_block_on(
 def kernel_name(policy: Policy, environment: Environment) -> str:
     """The same for two policies that one kernel serves."""
     policy = policy.at(environment.arms)
-    values = common_values(policy.params(), policy.branching)
-    world = type(environment).__name__ if isinstance(environment, Adversary) else ""
-    return f"{type(policy).__name__} {policy.params_type.__name__} {values} {shape_of(policy, environment)} {world}"
+    noise = BERNOULLI if isinstance(environment, Adversary) else environment.table(2).noise
+    return repr(kernel_key(policy, environment, shape_of(policy, environment), noise))
 
 
 def compile_kernel(policy: Policy, environment: Environment) -> None:

@@ -53,5 +53,13 @@ def device_executor(found: tuple[Card, ...]) -> Iterator[tuple[Executor, int]]:
 def timed_on_device(*arguments: Any) -> tuple[BlockResult, float]:
     """A block on this thread's device, and how long it took."""
     start = time.perf_counter()
-    result = run_block_on(_mine.card, *arguments)
+    try:
+        result = run_block_on(_mine.card, *arguments)
+    except Exception as error:
+        if "OUT_OF_MEMORY" not in str(error):
+            raise
+        raise UnsupportedError(
+            f"device = 'cuda': {_mine.card.name} has no memory left, which another program may hold; "
+            f"wait for it, record fewer checkpoints, give a smaller block, or {REMEDY}"
+        ) from error
     return result, time.perf_counter() - start

@@ -11,9 +11,11 @@ from importlib import import_module
 from threading import Lock
 from typing import Any
 
+import numpy as np
 from numba import float64, int32, int64, uint64
 
 from ...environments.base import Adversary, Environment
+from ...errors import UnsupportedError
 from ...kernels.adversary import Memory
 from ...kernels.compiled import cache_folder, compiled, is_ours, kept_in
 from ...kernels.drive import Table, against_best, drive, drive_adaptive
@@ -22,7 +24,7 @@ from ...kernels.pinning import common_values, pinned
 from ...kernels.seeding import fill_stream
 from ...kernels.state import ARMS, ROUND, State
 from ...policies import Policy
-from .devices import simulated, toolkit
+from .devices import REMEDY, simulated, toolkit
 from .shapes import Shape
 from .sizes import registers
 
@@ -33,22 +35,40 @@ _made: dict[tuple[Any, ...], "Kernel"] = {}
 
 
 class Kernel:
-    """A kernel, compiled at its first launch."""
+    """A kernel, compiled when it is first launched on a kind of device with a kind of parameters."""
 
-    def __init__(self, dispatcher: Any, shared: int) -> None:
+    def __init__(self, dispatcher: Any, shared: int, what: str) -> None:
         self._dispatcher = dispatcher
         self._shared = shared  # bytes of a block's memory for what policies keep there
-        self._compiled = False
+        self._what = what
+        self._compiled: set[object] = set()
 
     def launch(self, blocks: int, threads: int, stream: Any, *arguments: Any) -> None:
         """Put it into the stream; it is not waited for."""
         configured = self._dispatcher[blocks, threads, stream, self._shared]
-        if self._compiled:
+        if simulated():  # it swaps names, for one thread at a time
+            with _compiling:
+                configured(*arguments)
+            return
+        kind = (
+            toolkit().get_current_device().compute_capability,
+            *(tuple(map(type, each)) for each in arguments if isinstance(each, tuple)),
+        )
+        if kind in self._compiled:
             configured(*arguments)
             return
         with _compiling, _rounding_as_on_the_cpu():
-            configured(*arguments)
-            self._compiled = not simulated()  # the simulator swaps names, for one thread at a time
+            try:
+                configured(*arguments)
+            except Exception as error:  # whatever the compiler and the driver say of a user's code
+                first = next(
+                    (line for line in str(error).splitlines() if line.strip()), type(error).__name__
+                )
+                raise UnsupportedError(
+                    f"device = 'cuda': {self._what} cannot be compiled for a device or started there "
+                    f"({first.strip()}); {REMEDY}"
+                ) from error
+            self._compiled.add(kind)
 
 
 def kernel_for(policy: Policy, environment: Environment, shape: Shape, noise: int = BERNOULLI) -> Kernel:
@@ -58,8 +78,7 @@ def kernel_for(policy: Policy, environment: Environment, shape: Shape, noise: in
         adversary.prepare()
     policy.entries()  # makes its functions known to the compiler
     values = common_values(policy.params(), policy.branching)
-    # As text, because what stands for an open parameter is not equal to itself.
-    key = (policy.params_type, adversary and adversary.params_type, shape, repr(values), noise)
+    key = kernel_key(policy, environment, shape, noise)
     with _making:
         if key not in _made:
             made = (
@@ -70,8 +89,17 @@ def kernel_for(policy: Policy, environment: Environment, shape: Shape, noise: in
             code = [policy.params_type, *policy.functions]
             if adversary is not None:
                 code += [adversary.params_type, *adversary.functions]
-            _made[key] = Kernel(_jit(made, registers(shape), keep=is_ours(*code)), 8 * shape.arms)
+            what = policy.label if adversary is None else f"{policy.label} with {adversary.label}"
+            _made[key] = Kernel(_jit(made, registers(shape), keep=is_ours(*code)), 8 * shape.arms, what)
         return _made[key]
+
+
+def kernel_key(policy: Policy, environment: Environment, shape: Shape, noise: int) -> tuple[object, ...]:
+    """The same for all that one kernel serves."""
+    against = environment.params_type if isinstance(environment, Adversary) else None
+    # As text, because what stands for an open parameter is not equal to itself.
+    values = repr(common_values(policy.params(), policy.branching))
+    return policy.params_type, against, shape, values, noise
 
 
 def _jit(function: Any, most: int, keep: bool) -> Any:
@@ -146,6 +174,7 @@ def add_counts(played: Any, plays: Any) -> None:
 
 def _table_kernel(shape: Shape, values: tuple[float, ...], noise_kind: int) -> Any:
     arms, scalar_count, float_rows, int_rows = shape[:4]
+    whole = np.int32 if shape.int_bytes == 4 else np.int64
 
     def play_table(
         params: Any,
@@ -161,7 +190,7 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], noise_kind: int) -> A
     ) -> None:
         scalars = cuda.local.array(scalar_count, float64)
         floats = cuda.local.array((float_rows, arms), float64)
-        ints = cuda.local.array((int_rows, arms), int32)
+        ints = cuda.local.array((int_rows, arms), whole)
         played = cuda.shared.array((2, arms), int32)
         draws = cuda.local.array(2, uint64)
         noise = cuda.local.array(2, uint64)
@@ -183,6 +212,7 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], noise_kind: int) -> A
 def _adaptive_kernel(shape: Shape, values: tuple[float, ...]) -> Any:
     arms, scalar_count, float_rows, int_rows, memory_floats, memory_ints = shape[:6]
     float_room, int_room = max(1, memory_floats), max(1, memory_ints)
+    whole = np.int32 if shape.int_bytes == 4 else np.int64
 
     def play_adversary(
         params: Any,
@@ -200,7 +230,7 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...]) -> Any:
     ) -> None:
         scalars = cuda.local.array(scalar_count, float64)
         floats = cuda.local.array((float_rows, arms), float64)
-        ints = cuda.local.array((int_rows, arms), int32)
+        ints = cuda.local.array((int_rows, arms), whole)
         played = cuda.shared.array((2, arms), int32)
         draws = cuda.local.array(2, uint64)
         noise = cuda.local.array(2, uint64)

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from ...environments.base import Adversary, Environment
+from ...kernels.compiled import is_ours
 from ...kernels.state import SHARED_SCALARS
 from ...policies import Policy
 
@@ -19,10 +20,13 @@ class Shape(NamedTuple):
 
     adaptive: bool = False
     common: int = 0  # rows of floats that a thread has room for and does not use
+    int_bytes: int = (
+        4  # the package's policies keep arms and counts; others may keep anything that the CPU can
+    )
 
     def bytes(self) -> int:
         """What it takes of local memory; a few single numbers are kept in registers."""
-        an_arm = 8 * self.floats + 4 * self.ints + (16 if self.adaptive else 0)
+        an_arm = 8 * self.floats + self.int_bytes * self.ints + (16 if self.adaptive else 0)
         return an_arm * self.arms + 8 * (self.memory_floats + self.memory_ints)
 
     def touched(self) -> int:
@@ -35,7 +39,8 @@ def shape_of(policy: Policy, environment: Environment) -> Shape:
     layout, arms = policy.layout, environment.arms
     ints = len(layout.ints) + len(layout.pairs) * arms
     own = (arms, len(SHARED_SCALARS) + len(layout.scalars), max(1, len(layout.floats)), max(1, ints))
+    common, int_bytes = policy.common_rows, 4 if is_ours(policy.params_type, *policy.functions) else 8
     if not isinstance(environment, Adversary):
-        return Shape(*own, common=policy.common_rows)
+        return Shape(*own, common=common, int_bytes=int_bytes)
     memory = environment.memory()
-    return Shape(*own, len(memory.floats), len(memory.ints), adaptive=True, common=policy.common_rows)
+    return Shape(*own, len(memory.floats), len(memory.ints), True, common, int_bytes)

@@ -15,11 +15,13 @@ FEWEST_THREADS = 64
 MOST_LOCAL = 512 * 1024  # bytes of local memory that a thread can have
 RESIDENT = 2048  # threads of a multiprocessor, for all of which the driver sets local memory aside
 SHARE = 0.4  # of the free memory, for the local memory of all threads; as much is for results
+AT_ONCE = 8  # blocks that may be on a device together, of several plans
 MOST_COUNT = 2**31 - 1  # of the plays that the threads of a block count together
 MOST_ARMS = 2048  # whose counts, and a table of theirs, fit a block's shared memory
 
 WORKERS = 2  # blocks under way on each device: one is computed while another's results are fetched
 BLOCK_SECONDS = 0.1
+BLOCK_BYTES = 256 * 1024**2  # of a block's results, of which several wait on the host
 ROUNDS_A_SECOND = 1.2e11  # times one over the number of arms: a rough guess is enough
 
 
@@ -61,7 +63,7 @@ def launch_grid(needs: Needs, card: Card, runs: int) -> Grid:
     """A grid for so many runs; its threads play one after another where there are more."""
     count = min(runs, card.processors * resident_threads(needs.shape))
     if needs.shape.adaptive:
-        room = _room(card) // (8 * needs.checkpoints * needs.shape.arms)
+        room = _room(needs, card) // (8 * needs.checkpoints * needs.shape.arms)
         count = min(count, max(WARP, room // WARP * WARP))
     # The local memory of a warp lies together, and a smaller block would leave a part of each line empty.
     threads = 1 if simulated() else WARP
@@ -71,13 +73,14 @@ def launch_grid(needs: Needs, card: Card, runs: int) -> Grid:
 def most_runs(needs: Needs, card: Card) -> int:
     """How many runs one launch can have: their results must fit, and their plays be counted."""
     widest = launch_grid(needs, card, MOST_COUNT)
-    return max(
-        1, min(_room(card) // (8 * needs.checkpoints), widest.blocks * (MOST_COUNT // needs.horizon))
-    )
+    # All threads of a block may have one run more than some threads of another.
+    each = MOST_COUNT // (widest.threads * needs.horizon)
+    return max(1, min(_room(needs, card) // (8 * needs.checkpoints), widest.size * each))
 
 
-def _room(card: Card) -> int:
-    return int(card.free * SHARE / WORKERS)
+def _room(needs: Needs, card: Card) -> int:
+    """Bytes for one block's results; against an adversary as much again is for what every arm would have cost."""
+    return int(card.free * SHARE / AT_ONCE / (2 if needs.shape.adaptive else 1))
 
 
 def check_fits(needs: Needs, card: Card, what: str) -> None:
@@ -94,7 +97,7 @@ def check_fits(needs: Needs, card: Card, what: str) -> None:
             f"device = 'cuda': {what} with {shape.arms} arms needs {shape.bytes():,} bytes a run, and a thread "
             f"of {card.name} can have {most:,}; {REMEDY}"
         )
-    if needs.shape.adaptive and 8 * needs.checkpoints * shape.arms * WARP > _room(card):
+    if needs.shape.adaptive and 8 * needs.checkpoints * shape.arms * WARP > _room(needs, card):
         raise UnsupportedError(
             f"device = 'cuda': {what} with {shape.arms} arms and {needs.checkpoints} checkpoints needs more memory "
             f"than {card.name} has; record fewer checkpoints, or {REMEDY}"
@@ -106,11 +109,12 @@ def check_fits(needs: Needs, card: Card, what: str) -> None:
 
 
 def block_size(plan: Plan, cards: tuple[Card, ...]) -> int:
-    """How many runs a block holds: a tenth of a second's work, in whole waves, and no more than fits."""
+    """How many runs a block holds: a tenth of a second's work, in whole waves if their results are not too large."""
     card = min(cards, key=lambda each: each.free)
     arms = plan.environment.arms
     shape = max((shape_of(each.at(arms), plan.environment) for each in plan.policies), key=Shape.bytes)
     wave = card.processors * resident_threads(shape)
     wanted = int(BLOCK_SECONDS * ROUNDS_A_SECOND / (arms * plan.horizon))
     share = -(-plan.runs // len(cards))  # every device has some of them
-    return max(1, min(max(wave, wanted // wave * wave), share))
+    most = BLOCK_BYTES // (8 * len(plan.checkpoints))
+    return max(1, min(max(wave, wanted // wave * wave), share, most))
