@@ -134,6 +134,9 @@ def test_auto_is_the_form_that_its_arms_call_for() -> None:
     assert (policy.at(8).ranking, policy.at(5_000).ranking) == ("improved", "strata")
     assert dc.FTPL(ranking="auto").at(800).ranking == "strata"
     assert dc.Exp3().at(8) == dc.Exp3()
+    wrapped = dc.Forgetting(policy, period=9).at(8)
+    assert wrapped == dc.Forgetting(policy.at(8), period=9)
+    assert wrapped.common_rows == policy.at(8).common_rows > 0
     world = dc.environments.Alternating(8, 0.2)
     auto, dense = (dc.simulate(each, world, 200, 5) for each in (policy, policy.at(8)))
     assert np.array_equal(auto.data.final_regret, dense.data.final_regret)

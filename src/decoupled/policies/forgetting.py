@@ -1,6 +1,6 @@
 """Forgetting: any policy, for worlds that drift."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..arrays import Floats, Ints
@@ -131,6 +131,13 @@ class Forgetting(Policy):
         inner = self.policy
         what = "restarting" if fading is None else "discounting"
         return wrapped(inner.params_type, inner.functions, fading, _home(inner, what))
+
+    @property
+    def common_rows(self) -> int:  # type: ignore[override]
+        return self.policy.common_rows
+
+    def at(self, arms: int) -> "Forgetting":
+        return replace(self, policy=self.policy.at(arms))
 
     @property
     def label(self) -> str:
