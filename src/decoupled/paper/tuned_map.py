@@ -26,14 +26,16 @@ INFINITE = float("inf")
 
 
 class Family(NamedTuple):
-    """Policies that differ in alpha and c; `scale` is what a rate is multiplied by to be one of theirs."""
+    """Policies that differ in alpha and c.
+
+    `scale` is what a rate is multiplied by to be one of theirs. The alphas in `costly` have slow powers, and are
+    left out with the most arms, which take most of the time.
+    """
 
     make: Callable[[float, float], Policy]
     scale: float
     alphas: tuple[float, ...]
-    costly: tuple[
-        float, ...
-    ] = ()  # alphas whose powers are slow: not with the most arms, which take most time
+    costly: tuple[float, ...] = ()
 
 
 # Tsallis entropy of order beta corresponds to Pareto perturbations of shape 1 / (1 - beta); EXP3 is its limit.
@@ -61,15 +63,19 @@ class Point(NamedTuple):
     standard_error: float
 
 
+def runs_of(scale: Scale) -> int:
+    """How many runs a point has."""
+    return QUICK_RUNS if scale.quick else RUNS
+
+
 def plans(scale: Scale) -> dict[tuple[str, float, int, float], Plan]:
     """By policy, alpha, number of arms and gap: every c at once."""
-    runs = QUICK_RUNS if scale.quick else RUNS
     return {
         (name, alpha, arms, gap): make_plan(
             [family.make(alpha, family.scale * c) for c in RATES],
             Alternating(arms, gap),
             HORIZON,
-            runs,
+            runs_of(scale),
             scale.seed,
             1,
             scale.device,
@@ -90,11 +96,10 @@ def units(scale: Scale) -> int:
 def measure(scale: Scale, folder: Path, advance: Advance) -> None:
     """Run what is not in the file yet. Only means and errors are kept: a map has hundreds of millions of runs."""
     path = folder / MAP_FILE
-    runs = QUICK_RUNS if scale.quick else RUNS
-    points = [point for point in read(path) if point.runs == runs] if path.exists() else []
+    points = [point for point in read(path) if point.runs == runs_of(scale)] if path.exists() else []
     known = {(point.policy, point.alpha, point.arms, point.gap, point.c) for point in points}
-    for (name, alpha, arms, gap), plan in plans(scale).items():
-        place = name, alpha, arms, gap
+    for place, plan in plans(scale).items():
+        name, alpha, arms, gap = place
         missing = [policy for policy in plan.policies if (*place, rate(policy)) not in known]
         advance((len(plan.policies) - len(missing)) * plan.runs * plan.horizon)
         if not missing:

@@ -20,9 +20,7 @@ class Shape(NamedTuple):
 
     adaptive: bool = False
     common: int = 0  # rows of floats that a thread has room for and does not use
-    int_bytes: int = (
-        4  # the package's policies keep arms and counts; others may keep anything that the CPU can
-    )
+    int_bytes: int = 4  # 8 for a user's policy, which may keep any integer that the CPU can
 
     def bytes(self) -> int:
         """What it takes of local memory; a few single numbers are kept in registers."""

@@ -15,7 +15,7 @@ FEWEST_THREADS = 64
 MOST_LOCAL = 512 * 1024  # bytes of local memory that a thread can have
 RESIDENT = 2048  # threads of a multiprocessor, for all of which the driver sets local memory aside
 SHARE = 0.4  # of the free memory, for the local memory of all threads; as much is for results
-AT_ONCE = 8  # blocks that may be on a device together, of several plans
+AT_ONCE = 8  # large blocks that are on a device together, if several plans are
 MOST_COUNT = 2**31 - 1  # of the plays that the threads of a block count together
 MOST_ARMS = 2048  # whose counts, and a table of theirs, fit a block's shared memory
 
