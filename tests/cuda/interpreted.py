@@ -4,7 +4,10 @@ import json
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -93,6 +96,54 @@ def regroup(environment: dc.environments.Environment) -> list[str]:
     return wrong
 
 
+def launch_as_on_a_device() -> list[str]:
+    """Each kind of parameters is compiled once, with the CPU's rounding; what cannot be is refused with the reason."""
+    kernels = sys.modules["decoupled.simulation.cuda.kernels"]
+    rounding: list[bool] = []
+    compiled_so: list[bool] = []
+
+    class Dispatcher:
+        def __getitem__(self, configuration: object) -> Any:
+            return self.launched
+
+        def launched(self, params: tuple[object, ...]) -> None:
+            compiled_so.append(bool(rounding))
+            if params == ("text",):
+                raise TypeError("\nNo such type: text\nmore")
+
+    @contextmanager
+    def rounded() -> Iterator[None]:
+        rounding.append(True)
+        yield
+        rounding.pop()
+
+    device = SimpleNamespace(compute_capability=(9, 0))
+    replaced = {
+        "simulated": lambda: False,
+        "toolkit": lambda: SimpleNamespace(get_current_device=lambda: device),
+        "_rounding_as_on_the_cpu": rounded,
+    }
+    before = {name: vars(kernels)[name] for name in replaced}
+    vars(kernels).update(replaced)
+    refusal = ""
+    try:
+        kernel = kernels.Kernel(Dispatcher(), 0, "Scripted")
+        for params in ((1.0,), (2.0,), (1,), (2,), (3.0,)):
+            kernel.launch(1, 32, None, params)
+        device.compute_capability = (8, 0)
+        kernel.launch(1, 32, None, (1.0,))
+        kernel.launch(1, 32, None, ("text",))
+    except UnsupportedError as error:
+        refusal = str(error)
+    finally:
+        vars(kernels).update(before)
+    wrong = (
+        [] if compiled_so == [True, False, True, False, False, True, True] else [f"launches: {compiled_so}"]
+    )
+    told = "Scripted" in refusal and "No such type: text" in refusal and "use device='cpu'" in refusal
+    return wrong if told else [*wrong, f"refusal: {refusal}"]
+
+
 def run_short_of_memory() -> list[str]:
     """What a device has no room for after all is told in our words."""
 
@@ -129,7 +180,8 @@ if __name__ == "__main__":
                 + regroup(ENVIRONMENTS[0])
                 + regroup(ENVIRONMENTS[3])
                 + go_outside()
-                + run_short_of_memory(),
+                + run_short_of_memory()
+                + launch_as_on_a_device(),
                 "sample": sample["regret"].values.tolist(),
             }
         )
