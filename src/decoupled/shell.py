@@ -6,13 +6,15 @@ from contextlib import contextmanager
 import typer
 
 from .errors import DecoupledError
+from .interruptions import held_while_compiling
 
 
 @contextmanager
 def errors_said(kept: str = "nothing was written") -> Iterator[None]:
     """Errors of this package and of files, and interruptions, end a command with one line."""
     try:
-        yield
+        with held_while_compiling():
+            yield
     except (DecoupledError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None

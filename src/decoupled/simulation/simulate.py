@@ -12,6 +12,7 @@ import numpy as np
 from ..checks import one_of, whole_number
 from ..environments import Environment
 from ..errors import ParameterError, complaint
+from ..interruptions import held_while_compiling
 from ..policies import Policy
 from ..sealed import write_atomically
 from .execute import Report, execute, own_executor
@@ -93,7 +94,7 @@ def simulate(
             timings.append({"rounds": rounds, "seconds": seconds})
         report(rounds, seconds)
 
-    with found.executor or own_executor(executor, workers) as (pool, count):
+    with held_while_compiling(), found.executor or own_executor(executor, workers) as (pool, count):
         results = _gather(plan, store.block_size if store else size, store, pool, count, note, keep)
     if store:
         with explained(store.folder):
