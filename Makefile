@@ -48,6 +48,7 @@ $(BIN)/python:
 	  { echo "decoupled needs Python 3.11, 3.12 or 3.13; say which with: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "Creating $(VENV) with $$($(PYTHON) --version) ..."
 	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --require-hashes -r requirements/pip.txt  # the pip of an older Python takes half as long again
 
 $(RUN_STAMP): requirements/run.txt pyproject.toml | $(BIN)/python
 	@echo "Installing the package and the locked versions it runs on ..."
@@ -104,6 +105,8 @@ bench: $(DEV_STAMP) ## Measure speed, as ratios within one run
 
 lock: $(DEV_STAMP) ## Renew the locked versions
 	@$(PIP) install uv
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	  --custom-compile-command "make lock" --upgrade requirements/pip.in -o requirements/pip.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in --extra conic -o requirements/run.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
