@@ -219,7 +219,7 @@ MISTAKES = [
     ("movielens/oracle.py", "argsort(ratings.times,", "argsort(-ratings.times,"),
     ("movielens/source.py", "if digest == publication.sha256:", "if digest:"),
     ("interruptions.py", "if not _compiling(frame)", "if True"),
-    ("interruptions.py", "if drop_waiting():", "if False:"),
+    ("interruptions.py", "if drop_waiting():", "if drop_waiting() and False:"),
     ("interruptions.py", "timer.cancel()", "pass"),
     ("kernels/seeding.py", "run_factor * _BLEND_STEP & _WORD", "run_factor * _DRAW_STEP & _WORD"),
     ("simulation/cuda/kernels.py", "first + number, 0, noise", "first, 0, noise"),
