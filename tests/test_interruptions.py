@@ -4,6 +4,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -20,11 +21,12 @@ def clean_up(interrupt, then):
 """
 
 
-def step_of(package: str):  # type: ignore[no-untyped-def]
+def step_of(package: str) -> Callable[..., None]:
     """A function that belongs, as far as its frame tells, to a module of the package."""
-    namespace = {"__name__": f"{package}.binding"}
+    namespace: dict[str, Any] = {"__name__": f"{package}.binding"}
     exec(STEPS, namespace)
-    return namespace["clean_up"]
+    step: Callable[..., None] = namespace["clean_up"]
+    return step
 
 
 def ctrl_c() -> None:

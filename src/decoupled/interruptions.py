@@ -45,8 +45,8 @@ def held_while_compiling() -> Iterator[None]:
             raise KeyboardInterrupt
         waiting.append(_sent_again())
 
-    signal.signal(signal.SIGINT, interrupted)
     try:
+        signal.signal(signal.SIGINT, interrupted)
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
