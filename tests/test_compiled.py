@@ -1,5 +1,7 @@
 """The cache of machine code is never stale and never in the way."""
 
+import ast
+import importlib
 import os
 import shutil
 import subprocess
@@ -12,29 +14,67 @@ import numba
 
 import decoupled
 import decoupled as dc
-from decoupled.kernels.compiled import UNUSED_FOR, cache_folder, compiled, source_digest
+from decoupled.kernels.compiled import COMPILED, UNUSED_FOR, cache_folder, compiled, source_digest
 
 typeof: Any = numba.typeof  # its stubs do not say what it returns
 
 SOURCES = Path(decoupled.__file__).parent
 
 
-def digest_of(root: Path) -> str:
-    code = "from decoupled.kernels.compiled import source_digest; print(source_digest())"
+def digests_of(root: Path) -> list[str]:
+    """Of the sources that machine code is made of, and of all."""
+    code = (
+        "from decoupled.kernels.compiled import COMPILED, source_digest;"
+        "print(source_digest(*COMPILED), source_digest())"
+    )
     environment = {**os.environ, "PYTHONPATH": str(root)}
-    return subprocess.run(
+    told = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment
-    ).stdout.strip()
+    )
+    return told.stdout.split()
 
 
-def test_digest_changes_with_any_source_file(tmp_path: Path) -> None:
+def test_digest_changes_with_the_sources_of_machine_code_alone(tmp_path: Path) -> None:
     copy = tmp_path / "decoupled"
     shutil.copytree(SOURCES, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    before = digest_of(tmp_path)
-    assert before == source_digest()
+    machine_code, everything = digests_of(tmp_path)
+    assert [machine_code, everything] == [source_digest(*COMPILED), source_digest()]
+    with (copy / "learner.py").open("a") as file:
+        file.write("# changed\n")
+    assert digests_of(tmp_path)[0] == machine_code
+    assert digests_of(tmp_path)[1] != everything
     with (copy / "kernels" / "powers.py").open("a") as file:
         file.write("# changed\n")
-    assert digest_of(tmp_path) != before
+    assert digests_of(tmp_path)[0] != machine_code
+
+
+def test_compiled_code_elsewhere_calls_only_what_the_digest_covers() -> None:
+    """A file outside `COMPILED` that compiles imports compiled functions from those folders alone."""
+    outside = [
+        path
+        for path in SOURCES.rglob("*.py")
+        if path.relative_to(SOURCES).parts[0] not in COMPILED and "@compiled" in path.read_text()
+    ]
+    names = {path.stem for path in outside}
+    assert names  # such files exist
+    for path in outside:
+        imported = {
+            alias.name: getattr(
+                importlib.import_module(f".{node.module}", _package(path, node.level)), alias.name
+            )
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.ImportFrom) and node.level
+            for alias in node.names
+        }
+        for name, thing in imported.items():
+            if hasattr(thing, "py_func"):
+                assert thing.py_func.__module__.split(".")[1] in COMPILED, (path, name)
+
+
+def _package(path: Path, level: int) -> str:
+    """The package that an import with so many dots starts from."""
+    parts = ("decoupled", *path.relative_to(SOURCES).parts[:-1])
+    return ".".join(parts[: len(parts) - level + 1])
 
 
 def test_works_where_no_folder_can_be_written(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 Numba keeps machine code on disk, but it watches only the file of the function it cached: when a kernel
 that function calls changes in another file, the stale code stays. So the cache lives in a folder named
-by a digest of all the package's sources, and any edit starts a fresh one.
+by a digest of the sources that compiled functions call into: `COMPILED`. Compiled functions elsewhere in
+the package call only into those and into their own file, which Numba watches, so that an edit elsewhere
+recompiles nothing.
 """
 
 import hashlib
@@ -38,12 +40,15 @@ PACKAGE = __name__.partition(".")[0]
 UNUSED_FOR = 30 * 24 * 3600.0  # seconds after which the folder of another version is swept away
 
 
+COMPILED = ("kernels", "policies", "environments")  # the folders whose machine code other folders use
+
+
 @cache
-def source_digest() -> str:
-    """A digest of every source file of the package: the name of its cache folder."""
+def source_digest(*folders: str) -> str:
+    """A digest of the source files in these folders of the package, or of all of it."""
     digest = hashlib.sha256()
     root = Path(__file__).resolve().parents[1]
-    for path in sorted(root.rglob("*.py")):
+    for path in sorted(path for folder in folders or (".",) for path in (root / folder).rglob("*.py")):
         digest.update(str(path.relative_to(root)).encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
@@ -60,7 +65,7 @@ def cache_folder() -> str | None:
     try:
         base = _settings.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         root = Path(base) / PACKAGE / "compiled"
-        folder = root / source_digest()
+        folder = root / source_digest(*COMPILED)
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
