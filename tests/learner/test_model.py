@@ -110,7 +110,11 @@ def _ftpl(gaps: list[float], alpha: float, eta: float) -> list[float]:
     for rank, arm in enumerate(by_rank, start=1):
         bound = min(1 / (1 + eta * gaps[arm]), rank ** (-1 / alpha))
         surrogate[arm] = bound ** ((alpha + 1) / 2)
-    return _normalised(surrogate)
+    shared = []  # evenly among arms that tie
+    for gap in gaps:
+        tie = [share for share, other in zip(surrogate, gaps, strict=True) if other == gap]
+        shared.append(sum(tie) / len(tie))
+    return _normalised(shared)
 
 
 def _tsallis(gaps: list[float], beta: float, eta: float) -> list[float]:

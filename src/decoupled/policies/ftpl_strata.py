@@ -18,14 +18,15 @@ from ..kernels.strata import (
     Surrogate,
     draw_rank,
     draw_sum,
-    draw_tied,
     fill_envelope,
     ranks_above,
-    surrogate_at,
+    shared_surrogate,
+    tie_at,
 )
+from ..kernels.stream import below
 from ..kernels.tier_lifts import lift_in_tiers
 from ..kernels.tier_moves import move_in_tiers
-from ..kernels.tiers import ROOM, Tiers, arm_at, fill_tiers, slot_bits, value_at
+from ..kernels.tiers import ROOM, Tiers, arm_at, fill_tiers, slot_bits
 
 # The numbers of these scalars and rows are those of the dense rounds, so that one state can hold either.
 FIRST = len(SHARED_SCALARS)
@@ -76,6 +77,12 @@ def surrogate_of(alpha: float, state: State, tiers: Tiers) -> Surrogate:
 
 
 @compiled
+def limit_power(alpha: float) -> float:
+    """The rank of an arm to this power is one over what it allows."""
+    return (alpha + 1.0) / (2.0 * alpha)
+
+
+@compiled
 def refresh(params: Params, state: State, tiers: Tiers) -> None:
     """Compute both rates, the envelope of q and the baselines; they stay until the next observation."""
     scalars, floats = state.scalars, state.floats
@@ -89,7 +96,10 @@ def refresh(params: Params, state: State, tiers: Tiers) -> None:
     scalars[ENVELOPE_SUM] = whole
     # With the sum that a decision will draw in place of the envelope's, which is never below it, the arms
     # covered would depend on that draw, and their estimates be biased.
-    covered = ranks_above(q, params.kappa * eta * whole, MOST_COVERED)
+    covered = 0
+    if params.kappa < math.inf:
+        least = params.kappa * eta * whole
+        covered = ranks_above(q, limit_power(params.alpha), least, MOST_COVERED)
     scalars[COVERED] = covered
     for rank in range(covered):
         state.ints[COVERED_ARMS, rank] = arm_at(tiers, rank)
@@ -100,7 +110,7 @@ def refresh(params: Params, state: State, tiers: Tiers) -> None:
 def init(params: Params, state: State) -> None:
     """Rank the arms and tabulate rank ** (-(alpha + 1) / (2 alpha))."""
     state.scalars[SCALE] = params.c * state.scalars[ARMS] ** (1.0 / params.alpha - 0.5)
-    exponent = (params.alpha + 1.0) / (2.0 * params.alpha)
+    exponent = limit_power(params.alpha)
     if state.floats[RANK_LIMIT, 0] != 1.0:  # powers are dear, and these stay as they are
         for k in range(state.floats.shape[1]):
             state.floats[RANK_LIMIT, k] = (k + 1.0) ** -exponent
@@ -118,9 +128,12 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
     envelope = state.floats[ENVELOPE, : int(state.scalars[STRATA])]
     exploit = pareto_leader(tiers, state.scalars[ETA_EXPLOIT], params.alpha, stream)
     rank = draw_rank(q, envelope, state.scalars[ENVELOPE_SUM], stream)
-    weight = draw_sum(q, envelope, stream) / surrogate_at(q, rank)
-    explore = draw_tied(tiers, rank, stream)
-    return arm_at(tiers, exploit), arm_at(tiers, explore), weight, math.nan
+    whole = draw_sum(q, envelope, stream)
+    first, end = tie_at(tiers, rank)
+    share = shared_surrogate(q, limit_power(params.alpha), first, end)
+    if end - first > 1:
+        rank = first + below(end - first, stream)
+    return arm_at(tiers, exploit), arm_at(tiers, rank), whole / share, math.nan
 
 
 @compiled
@@ -151,20 +164,15 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
 def fill_exploration_law(alpha: float, state: State, law: Floats) -> None:
     """The exact law, which takes one pass over all arms."""
     q = surrogate_of(alpha, state, tiers_in(state))
-    by_rank, arms = state.floats[SPARE], len(law)
-    whole = 0.0
-    for rank in range(arms):
-        by_rank[rank] = surrogate_at(q, rank)
-        whole += by_rank[rank]
-    first = 0
-    while first < arms:
-        end, shared = first, 0.0
-        while end < arms and value_at(q.ranked, end) == value_at(q.ranked, first):
-            shared += by_rank[end]
-            end += 1
+    end, whole = 0, 0.0
+    while end < len(law):
+        first, end = tie_at(q.ranked, end)
+        share = shared_surrogate(q, limit_power(alpha), first, end)
         for rank in range(first, end):
-            law[arm_at(q.ranked, rank)] = shared / (end - first) / whole
-        first = end
+            law[arm_at(q.ranked, rank)] = share
+        whole += (end - first) * share
+    for arm in range(len(law)):
+        law[arm] /= whole
 
 
 LAYOUT = Layout(
