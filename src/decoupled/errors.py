@@ -23,7 +23,7 @@ _COMPARED = 10_000  # so many it looks at: to compare a million would take a min
 
 
 class DecoupledError(Exception):
-    """The root of the tree: catch it to catch every error of this package.
+    r"""The root of the tree: catch it to catch every error of this package.
 
     >>> import decoupled as dc
     >>> try:

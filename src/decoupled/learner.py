@@ -329,7 +329,7 @@ class Learner:
         unseen = self._running.unknown()
         unseen[[record.arm for record in records]] = False
         if unseen.any():
-            names = [self._arms.names[place] for place in np.flatnonzero(unseen)]
+            names = [self._arms.names[place] for place in np.flatnonzero(unseen).tolist()]
             # Before anything is learned: a program may have made errors of warnings.
             warnings.warn(unseen_message(names), UnseenArmWarning, stacklevel=3)
 

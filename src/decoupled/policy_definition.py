@@ -10,7 +10,6 @@ import re
 import traceback
 import warnings
 from collections.abc import Callable
-from dataclasses import is_dataclass
 from functools import partial
 from pathlib import Path
 from types import CellType, FunctionType
@@ -78,13 +77,11 @@ def check_parts(policy: Policy) -> None:
 
 
 def _check_class(policy: Policy) -> None:
-    kind = type(policy)
-    if not is_dataclass(kind) or "__dataclass_fields__" not in vars(kind):
-        fail(policy, f"class {kind.__name__} is not a dataclass; put @dataclass(frozen=True) above it")
-    if not kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
-        fail(
-            policy, f"class {kind.__name__} can be changed after it is made; write @dataclass(frozen=True)"
-        )
+    name, own = type(policy).__name__, vars(type(policy))
+    if "__dataclass_fields__" not in own:
+        fail(policy, f"class {name} is not a dataclass; put @dataclass(frozen=True) above it")
+    if not own["__dataclass_params__"].frozen:
+        fail(policy, f"class {name} can be changed after it is made; write @dataclass(frozen=True)")
 
 
 def _check_layout(policy: Policy) -> None:
@@ -94,6 +91,7 @@ def _check_layout(policy: Policy) -> None:
             policy,
             f"layout = {shown(layout)} is no Layout; name the rows of its state, for example {LAYOUT}",
         )
+    names: Any
     for part, names in zip(Layout._fields, layout, strict=True):
         if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
             one = f"; for one name write ({names!r},)" if isinstance(names, str) else ""

@@ -17,7 +17,6 @@ from ..kernels.drive import Table
 from ..kernels.losses import KINDS
 from .base import Environment
 
-
 _TRUTHS = (True, False, "True", "False")  # in a column of their own they are read as such
 
 
