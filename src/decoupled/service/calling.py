@@ -4,10 +4,8 @@ import os
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from ..checks import as_loss
 from ..decision import Arm
-from ..errors import ParameterError
-from ..loss_range import not_one_of
+from ..errors import ParameterError, complaint
 from .conversation import Decision, Retries, Send, UndeliveredFeedback
 from .outbox import Outbox, Undelivered
 
@@ -79,17 +77,10 @@ def item_of(
     decision: Decision | str, loss: float | None, reward: float | None, arm: Arm | None
 ) -> Undelivered:
     """Feedback for a decision: its loss or its reward."""
-    if (message := not_one_of(loss, reward)) is not None:
-        raise ParameterError(message)
-    return Undelivered(
-        decision if isinstance(decision, str) else decision.id, _plain(loss), _plain(reward), arm
-    )
-
-
-def _plain(value: float | None) -> float | None:
-    """A number as JSON has it: truth values and NumPy's numbers are none there. The service judges the rest."""
-    number = as_loss(value)
-    return value if number is None else number
+    if (loss is None) == (reward is None):
+        rule, remedy = "and reward: one of them is needed, and not both", "give that of the explored arm"
+        raise ParameterError(complaint("loss", loss, rule, remedy))
+    return Undelivered(decision if isinstance(decision, str) else decision.id, loss, reward, arm)
 
 
 def listing(after: str | None, limit: int) -> Send:
