@@ -138,7 +138,7 @@ SHARES = st.integers(0, 16).map(lambda share: share / 16)
 RANGES = st.sampled_from([(0.0, 1.0), (0.0, 250.0), (-3.0, 5.0)])
 SUBSETS = st.none() | st.integers(0, 2 ** len(NAMES) - 1)  # every arm, or a bit for each of them
 BAD_LOSSES: st.SearchStrategy[Any] = st.sampled_from(
-    [math.nan, math.inf, -math.inf, 1e9, -1e9, "0.5", b"0", True, None, [], 1j]
+    [math.nan, math.inf, -math.inf, 1e9, -1e9, "0.5", b"0", None, [], 1j]
 )
 BAD_PROPENSITIES = st.sampled_from([0.0, -0.5, 1.5, math.nan, math.inf, "0.5", None, True, 5e-324])
 BAD_COUNTS: st.SearchStrategy[Any] = st.sampled_from([0, -1, 1.0, "2", True, 10**9])
@@ -304,7 +304,7 @@ class LearnerMachine(RuleBasedStateMachine):
         log = self.log_of(records)
         keys = ("explore", "propensity", "loss")
         given = [dict(zip(keys, each, strict=True)) for each in log] if as_mappings else log
-        assert self.learner.replay(given) == len(records)
+        assert self.learner.replay(given, unrandomised=True) == len(records)
         for (arm, propensity, _), (_, _, loss) in zip(records, log, strict=True):
             self.model.learn(arm, 1 / propensity, loss, list(range(self.model.arms)))
 
@@ -361,6 +361,7 @@ class LearnerMachine(RuleBasedStateMachine):
         assert learner.arms == tuple(self.names)
 
 
+@pytest.mark.filterwarnings("ignore::decoupled.UnseenArmWarning")
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 def test_any_sequence_of_calls_agrees_with_the_model(policy: dc.Policy) -> None:
     machine = type("Machine", (LearnerMachine,), {"policy": policy})
