@@ -51,7 +51,9 @@ def alike(shown: str, printed: str, *, drawn: bool = True) -> bool:
         return False
     pairs = zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True)
     share = 0.2 if drawn else 0.0
-    return all(abs(_value(one) - _value(two)) <= _step(two) + share * abs(_value(two)) for one, two in pairs)
+    return all(
+        abs(_value(one) - _value(two)) <= _step(two) + share * abs(_value(two)) for one, two in pairs
+    )
 
 
 def draws(code: str) -> bool:

@@ -1,4 +1,4 @@
-"""Measures the table "What we saw on recorded losses" of `choosing.md`.
+"""Measures the table of recorded losses in `choosing.md`.
 
     DECOUPLED_DATA=folder python docs/tools/real_tables.py              # some minutes
     DECOUPLED_DATA=folder python docs/tools/real_tables.py --runs 50
@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 import decoupled as dc
+from decoupled.arrays import Floats
 
 TABLES = ("digits-01-x3", "phishing-01", "chicago-forecast", "flights-carrier")
 POLICIES = {
@@ -32,25 +32,30 @@ DELAYED = ("chicago-forecast", "flights-carrier")
 DELAYED_RUNS = 20  # a part of the runs: a learner in Python takes a hundred times as long as the simulation
 
 
-def losses_of(folder: Path, name: str) -> NDArray[np.float64]:
+def losses_of(folder: Path, name: str) -> Floats:
     """A recorded table, rounds x arms."""
     with np.load(folder / "real" / f"{name}.npz") as kept:
         return np.asarray(kept["losses"], float)
 
 
-def told(regret: NDArray[np.float64]) -> str:
+def told(regret: Floats) -> str:
     """Mean regret and the half-width of its 95 % interval."""
     half = 1.96 * regret.std(ddof=1) / np.sqrt(len(regret))
     return f"{regret.mean():,.0f} ± {half:,.{0 if half >= 0.95 else 1}f}"
 
 
-def simulated(world: dc.environments.Environment, rounds: int, runs: int) -> dict[str, str]:
-    """The regret of every policy in one world."""
+def simulated(world: dc.environments.Environment, rounds: int, runs: int) -> dict[str, Floats]:
+    """The regret of every policy in one world, a number for each run."""
     results = dc.simulate(list(POLICIES.values()), world, rounds, runs, seed=0, checkpoints=1)
-    return {name: told(results.final_regret(policy)) for name, policy in POLICIES.items()}
+    return {name: results.final_regret(policy) for name, policy in POLICIES.items()}
 
 
-def regret_with_delay(policy: dc.Policy, losses: NDArray[np.float64], seed: int) -> float:
+def recorded(losses: Floats, runs: int) -> dict[str, Floats]:
+    """The regret of every policy on a recorded table, in its order."""
+    return simulated(dc.environments.LossTable(losses, noise="none"), len(losses), runs)
+
+
+def regret_with_delay(policy: dc.Policy, losses: Floats, seed: int) -> float:
     """The regret of one run in which every loss is reported so many rounds late."""
     learner = policy.start(arms=losses.shape[1], seed=seed)
     under_way: deque[tuple[dc.Decision, float]] = deque()
@@ -65,25 +70,24 @@ def regret_with_delay(policy: dc.Policy, losses: NDArray[np.float64], seed: int)
     return float(suffered - losses.sum(axis=0).min())
 
 
-def delayed(losses: NDArray[np.float64], runs: int) -> dict[str, str]:
+def delayed(losses: Floats, runs: int) -> dict[str, Floats]:
     """The regret of every policy whose feedback is late."""
     return {
-        name: told(np.array([regret_with_delay(policy, losses, seed) for seed in range(runs)]))
+        name: np.array([regret_with_delay(policy, losses, seed) for seed in range(runs)])
         for name, policy in POLICIES.items()
     }
 
 
-def columns(folder: Path, runs: int) -> Iterator[tuple[str, dict[str, str]]]:
-    """A column for each world: its head, and the cell of each policy."""
+def columns(folder: Path, runs: int) -> Iterator[tuple[str, dict[str, Floats]]]:
+    """A column for each world: its head, and the regret of each policy."""
     for name in TABLES:
         losses = losses_of(folder, name)
         rounds, arms = losses.shape
-        world = dc.environments.LossTable(losses, noise="none")
         guessed = rounds * losses.mean() - losses.sum(axis=0).min()
-        head = f"{name}: K = {arms}, T = {rounds:,}, guessing {guessed:,.0f}"
-        yield head, simulated(world, rounds, runs)
+        yield f"{name}: K = {arms}, T = {rounds:,}, guessing {guessed:,.0f}", recorded(losses, runs)
     for name in DELAYED:
-        yield f"{name}, delay {DELAY}", delayed(losses_of(folder, name), max(4, runs // DELAYED_RUNS))
+        few = max(4, runs // DELAYED_RUNS)
+        yield f"{name}, {DELAY} rounds late, {few} runs", delayed(losses_of(folder, name), few)
     punish = dc.environments.PunishLast(arms=8)
     yield f"PunishLast(8), T = {PUNISHED_ROUNDS:,}", simulated(punish, PUNISHED_ROUNDS, runs)
 
@@ -98,8 +102,8 @@ def main() -> None:
         parser.error("DECOUPLED_DATA: is not set; let it name the folder that holds real/NAME.npz")
     for head, cells in columns(Path(folder), runs):
         print(head)
-        for name, cell in cells.items():
-            print(f"  {name:<50} {cell}", flush=True)
+        for name, regret in cells.items():
+            print(f"  {name:<50} {told(regret)}", flush=True)
 
 
 if __name__ == "__main__":

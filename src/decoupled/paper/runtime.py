@@ -63,7 +63,9 @@ class Runtime(Timed):
     def extent(self, folder: Path) -> str:
         saved = self.saved(folder)
         repetitions, rounds = np.shape(saved["microseconds"])[-1], saved["rounds"]
-        return f"{repetitions} repetitions, each of {rounds[0]:,} compiled and {rounds[1]:,} textbook rounds."
+        return (
+            f"{repetitions} repetitions, each of {rounds[0]:,} compiled and {rounds[1]:,} textbook rounds."
+        )
 
     def section(self, folder: Path) -> Section:
         saved = self.saved(folder)
