@@ -127,3 +127,37 @@ def test_the_readme_is_one_page_and_says_what_the_pages_say() -> None:
     rows = re.findall(r"^\| [^|]* \| [^|]*\d.* \|$", text, re.MULTILINE)
     assert len(rows) == 5
     assert all(row in pages for row in rows)
+
+
+def paragraphs() -> list[str]:
+    return [
+        part for page in PAGES for part in page.read_text().split("\n\n") if "CHANGELOG" not in page.name
+    ]
+
+
+def test_the_cost_of_a_decision_is_told_for_both_policies() -> None:
+    told = [part for part in paragraphs() if "5 to 8 microseconds" in part]
+    assert len(told) >= 4
+    for part in told:
+        assert re.search(
+            r"`FTPL.recommended\(\)`,? (they cost )?13|13 with `FTPL.recommended\(\)`", part
+        ), part
+
+
+def test_one_factor_for_a_million_arms() -> None:
+    found = {
+        (factor, page.name)
+        for page in PAGES
+        for factor in re.findall(
+            r"Tsallis-INF (?:takes )?(\d,\d{3} \([\d,]+ to [\d,]+\)) times", page.read_text()
+        )
+    }
+    assert {name for _, name in found} == {"README.md", "beyond.md", "speed.md"}
+    assert len({factor for factor, _ in found}) == 1
+
+
+def test_theorems_have_one_numbering() -> None:
+    sources = [*ROOT.glob("src/**/*.py"), *(page for page in PAGES if page.name != "CHANGELOG.md")]
+    # That of Bubeck and Cesa-Bianchi is another theorem 3.1.
+    others = [path for path in sources if path.name != "coupled_exp3.py"]
+    assert [path for path in others if re.search(r"[Tt]heorems? 3\.", path.read_text())] == []
