@@ -133,7 +133,7 @@ class FTPL(Policy):
     - learns    hat_L[j_t] += loss / p_{j_t}.
 
     Regret is O(sqrt(K T)) against any adversary for alpha > 1, and constant in T in the stochastically
-    constrained regime for alpha in (2, 3] (theorems 3.1 and 3.2).
+    constrained regime for alpha in (2, 3] (theorems 1 and 2).
 
     Kim, C., Lee, J. and Oh, M. (2026). Follow-the-perturbed-leader for decoupled bandits:
     best-of-both-worlds and practicality. ICML. Equations (5) to (7), algorithm 1.
