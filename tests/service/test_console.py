@@ -1,6 +1,7 @@
 """The console in a real browser: what a visitor does with it, and what it must never do."""
 
 import re
+import runpy
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ import decoupled as dc
 from browsing import chromium
 from decoupled.service.console import FILES, OFFERED, PATHS
 from http_service import Service, served
+from pages import ROOT
 
 HOSTILE = [
     '<img src=x onerror="window.hurt=1">',
@@ -176,7 +178,12 @@ def test_what_changes_a_live_experiment_is_asked_twice_and_by_name(tab: Tab, ser
     page = tab.open("experiments/asked-twice")
     page.get_by_text("Add or retire arms").click()
     for fill, start, words, answer in (
-        ("red", "Retire them", "Retire red from asked-twice? No decision names a retired arm again.", "Cancel"),
+        (
+            "red",
+            "Retire them",
+            "Retire red from asked-twice? No decision names a retired arm again.",
+            "Cancel",
+        ),
         ("violet", "Add them", "Add violet to asked-twice?", "Cancel"),
         (None, "Archive it", "Archive asked-twice? It makes no more decisions", "Keep it"),
     ):
@@ -279,7 +286,9 @@ def test_an_interval_says_that_it_is_of_this_moment(tab: Tab, service: Service) 
     slide(page, "sim-rounds", 0)
     page.click("#start")
     page.locator(".sim-results[data-state=done]").wait_for(timeout=COMPILING)
-    told = [text for text in page.locator(".sim-results *:not(:has(*))").all_text_contents() if "95%" in text]
+    told = [
+        text for text in page.locator(".sim-results *:not(:has(*))").all_text_contents() if "95%" in text
+    ]
     assert len(told) == 2, told
     assert all("moment" in text for text in told), told
 
@@ -628,6 +637,21 @@ def test_every_failure_is_told_in_words(tab: Tab, service: Service) -> None:
     page.get_by_role("heading", name="No such experiment").wait_for()
     tab.expect_refusals(502)
     tab.complaints = [each for each in tab.complaints if "ERR_FAILED" not in each]
+
+
+SHOTS = runpy.run_path(str(ROOT / "docs" / "figures" / "console.py"))
+
+
+@pytest.mark.parametrize("name", SHOTS["PICTURES"])
+def test_the_pictures_of_the_docs_show_the_console_as_it_is(
+    browser: Any, tmp_path: Path, name: str
+) -> None:
+    kept = ROOT / "docs" / "figures" / f"{name}.png"
+    with served(tmp_path) as fresh:
+        taken = SHOTS["take"](name, browser, fresh.url, tmp_path, seconds=2.0)
+    assert SHOTS["words_in"](taken) == SHOTS["words_in"](kept), "run: python docs/figures/console.py"
+    assert kept.stat().st_size < 150_000
+    assert f"(figures/{name}.png)" in (ROOT / "docs" / "console.md").read_text()
 
 
 def test_the_files_need_no_key_and_allow_nothing_from_elsewhere(tmp_path: Path) -> None:

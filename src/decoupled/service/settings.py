@@ -49,7 +49,9 @@ def as_text(settings: Settings) -> str:
         "deadline": settings.deadline,
         "expired_loss": settings.expired_loss,
     }
-    if settings.demo:  # only then: stores older than this setting hold texts without it, which must stay equal
+    if (
+        settings.demo
+    ):  # only then: stores older than this setting hold texts without it, which must stay equal
         content["demo"] = True
     return json.dumps(content, sort_keys=True, allow_nan=False)
 

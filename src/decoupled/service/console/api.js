@@ -94,11 +94,12 @@ export async function experiments() {
   return found;
 }
 
+export const broken = () => new Problem(0, "Broken off", "The simulation broke off. Start it again.");
+
 // Lines of JSON, each as it comes.
 export async function* jsonLines(path, signal) {
   const response = await open(path, { signal });
   events.dispatchEvent(new Event("answered"));
-  const broken = () => new Problem(0, "Broken off", "The simulation broke off. Start it again.");
   const parsed = (line) => {
     try {
       return JSON.parse(line);

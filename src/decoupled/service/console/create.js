@@ -63,7 +63,7 @@ function showForm(host, isDemo) {
   demo.setAttribute("aria-describedby", "demo-hint");
   host.replaceChildren(
     el("div", { class: "narrow" },
-      el("h1", {}, "New experiment"),
+      el("h1", {}, isDemo ? "New demo experiment" : "New experiment"),
       el("p", { class: "lead" }, "Each decision names an arm to use and an arm to try. The loss of the arm that was tried is sent back, and that is all the learner needs."),
       form));
 

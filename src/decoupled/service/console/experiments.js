@@ -34,6 +34,7 @@ export function experimentsView(host, chosen) {
   function changed(experiment, news) {
     changes += 1;
     open(experiment, news);
+    watching.now();
   }
 
   const watching = poll(async () => {

@@ -1,6 +1,6 @@
 // Which view is shown, whether the service answers, and the key.
 
-import { events, key, restriction, setKey } from "./api.js";
+import { access, events, key, restriction, setKey } from "./api.js";
 import { say } from "./dom.js";
 import { createView } from "./create.js";
 import { experimentsView } from "./experiments.js";
@@ -32,6 +32,7 @@ function decoded(text) {
 }
 
 function show(first) {
+  access().catch(() => {}); // for the note on what the key may do; a view that fails says so itself
   const [name, argument] = route();
   leave();
   view.replaceChildren();

@@ -1,5 +1,6 @@
 // Which arms the traffic of the last seconds went to, since the page was opened.
 
+import { may } from "./api.js";
 import { COLOURS, legend, onResize, shareChart, table } from "./charts.js";
 import { clock, day, el, percent, say } from "./dom.js";
 
@@ -112,7 +113,8 @@ export function sharePanel(experiment) {
 
   function nothing() {
     if (archived) return "Archived without a decision.";
-    return `No traffic since this page was opened. ${experiment.demo ? "Send some below, or from your own program." : "Decisions that your program asks for appear here."}`;
+    const more = experiment.demo && may("decide") ? "Send some below, or from your own program." : "Decisions that programs ask for appear here.";
+    return `No traffic since this page was opened. ${more}`;
   }
 
   function draw() {

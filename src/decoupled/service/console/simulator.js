@@ -1,6 +1,6 @@
 // Policies learn on a simulated world. The service runs them; here they are only drawn.
 
-import { jsonLines } from "./api.js";
+import { broken, jsonLines } from "./api.js";
 import { COLOURS, legend, lineChart, onResize, shareChart, short, swatch, table } from "./charts.js";
 import { count, decimal, el, field, percent, say, select, slider } from "./dom.js";
 
@@ -79,7 +79,7 @@ export function simulatorView(host) {
     }));
     lineChart(regret, {
       label: `Regret after ${now.round} rounds: ${told.policies.map(({ name }, i) => `${name} ${decimal(now.policies[i].regret, 1)}`).join(", ")}.`,
-      series, xMax: told.rounds, xTitle: told.runs === 1 ? "rounds" : "rounds (bands: 95% interval of the mean, at each moment)", yTitle: "regret",
+      series, xMax: told.rounds, xTitle: told.runs === 1 ? "rounds" : "rounds (bands: 95%, at each moment)", yTitle: "regret",
     });
     told.policies.forEach((_, i) => {
       const at = now.policies[i];
@@ -198,12 +198,12 @@ export function simulatorView(host) {
           steps.push(line);
         }
       }
+      if (steps.length !== told?.steps) throw broken();
     } catch (error) {
       clearTimeout(slow);
-      if (error.name === "AbortError") return;
+      if (error.name === "AbortError" || asked.signal.aborted) return;
       problem.textContent = error.message;
       problem.hidden = false;
-      if (asked.signal.aborted) return;
       finish();
     }
   }

@@ -354,7 +354,9 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
 def _label(policy: str) -> str:
     try:
         return Policy.from_json(policy).label
-    except DecoupledError:  # stored by a process that knew this policy; an experiment is listed all the same
+    except (
+        DecoupledError
+    ):  # stored by a process that knew this policy; an experiment is listed all the same
         return str(json.loads(policy)["name"])
 
 
