@@ -98,7 +98,7 @@ def take(name: str, browser: Any, url: str, folder: Path, seconds: float = 26.0)
 
 def without_numbers(words: str) -> str:
     """The words alone: every run has other numbers."""
-    return " ".join(re.sub(r"(< )?−?\d[\d,.:/]*%?", "0", words).split())
+    return " ".join(re.sub(r"(< )?\u2212?\d[\d,.:/]*%?", "0", words).split())
 
 
 def words_in(file: Path) -> str:
