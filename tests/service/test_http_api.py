@@ -11,7 +11,11 @@ import httpx
 import pyarrow.parquet as pq
 import pytest
 
+import decoupled as dc
 from decoupled.service.problems import ServiceError
+from decoupled.service.records import Experiment, Settings
+from decoupled.service.settings import as_text
+from decoupled.service.web.shapes import experiment_out
 from http_service import FTPL, Service, served
 
 
@@ -66,6 +70,52 @@ def test_an_experiment_is_created_once(service: Service) -> None:
         409,
         "other settings",
     )
+
+
+def test_a_demo_experiment_is_marked_for_good(service: Service) -> None:
+    service.create("shown", demo=True)
+    assert service.http.get("/v1/experiments/shown").json()["demo"] is True
+    refused(service.http.put("/v1/experiments/shown", json=FTPL), 409, "other settings")
+    assert service.http.put("/v1/experiments/shown", json={**FTPL, "demo": True}).status_code == 200
+    refused(service.http.put("/v1/experiments/other", json={**FTPL, "demo": "yes"}), 422, "demo")
+    # A store from before there were demo experiments has settings without the word: they are still the same.
+    assert "demo" not in as_text(Settings({"name": "FTPL"}, ("a", "b")))
+
+
+def test_an_experiment_has_the_label_of_its_policy(service: Service) -> None:
+    policy = dc.FTPL.recommended()
+    service.create("labelled", policy=policy.to_dict())
+    assert service.http.get("/v1/experiments/labelled").json()["policy_label"] == policy.label
+    unknown = Settings({"name": "OfAnotherProcess", "c": 1.0}, ("a", "b"))
+    assert experiment_out(Experiment("me", "one", unknown, ("a", "b"), (), 0.0, None, 0, 7))[
+        "policy_label"
+    ] == ("OfAnotherProcess")
+
+
+@pytest.mark.parametrize(("role", "may"), [
+    ("read", ["read"]), ("decide", ["read", "decide"]), ("admin", ["read", "decide", "admin"]),
+])  # fmt: skip
+def test_a_key_is_told_what_it_may_do(tmp_path: Path, role: str, may: list[str]) -> None:
+    with served(tmp_path, open_to_all=False) as locked:
+        told = locked.http.get("/v1/access", headers=locked.key(role, "shop")).json()
+    assert told == {"tenant": "shop", "role": role, "may": may}
+
+
+def test_whoever_needs_no_key_may_do_everything(service: Service) -> None:
+    assert service.http.get("/v1/access").json()["may"] == ["read", "decide", "admin"]
+
+
+def test_the_document_says_that_intervals_are_of_this_moment(service: Service) -> None:
+    schemas = service.http.get("/v1/openapi.json").json()["components"]["schemas"]
+    shown = [
+        (name, field, about.get("description", ""))
+        for name, schema in schemas.items()
+        for field, about in schema.get("properties", {}).items()
+        if "IntervalOut" in str(about) or (name == "IntervalOut" and field != "estimate")
+    ]
+    assert len(shown) == 5
+    for name, field, description in shown:
+        assert "at this moment" in description, f"{name}.{field}"
 
 
 def test_experiments_are_listed_in_pages(service: Service) -> None:

@@ -109,7 +109,11 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         file = tmp_path / "log.csv"
         assert run(app, ["client", "log", "colours", str(file), *with_key]).exit_code == 0
         assert decision["id"] in file.read_text()
-        assert json.loads(run(app, ["client", "evaluate", "colours", *with_key]).output)["observed"] == 1
+        found = json.loads(run(app, ["client", "evaluate", "colours", *with_key]).output)
+        assert found["observed"] == 1
+        shown = json.loads(run(app, ["client", "show", "colours", *with_key]).output)
+        for interval in (shown["regret"], found["exploited"], *(each["value"] for each in found["arms"])):
+            assert interval["interval"] == "95 %, at this moment"
         assert run(app, ["client", "archive", "colours", *with_key]).exit_code == 0
         conflict = run(app, ["client", "decide", "colours", *with_key])
         assert (conflict.exit_code, "archived" in conflict.output) == (2, True)

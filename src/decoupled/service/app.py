@@ -9,6 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from .. import __version__
 from .console import PATHS, console_routes
 from .desk import Desk
+from .web.access import access_routes
 from .web.bridge import Bridge
 from .web.decisions import decision_routes
 from .web.experiments import experiment_routes
@@ -63,6 +64,7 @@ def create_app(
     app.include_router(reading_routes(desk, bridge))
     app.include_router(operation_routes(desk, bridge, metrics, backups))
     app.include_router(simulator_routes(gate))
+    app.include_router(access_routes())
     app.include_router(console_routes())
 
     def document() -> dict[str, Any]:

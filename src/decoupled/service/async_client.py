@@ -115,7 +115,7 @@ class AsyncClient(Caller):
         return await self._json(Send("GET", f"/v1/experiments/{name}/state"))
 
     async def evaluation(self, name: str) -> dict[str, Any]:
-        """The value of every arm and of what was exploited."""
+        """The value of every arm and of what was exploited, off policy, with intervals at this moment."""
         return await self._json(Send("GET", f"/v1/experiments/{name}/evaluation"))
 
     async def log(

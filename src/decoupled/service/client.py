@@ -157,7 +157,7 @@ class Client(Caller):
         return self._json(Send("GET", f"/v1/experiments/{name}/state"))
 
     def evaluation(self, name: str) -> dict[str, Any]:
-        """The value of every arm and of what was exploited, off policy, with intervals."""
+        """The value of every arm and of what was exploited, off policy, with intervals at this moment."""
         return self._json(Send("GET", f"/v1/experiments/{name}/evaluation"))
 
     def log(

@@ -244,6 +244,11 @@ def _show(content: Any) -> None:
     typer.echo(json.dumps(content, indent=1, ensure_ascii=False))
 
 
+def _at_this_moment(interval: dict[str, float] | None) -> dict[str, Any] | None:
+    """An interval that says what it holds for: not for looking again and again."""
+    return None if interval is None else {**interval, "interval": "95 %, at this moment"}
+
+
 def _described(policy: str) -> dict[str, Any]:
     """A policy as the service takes it, by its name or in JSON."""
     from ..errors import ParameterError, complaint
@@ -329,16 +334,22 @@ def client_show(
 ) -> None:
     """Show what an experiment has learned, or list the experiments."""
     with errors_said(), _client(url, key_file) as service:
-        _show(service.experiments() if name is None else service.state(name))
+        if name is None:
+            _show(service.experiments())
+            return
+        state = service.state(name)
+        _show({**state, "regret": _at_this_moment(state["regret"])})
 
 
 @client.command("evaluate")
 def client_evaluate(
     name: Annotated[str, typer.Argument(help="The experiment.")], url: Url = URL, key_file: KeyFile = None
 ) -> None:
-    """The value of every arm and of what was exploited, from the log, with intervals."""
+    """The value of every arm and of what was exploited, from the log, with intervals at this moment."""
     with errors_said(), _client(url, key_file) as service:
-        _show(service.evaluation(name))
+        found = service.evaluation(name)
+        arms = [{**each, "value": _at_this_moment(each["value"])} for each in found["arms"]]
+        _show({**found, "arms": arms, "exploited": _at_this_moment(found["exploited"])})
 
 
 @client.command("log")

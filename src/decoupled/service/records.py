@@ -19,6 +19,7 @@ class Settings:
         loss_range: the lowest and highest loss there can be.
         deadline: the seconds after which a decision expires, None for never.
         expired_loss: the loss that an expired decision counts as, None for nothing.
+        demo: whether it was created for test traffic, so that made-up losses may be sent to it.
 
     >>> Settings({"name": "FTPL"}, ("a", "b"), deadline=3600.0).expired_loss is None
     True
@@ -29,6 +30,7 @@ class Settings:
     loss_range: tuple[float, float] = (0.0, 1.0)
     deadline: float | None = None
     expired_loss: float | None = None
+    demo: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class DecisionRecord:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate and the ends of its interval."""
+    """An estimate and the ends of its interval, which holds at this moment: see `decoupled.service.intervals`."""
 
     estimate: float
     low: float

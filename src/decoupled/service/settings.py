@@ -35,18 +35,24 @@ def checked(settings: Settings) -> Settings:
         raise Invalid(complaint("expired_loss", settings.expired_loss, rule, "leave it out for none"))
     if expired is not None and deadline is None:
         raise Invalid(complaint("expired_loss", expired, "needs a deadline", "set one, or leave both out"))
-    return Settings(policy.to_dict(), tuple(settings.arms), (low, high), deadline, expired)
+    if not isinstance(settings.demo, bool):
+        raise Invalid(complaint("demo", settings.demo, "must be true or false", "leave it out for false"))
+    return Settings(policy.to_dict(), tuple(settings.arms), (low, high), deadline, expired, settings.demo)
 
 
 def as_text(settings: Settings) -> str:
     """Settings as JSON; equal settings give equal text."""
-    content = {
+    content: dict[str, Any] = {
         "policy": settings.policy,
         "arms": list(settings.arms),
         "loss_range": list(settings.loss_range),
         "deadline": settings.deadline,
         "expired_loss": settings.expired_loss,
     }
+    if (
+        settings.demo
+    ):  # only then: stores older than this setting hold texts without it, which must stay equal
+        content["demo"] = True
     return json.dumps(content, sort_keys=True, allow_nan=False)
 
 
@@ -54,5 +60,10 @@ def as_settings(content: dict[str, Any]) -> Settings:
     """The settings of stored JSON."""
     low, high = content["loss_range"]
     return Settings(
-        content["policy"], tuple(content["arms"]), (low, high), content["deadline"], content["expired_loss"]
+        content["policy"],
+        tuple(content["arms"]),
+        (low, high),
+        content["deadline"],
+        content["expired_loss"],
+        content.get("demo", False),
     )

@@ -35,6 +35,7 @@ def experiment_routes(desk: Desk, bridge: Bridge) -> APIRouter:
             loss_range=(body.loss_range[0], body.loss_range[1]),
             deadline=body.deadline_seconds,
             expired_loss=body.expired_loss,
+            demo=body.demo,
         )
         found, created = await bridge.wait(
             desk.put_experiment(access.tenant, name, settings, seed=body.seed)

@@ -3,6 +3,7 @@
 The hot routes write their JSON by hand; the models are what they promise, and the tests hold them to it.
 """
 
+import json
 import math
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -15,11 +16,14 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    StrictBool,
     StrictInt,
     StrictStr,
     model_validator,
 )
 
+from ...errors import DecoupledError
+from ...policies import Policy
 from ..records import DecisionRecord, Experiment, Mode, State, Status
 from .bodies import whole
 from .limits import MOST_ARMS, MOST_DECISIONS, MOST_FEEDBACK
@@ -91,6 +95,11 @@ class ExperimentIn(Model):
         default=None,
         description="Seed of the draws, for tests. None: fresh randomness. It is never shown again.",
     )
+    demo: StrictBool = Field(
+        default=False,
+        description="Whether it is only for test traffic. The console sends made-up losses to such "
+        "experiments and to no others.",
+    )
 
 
 class ExperimentOut(BaseModel):
@@ -98,6 +107,7 @@ class ExperimentOut(BaseModel):
 
     name: str
     policy: dict[str, Any]
+    policy_label: str = Field(description="The policy in a few words.", examples=["FTPL recommended"])
     arms: list[Arm] = Field(description="The arms that can be chosen now.")
     retired: list[Arm]
     loss_range: Annotated[list[float], Field(min_length=2, max_length=2)]
@@ -105,6 +115,7 @@ class ExperimentOut(BaseModel):
     expired_loss: float | None
     created_at: str
     archived_at: str | None
+    demo: bool = Field(description="Whether it was created for test traffic.")
     state_version: int
 
 
@@ -238,12 +249,18 @@ class FeedbackBatchOut(BaseModel):
     results: list[FeedbackResult]
 
 
+AT_THIS_MOMENT = (
+    "The interval holds at this moment, with a probability of 95 %. It does not hold at all moments together: who "
+    "looks again and again, and stops when it looks good, is wrong more often."
+)
+
+
 class IntervalOut(BaseModel):
-    """An estimate with the ends of its interval."""
+    """An estimate with the ends of its 95 % interval, at this moment."""
 
     estimate: float
-    low: float
-    high: float
+    low: float = Field(description=f"The lower end of the interval. {AT_THIS_MOMENT}")
+    high: float = Field(description=f"The upper end of the interval. {AT_THIS_MOMENT}")
 
 
 class StateOut(BaseModel):
@@ -263,7 +280,10 @@ class StateOut(BaseModel):
     applied: int
     expired: int
     late: int = Field(description="Feedback refused because it came after the deadline.")
-    regret: IntervalOut | None
+    regret: IntervalOut | None = Field(
+        description="Of what was exploited against the best single arm, with its interval at this moment; null "
+        "where the log cannot tell."
+    )
 
 
 def _text(value: object) -> object:
@@ -277,7 +297,9 @@ class ArmValueOut(BaseModel):
 
     arm: Arm
     observed: int
-    value: IntervalOut | None
+    value: IntervalOut | None = Field(
+        description="The mean loss with its interval at this moment; null where the log cannot tell."
+    )
 
 
 class EvaluationOut(BaseModel):
@@ -285,11 +307,13 @@ class EvaluationOut(BaseModel):
 
     experiment: str
     method: str
-    level: float
+    level: float = Field(description="The level of every interval, at this moment.")
     decisions: int
     observed: int
     arms: list[ArmValueOut]
-    exploited: IntervalOut | None
+    exploited: IntervalOut | None = Field(
+        description="The mean loss of what was exploited, with its interval at this moment."
+    )
     remark: str | None
 
 
@@ -313,6 +337,7 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
     return {
         "name": experiment.name,
         "policy": settings.policy,
+        "policy_label": _label(json.dumps(settings.policy)),
         "arms": list(experiment.arms),
         "retired": list(experiment.retired),
         "loss_range": list(settings.loss_range),
@@ -320,8 +345,19 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
         "expired_loss": settings.expired_loss,
         "created_at": moment(experiment.created_at),
         "archived_at": moment(experiment.archived_at),
+        "demo": settings.demo,
         "state_version": experiment.state_version,
     }
+
+
+@lru_cache(1024)
+def _label(policy: str) -> str:
+    try:
+        return Policy.from_json(policy).label
+    except (
+        DecoupledError
+    ):  # stored by a process that knew this policy; an experiment is listed all the same
+        return str(json.loads(policy)["name"])
 
 
 def decision_out(record: DecisionRecord) -> dict[str, Any]:
