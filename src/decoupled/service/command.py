@@ -99,10 +99,13 @@ def doctor(store: Store = STORE) -> None:
 def backup(
     file: Annotated[Path, typer.Argument(help="The copy to write; it opens as a store.")],
     store: Store = STORE,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace FILE if it exists; a store in use never is.")
+    ] = False,
 ) -> None:
     """Write a consistent copy of a store, also while a service runs on it."""
     with errors_said(), _Opened(store) as desk:
-        desk.backup(file).result()
+        desk.backup(file, force=force).result()
         typer.echo(f"Written to {file}")
 
 
@@ -115,7 +118,7 @@ def restore(file: Annotated[Path, typer.Argument(help="What backup wrote.")], st
 
 
 class _Opened:
-    """A store for the length of a command."""
+    """A store that is there, for the length of a command."""
 
     def __init__(self, store: str) -> None:
         self._store = store
@@ -123,7 +126,7 @@ class _Opened:
     def __enter__(self) -> "Desk":
         from .desk import open_desk
 
-        self._desk = open_desk(self._store)
+        self._desk = open_desk(self._store, create=False)
         return self._desk
 
     def __exit__(self, *_: object) -> None:
