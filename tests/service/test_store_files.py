@@ -171,6 +171,31 @@ def test_a_backup_does_not_replace_its_own_store(name: str, tmp_path: Path) -> N
     assert keys_of(store) == [KEY]
 
 
+HOLD = """
+import sys
+from decoupled.service.desk import open_desk
+desk = open_desk(sys.argv[1])
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_store_that_another_process_uses_under_another_name_is_not_replaced(tmp_path: Path) -> None:
+    store, used, linked = tmp_path / "store.db", tmp_path / "used.db", tmp_path / "linked.db"
+    store_with_a_key(store, "b" * 64).close()
+    store_with_a_key(used).close()
+    linked.hardlink_to(used)
+    command = [sys.executable, "-c", HOLD, str(used)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == "open\n"
+        assert "is a store in use" in failed("backup", linked, "--store", store, "--force")
+        process.stdin.close()
+    assert run(app, ["backup", str(linked), "--store", str(store), "--force"]).exit_code == 0
+    assert (keys_of(linked), keys_of(used)) == (["b" * 64], [KEY])
+
+
 def test_a_backup_is_not_put_under_the_log_of_another_store(tmp_path: Path) -> None:
     store, crashed = tmp_path / "store.db", crashed_store(tmp_path)
     store_with_a_key(store, "b" * 64).close()

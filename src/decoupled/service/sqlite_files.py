@@ -47,8 +47,8 @@ def in_rollback_mode(path: str) -> bool:
     return len(header) == 100 and header[18] == _ROLLBACK
 
 
-def mismatch(path: str) -> str | None:
-    """Why the log beside a store cannot be its own; None where nothing speaks against it.
+def mismatch(path: str) -> tuple[str, str] | None:
+    """Why the log beside a store cannot be its own, and what to do; None where nothing speaks against it.
 
     SQLite does not ask: it applies a log to whatever file has the name, or drops it where that is empty.
     """
@@ -58,13 +58,23 @@ def mismatch(path: str) -> str | None:
     filled = os.path.exists(log) and os.path.getsize(log) > 0
     header = _header(path)
     if not header:
-        return f"is empty or missing, and its log {log!r} is not" if filled else None
+        rule = f"is empty or missing, and its log {log!r} is not"
+        remedy = "put the store back beside its log, or restore a backup into a new store"
+        return (rule, remedy) if filled else None
     if len(header) == 100 and header[18] == _ROLLBACK:
         found = log if os.path.exists(log) else index
-        return f"was replaced while it was in use: {found!r} belongs to the file that was there before"
+        rule = f"was replaced while it was in use: {found!r} belongs to the file that was there before"
+        return rule, _separate(path)
     if filled and _page_size_of_log(log) not in (None, _page_size(header)):
-        return f"was replaced while it was in use: {log!r} has pages of another size"
+        return f"was replaced while it was in use: {log!r} has pages of another size", _separate(path)
     return None
+
+
+def _separate(path: str) -> str:
+    return (
+        "stop what uses it, copy these files, and restore a backup into a new store; "
+        f"or, if {path!r} is the file that you want, move those that end in -wal and -shm away"
+    )
 
 
 def _header(path: str) -> bytes:

@@ -70,11 +70,7 @@ class SqliteStore(Store):
     def _check_files(self, create: bool) -> None:
         found = sqlite_files.mismatch(self.path)
         if found is not None:
-            remedy = (
-                f"stop what uses it, copy these files, then restore a backup into a new store; or, if {self.path!r} "
-                "is the file that you want, move those that end in -wal and -shm away"
-            )
-            raise StoreError(complaint(self.called, self.where, found, remedy))
+            raise StoreError(complaint(self.called, self.where, *found))
         if not create and not os.path.lexists(self.path):
             raise StoreError(complaint(self.called, self.where, "does not exist", self.creation()))
 
