@@ -12,9 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import decoupled as dc
+from decoupled.service.export import TIMES
 from decoupled.service.problems import ServiceError
 from decoupled.service.records import Experiment, Settings
 from decoupled.service.settings import as_text
+from decoupled.service.web.metrics import HELP
 from decoupled.service.web.shapes import experiment_out
 from http_service import FTPL, Service, served
 
@@ -316,7 +318,7 @@ def test_state_log_and_evaluation_agree(service: Service, tmp_path: Path) -> Non
     for i in range(20):
         decision = service.decide("look")
         service.http.put(f"/v1/decisions/{decision['id']}/feedback", json={"loss": i / 20})
-    service.decide("look", available=["red", "blue"])
+    last = service.decide("look", available=["red", "blue"])
     state = service.http.get("/v1/experiments/look/state").json()
     assert sum(state["exploration"]) == pytest.approx(1.0)
     assert (state["decisions"], state["applied"], state["pending"]) == (21, 20, 1)
@@ -326,6 +328,13 @@ def test_state_log_and_evaluation_agree(service: Service, tmp_path: Path) -> Non
     rows = list(csv.DictReader(io.StringIO(answer.text)))
     assert [float(row["loss"]) for row in rows[:20]] == [i / 20 for i in range(20)]
     assert all(0.0 < float(row["propensity"]) <= 1.0 for row in rows)
+    for row, decision in (
+        (rows[0], service.http.get(f"/v1/decisions/{rows[0]['id']}").json()),
+        (rows[-1], last),
+    ):
+        assert [row[name] for name in TIMES] == [decision[name] or "" for name in TIMES], (
+            "one form of times"
+        )
     content = service.http.get("/v1/experiments/look/log", params={"format": "parquet"}).content
     table = pq.read_table(io.BytesIO(content)).to_pylist()
     assert [row["id"] for row in table] == [row["id"] for row in rows]
@@ -406,6 +415,12 @@ def test_health_and_metrics(service: Service, monkeypatch: pytest.MonkeyPatch) -
     kinds = dict(re.findall(r"# TYPE decoupled_desk_(\w+) (\w+)", text))
     assert {name for name, kind in kinds.items() if kind == "gauge"} >= {"queue", "experiments", "pending"}
     assert kinds["decisions_total"] == kinds["commits_total"] == "counter"
+    helps = dict(re.findall(r"# HELP decoupled_desk_(\w+?)(?:_total)? (.+)", text))
+    assert helps == HELP
+    assert service.desk.counters().keys() == HELP.keys()
+    assert not [
+        told for told in re.findall("# HELP .*", text) if "desk" in told.split(maxsplit=3)[3].lower()
+    ]
     line = (
         'decoupled_http_requests_total{method="POST",route="/v1/experiments/{name}/decisions",status="201"}'
     )

@@ -126,6 +126,49 @@ def test_the_async_client_does_the_same(service: Service) -> None:
     assert service.http.get("/v1/experiments/bad-async/state").json()["decisions"] == 20
 
 
+def test_both_clients_write_a_log_as_its_file_is_called(service: Service, tmp_path: Path) -> None:
+    service.create("log")
+    decision = service.decide("log")["id"]
+    linked, real = tmp_path / "linked.csv", tmp_path / "real.csv"
+    linked.symlink_to(real)
+
+    async def awaiting() -> None:
+        async with AsyncClient(service.url) as client:
+            await client.log("log", tmp_path / "a.parquet")
+            await client.log("log", linked)
+            with pytest.raises(ParameterError, match=r"known are \.csv, \.parquet"):
+                await client.log("log", tmp_path / "a.txt")
+            with pytest.raises(FileExistsError):
+                await client.log("log", real, overwrite=False)
+
+    asyncio.run(awaiting())
+    with Client(service.url) as client:
+        client.log("log", tmp_path / "b.parquet")
+        client.log("log", tmp_path / "b.txt", "csv")
+        with pytest.raises(ParameterError, match=r"known are \.csv, \.parquet"):
+            client.log("log", tmp_path / "c.txt")
+        with pytest.raises(ParameterError, match="csv, parquet"):
+            client.log("log", tmp_path / "c.csv", "xls")  # type: ignore[arg-type]
+        with pytest.raises(FileExistsError):
+            client.log("log", tmp_path / "b.txt", "csv", overwrite=False)
+        client.log("log", "/dev/null", "csv")
+    assert Path("/dev/null").is_char_device(), "nothing takes the place of a device"
+    assert (tmp_path / "a.parquet").read_bytes()[:4] == (tmp_path / "b.parquet").read_bytes()[:4] == b"PAR1"
+    assert decision in real.read_text() == (tmp_path / "b.txt").read_text()
+    assert linked.is_symlink()
+    names = ["a.parquet", "b.parquet", "b.txt", "linked.csv", "real.csv"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == names
+
+
+def test_an_outbox_takes_no_other_file_for_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "notes"
+    for content in (b"a single line", b"a line\nand another", b"[1, 2]\n"):
+        file.write_bytes(content)
+        with pytest.raises(ParameterError, match="outbox"):
+            Outbox(file)
+        assert file.read_bytes() == content
+
+
 def test_both_clients_offer_the_same() -> None:
     def public(kind: type) -> set[str]:
         return {name for name in vars(kind) if not name.startswith("_")}

@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 import decoupled as dc
 from decoupled.cli import app
 from decoupled.service.client import Client
+from decoupled.service.desk import open_desk
 
 run = CliRunner().invoke
 
@@ -53,7 +54,8 @@ def test_off_loopback_it_refuses_to_start_without_keys(tmp_path: Path) -> None:
     store = str(tmp_path / "store.db")
     result = run(app, ["serve", "--store", store, "--host", "0.0.0.0", "--port", "0"])
     assert result.exit_code == 2
-    assert "decoupled keys add" in result.output
+    assert f"decoupled keys add --store {store}" in result.output
+    assert made_key(Path(store)), "it was created, so that a key can be added"
     result = run(app, ["serve", "--store", store, "--tls-key", str(tmp_path / "none.pem")])
     assert result.exit_code == 2
     assert "together" in result.output
@@ -61,6 +63,7 @@ def test_off_loopback_it_refuses_to_start_without_keys(tmp_path: Path) -> None:
 
 def test_keys_are_made_rotated_and_revoked(tmp_path: Path) -> None:
     store = tmp_path / "store.db"
+    open_desk(store).close()
     old = made_key(store, "--role", "admin", "--tenant", "shop", "--label", "till")
     listed = run(app, ["keys", "list", "--store", str(store)]).output
     assert old not in listed
@@ -82,6 +85,7 @@ def test_keys_are_made_rotated_and_revoked(tmp_path: Path) -> None:
 
 def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "store.db"
+    open_desk(store).close()
     key = made_key(store, "--role", "admin")
     with serving(store, "--access-log") as (url, process, log):
         assert httpx.get(f"{url}/v1/experiments?key={key}").status_code == 401
@@ -106,9 +110,8 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         given = run(app, [*sent, "--arm", decision["explore"]])
         assert json.loads(given.output)["loss"] == 0.25
         assert json.loads(run(app, ["client", "show", "colours", *with_key]).output)["applied"] == 1
-        file = tmp_path / "log.csv"
-        assert run(app, ["client", "log", "colours", str(file), *with_key]).exit_code == 0
-        assert decision["id"] in file.read_text()
+        check_logs(tmp_path, decision["id"], with_key)
+        check_settings(with_key)
         found = json.loads(run(app, ["client", "evaluate", "colours", *with_key]).output)
         assert found["observed"] == 1
         shown = json.loads(run(app, ["client", "show", "colours", *with_key]).output)
@@ -132,6 +135,41 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert run(app, ["restore", str(backup), "--store", str(restored)]).exit_code == 2, (
         "it is not empty any more"
     )
+
+
+def check_logs(folder: Path, decision: str, with_key: list[str]) -> None:
+    """A log has the format that its file's name or the option says, and replaces no file unasked."""
+    log = ["client", "log", "colours"]
+    file = folder / "log.csv"
+    assert run(app, [*log, str(file), *with_key]).exit_code == 0
+    written = file.read_text()
+    assert decision in written
+    file.write_text("mine")
+    refused = run(app, [*log, str(file), *with_key])
+    assert (refused.exit_code, "--force" in refused.output, file.read_text()) == (2, True, "mine")
+    assert run(app, [*log, str(file), "--force", *with_key]).exit_code == 0
+    assert file.read_text() == written
+    assert run(app, [*log, str(folder / "log.PARQUET"), *with_key]).exit_code == 0
+    assert (folder / "log.PARQUET").read_bytes().startswith(b"PAR1")
+    refused = run(app, [*log, str(folder / "log.txt"), *with_key])
+    assert (refused.exit_code, ".csv, .parquet" in refused.output) == (2, True), refused.output
+    assert not (folder / "log.txt").exists()
+    assert run(app, [*log, str(folder / "log.txt"), "--format", "csv", *with_key]).exit_code == 0
+    assert (folder / "log.txt").read_text() == written
+    refused = run(app, [*log, str(folder / "log.xls"), "--format", "xls", *with_key])
+    assert (refused.exit_code, "csv, parquet" in refused.output) == (2, True), refused.output
+
+
+def check_settings(with_key: list[str]) -> None:
+    """Whatever an experiment can be told over HTTP, the command can tell it."""
+    options = ["--loss-range", "-1", "3", "--deadline", "60", "--expired-loss", "-0.5", "--seed", "7"]
+    made = run(app, ["client", "create", "paths", "north", "south", *options, *with_key])
+    assert made.exit_code == 0, made.output
+    told = json.loads(made.output)
+    assert (told["loss_range"], told["deadline_seconds"], told["expired_loss"]) == ([-1.0, 3.0], 60.0, -0.5)
+    assert run(app, ["client", "create", "paths", "north", "south", *options, *with_key]).exit_code == 0
+    other = run(app, ["client", "create", "paths", "north", "south", *options[:-1], "8", *with_key])
+    assert other.exit_code == 2, "another seed is another experiment"
 
 
 def test_sigterm_answers_what_was_asked_and_a_restart_goes_on(tmp_path: Path) -> None:

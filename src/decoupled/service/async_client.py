@@ -3,15 +3,25 @@
 import asyncio
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, overload
 
 import httpx
 
 from ..decision import Arm
 from . import conversation as talk
-from .calling import Caller, Mode, arguments, arms_of, item_of, listing, log_of
+from .calling import (
+    Caller,
+    Format,
+    Mode,
+    arguments,
+    arms_of,
+    format_of,
+    item_of,
+    listing,
+    log_of,
+    write_log,
+)
 from .conversation import Decision, Flushed, Pause, Send, Talk
 from .outbox import Undelivered
 from .problems import ServiceError
@@ -122,11 +132,14 @@ class AsyncClient(Caller):
         self,
         name: str,
         file: str | os.PathLike[str],
-        format: Literal["csv", "parquet"] = "csv",  # noqa: A002
+        format: Format | None = None,  # noqa: A002
+        *,
+        overwrite: bool = True,
     ) -> None:
         """Write the log of an experiment to a file."""
-        content = await self._run(talk.bytes_of(log_of(name, format), self.retries))
-        await asyncio.to_thread(Path(file).write_bytes, content)
+        kind = format_of(file, format)
+        content = await self._run(talk.bytes_of(log_of(name, kind), self.retries))
+        await asyncio.to_thread(write_log, file, content, overwrite)
 
     async def close(self) -> None:
         """Send what waits in the outbox once more, and hang up; what no file keeps is raised."""

@@ -2,15 +2,19 @@
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from ..decision import Arm
 from ..errors import ParameterError, complaint
+from ..sealed import write_atomically
 from .conversation import Decision, Retries, Send, UndeliveredFeedback
 from .outbox import Outbox, Undelivered
 
 Mode = Literal["both", "exploit", "explore"]
+Format = Literal["csv", "parquet"]
 KEY_VARIABLE = "DECOUPLED_KEY"
+_ENDINGS: dict[str, Format] = {".csv": "csv", ".parquet": "parquet"}
 
 
 class Caller:
@@ -94,6 +98,35 @@ def arms_of(name: str, what: str, arms: Sequence[Arm]) -> Send:
     return Send("POST", f"/v1/experiments/{name}/{what}", {"arms": list(arms)})
 
 
+def format_of(file: str | os.PathLike[str], format: str | None = None) -> Format:  # noqa: A002
+    """How to write a log: as asked, or as the name of its file ends.
+
+    >>> format_of("log.parquet"), format_of("log.txt", "csv")
+    ('parquet', 'csv')
+    """
+    known = ", ".join(_ENDINGS)
+    if format is not None:
+        asked = f".{format}"
+        if asked not in _ENDINGS:
+            rule = f"must be one of {', '.join(_ENDINGS.values())}"
+            raise ParameterError(complaint("format", format, rule, "or leave it out"))
+        return _ENDINGS[asked]
+    found = _ENDINGS.get(os.path.splitext(os.fspath(file))[1].lower())
+    if found is None:
+        rule = f"its ending names no format; known are {known}"
+        remedy = "use one of them, or say the format: csv or parquet"
+        raise ParameterError(complaint("file", os.fspath(file), rule, remedy))
+    return found
+
+
 def log_of(name: str, format: str) -> Send:  # noqa: A002
     """A log, as a file."""
     return Send("GET", f"/v1/experiments/{name}/log", params={"format": format})
+
+
+def write_log(file: str | os.PathLike[str], content: bytes, overwrite: bool) -> None:
+    """Write a log whole or not at all; or to a pipe or a device, which nothing can take the place of."""
+    if os.path.exists(file) and not os.path.isfile(file):
+        Path(file).write_bytes(content)
+    else:
+        write_atomically(os.path.realpath(file), content, overwrite=overwrite)

@@ -16,16 +16,26 @@ What they promise:
 import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, overload
 
 import httpx
 
 from ..decision import Arm
 from . import conversation as talk
 from .async_client import AsyncClient
-from .calling import Caller, Mode, arguments, arms_of, item_of, listing, log_of
+from .calling import (
+    Caller,
+    Format,
+    Mode,
+    arguments,
+    arms_of,
+    format_of,
+    item_of,
+    listing,
+    log_of,
+    write_log,
+)
 from .conversation import (
     Decision,
     Flushed,
@@ -164,11 +174,21 @@ class Client(Caller):
         self,
         name: str,
         file: str | os.PathLike[str],
-        format: Literal["csv", "parquet"] = "csv",  # noqa: A002
+        format: Format | None = None,  # noqa: A002
+        *,
+        overwrite: bool = True,
     ) -> None:
-        """Write the log of an experiment to a file."""
-        content = self._run(talk.bytes_of(log_of(name, format), self.retries))
-        Path(file).write_bytes(content)
+        """Write the log of an experiment to a file, whole or not at all.
+
+        Args:
+            name: the experiment.
+            file: where to; a file that exists is replaced.
+            format: "csv" or "parquet"; left out, as the name of the file ends.
+            overwrite: False leaves a file that exists as it is, with a `FileExistsError`.
+        """
+        kind = format_of(file, format)
+        content = self._run(talk.bytes_of(log_of(name, kind), self.retries))
+        write_log(file, content, overwrite)
 
     # Inside
 

@@ -99,10 +99,13 @@ def doctor(store: Store = STORE) -> None:
 def backup(
     file: Annotated[Path, typer.Argument(help="The copy to write; it opens as a store.")],
     store: Store = STORE,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace FILE if it exists; a store in use never is.")
+    ] = False,
 ) -> None:
     """Write a consistent copy of a store, also while a service runs on it."""
     with errors_said(), _Opened(store) as desk:
-        desk.backup(file).result()
+        desk.backup(file, force=force).result()
         typer.echo(f"Written to {file}")
 
 
@@ -115,7 +118,7 @@ def restore(file: Annotated[Path, typer.Argument(help="What backup wrote.")], st
 
 
 class _Opened:
-    """A store for the length of a command."""
+    """A store that is there, for the length of a command."""
 
     def __init__(self, store: str) -> None:
         self._store = store
@@ -123,7 +126,7 @@ class _Opened:
     def __enter__(self) -> "Desk":
         from .desk import open_desk
 
-        self._desk = open_desk(self._store)
+        self._desk = open_desk(self._store, create=False)
         return self._desk
 
     def __exit__(self, *_: object) -> None:
@@ -158,7 +161,7 @@ def keys_add(
 def keys_list(store: Store = STORE) -> None:
     """List keys: id, tenant, role, label, when they were made and revoked. No key can be read from them."""
     with errors_said(), _Opened(store) as desk:
-        from .web.shapes import moment
+        from .times import moment
 
         for key in desk.keys_list().result():
             state = "active" if key.revoked_at is None else f"revoked {moment(key.revoked_at)}"
@@ -276,14 +279,32 @@ def client_create(
     policy: Annotated[
         str, typer.Option(help="A policy's name or its JSON; recommended is FTPL.recommended().")
     ] = "recommended",
+    loss_range: Annotated[
+        tuple[float, float],
+        typer.Option(metavar="LOW HIGH", help="The lowest and the highest loss there can be."),
+    ] = (0.0, 1.0),
     deadline: Annotated[float | None, typer.Option(help="Seconds that feedback may take.")] = None,
+    expired_loss: Annotated[
+        float | None,
+        typer.Option(help="The loss that a decision counts as after its deadline; nothing if not given."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the draws, for tests; fresh randomness if not given.")
+    ] = None,
     url: Url = URL,
     key_file: KeyFile = None,
 ) -> None:
     """Create an experiment."""
     with errors_said(), _client(url, key_file) as service:
-        described = _described(policy)
-        _show(service.put_experiment(name, policy=described, arms=arms, deadline_seconds=deadline))
+        settings = {
+            "policy": _described(policy),
+            "arms": arms,
+            "loss_range": loss_range,
+            "deadline_seconds": deadline,
+            "expired_loss": expired_loss,
+            "seed": seed,
+        }
+        _show(service.put_experiment(name, **settings))
 
 
 @client.command("decide")
@@ -355,14 +376,31 @@ def client_evaluate(
 @client.command("log")
 def client_log(
     name: Annotated[str, typer.Argument(help="The experiment.")],
-    file: Annotated[Path, typer.Argument(help="A file that ends in .csv or .parquet.")],
+    file: Annotated[Path, typer.Argument(help="A new file; its ending, .csv or .parquet, is its format.")],
+    format: Annotated[  # noqa: A002
+        str | None, typer.Option(help="csv or parquet, whatever the ending.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
     url: Url = URL,
     key_file: KeyFile = None,
 ) -> None:
     """Write the log of an experiment to a file."""
+    from .calling import format_of
+
     with errors_said(), _client(url, key_file) as service:
-        service.log(name, file, "parquet" if file.suffix == ".parquet" else "csv")
+        kind = format_of(file, format)
+        _check_new(file, force)
+        service.log(name, file, kind, overwrite=force)
         typer.echo(f"Written to {file}")
+
+
+def _check_new(file: Path, force: bool) -> None:
+    """Refuse to replace a file before the work is done, if not forced."""
+    from ..errors import ParameterError, complaint
+
+    if file.is_file() and not force:
+        rule, remedy = "exists already", "choose another name, or replace it with --force"
+        raise ParameterError(complaint("FILE", str(file), rule, remedy))
 
 
 @client.command("archive")

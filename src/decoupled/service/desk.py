@@ -138,8 +138,10 @@ def _reference(tenant: str, decision: object) -> Reference | None:
     return ("tag", tenant, tag) if number and tag.isascii() and tag.isalnum() else None
 
 
-def open_desk(url_or_path: str | os.PathLike[str], **options: Any) -> Desk:
+def open_desk(url_or_path: str | os.PathLike[str], *, create: bool = True, **options: Any) -> Desk:
     """A desk over a SQLite file, or over PostgreSQL for an address that begins postgresql://.
+
+    Without `create` a store that is not there is an error, and stays away.
 
     >>> import pathlib, tempfile
     >>> from decoupled.service.records import Settings
@@ -150,4 +152,9 @@ def open_desk(url_or_path: str | os.PathLike[str], **options: Any) -> Desk:
     'applied'
     >>> desk.close()
     """
-    return Desk(open_store(url_or_path), **options)
+    store = open_store(url_or_path, create=create)
+    try:
+        return Desk(store, **options)
+    except BaseException:
+        store.close()
+        raise

@@ -1,5 +1,6 @@
 """What the desk stands on: futures, the writer, and a thread for what takes long."""
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,6 +15,8 @@ from .writer import Command, Outcome, Writer, as_service_error, resolve
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+_log = logging.getLogger(__name__)
 
 KEEP_KEYS = 24 * 3600.0
 _KEYS_AT_ONCE = 5_000  # as many as a second brings, and no pause that a client would feel
@@ -44,7 +47,8 @@ class Office:
         future: Callable[[], Any] = Future,
         deliver: Callable[[Sequence[Outcome]], None] = resolve,
     ) -> None:
-        store.migrate(clock())
+        if store.migrate(clock()):
+            _log.info("store %s: created", store.where)
         self._room = Room(store, clock, snapshot_every)
         self._max_pending = max_pending
         self._keep_keys = keep_keys

@@ -15,6 +15,7 @@ import uvicorn
 from ..errors import ParameterError, complaint
 from .app import create_app
 from .desk import open_desk
+from .stores import is_postgres
 from .web.connections import connections_within
 from .web.limits import Limits
 
@@ -71,7 +72,8 @@ def check(serving: Serving, *, any_key: bool) -> None:
         return
     if not any_key:
         rule = "is not loopback, and the store has no key"
-        remedy = "make one with `decoupled keys add --store ... --role admin`, or serve on 127.0.0.1"
+        named = "..." if is_postgres(serving.store) else serving.store  # an address may hold a password
+        remedy = f"make one with `decoupled keys add --store {named} --role admin`, or serve on 127.0.0.1"
         raise ParameterError(complaint("--host", serving.host, rule, remedy))
     if serving.certificate is None:
         log.warning("no TLS: keys travel in the clear unless something before this service encrypts")

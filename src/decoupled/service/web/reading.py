@@ -82,7 +82,7 @@ def reading_routes(desk: Desk, bridge: Bridge) -> APIRouter:
     ) -> Response:
         """The log, one row for each decision, with the exact probability with which `explore` was drawn.
 
-        Times are seconds since 1970. `loss` is that of the explored arm.
+        Times are UTC, as everywhere in this API. `loss` is that of the explored arm.
         """
         access = access_of(request)
         access.require("read")

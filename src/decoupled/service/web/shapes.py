@@ -5,7 +5,6 @@ The hot routes write their JSON by hand; the models are what they promise, and t
 
 import json
 import math
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Any, Self
 
@@ -25,6 +24,7 @@ from pydantic import (
 from ...errors import DecoupledError
 from ...policies import Policy
 from ..records import DecisionRecord, Experiment, Mode, State, Status
+from ..times import moment
 from .bodies import whole
 from .limits import MOST_ARMS, MOST_DECISIONS, MOST_FEEDBACK
 
@@ -36,23 +36,6 @@ Arm = (
 Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 EXPLORED = "The loss that was seen of the *explored* arm, in the experiment's loss range. Never that of the exploited arm."
-
-
-def moment(seconds: float | None) -> str | None:
-    """A time as RFC 3339 has it.
-
-    >>> moment(0.25)
-    '1970-01-01T00:00:00.250000Z'
-    """
-    if seconds is None:
-        return None
-    whole = math.floor(seconds)
-    return f"{_second(whole)}.{min(int((seconds - whole) * 1e6), 999_999):06d}Z"
-
-
-@lru_cache(1024)  # the decisions of one second share all of a time but its end
-def _second(whole: int) -> str:
-    return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 class Model(BaseModel):
