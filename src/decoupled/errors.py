@@ -129,9 +129,56 @@ class UnsupportedError(DecoupledError, NotImplementedError):
     """
 
 
-def complaint(argument: str, value: object, rule: str, remedy: str) -> str:
+class Message(str):
+    """One sentence that names the argument, its value, the rule and the remedy, and knows these parts.
+
+    An error may be read far from where it was raised: over HTTP no one can call `start(...)`. Whoever
+    passes it on puts a remedy that exists there in place of the other: see `reworded`.
+    """
+
+    argument: str
+    value: str
+    rule: str
+    remedy: str
+
+    def __new__(cls, argument: str, value: str, rule: str, remedy: str) -> "Message":
+        """The sentence of these parts."""
+        message = super().__new__(cls, f"{argument} = {value}: {rule}; {remedy}")
+        message.argument, message.value, message.rule, message.remedy = argument, value, rule, remedy
+        return message
+
+    def __getnewargs__(self) -> tuple[str, str, str, str]:  # type: ignore[override]
+        return self.argument, self.value, self.rule, self.remedy
+
+
+def complaint(argument: str, value: object, rule: str, remedy: str) -> Message:
     """One sentence that names the argument, its value, the rule and the remedy."""
-    return f"{argument} = {shown(value)}: {rule}; {remedy}"
+    return Message(argument, shown(value), rule, remedy)
+
+
+def reworded(error: Exception, *, argument: str | None = None, remedy: str | None = None) -> str:
+    """The message of an error for readers elsewhere: with their name of the argument, or their remedy.
+
+    A message that was not made of parts is given as it is.
+
+    >>> error = LossError(complaint("loss", 7.0, "must lie in [0.0, 1.0]", "see start()"))
+    >>> reworded(error, remedy="see PUT /v1/experiments")
+    'loss = 7.0: must lie in [0.0, 1.0]; see PUT /v1/experiments'
+    """
+    message = _parts(error)
+    if message is None:
+        return str(error)
+    return Message(argument or message.argument, message.value, message.rule, remedy or message.remedy)
+
+
+def argument_of(error: Exception) -> str | None:
+    """The argument that an error is about; None where its message was not made of parts."""
+    message = _parts(error)
+    return None if message is None else message.argument
+
+
+def _parts(error: Exception) -> Message | None:
+    return error.args[0] if error.args and isinstance(error.args[0], Message) else None
 
 
 def shown(value: object) -> str:

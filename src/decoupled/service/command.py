@@ -236,8 +236,16 @@ URL = "http://127.0.0.1:8000"
 
 def _client(url: str, key_file: Path | None) -> "Client":
     from .client import Client
+    from .conversation import KEY_VARIABLE, Remedies
 
-    return Client(url, None if key_file is None else key_file.read_text().strip())
+    class ShellClient(Client):
+        remedies = Remedies(
+            key=f"pass --key-file, or set {KEY_VARIABLE}",
+            url="is `decoupled serve` running there? pass its address with --url, or set DECOUPLED_URL",
+            undelivered="run the command again",
+        )
+
+    return ShellClient(url, None if key_file is None else key_file.read_text().strip())
 
 
 def _show(content: Any) -> None:
@@ -271,6 +279,9 @@ def client_create(
     policy: Annotated[
         str, typer.Option(help="A policy's name or its JSON; recommended is FTPL.recommended().")
     ] = "recommended",
+    loss_range: Annotated[
+        tuple[float, float], typer.Option(help="The lowest and the highest loss there can be.")
+    ] = (0.0, 1.0),
     deadline: Annotated[float | None, typer.Option(help="Seconds that feedback may take.")] = None,
     url: Url = URL,
     key_file: KeyFile = None,
@@ -278,7 +289,11 @@ def client_create(
     """Create an experiment."""
     with errors_said(), _client(url, key_file) as service:
         described = _described(policy)
-        _show(service.put_experiment(name, policy=described, arms=arms, deadline_seconds=deadline))
+        _show(
+            service.put_experiment(
+                name, policy=described, arms=arms, loss_range=loss_range, deadline_seconds=deadline
+            )
+        )
 
 
 @client.command("decide")
@@ -311,6 +326,11 @@ def client_feedback(
     """Send the loss, or the reward, of the arm that a decision *explored*."""
     from dataclasses import asdict
 
+    from .web.words import neither_or_both
+
+    wrong = neither_or_both(loss is not None, reward is not None, "--loss", "--reward")
+    if wrong is not None:
+        raise typer.BadParameter("; ".join(wrong))
     with errors_said(), _client(url, key_file) as service:
         explored = None if arm is None else service.decision(decision).explore
         whose = explored if str(explored) == arm else arm  # an arm may be a number
