@@ -169,7 +169,7 @@ def experiment_of(
     return Send("PUT", experiment_at(name), given)
 
 
-def _described(policy: PolicyLike) -> dict[str, Any]:
+def _described(policy: object) -> dict[str, Any]:
     if isinstance(policy, Description):
         return policy.to_dict()
     if isinstance(policy, str):

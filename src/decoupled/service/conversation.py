@@ -13,6 +13,7 @@ from urllib.parse import quote
 import httpx
 
 from ..decision import Arm
+from ..errors import ParameterError, complaint
 from .outbox import Outbox, Undelivered
 from .problems import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
 from .web.refusals import BadRequest, Forbidden, TooLarge, TooMany, Unauthorized
@@ -191,12 +192,20 @@ def error_of(status: int, detail: str, retry_after: float = 1.0) -> ServiceError
 
 def experiment_at(name: str) -> str:
     """The path of an experiment."""
-    return f"/v1/experiments/{quote(name, safe='')}"
+    return f"/v1/experiments/{_part('name', name)}"
 
 
 def decision_at(decision: str) -> str:
     """The path of a decision."""
-    return f"/v1/decisions/{quote(decision, safe='')}"
+    return f"/v1/decisions/{_part('decision', decision)}"
+
+
+def _part(argument: str, name: str) -> str:
+    """A name as one part of a path: with a slash in it, it would be the address of something else."""
+    if not name or "/" in name or set(name) == {"."}:
+        rule = "must be one part of an address, without '/'"
+        raise ParameterError(complaint(argument, name, rule, "check it"))
+    return quote(name, safe="")
 
 
 def decide(

@@ -54,12 +54,9 @@ def checked_policy(values: object, place: str = "policy") -> Policy:
 
 def _inner(name: object) -> set[str]:
     """The parameters of a policy that are policies themselves."""
-    known = Policy.known().get(name) if isinstance(name, str) else None
-    return (
-        set()
-        if known is None
-        else {each.name for each in fields(known) if isinstance(each.default, Policy)}
-    )
+    known: Any = Policy.known().get(name) if isinstance(name, str) else None
+    parameters = () if known is None else fields(known)
+    return {each.name for each in parameters if isinstance(each.default, Policy)}
 
 
 def checked(settings: Settings) -> Settings:

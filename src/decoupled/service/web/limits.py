@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..records import LONGEST_DEADLINE as LONGEST_DEADLINE
 from ..records import MOST_DECISIONS as MOST_DECISIONS
 from .refusals import TooMany
 

@@ -104,8 +104,8 @@ class ExperimentIn(Model):
 
     policy: dict[str, Any] = Field(
         default_factory=default_policy,
-        description="A policy by name and parameters; parameters left out take their defaults. Left out as a "
-        "whole: FTPL.recommended(), the policy for every experiment that has no reason to take another.",
+        description="A policy by name and parameters; parameters left out take their defaults. An "
+        "experiment that names no policy runs FTPL.recommended().",
         examples=[{"name": "FTPL", "alpha": 3.0}],
         json_schema_extra={"default": default_policy()},
     )
