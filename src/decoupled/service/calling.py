@@ -87,7 +87,8 @@ class Caller:
         if self.outbox is not None and self.outbox.path is None and len(self.outbox):
             items = self.outbox.items()
             raise UndeliveredFeedback(
-                f"outbox: {len(items)} losses were not delivered, and no file keeps them", items
+                f"outbox: {len(items)} losses were not delivered, and no file keeps them; they are this error's `items`",
+                items,
             )
 
 

@@ -25,6 +25,7 @@ from .shapes import (
     decision_out,
 )
 from .strict import StrictRoute, access_of
+from .validation import one_rule
 
 Id = Annotated[str, Path(min_length=1, max_length=200, description="The id that the decision carried.")]
 Key = Annotated[
@@ -35,6 +36,7 @@ Key = Annotated[
         max_length=LONGEST_KEY,
         description="The same key and body again give the decisions already made, and draw no others.",
     ),
+    one_rule(f"must be 1 to {LONGEST_KEY} visible ASCII characters"),
 ]
 
 
