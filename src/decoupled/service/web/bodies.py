@@ -18,7 +18,7 @@ class _NotJson(ValueError):  # noqa: N818
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise _NotJson(f"{name} is no number of JSON")
+    raise _NotJson(f"{name} is not a JSON number")
 
 
 _decoder = json.JSONDecoder(parse_constant=_no_constant)

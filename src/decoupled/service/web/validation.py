@@ -29,7 +29,7 @@ def broken(rule: str, remedy: str = "") -> PydanticCustomError:
 
 
 def one_rule(rule: str) -> WrapValidator:
-    """Has whatever is wrong with a value told as one rule: each part of a union would tell its own."""
+    """Reports whatever is wrong with a value as one rule; the parts of a union would each report their own."""
 
     def validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         try:
