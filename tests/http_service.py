@@ -17,7 +17,7 @@ from decoupled.service.serve import Serving, configuration, listening
 from decoupled.service.web.keys import digest_of, new_key
 from decoupled.service.web.limits import Limits
 
-FTPL = {"policy": {"name": "FTPL"}, "arms": ["red", "green", "blue"]}
+FTPL: dict[str, Any] = {"policy": {"name": "FTPL"}, "arms": ["red", "green", "blue"]}
 
 
 @dataclass

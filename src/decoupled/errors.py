@@ -190,24 +190,57 @@ class UnseenArmWarning(UserWarning):
 
 
 class Message(str):
-    """The text of an error, with its two parts: what is wrong, and what to do about it."""
+    """The text of an error, with its two parts: what is wrong, and what to do about it.
+
+    An error may be read far from where it was raised: over HTTP no one can call `start(...)`. Whoever passes it
+    on puts a remedy that exists there in place of the other: see `reworded`.
+    """
 
     problem: str
     remedy: str
+    argument: str | None  # what it is about, where the problem begins with its name
 
-    def __new__(cls, problem: str, remedy: str) -> "Message":
+    def __new__(cls, problem: str, remedy: str, argument: str | None = None) -> "Message":
         """The text is both parts, with a semicolon between them."""
         text = super().__new__(cls, f"{problem}; {remedy}")
-        text.problem, text.remedy = problem, remedy
+        text.problem, text.remedy, text.argument = problem, remedy, argument
         return text
 
-    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
-        return self.problem, self.remedy  # errors travel between processes
+    def __getnewargs__(self) -> tuple[str, str, str | None]:  # type: ignore[override]
+        return self.problem, self.remedy, self.argument  # errors travel between processes
 
 
 def complaint(argument: str, value: object, rule: str, remedy: str) -> Message:
     """One sentence that names the argument, its value, the rule and the remedy."""
-    return Message(f"{argument} = {shown(value)}: {rule}", remedy)
+    return Message(f"{argument} = {shown(value)}: {rule}", remedy, argument)
+
+
+def reworded(error: Exception, *, argument: str | None = None, remedy: str | None = None) -> str:
+    """The message of an error for readers elsewhere: with their name of the argument, or their remedy.
+
+    A message that was not made of parts is given as it is.
+
+    >>> error = LossError(complaint("loss", 7.0, "must lie in [0.0, 1.0]", "see start()"))
+    >>> reworded(error, remedy="see PUT /v1/experiments")
+    'loss = 7.0: must lie in [0.0, 1.0]; see PUT /v1/experiments'
+    """
+    message = _parts(error)
+    if message is None:
+        return str(error)
+    problem, known = message.problem, message.argument
+    if argument is not None and known is not None:
+        problem = argument + problem.removeprefix(known)
+    return Message(problem, remedy or message.remedy, argument or known)
+
+
+def argument_of(error: Exception) -> str | None:
+    """The argument that an error is about; None where its message does not tell."""
+    message = _parts(error)
+    return None if message is None else message.argument
+
+
+def _parts(error: Exception) -> Message | None:
+    return error.args[0] if error.args and isinstance(error.args[0], Message) else None
 
 
 def shown(value: object) -> str:

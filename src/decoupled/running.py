@@ -1,6 +1,7 @@
 """A policy set running: its state, its random stream, and its compiled calls over them."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray

@@ -63,6 +63,7 @@ LIMITS = {
         "MOST_FEEDBACK",
         "MOST_LISTED",
     ],
+    "seconds of a deadline": ["LONGEST_DEADLINE"],
     "arms of an experiment": ["MOST_ARMS"],
     "characters of an `Idempotency-Key`": ["LONGEST_KEY"],
     "characters of an experiment's name": ["LONGEST_NAME"],

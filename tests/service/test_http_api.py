@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import decoupled as dc
+from decoupled.service.desk import Desk
 from decoupled.service.export import TIMES
 from decoupled.service.problems import ServiceError
 from decoupled.service.records import Experiment, Settings
@@ -246,8 +247,9 @@ def test_feedback_is_applied_once(service: Service) -> None:
     [
         ({}, "explored arm"),
         ({"loss": 0.1, "reward": 0.9}, "not both"),
-        ({"loss": "0.1"}, "explored arm"),
-        ({"loss": True}, "explored arm"),
+        ({"loss": "0.1"}, "not a string"),
+        ({"loss": None}, "not null"),
+        ({"loss": [1]}, "not a list"),
         ({"loss": 1.5}, "[0.0, 1.0]"),
         ({"loss": 10**400}, "finite"),
         ({"loss": 0.1, "exploit": "red"}, "fields are"),
@@ -259,6 +261,32 @@ def test_feedback_outside_its_domain_is_refused(service: Service, body: dict[str
     decision = service.decide("domain")
     refused(service.http.put(f"/v1/decisions/{decision['id']}/feedback", json=body), 422, word)
     assert service.http.get(f"/v1/decisions/{decision['id']}").json()["status"] == "pending"
+
+
+@pytest.mark.parametrize(
+    ("sent", "loss"), [({"loss": True}, 1.0), ({"loss": False}, 0.0), ({"reward": True}, 0.0)]
+)
+def test_a_loss_may_be_true_or_false(service: Service, sent: dict[str, Any], loss: float) -> None:
+    if service.http.get("/v1/experiments/truth").status_code == 404:
+        service.create("truth")
+    one, two = service.decide("truth", count=2)["decisions"]
+    single = service.http.put(f"/v1/decisions/{one['id']}/feedback", json=sent)
+    [many] = service.http.post("/v1/feedback", json={"items": [{"decision": two["id"], **sent}]}).json()[
+        "results"
+    ]
+    assert (single.status_code, single.json()["loss"]) == (200, loss)
+    assert (many["status"], many["decision"]["loss"]) == (200, loss)
+    text = {"items": [{"decision": two["id"], "loss": "true"}]}
+    refused(service.http.post("/v1/feedback", json=text), 422, "items.0.loss", "not a string")
+
+
+def test_an_experiment_that_names_no_policy_runs_the_recommended_one(service: Service) -> None:
+    arms = {"arms": ["a", "b"]}
+    created = service.http.put("/v1/experiments/default", json=arms)
+    assert created.status_code == 201, created.text
+    assert created.json()["policy"] == dc.FTPL.recommended().to_dict()
+    named = {**arms, "policy": dc.FTPL.recommended().to_dict()}
+    assert service.http.put("/v1/experiments/default", json=named).status_code == 200, "the same settings"
 
 
 def test_the_loss_of_the_exploited_arm_is_refused_where_it_is_named(service: Service) -> None:
@@ -311,6 +339,25 @@ def test_a_batch_has_a_result_for_each_item(service: Service) -> None:
     refused(service.http.post("/v1/feedback", json={"items": []}), 422, "items")
     halves = [{"decision": one["id"], "loss": 0.5}, {"decision": two["id"]}]
     refused(service.http.post("/v1/feedback", json={"items": halves}), 422, "items.1", "explored")
+
+
+def test_feedback_with_its_arm_and_a_batch_of_it_take_one_transaction_each(
+    service: Service, transactions: Callable[[Desk], list[str]]
+) -> None:
+    service.create("once-arm")
+    first, *others = service.decide("once-arm", count=6)["decisions"]
+    items: list[dict[str, Any]] = [
+        {"decision": each["id"], "loss": i / 10, "arm": each["explore"]} for i, each in enumerate(others)
+    ]
+    items[1]["arm"] = "nobody"
+    items += [{"decision": "no-1", "loss": 0.5, "arm": "red"}, {"decision": "not an id", "loss": 0.5}]
+    counted = transactions(service.desk)
+    path = f"/v1/decisions/{first['id']}/feedback"
+    assert service.http.put(path, json={"loss": 0.5, "arm": first["explore"]}).status_code == 200
+    assert len(counted) == 1
+    results = service.http.post("/v1/feedback", json={"items": items}).json()["results"]
+    assert [each["status"] for each in results] == [200, 422, 200, 200, 200, 404, 404]
+    assert len(counted) == 2
 
 
 def test_state_log_and_evaluation_agree(service: Service, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ import decoupled as dc
 from decoupled.cli import app
 from decoupled.service.client import Client
 from decoupled.service.desk import open_desk
+from http_service import served
 
 run = CliRunner().invoke
 
@@ -247,3 +248,48 @@ def test_a_missing_extra_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest
     result = run(app, ["serve", "--store", str(tmp_path / "store.db")])
     assert result.exit_code == 2
     assert "pip install -e '.[service]'" in result.output
+
+
+def test_messages_in_the_shell_have_remedies_of_the_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DECOUPLED_KEY", raising=False)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # between attempts
+    with served(tmp_path, open_to_all=False) as service:
+        monkeypatch.setenv("DECOUPLED_URL", service.url)
+        missing = run(app, ["client", "show"])
+        assert (missing.exit_code, missing.stdout) == (2, "")
+        assert missing.stderr == (
+            f"error: key: is missing; {service.url} needs one; pass --key-file, or set DECOUPLED_KEY\n"
+        )
+        key_file = tmp_path / "key"
+        key_file.write_text("dk_wrong")
+        wrong = run(app, ["client", "show", "--key-file", str(key_file)])
+        assert "is unknown to" in wrong.stderr
+        assert "pass --key-file, or set DECOUPLED_KEY" in wrong.stderr
+        key_file.write_text(service.key("admin")["Authorization"].removeprefix("Bearer "))
+        with_key = ["--key-file", str(key_file)]
+        create = ["client", "create", "delays", "north", "south", "--policy", "FTPL"]
+        created = run(app, [*create, "--loss-range", "0", "250", *with_key])
+        assert json.loads(created.output)["loss_range"] == [0.0, 250.0]
+        decision = json.loads(run(app, ["client", "decide", "delays", *with_key]).output)["id"]
+        beyond = run(app, ["client", "feedback", decision, "--loss", "251", *with_key])
+        assert "loss = 251.0: must lie in [0.0, 250.0]" in beyond.stderr
+        assert "start(" not in beyond.stderr
+        for options, rule in (
+            ([], "neither --loss nor --reward is given"),
+            (["--loss", "1", "--reward", "1"], "--loss and --reward are both given"),
+        ):
+            refused = run(app, ["client", "feedback", decision, *options, *with_key])
+            assert refused.exit_code == 2
+            words = " ".join(
+                re.sub(r"[│╭╮╰╯─]", " ", refused.stderr).split()
+            )  # from the box it is drawn in
+            assert f"{rule}; give the loss of the explored arm" in words
+    gone = run(app, ["client", "feedback", decision, "--loss", "1", *with_key])
+    assert gone.exit_code == 2
+    assert f"PUT {service.url}/v1/decisions/{decision}/feedback: no answer (ConnectError" in gone.stderr
+    assert "is `decoupled serve` running there? pass its address with --url" in gone.stderr
+    assert "outbox" not in gone.stderr
+    nowhere = run(app, ["client", "show", "--url", "localhost:8000"])
+    assert "url = 'localhost:8000': must be an address that begins with http://" in nowhere.stderr

@@ -28,8 +28,11 @@ from .calling import (
     Caller,
     Format,
     Mode,
+    PolicyLike,
     arguments,
     arms_of,
+    checked_items,
+    experiment_of,
     format_of,
     item_of,
     listing,
@@ -45,6 +48,8 @@ from .conversation import (
     Talk,
     UndeliveredFeedback,
     Unreachable,
+    decision_at,
+    experiment_at,
 )
 from .outbox import Outbox, Undelivered
 from .problems import ServiceError
@@ -73,13 +78,30 @@ class Client(Caller):
 
     # Experiments
 
-    def put_experiment(self, name: str, **settings: Any) -> dict[str, Any]:
-        """Create an experiment: policy, arms, loss_range, deadline_seconds, expired_loss, seed."""
-        return self._json(Send("PUT", f"/v1/experiments/{name}", settings))
+    def put_experiment(
+        self,
+        name: str,
+        *,
+        arms: Sequence[Arm],
+        policy: PolicyLike | None = None,
+        loss_range: Sequence[float] | None = None,
+        deadline_seconds: float | None = None,
+        expired_loss: float | None = None,
+        seed: int | None = None,
+        demo: bool = False,
+    ) -> dict[str, Any]:
+        """Create an experiment.
+
+        `policy` is a policy such as `dc.FTPL.recommended()`, its `to_dict()`, or its name; left out, the
+        service takes `FTPL.recommended()`. What else is left out has the defaults of the service.
+        """
+        return self._json(
+            experiment_of(name, arms, policy, loss_range, deadline_seconds, expired_loss, seed, demo)
+        )
 
     def experiment(self, name: str) -> dict[str, Any]:
         """One experiment."""
-        return self._json(Send("GET", f"/v1/experiments/{name}"))
+        return self._json(Send("GET", experiment_at(name)))
 
     def experiments(self, after: str | None = None, limit: int = 100) -> dict[str, Any]:
         """A page of experiments."""
@@ -87,7 +109,7 @@ class Client(Caller):
 
     def archive(self, name: str) -> dict[str, Any]:
         """End an experiment: it decides no more."""
-        return self._json(Send("POST", f"/v1/experiments/{name}/archive"))
+        return self._json(Send("POST", f"{experiment_at(name)}/archive"))
 
     def add_arms(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
         """Add arms."""
@@ -130,13 +152,13 @@ class Client(Caller):
     ) -> Decision | list[Decision]:
         """A decision, or a list of `count`. `key` is the Idempotency-Key; left out, a fresh one."""
         found: Decision | list[Decision] = self._run(
-            talk.decide(name, mode, count, available, key, self.retries)
+            talk.decide(name, mode, count, available, key, self._line)
         )
         return found
 
     def decision(self, id: str) -> Decision:  # noqa: A002
         """A decision as it stands now."""
-        return Decision.of(self._json(Send("GET", f"/v1/decisions/{id}")))
+        return Decision.of(self._json(Send("GET", decision_at(id))))
 
     def feedback(
         self,
@@ -150,25 +172,25 @@ class Client(Caller):
 
         `arm` says whose loss it is, as a safeguard: any arm but the explored one is refused.
         """
-        return self._run(talk.feedback(item_of(decision, loss, reward, arm), self.outbox, self.retries))
+        return self._run(talk.feedback(item_of(decision, loss, reward, arm), self.outbox, self._line))
 
     def feedback_many(self, items: Sequence[Undelivered]) -> list[Decision | ServiceError]:
         """Send the losses of the explored arms of many decisions; a decision or an error for each."""
-        return self._run(talk.feedback_many(items, self.retries))
+        return self._run(talk.feedback_many(checked_items(items), self._line))
 
     def flush(self) -> Flushed:
         """Send what waits in the outbox."""
-        return self._run(talk.flush(self._need_outbox(), self.retries))
+        return self._run(talk.flush(self._need_outbox(), self._line))
 
     # Looking
 
     def state(self, name: str) -> dict[str, Any]:
         """What an experiment has learned."""
-        return self._json(Send("GET", f"/v1/experiments/{name}/state"))
+        return self._json(Send("GET", f"{experiment_at(name)}/state"))
 
     def evaluation(self, name: str) -> dict[str, Any]:
         """The value of every arm and of what was exploited, off policy, with intervals at this moment."""
-        return self._json(Send("GET", f"/v1/experiments/{name}/evaluation"))
+        return self._json(Send("GET", f"{experiment_at(name)}/evaluation"))
 
     def log(
         self,
@@ -187,7 +209,7 @@ class Client(Caller):
             overwrite: False leaves a file that exists as it is, with a `FileExistsError`.
         """
         kind = format_of(file, format)
-        content = self._run(talk.bytes_of(log_of(name, kind), self.retries))
+        content = self._run(talk.bytes_of(log_of(name, kind), self._line))
         write_log(file, content, overwrite)
 
     # Inside
@@ -210,7 +232,7 @@ class Client(Caller):
         self.close()
 
     def _json(self, send: Send) -> dict[str, Any]:
-        found: dict[str, Any] = self._run(talk.json_of(send, self.retries))
+        found: dict[str, Any] = self._run(talk.json_of(send, self._line))
         return found
 
     def _run(self, conversation: Talk[T]) -> T:

@@ -239,8 +239,16 @@ URL = "http://127.0.0.1:8000"
 
 def _client(url: str, key_file: Path | None) -> "Client":
     from .client import Client
+    from .conversation import KEY_VARIABLE, Remedies
 
-    return Client(url, None if key_file is None else key_file.read_text().strip())
+    class ShellClient(Client):
+        remedies = Remedies(
+            key=f"pass --key-file, or set {KEY_VARIABLE}",
+            url="is `decoupled serve` running there? pass its address with --url, or set DECOUPLED_URL",
+            undelivered="run the command again",
+        )
+
+    return ShellClient(url, None if key_file is None else key_file.read_text().strip())
 
 
 def _show(content: Any) -> None:
@@ -291,20 +299,26 @@ def client_create(
     seed: Annotated[
         int | None, typer.Option(help="Seed of the draws, for tests; fresh randomness if not given.")
     ] = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="For test traffic only: the console may send it made-up losses.")
+    ] = False,
     url: Url = URL,
     key_file: KeyFile = None,
 ) -> None:
     """Create an experiment."""
     with errors_said(), _client(url, key_file) as service:
-        settings = {
-            "policy": _described(policy),
-            "arms": arms,
-            "loss_range": loss_range,
-            "deadline_seconds": deadline,
-            "expired_loss": expired_loss,
-            "seed": seed,
-        }
-        _show(service.put_experiment(name, **settings))
+        _show(
+            service.put_experiment(
+                name,
+                policy=_described(policy),
+                arms=arms,
+                loss_range=loss_range,
+                deadline_seconds=deadline,
+                expired_loss=expired_loss,
+                seed=seed,
+                demo=demo,
+            )
+        )
 
 
 @client.command("decide")
@@ -337,6 +351,11 @@ def client_feedback(
     """Send the loss, or the reward, of the arm that a decision *explored*."""
     from dataclasses import asdict
 
+    from .web.words import neither_or_both
+
+    wrong = neither_or_both(loss is not None, reward is not None, "--loss", "--reward")
+    if wrong is not None:
+        raise typer.BadParameter("; ".join(wrong))
     with errors_said(), _client(url, key_file) as service:
         explored = None if arm is None else service.decision(decision).explore
         whose = explored if str(explored) == arm else arm  # an arm may be a number

@@ -8,14 +8,17 @@ import uuid
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
+from urllib.parse import quote
 
 import httpx
 
 from ..decision import Arm
+from ..errors import ParameterError, complaint
 from .outbox import Outbox, Undelivered
 from .problems import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
 from .web.refusals import BadRequest, Forbidden, TooLarge, TooMany, Unauthorized
 
+KEY_VARIABLE = "DECOUPLED_KEY"
 BATCH = 500  # items of a flush sent at once
 _PASSING = (429, 502, 503, 504)
 _KINDS: dict[int, type[ServiceError]] = {
@@ -98,6 +101,25 @@ class Retries:
 
 
 @dataclass(frozen=True)
+class Remedies:
+    """What to do about errors that depend on who calls: these are for a program, the shell has its own."""
+
+    key: str = f"pass key=... to the client, or set {KEY_VARIABLE}"
+    url: str = "is `decoupled serve` running there? pass its address to the client"
+    undelivered: str = "send it again, or pass outbox=... to the client, which keeps it"
+
+
+@dataclass(frozen=True)
+class Line:
+    """The service at the other end, and how to talk to it."""
+
+    url: str
+    has_key: bool
+    retries: Retries
+    remedies: Remedies
+
+
+@dataclass(frozen=True)
 class Send:
     """A request to make. Every request of this service may be made twice: that is the same as once."""
 
@@ -120,23 +142,23 @@ T = TypeVar("T")
 Talk: TypeAlias = Generator[Send | Pause, Answer, T]
 
 
-def ask(send: Send, retries: Retries) -> Talk[Any]:
+def ask(send: Send, line: Line) -> Talk[Any]:
     """Make a request until it is answered; what the service refuses is raised."""
-    problem: ServiceError = Unreachable(f"{send.method} {send.path}: was never tried; allow an attempt")
+    what, retries = f"{send.method} {line.url}{send.path}", line.retries
+    problem: ServiceError = Unreachable(f"{what}: was never tried; allow an attempt")
     for attempt in range(1, retries.attempts + 1):
         wait = 0.0
         answer = yield send
         if isinstance(answer, httpx.Response):
             if answer.is_success:
                 return answer
-            problem = _error(answer)
+            problem = _error(answer, line)
             if answer.status_code not in _PASSING:
                 raise problem
             wait = _retry_after(answer)
         else:
-            problem = Unreachable(
-                f"{send.method} {send.path}: {type(answer).__name__}: {answer}; is it running?"
-            )
+            reason = f"{type(answer).__name__}: {answer}"
+            problem = Unreachable(f"{what}: no answer ({reason}); {line.remedies.url}")
         if attempt < retries.attempts:
             yield Pause(retries.pause(attempt, wait))
     raise problem
@@ -147,7 +169,12 @@ def _retry_after(answer: httpx.Response) -> float:
     return min(float(text), 60.0) if text.isdigit() else 0.0
 
 
-def _error(answer: httpx.Response) -> ServiceError:
+def _error(answer: httpx.Response, line: Line) -> ServiceError:
+    if answer.status_code == 401:  # the service tells which header to send; a client sends it by itself
+        rule = (
+            f"is unknown to {line.url}, or revoked" if line.has_key else f"is missing; {line.url} needs one"
+        )
+        return Unauthorized(f"key: {rule}; {line.remedies.key}")
     try:
         content = answer.json()
         detail = str(content["detail"])
@@ -163,13 +190,31 @@ def error_of(status: int, detail: str, retry_after: float = 1.0) -> ServiceError
     return _KINDS.get(status, StoreError if status in _PASSING else ServiceError)(detail)
 
 
+def experiment_at(name: str) -> str:
+    """The path of an experiment."""
+    return f"/v1/experiments/{_part('name', name)}"
+
+
+def decision_at(decision: str) -> str:
+    """The path of a decision."""
+    return f"/v1/decisions/{_part('decision', decision)}"
+
+
+def _part(argument: str, name: str) -> str:
+    """A name as one part of a path: with a slash in it, it would be the address of something else."""
+    if not name or "/" in name or set(name) == {"."}:
+        rule = "must be one part of an address, without '/'"
+        raise ParameterError(complaint(argument, name, rule, "check it"))
+    return quote(name, safe="")
+
+
 def decide(
     name: str,
     mode: str,
     count: int | None,
     available: Sequence[Arm] | None,
     key: str | None,
-    retries: Retries,
+    line: Line,
 ) -> Talk[Any]:
     """Ask for decisions; every attempt carries the same Idempotency-Key, so that none is drawn twice."""
     content: dict[str, Any] = {"mode": mode}
@@ -179,34 +224,35 @@ def decide(
         content["available"] = list(available)
     headers = {"Idempotency-Key": key or str(uuid.uuid4())}
     answer = yield from ask(
-        Send("POST", f"/v1/experiments/{name}/decisions", content, headers=headers), retries
+        Send("POST", f"{experiment_at(name)}/decisions", content, headers=headers), line
     )
     found = answer.json()
     return Decision.of(found) if count is None else [Decision.of(each) for each in found["decisions"]]
 
 
-def feedback(item: Undelivered, outbox: Outbox | None, retries: Retries) -> Talk[Decision | None]:
+def feedback(item: Undelivered, outbox: Outbox | None, line: Line) -> Talk[Decision | None]:
     """Send the loss of an explored arm. If it cannot be delivered it goes to the outbox, or is raised."""
     body = {name: value for name, value in item.to_json().items() if name != "decision"}
     try:
-        answer = yield from ask(Send("PUT", f"/v1/decisions/{item.decision}/feedback", body), retries)
+        answer = yield from ask(Send("PUT", f"{decision_at(item.decision)}/feedback", body), line)
     except (Unreachable, StoreError, TooMany) as error:
         if outbox is None:
             raise UndeliveredFeedback(
-                f"decision {item.decision!r}: {error}; send it again, or use an outbox", [item]
+                f"decision {item.decision!r}: its feedback was not delivered: {error}; {line.remedies.undelivered}",
+                [item],
             ) from error
         outbox.add(item)
         return None
     return Decision.of(answer.json())
 
 
-def feedback_many(items: Sequence[Undelivered], retries: Retries) -> Talk[list[Decision | ServiceError]]:
+def feedback_many(items: Sequence[Undelivered], line: Line) -> Talk[list[Decision | ServiceError]]:
     """Send the losses of many explored arms; one result each."""
     results: list[Decision | ServiceError] = []
     for start in range(0, len(items), BATCH):
         body = {"items": [item.to_json() for item in items[start : start + BATCH]]}
         try:
-            answer = yield from ask(Send("POST", "/v1/feedback", body), retries)
+            answer = yield from ask(Send("POST", "/v1/feedback", body), line)
         except (Unreachable, StoreError, TooMany) as error:
             return results + [error] * (len(items) - start)
         for result in answer.json()["results"]:
@@ -217,10 +263,10 @@ def feedback_many(items: Sequence[Undelivered], retries: Retries) -> Talk[list[D
     return results
 
 
-def flush(outbox: Outbox, retries: Retries) -> Talk[Flushed]:
+def flush(outbox: Outbox, line: Line) -> Talk[Flushed]:
     """Send what waits in the outbox; what is refused for good is taken out and told."""
     items = outbox.items()
-    results = yield from feedback_many(items, retries)
+    results = yield from feedback_many(items, line)
     delivered: list[Decision] = []
     refused: list[tuple[Undelivered, ServiceError]] = []
     for item, result in zip(items, results, strict=True):
@@ -232,21 +278,21 @@ def flush(outbox: Outbox, retries: Retries) -> Talk[Flushed]:
     return Flushed(delivered, refused, len(outbox))
 
 
-def json_of(send: Send, retries: Retries) -> Talk[Any]:
+def json_of(send: Send, line: Line) -> Talk[Any]:
     """Make a request and return the JSON of its answer."""
-    return _json(send, (yield from ask(send, retries)))
+    return _json(send, line, (yield from ask(send, line)))
 
 
-def _json(send: Send, answer: httpx.Response) -> Any:
+def _json(send: Send, line: Line, answer: httpx.Response) -> Any:
     try:
         return answer.json()
     except ValueError:
         raise ServiceError(
-            f"{send.method} {send.path}: the answer is not JSON; is this the decision service?"
+            f"{send.method} {line.url}{send.path}: the answer is not JSON; {line.remedies.url}"
         ) from None
 
 
-def bytes_of(send: Send, retries: Retries) -> Talk[bytes]:
+def bytes_of(send: Send, line: Line) -> Talk[bytes]:
     """Make a request and return its body."""
-    answer: httpx.Response = yield from ask(send, retries)
+    answer: httpx.Response = yield from ask(send, line)
     return answer.content

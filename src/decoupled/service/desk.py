@@ -3,20 +3,20 @@
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from ..decision import Arm
-from ..errors import shown
 from . import deciding, experiments, settling, views
 from .keeping import Keeping
-from .problems import NotFound, ServiceError
-from .records import DecisionRecord, Experiment, Mode, Settings, State
+from .problems import ServiceError
+from .records import DecisionRecord, Experiment, Feedback, Mode, Settings, State
 from .room import Reference
 from .stores import open_store
 
 __all__ = ["Desk", "open_desk"]
 
 T = TypeVar("T")
+Plain: TypeAlias = tuple[str, float | None, float | None]
 
 
 class Desk(Keeping):
@@ -87,7 +87,7 @@ class Desk(Keeping):
 
     def get_decision(self, tenant: str, id: str) -> "Future[DecisionRecord]":  # noqa: A002
         """A decision and what became of it."""
-        return self._about_decision(tenant, id, settling.look)
+        return self._about_decision(tenant, id, settling.look, id)
 
     def feedback(
         self,
@@ -96,16 +96,18 @@ class Desk(Keeping):
         *,
         loss: float | None = None,
         reward: float | None = None,
+        arm: Arm | None = None,
     ) -> "Future[DecisionRecord]":
-        """Give the loss, or the reward, of the arm that a decision *explored*."""
-        return self._about_decision(tenant, id, settling.feedback, loss, reward)
+        """Give the loss, or the reward, of the arm that a decision *explored*; any other `arm` is refused."""
+        return self._about_decision(tenant, id, settling.feedback, Feedback(id, loss, reward, arm))
 
     def feedback_many(
-        self, tenant: str, items: Sequence[tuple[str, float | None, float | None]]
+        self, tenant: str, items: Sequence[Feedback | Plain]
     ) -> "Future[list[DecisionRecord | ServiceError]]":
-        """Feedback for many decisions, (id, loss, reward) each, with a result or an error for each."""
-        about = tuple(found for each in items if (found := _reference(tenant, each[0])) is not None)
-        return self._do(lambda: settling.feedback_many(self._room, tenant, items), *about)
+        """Feedback for many decisions in one transaction, with a result or an error for each."""
+        given = [Feedback(*each) for each in items]
+        about = tuple(found for each in given if (found := _reference(tenant, each.decision)) is not None)
+        return self._do(lambda: settling.feedback_many(self._room, tenant, given), *about)
 
     # State
 
@@ -120,15 +122,15 @@ class Desk(Keeping):
 
         return self._do(work, about)
 
-    def _about_decision(self, tenant: str, id: str, work: Callable[..., T], *values: Any) -> "Future[T]":  # noqa: A002
+    def _about_decision(self, tenant: str, id: str, work: Callable[..., T], given: Any) -> "Future[T]":  # noqa: A002
         about = _reference(tenant, id)
         if about is None:
             return self._do(lambda: _unknown(id))
-        return self._do(lambda: work(self._room, about, id, *values), about)
+        return self._do(lambda: work(self._room, about, given), about)
 
 
 def _unknown(decision: object) -> NoReturn:
-    raise NotFound(f"decision {shown(decision)}: is not known; give the id that a decision carried")
+    raise views.unknown_decision(decision)
 
 
 def _reference(tenant: str, decision: object) -> Reference | None:

@@ -5,13 +5,14 @@ import secrets
 from collections.abc import Collection, Iterable
 
 from ..decision import Arm
-from ..errors import DecoupledError, complaint
+from ..errors import DecoupledError, complaint, near_name, reworded, shown
 from ..learner import Learner
 from ..policies import Policy
 from .problems import Conflict, Invalid, NotFound, ServiceError
 from .records import Experiment, Settings
 from .room import Reference, Room
 from .rows import ExperimentRow
+from .running import Running
 from .settings import as_settings, as_text, checked, plain_text
 from .store import Store
 from .views import experiment, gone_names
@@ -85,14 +86,24 @@ def change_arms(room: Room, about: Reference, kind: str, arms: Iterable[Arm]) ->
     new = [arm for arm in arms if not _among(arm, known)]
     if len({repr(arm) for arm in new}) < len(new):  # repr, since what is no name may not be hashable
         raise Invalid(complaint("arms", new, "names an arm twice", "name each once"))
+    if kind == "retired":
+        _check_known(running, new)
     if new:
         try:
             row = running.change(kind, json.dumps(new), running.now(room.clock()))
-        except DecoupledError as error:
-            raise Invalid(str(error)) from None
+        except DecoupledError as error:  # the learner calls them names
+            raise Invalid(reworded(error, argument="arms")) from None
         room.append(running, row)
         room.store.update(running.id, arms=json.dumps(running.names), retired=json.dumps(running.retired))
     return experiment(running)
+
+
+def _check_known(running: Running, arms: Iterable[object]) -> None:
+    for arm in arms:
+        if not _among(arm, running.places):
+            raise Invalid(
+                f"arms: {shown(arm)} is not an arm of {running.name!r}; {near_name(arm, running.places)}"
+            )
 
 
 def _among(arm: object, known: Collection[Arm]) -> bool:

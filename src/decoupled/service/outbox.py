@@ -103,5 +103,5 @@ def _read(path: Path) -> list[Undelivered]:
         return [Undelivered(**json.loads(line)) for line in lines]
     except (ValueError, TypeError) as error:
         raise ParameterError(
-            f"outbox {str(path)!r}: is damaged ({error}); mend the line, or move the file"
+            f"outbox {str(path)!r}: is damaged ({error}); fix the line, or move the file"
         ) from None

@@ -1,12 +1,16 @@
 """The values that go into the desk and come out of it."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from ..decision import Arm
 
 Mode: TypeAlias = Literal["both", "exploit", "explore"]
+MODES: tuple[Mode, ...] = get_args(Mode)
 Status: TypeAlias = Literal["pending", "applied", "expired", "unobserved"]
+
+MOST_DECISIONS = 1_000  # of one call, over HTTP or not
+LONGEST_DEADLINE = 1e9  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,21 @@ class Settings:
     deadline: float | None = None
     expired_loss: float | None = None
     demo: bool = False
+
+
+class Feedback(NamedTuple):
+    """The loss, or the reward, of the arm that a decision *explored*.
+
+    `arm` names that arm, as a safeguard: any other is refused.
+
+    >>> Feedback("1f2e-7", loss=0.25).arm is None
+    True
+    """
+
+    decision: str
+    loss: float | None = None
+    reward: float | None = None
+    arm: Arm | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,15 +90,20 @@ class Room:
     # Experiments
 
     def get(self, reference: Reference) -> Running:
-        """An experiment this transaction holds."""
+        """An experiment this transaction holds, by its name."""
+        running = self.find(reference)
+        if running is None:
+            raise NotFound(
+                f"experiment {reference[2]!r}: is not known; create the experiment first, or check the name"
+            )
+        return running
+
+    def find(self, reference: Reference) -> Running | None:
+        """An experiment this transaction holds, None if there is none."""
         found = self._ids.get(reference)
         running = None if found is None else self._held.get(found)
         if running is None and found in self._broken:
             raise self._broken[found]
-        if running is None:
-            kind, _, name = reference
-            what = "experiment" if kind == "name" else "decision"
-            raise NotFound(f"{what} {name!r}: is not known; create the experiment first, or check the name")
         return running
 
     def all_running(self) -> list[Running]:

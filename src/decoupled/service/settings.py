@@ -1,16 +1,18 @@
 """Settings as text, and the checks they pass: what is stored is complete, so that defaults may change."""
 
 import json
+from dataclasses import fields
 from typing import Any
 
 from ..checks import as_float
-from ..errors import complaint
+from ..errors import DecoupledError, argument_of, complaint, reworded
 from ..loss_range import LossRange
-from ..policies import Policy
+from ..policies import FTPL, Policy
 from .problems import Invalid
-from .records import Settings
+from .records import LONGEST_DEADLINE, Settings
 
 LONGEST_TEXT = 255
+_A_POLICY = 'for example {"name": "FTPL"}'
 
 
 def plain_text(argument: str, value: object) -> str:
@@ -21,13 +23,49 @@ def plain_text(argument: str, value: object) -> str:
     raise Invalid(complaint(argument, value, rule, "letters and digits will do"))
 
 
+def default_policy() -> dict[str, Any]:
+    """The policy of an experiment that names none, in full.
+
+    >>> default_policy() == FTPL.recommended().to_dict()
+    True
+    """
+    return FTPL.recommended().to_dict()
+
+
+def checked_policy(values: object, place: str = "policy") -> Policy:
+    """The policy of a description; an error names the place in it, such as `policy.alpha`.
+
+    >>> checked_policy({"name": "Forgetting", "policy": {"name": "FTPL", "alpha": 1}})
+    Traceback (most recent call last):
+        ...
+    decoupled.service.problems.Invalid: policy.policy.alpha = 1: must be a finite number above 1 and below 1e+09; the default is 3
+    """
+    if not isinstance(values, dict) or "name" not in values:
+        raise Invalid(complaint(place, values, "must be an object with the name of a policy", _A_POLICY))
+    try:
+        return Policy.from_dict(values)
+    except DecoupledError as error:
+        inner = _inner(values["name"])
+        for name in inner & values.keys():
+            checked_policy(values[name], f"{place}.{name}")
+        remedy = _A_POLICY if argument_of(error) in inner else None
+        raise Invalid(f"{place}.{reworded(error, remedy=remedy)}") from None
+
+
+def _inner(name: object) -> set[str]:
+    """The parameters of a policy that are policies themselves."""
+    known: Any = Policy.known().get(name) if isinstance(name, str) else None
+    parameters = () if known is None else fields(known)
+    return {each.name for each in parameters if isinstance(each.default, Policy)}
+
+
 def checked(settings: Settings) -> Settings:
     """The settings with every default written out; whatever is wrong with them is an error."""
-    policy = Policy.from_dict(settings.policy)
+    policy = checked_policy(settings.policy)
     low, high = LossRange.checked(settings.loss_range)
     deadline = as_float(settings.deadline)
-    if settings.deadline is not None and (deadline is None or not 0.0 < deadline <= 1e10):
-        rule = "must be a number of seconds above 0, of 1e10 at most"
+    if settings.deadline is not None and (deadline is None or not 0.0 < deadline <= LONGEST_DEADLINE):
+        rule = f"must be a number of seconds above 0, of {LONGEST_DEADLINE:g} at most"
         raise Invalid(complaint("deadline", settings.deadline, rule, "leave it out for none"))
     expired = as_float(settings.expired_loss)
     if settings.expired_loss is not None and (expired is None or not low <= expired <= high):

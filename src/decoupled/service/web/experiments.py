@@ -10,10 +10,10 @@ from ..records import Settings
 from .bridge import Bridge
 from .limits import LONGEST_NAME, MOST_LISTED
 from .openapi import refusals
-from .shapes import NAME, ArmsIn, ExperimentIn, ExperimentList, ExperimentOut, experiment_out
+from .shapes import NAME, NAMED, ArmsIn, ExperimentIn, ExperimentList, ExperimentOut, experiment_out
 from .strict import StrictRoute, access_of
 
-Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST_NAME, examples=["checkout"])]
+Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST_NAME, examples=["checkout"]), NAMED]
 
 
 def experiment_routes(desk: Desk, bridge: Bridge) -> APIRouter:
@@ -45,7 +45,9 @@ def experiment_routes(desk: Desk, bridge: Bridge) -> APIRouter:
     @router.get("", response_model=ExperimentList, responses=refusals())
     async def list_experiments(
         request: Request,
-        after: Annotated[str, Query(max_length=LONGEST_NAME, pattern=NAME)] | None = None,
+        after: Annotated[
+            str | None, Query(max_length=LONGEST_NAME, pattern=NAME, examples=["checkout"]), NAMED
+        ] = None,
         limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 100,
     ) -> Response:
         """The experiments of this tenant by name, archived ones too."""
