@@ -174,10 +174,16 @@ def _corrections(x: float, s: float, half: float) -> float:
 @compiled
 def ranks_above(q: Surrogate, power: float, least: float, most: int) -> int:
     """How many of the first ranks, up to `most`, have a shared q of at least `least`; no tie is cut in two."""
-    found, arms = 0, count_of(q.ranked)
-    while found < arms:
-        _, end = tie_at(q.ranked, found)
-        if end > most or shared_surrogate(q, power, found, end) < least:
-            break
-        found = end
-    return found
+    low, high = 0, min(most, count_of(q.ranked))
+    if high < count_of(q.ranked):  # a tie that goes on behind the last of them does not count
+        first, end = tie_at(q.ranked, high - 1)
+        if end > high:
+            high = first
+    while low < high:  # shares never grow with rank, and within a tie they are equal
+        middle = (low + high) // 2
+        first, end = tie_at(q.ranked, middle)
+        if shared_surrogate(q, power, first, end) >= least:
+            low = end
+        else:
+            high = first
+    return low

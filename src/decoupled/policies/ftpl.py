@@ -30,8 +30,8 @@ PAPERS = ("alpha", "c", "ranking")  # the parameters of the paper's policy
 
 # With ranking "auto", from so many arms on in strata. There the round is faster, but does not know its
 # propensities; and with centred losses strata give a baseline to the first 64 ranks alone, which costs regret
-# with a thousand arms and more, while the dense round takes four times as long from about here on.
-MANY_ARMS = 768
+# with a thousand arms and more, while the dense round takes ten times as long from about here on.
+MANY_ARMS = 1_024
 MANY_CENTRED = 4_096
 
 
@@ -163,7 +163,7 @@ class FTPL(Policy):
             more. It draws both arms with the same laws. Of sum q it knows only an unbiased estimate, at
             most 1.5 times too large and drawn apart from j_t, so `weight` is an unbiased 1 / p and
             `propensity` is None; estimates stay unbiased, with second moments within 1.5 times those of
-            the paper. With centred losses the first 64 ranks alone have a baseline. "auto" is "improved" below 768
+            the paper. With centred losses the first 64 ranks alone have a baseline. "auto" is "improved" below 1,024
             arms, below 4,096 with any of our additions, and "strata" from there on.
         estimator: "importance", the paper's, or "centred".
         c_exploit: scale of the rate at which the leader is perturbed, above 0; None for c.
