@@ -27,25 +27,51 @@ class Desk(Keeping):
     def put_experiment(
         self, tenant: str, name: str, settings: Settings, seed: int | None = None
     ) -> "Future[tuple[Experiment, bool]]":
-        """Create an experiment; True if it is new. The same again: False; other settings: Conflict."""
+        """Create an experiment; True if it is new. The same again: False; other settings: Conflict.
+
+        It is on disk before its policy is compiled. The future waits for that no longer than `patience`;
+        the experiment's status says how far it has come.
+        """
         about: Reference = ("name", tenant, name)
-        # Apart from the writer: a policy new to this machine compiles for seconds.
-        return self._aside(
+        future: Future[tuple[Experiment, bool]] = self.future()
+        committed: Future[tuple[Experiment, bool]] = Future()
+        committed.add_done_callback(lambda done: self._created(done, future))
+        self._aside(
             lambda: experiments.prepare(tenant, name, settings, seed),
             lambda ready: experiments.put(self._room, tenant, name, ready, seed),
             (about,),
+            future=committed,
+            pool=self._checks,
         )
+        return future
+
+    def _created(self, done: "Future[tuple[Experiment, bool]]", future: Any) -> None:
+        """Answer who created an experiment, when it can decide or at the end of patience."""
+        error = done.exception()
+        if error is not None:
+            self.deliver([(future, None, error)])
+            return
+        made, created = done.result()
+
+        def answer() -> None:
+            self.deliver([(future, (experiments.with_status(self._compiler, made), created), None)])
+
+        job = self._compiler.job_for(made.settings.policy, len(made.arms))
+        if job is None or made.status == "archived":
+            answer()
+        else:
+            self._compiler.wait(job, answer, answer, self.patience)
 
     def get_experiment(self, tenant: str, name: str) -> "Future[Experiment]":
         """An experiment as it stands."""
         about: Reference = ("name", tenant, name)
-        return self._do(lambda: views.experiment(self._room.get(about)), about)
+        return self._do(lambda: experiments.show(self._room, about), about)
 
     def list_experiments(
         self, tenant: str, after: str | None = None, limit: int = 100
     ) -> "Future[list[Experiment]]":
         """Experiments by name, those after `after`."""
-        return self._do(lambda: experiments.listing(self._room.store, tenant, after or "", limit))
+        return self._do(lambda: experiments.listing(self._room, tenant, after or "", limit))
 
     def archive(self, tenant: str, name: str) -> "Future[Experiment]":
         """End an experiment: it decides no more, and still takes feedback."""
@@ -105,7 +131,15 @@ class Desk(Keeping):
     ) -> "Future[list[DecisionRecord | ServiceError]]":
         """Feedback for many decisions, (id, loss, reward) each, with a result or an error for each."""
         about = tuple(found for each in items if (found := _reference(tenant, each[0])) is not None)
-        return self._do(lambda: settling.feedback_many(self._room, tenant, items), *about)
+
+        def apply() -> list[DecisionRecord | ServiceError]:
+            return settling.feedback_many(self._room, tenant, items)
+
+        def apply_all() -> list[DecisionRecord | ServiceError]:
+            self._room.check_compiled(about)
+            return apply()
+
+        return self._do(apply_all, *about, otherwise=apply)
 
     # State
 

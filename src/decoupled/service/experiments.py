@@ -3,22 +3,24 @@
 import json
 import secrets
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
+from ..arms import ArmNames
 from ..decision import Arm
 from ..errors import DecoupledError, complaint
-from ..learner import Learner
 from ..policies import Policy
-from .problems import Conflict, Invalid, NotFound, ServiceError
+from ..seeds import randomness
+from .compiling import Compiler
+from .problems import Compiling, Conflict, Invalid, NotCompiled, NotFound, ServiceError
 from .records import Experiment, Settings
 from .room import Reference, Room
 from .rows import ExperimentRow
 from .settings import as_settings, as_text, checked, plain_text
-from .store import Store
 from .views import experiment, gone_names
 
 
 def prepare(tenant: str, name: str, settings: Settings, seed: int | None) -> Settings:
-    """Check settings by starting a learner, and have its policy compiled."""
+    """Check settings: all that a learner would refuse, without compiling one."""
     plain_text("tenant", tenant)
     plain_text("name", name)
     try:
@@ -32,11 +34,10 @@ def prepare(tenant: str, name: str, settings: Settings, seed: int | None) -> Set
 def _prepared(settings: Settings, seed: int | None) -> Settings:
     ready = checked(settings)
     policy = Policy.from_dict(ready.policy)
-    learner: Learner = policy.start(ready.arms, seed or 0, loss_range=ready.loss_range)
-    learner.observe(learner.decide(), ready.loss_range[0])
-    learner.observe(learner.decide(available=learner.arms[:2]), ready.loss_range[0])
+    policy.layout.new_state(len(ArmNames.checked(ready.arms)))
+    policy.entries()
     if seed is not None:
-        policy.start(2, seed)
+        randomness(seed)
     return ready
 
 
@@ -61,9 +62,20 @@ def put(
     return as_experiment(found), created
 
 
-def listing(store: Store, tenant: str, after: str, limit: int) -> list[Experiment]:
+def show(room: Room, about: Reference) -> Experiment:
+    """An experiment, also while its policy is being compiled."""
+    try:
+        return experiment(room.get(about))
+    except (Compiling, NotCompiled):
+        row = room.store.named(about[1], about[2])
+        assert row is not None  # it was found, or another error was raised
+        return with_status(room.compiler, as_experiment(row))
+
+
+def listing(room: Room, tenant: str, after: str, limit: int) -> list[Experiment]:
     """Experiments by name."""
-    return [as_experiment(row) for row in store.experiments(tenant, after, limit)]
+    rows = room.store.experiments(tenant, after, limit)
+    return [with_status(room.compiler, as_experiment(row)) for row in rows]
 
 
 def archive(room: Room, about: Reference) -> Experiment:
@@ -86,6 +98,9 @@ def change_arms(room: Room, about: Reference, kind: str, arms: Iterable[Arm]) ->
     if len({repr(arm) for arm in new}) < len(new):  # repr, since what is no name may not be hashable
         raise Invalid(complaint("arms", new, "names an arm twice", "name each once"))
     if new:
+        later = len(running.places) + (len(new) if kind == "added" else -len(new))
+        # With so many more, the policy may take another form.
+        room.compiler.require(running.name, running.settings.policy, max(later, 2))
         try:
             row = running.change(kind, json.dumps(new), running.now(room.clock()))
         except DecoupledError as error:
@@ -107,4 +122,13 @@ def as_experiment(row: ExperimentRow) -> Experiment:
     return Experiment(
         row.tenant, row.name, as_settings(json.loads(row.settings)), arms, gone_names(names, retired),
         row.created_at, row.archived_at, row.version, int(row.seed),
+        "ready" if row.archived_at is None else "archived",
     )  # fmt: skip
+
+
+def with_status(compiler: Compiler, experiment: Experiment) -> Experiment:
+    """An experiment that says whether its policy is compiled."""
+    if experiment.status == "archived":
+        return experiment
+    status, problem = compiler.status(experiment.settings.policy, len(experiment.arms))
+    return replace(experiment, status=status, problem=problem)

@@ -7,6 +7,7 @@ from ..decision import Arm
 
 Mode: TypeAlias = Literal["both", "exploit", "explore"]
 Status: TypeAlias = Literal["pending", "applied", "expired", "unobserved"]
+ExperimentStatus: TypeAlias = Literal["compiling", "ready", "failed", "archived"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,12 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """An experiment as it stands: `arms` are those that can be chosen now."""
+    """An experiment as it stands: `arms` are those that can be chosen now.
+
+    Attributes:
+        status: "compiling" until its policy's machine code is there, then "ready"; "failed" where the policy
+            does not compile, and `problem` says why; "archived".
+    """
 
     tenant: str
     name: str
@@ -44,6 +50,8 @@ class Experiment:
     archived_at: float | None
     state_version: int
     seed: int
+    status: ExperimentStatus
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
