@@ -28,7 +28,12 @@ def warm(policy: Policy, arms: int = 2) -> None:
 
 def is_warm(policy: Policy, arms: int) -> bool:
     """Whether `warm` has done its work for this policy and number of arms in this process."""
-    return form(policy, arms) in _warm
+    return is_warm_form(form(policy, arms))
+
+
+def is_warm_form(known: Hashable) -> bool:
+    """The same for what `form` gave."""
+    return known in _warm
 
 
 def steps(policy: Policy, arms: int = 2) -> Iterator[None]:

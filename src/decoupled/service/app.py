@@ -26,6 +26,9 @@ from .web.strict import install
 ABOUT = """Decisions over HTTP that lose nothing: ask for a decision, use its `exploit` arm, try its `explore` arm,
 and send back **the loss of the explored arm**. What is acknowledged is on disk."""
 
+# Seconds that a request waits for a policy to be loaded; to compile one takes longer than a client waits.
+PATIENCE = 2.0
+
 
 def create_app(
     desk: Desk,
@@ -43,6 +46,8 @@ def create_app(
         backups: the folder for `POST /v1/backups`; None to refuse it.
     """
     limits = limits or Limits()
+    if desk.patience is None:
+        desk.patience = PATIENCE
 
     app = FastAPI(
         title="decoupled",

@@ -28,7 +28,7 @@ class AsyncClient(Caller):
 
     async def put_experiment(self, name: str, **settings: Any) -> dict[str, Any]:
         """Create an experiment."""
-        return await self._json(Send("PUT", f"/v1/experiments/{name}", settings))
+        return await self._run(talk.create(name, settings, self.retries))
 
     async def experiment(self, name: str) -> dict[str, Any]:
         """One experiment."""
@@ -155,6 +155,8 @@ class AsyncClient(Caller):
             while True:
                 step = conversation.send(answer)
                 if isinstance(step, Pause):
+                    if step.reason is not None:
+                        self.notify(step.reason)
                     await asyncio.sleep(step.seconds)
                     answer = None
                     continue

@@ -1,7 +1,8 @@
 """What both clients hold, and the requests that they make."""
 
+import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from ..decision import Arm
@@ -22,6 +23,7 @@ class Caller:
         outbox: keeps feedback that cannot be delivered now: an `Outbox`, or a path for one that survives
             the program. Without one, such feedback is raised.
         retries: how often and how patiently to try.
+        notify: is told why a call waits, as while a policy is compiled; by default it is logged as a warning.
         timeout: seconds for one attempt.
         verify: False trusts any certificate; a path names one to trust.
     """
@@ -33,6 +35,7 @@ class Caller:
         *,
         outbox: Outbox | str | os.PathLike[str] | None = None,
         retries: Retries | None = None,
+        notify: Callable[[str], None] = logging.getLogger("decoupled.client").warning,
         timeout: float = 10.0,
         verify: bool | str = True,
     ) -> None:
@@ -45,6 +48,7 @@ class Caller:
             "verify": verify,
         }
         self.retries = retries or Retries()
+        self.notify = notify
         self.outbox = outbox if isinstance(outbox, Outbox) or outbox is None else Outbox(outbox)
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@
 
 What they promise:
 
+- While the service compiles a policy, which it does once, they wait, and say so once.
 - A request that may be made twice is made until it is answered, with waits that double and jitter. Every
   attempt to decide carries the same Idempotency-Key, so that no decision is drawn twice.
 - Feedback is never lost silently: it is delivered, or kept in the outbox, or raised as `UndeliveredFeedback`.
@@ -64,8 +65,11 @@ class Client(Caller):
     # Experiments
 
     def put_experiment(self, name: str, **settings: Any) -> dict[str, Any]:
-        """Create an experiment: policy, arms, loss_range, deadline_seconds, expired_loss, seed."""
-        return self._json(Send("PUT", f"/v1/experiments/{name}", settings))
+        """Create an experiment: policy, arms, loss_range, deadline_seconds, expired_loss, seed.
+
+        A policy that is new to the service's machine is compiled first, which is waited for.
+        """
+        return self._run(talk.create(name, settings, self.retries))
 
     def experiment(self, name: str) -> dict[str, Any]:
         """One experiment."""
@@ -199,6 +203,8 @@ class Client(Caller):
             while True:
                 step = conversation.send(answer)
                 if isinstance(step, Pause):
+                    if step.reason is not None:
+                        self.notify(step.reason)
                     time.sleep(step.seconds)
                     answer = None
                     continue

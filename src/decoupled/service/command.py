@@ -237,7 +237,8 @@ URL = "http://127.0.0.1:8000"
 def _client(url: str, key_file: Path | None) -> "Client":
     from .client import Client
 
-    return Client(url, None if key_file is None else key_file.read_text().strip())
+    key = None if key_file is None else key_file.read_text().strip()
+    return Client(url, key, notify=lambda reason: typer.echo(f"Waiting: {reason}", err=True))
 
 
 def _show(content: Any) -> None:

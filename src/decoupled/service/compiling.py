@@ -18,13 +18,12 @@ from numba.core import event as numba_event
 from .. import warming
 from ..errors import DecoupledError
 from ..policies import Policy
-from .problems import Compiling, NotCompiled
+from .problems import HOW_LONG, Compiling, NotCompiled
 from .rows import ExperimentRow
 
 # Who wants a policy compiled: a request that waits, an experiment in the store, or nobody yet.
 ASKED, STORED, LATER = range(3)
 AGAIN = 60.0  # seconds after which a policy that failed is tried once more, if it is asked for
-HOW_LONG = "this happens once on a machine and takes from some seconds to a minute"
 
 Status: TypeAlias = Literal["ready", "compiling", "failed"]
 _log = logging.getLogger("decoupled.service")
@@ -82,13 +81,13 @@ class Compiler:
 
     Args:
         steps: compiles a policy for a number of arms, in parts.
-        is_warm: whether that was done before in this process.
+        is_warm: whether the code of a form was compiled before in this process.
     """
 
     def __init__(
         self,
         steps: Callable[[Policy, int], Iterator[None]] = warming.steps,
-        is_warm: Callable[[Policy, int], bool] = warming.is_warm,
+        is_warm: Callable[[Hashable], bool] = warming.is_warm_form,
     ) -> None:
         self._steps, self._is_warm = steps, is_warm
         self._jobs: dict[Hashable, Job] = {}  # all that are not ready: those to do, and those that failed
@@ -131,7 +130,7 @@ class Compiler:
 
     def begin(self, code: Code, urgency: int = ASKED) -> Job | None:
         """Have a policy compiled, unless that is done: then None. Whoever wants it first, sets how urgent it is."""
-        if self._is_warm(code.policy, code.arms):
+        if self._is_warm(code.form):
             return None
         with self._lock:
             job = self._jobs.get(code.form)
@@ -220,7 +219,10 @@ class Compiler:
                 del self._jobs[job.code.form]
             waiters, job.waiters = job.waiters, []
         for each in waiters:
-            each.then()
+            try:
+                each.then()
+            except Exception:  # one caller's trouble, and others wait
+                _log.exception("a request that waited for %s could not go on", job.code.policy)
 
 
 class _Announcer(_events.Listener):  # type: ignore[misc]

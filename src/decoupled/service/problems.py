@@ -17,6 +17,8 @@ from typing import Any, ClassVar
 
 from ..errors import DecoupledError
 
+HOW_LONG = "this happens once on a machine and takes from some seconds to a minute"
+
 
 class ServiceError(DecoupledError):
     """The root of the service's errors.

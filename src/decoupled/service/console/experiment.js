@@ -17,6 +17,8 @@ const TILES = [
   ["expired", "Expired", "decisions never answered"],
 ];
 
+const BADGES = { compiling: "compiling…", failed: "does not compile" };
+
 export function experimentPanel(host, experiment, changed, news) {
   const values = Object.fromEntries(TILES.map(([name]) => [name, el("dd", { "data-tile": name }, "–")]));
   const tiles = el("dl", { class: "tiles" },
@@ -29,7 +31,7 @@ export function experimentPanel(host, experiment, changed, news) {
   host.replaceChildren(
     el("div", { class: "title-row" },
       el("h1", {}, el("bdi", {}, experiment.name)),
-      experiment.archived_at ? el("span", { class: "badge" }, "archived") : null),
+      experiment.status === "ready" ? null : el("span", { class: "badge" }, BADGES[experiment.status] ?? experiment.status)),
     el("p", { class: "lead small" }, about(experiment)),
     problem, tiles, shares.node, el("section", { class: "card" }, el("h2", {}, "Arms"), table.node, regret), traffic.node,
     managePanel(experiment, changed, news));
@@ -44,6 +46,7 @@ export function experimentPanel(host, experiment, changed, news) {
       problem.hidden = true;
     } catch (error) {
       problem.textContent = error.message;
+      problem.className = error.title === "Compiling" ? "notice" : "problem";
       problem.hidden = false;
       return;
     }

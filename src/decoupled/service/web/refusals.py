@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..problems import ServiceError
+from ..problems import NotCompiled, ServiceError
 
 PROBLEM = b"application/problem+json"
 FAULT = "a fault of the service, which its log describes; try again"
@@ -87,7 +87,7 @@ def problem(
 
 def problem_of(error: ServiceError) -> dict[str, Any]:
     """The shape of an error of the service. Of a fault the log tells more, and callers nothing."""
-    detail = FAULT if error.status == 500 else str(error)
+    detail = FAULT if error.status == 500 and not isinstance(error, NotCompiled) else str(error)
     return problem(error.status, error.title, detail, getattr(error, "errors", None))
 
 

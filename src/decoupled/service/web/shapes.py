@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from ..records import DecisionRecord, Experiment, Mode, State, Status
+from ..records import DecisionRecord, Experiment, ExperimentStatus, Mode, State, Status
 from .bodies import whole
 from .limits import MOST_ARMS, MOST_DECISIONS, MOST_FEEDBACK
 
@@ -106,6 +106,11 @@ class ExperimentOut(BaseModel):
     created_at: str
     archived_at: str | None
     state_version: int
+    status: ExperimentStatus = Field(
+        description="compiling: its policy is new to this machine, decisions are refused with 503 until it is ready; "
+        "failed: the policy does not compile here, and `problem` says why."
+    )
+    problem: str | None
 
 
 class ExperimentList(BaseModel):
@@ -321,6 +326,8 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
         "created_at": moment(experiment.created_at),
         "archived_at": moment(experiment.archived_at),
         "state_version": experiment.state_version,
+        "status": experiment.status,
+        "problem": experiment.problem,
     }
 
 
