@@ -64,8 +64,9 @@ def put(desk: Desk, name: str, policy: dict[str, Any], arms: tuple[str, ...] = A
 
 
 def test_it_is_durable_at_once_and_others_go_on(file: str, held: Held) -> None:
-    desk = quick_desk(file, compiler=held, patience=0.0)
+    desk = quick_desk(file, compiler=held)
     put(desk, "other", QUICK).result(60)
+    desk.patience = 0.0
     assert desk.decide("local", "other").result(60)
     slow, created = put(desk, "slow", SLOW).result(60)
     assert (slow.status, created) == ("compiling", True)
@@ -262,6 +263,7 @@ def test_feedback_in_a_batch_is_held_up_only_where_it_must_be(tmp_path: Path) ->
         assert service.http.get("/healthz").status_code == 200
         ready = service.http.get("/readyz")
         assert (ready.status_code, ready.json()["title"]) == (503, "Compiling")
+        assert held.begun.wait(60), "the other is ready by then"
         items = [{"decision": each, "loss": 0.5} for each in ids]
         sent = service.http.post("/v1/feedback", json={"items": items}).json()["results"]
         assert [each["status"] for each in sent] == [503, 200]
@@ -272,7 +274,8 @@ def test_feedback_in_a_batch_is_held_up_only_where_it_must_be(tmp_path: Path) ->
             told.append(reason)
             held.let_go()
 
-        with Client(service.url, retries=HASTY, outbox=tmp_path / "outbox", notify=let_go) as client:
+        once = Retries(attempts=1)
+        with Client(service.url, retries=once, outbox=tmp_path / "outbox", notify=let_go) as client:
             assert client.feedback(ids[0], loss=0.5) is None, "with an outbox nobody waits"
             assert client.flush().left == 1
             losses = [Undelivered(each, 0.5) for each in ids]
