@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import uvicorn
 
-from decoupled.service.app import create_app
+from decoupled.service.app import PATIENCE, create_app
 from decoupled.service.desk import Desk, open_desk
 from decoupled.service.serve import Serving, configuration, listening
 from decoupled.service.web.keys import digest_of, new_key
@@ -58,11 +58,12 @@ def served(
     limits: Limits | None = None,
     backups: Path | None = None,
     clock: Callable[[], float] = time.time,
+    patience: float = PATIENCE,
     **options: Any,
 ) -> Iterator[Service]:
     """A service over a fresh store, until the block ends; the options are the desk's."""
     desk = open_desk(folder / "store.db", clock=clock, **options)
-    app = create_app(desk, open_to_all=open_to_all, limits=limits, backups=backups)
+    app = create_app(desk, open_to_all=open_to_all, limits=limits, backups=backups, patience=patience)
     serving = Serving(store="", port=0, drain=5, limits=limits or Limits())
     with listening(serving) as listener:
         server = uvicorn.Server(configuration(app, serving))

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,16 @@ def held() -> Iterator[Held]:
     compiler.let_go()
 
 
+@contextmanager
+def desk_on(file: str, **options: Any) -> Iterator[Desk]:
+    """A desk for the length of a block."""
+    desk = quick_desk(file, **options)
+    try:
+        yield desk
+    finally:
+        desk.close()
+
+
 def put(desk: Desk, name: str, policy: dict[str, Any], arms: tuple[str, ...] = ARMS) -> Any:
     return desk.put_experiment("local", name, Settings(policy, arms), seed=7)
 
@@ -81,7 +92,7 @@ def test_it_is_durable_at_once_and_others_go_on(file: str, held: Held) -> None:
         desk.retention("local", "slow", 1.0).result(60)
     assert desk.decide("local", "other").result(60)
     assert put(desk, "slow", SLOW).result(60)[1] is False
-    with quick_desk_of(file) as twin:  # as after a crash: what was acknowledged is there
+    with desk_on(file) as twin:  # as after a crash: what was acknowledged is there
         assert twin.get_experiment("local", "slow").result(60).seed == 7
     desk.patience = None
     waiting = [desk.decide("local", "slow", key="once"), desk.decide("local", "slow", key="once")]
@@ -95,19 +106,6 @@ def test_it_is_durable_at_once_and_others_go_on(file: str, held: Held) -> None:
     desk.close()
 
 
-class quick_desk_of:  # noqa: N801
-    """A desk for the length of a block."""
-
-    def __init__(self, file: str, **options: Any) -> None:
-        self._desk = quick_desk(file, **options)
-
-    def __enter__(self) -> Desk:
-        return self._desk
-
-    def __exit__(self, *_: object) -> None:
-        self._desk.close()
-
-
 def test_closed_while_it_compiles_it_goes_on_after_a_restart(file: str, held: Held) -> None:
     desk = quick_desk(file, compiler=held)
     created = put(desk, "slow", SLOW)
@@ -118,13 +116,13 @@ def test_closed_while_it_compiles_it_goes_on_after_a_restart(file: str, held: He
     with pytest.raises(Compiling):
         refused.result(60)
     held.let_go()
-    with quick_desk_of(file, compiler=Held()) as again:
+    with desk_on(file, compiler=Held()) as again:
         again._compiler.let_go()  # type: ignore[attr-defined]
         assert again.decide("local", "slow").result(60)[0].id.endswith("-1")
 
 
 def test_a_restart_compiles_what_is_stored_before_what_is_on_offer(file: str) -> None:
-    with quick_desk_of(file, compiler=(before := Held())) as desk:
+    with desk_on(file, compiler=(before := Held())) as desk:
         before.let_go()
         for name, policy in (("one", QUICK), ("two", SLOW), ("zero", {"name": "Exp3"})):
             put(desk, name, policy).result(60)
@@ -132,7 +130,7 @@ def test_a_restart_compiles_what_is_stored_before_what_is_on_offer(file: str) ->
             lambda: desk._room.store.run("UPDATE experiments SET archived_at = 1 WHERE name = 'zero'")
         )
     held = Held()
-    with quick_desk_of(file, compiler=held) as desk:
+    with desk_on(file, compiler=held) as desk:
         desk.compile_stored([UCB1()])
         assert desk.stored_to_compile() > 0
         assert held.begun.wait(60)
@@ -154,12 +152,12 @@ def test_a_policy_that_does_not_compile_is_told_and_tried_again(
 ) -> None:
     broken = Held(TypeError("no such type\nand much more"))
     broken.let_go()
-    with quick_desk_of(file, compiler=broken) as desk:
+    with desk_on(file, compiler=broken) as desk:
         found, _ = put(desk, "broken", SLOW).result(60)
         assert found.status == "failed"
         assert "FTPL(alpha=3.0, c=2.0, ranking='improved') does not compile" in found.problem
         assert "TypeError: no such type)" in found.problem
-        with pytest.raises(NotCompiled, match="experiment 'broken'.*no such type"):
+        with pytest.raises(NotCompiled, match=r"experiment 'broken'.*no such type"):
             desk.decide("local", "broken").result(60)
         put(desk, "other", QUICK).result(60)
         assert [each.status for each in desk.list_experiments("local").result(60)] == ["failed", "ready"]
@@ -170,7 +168,7 @@ def test_a_policy_that_does_not_compile_is_told_and_tried_again(
 
 
 def test_a_policy_that_this_process_does_not_know_spoils_nothing_else(file: str) -> None:
-    with quick_desk_of(file) as desk:
+    with desk_on(file) as desk:
         put(desk, "known", QUICK).result(60)
         put(desk, "unknown", QUICK).result(60)
         desk._wait_for(
@@ -179,7 +177,7 @@ def test_a_policy_that_this_process_does_not_know_spoils_nothing_else(file: str)
                 "WHERE name = 'unknown'"
             )
         )
-    with quick_desk_of(file) as desk:
+    with desk_on(file) as desk:
         desk.compile_stored()
         both = [desk.decide("local", name) for name in ("known", "unknown")]
         assert both[0].result(60)
@@ -193,7 +191,7 @@ def test_more_arms_may_call_for_another_form_of_the_policy(file: str) -> None:
     growing = {"name": "FTPL", "ranking": "auto"}
     held = Held()
     held.let_go()
-    with quick_desk_of(file, compiler=held, patience=0.0) as desk:
+    with desk_on(file, compiler=held, patience=0.0) as desk:
         desk.patience = None
         put(desk, "grows", growing).result(60)
         desk.patience = 0.0
@@ -219,7 +217,9 @@ def test_over_http_and_with_both_clients(tmp_path: Path, held: Held) -> None:
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         assert refused.json()["title"] == "Compiling"
         assert refused.json()["type"] == "urn:decoupled:compiling"
-        assert service.http.get("/readyz").status_code == 200, "a new experiment takes no replica out of service"
+        assert service.http.get("/readyz").status_code == 200, (
+            "a new experiment takes no replica out of service"
+        )
         assert service.decide("other")["status"] == "pending"
         told: list[str] = []
         with Client(service.url, retries=Retries(attempts=1, compiling=0.0), notify=told.append) as client:

@@ -55,6 +55,7 @@ def refused(answer: httpx.Response, status: int, *words: str) -> dict[str, Any]:
 
 def test_an_experiment_is_created_once(service: Service) -> None:
     settings = {**FTPL, "loss_range": [0, 250], "deadline_seconds": 60, "expired_loss": 250, "seed": 7}
+    service.create("compiled-before")
     first = service.http.put("/v1/experiments/once", json=settings)
     again = service.http.put("/v1/experiments/once", json=settings)
     assert (first.status_code, again.status_code) == (201, 200)

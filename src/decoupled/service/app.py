@@ -36,6 +36,7 @@ def create_app(
     open_to_all: bool = False,
     limits: Limits | None = None,
     backups: Path | None = None,
+    patience: float = PATIENCE,
 ) -> Front:
     """The application over a desk.
 
@@ -44,10 +45,10 @@ def create_app(
         open_to_all: serve without keys as long as the store has none; only for loopback.
         limits: what one caller may ask.
         backups: the folder for `POST /v1/backups`; None to refuse it.
+        patience: for so many seconds a request waits for a policy that is being compiled.
     """
     limits = limits or Limits()
-    if desk.patience is None:
-        desk.patience = PATIENCE
+    desk.patience = patience
 
     app = FastAPI(
         title="decoupled",

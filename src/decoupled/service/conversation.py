@@ -303,7 +303,9 @@ def _sent(items: Sequence[Undelivered], retries: Retries) -> Talk[list[Decision 
 def flush(outbox: Outbox, retries: Retries) -> Talk[Flushed]:
     """Send what waits in the outbox; what is refused for good is taken out and told."""
     items = outbox.items()
-    results = yield from feedback_many(items, replace(retries, compiling=0.0))  # they can wait where they are
+    results = yield from feedback_many(
+        items, replace(retries, compiling=0.0)
+    )  # they can wait where they are
     delivered: list[Decision] = []
     refused: list[tuple[Undelivered, ServiceError]] = []
     for item, result in zip(items, results, strict=True):

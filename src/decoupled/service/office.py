@@ -97,11 +97,15 @@ class Office:
                 reader.close()
             for row in rows:
                 with suppress(NotCompiled):  # whoever asks for it is told
-                    self._compiler.begin(code_of(*needed(row)), STORED if row.archived_at is None else LATER)
+                    self._compiler.begin(
+                        code_of(*needed(row)), STORED if row.archived_at is None else LATER
+                    )
             for policy in offered:
                 self._compiler.begin(code_of(policy.to_dict(), 2), LATER)
         except ServiceError:
-            _log.exception("what the stored experiments need could not be read; it is compiled when it is asked for")
+            _log.exception(
+                "what the stored experiments need could not be read; it is compiled when it is asked for"
+            )
         finally:
             self._listing = False
 
