@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,13 @@ from typing import Any
 import httpx
 import pytest
 
-from decoupled import warming
-from decoupled.policies import FTPL, UCB1, FollowTheLeader, Policy
+from decoupled.policies import UCB1
 from decoupled.service import compiling
 from decoupled.service.client import AsyncClient, Client, Retries, Undelivered
-from decoupled.service.compiling import Compiler
 from decoupled.service.desk import Desk
 from decoupled.service.problems import Compiling, NotCompiled
 from decoupled.service.records import Settings
+from held_compiler import Held
 from http_service import served
 from stores import quick_desk
 
@@ -25,32 +24,6 @@ SLOW: dict[str, Any] = {"name": "FTPL"}
 QUICK: dict[str, Any] = {"name": "FollowTheLeader"}
 ARMS = ("a", "b", "c")
 HASTY = Retries(first=0.001, most=0.01)
-
-
-class Held(Compiler):
-    """A compiler that knows nothing at first, and compiles FTPL only when it is let go."""
-
-    def __init__(self, error: Exception | None = None) -> None:
-        self.known: set[Hashable] = set()
-        self.order: list[str] = []
-        self.begun, self.gate = threading.Event(), threading.Event()
-        self.error = error
-        super().__init__(self.held_steps, self.known.__contains__)
-
-    def held_steps(self, policy: Policy, arms: int) -> Iterator[None]:
-        self.order.append(type(policy).__name__)
-        yield
-        if isinstance(policy, FTPL):
-            self.begun.set()
-            assert self.gate.wait(60)
-            if self.error is not None:
-                raise self.error
-        if isinstance(policy, FTPL | FollowTheLeader):  # no other decides in these tests
-            warming.warm(policy, arms)
-        self.known.add(warming.form(policy, arms))
-
-    def let_go(self) -> None:
-        self.gate.set()
 
 
 @pytest.fixture

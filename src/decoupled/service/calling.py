@@ -12,6 +12,7 @@ from .outbox import Outbox, Undelivered
 
 Mode = Literal["both", "exploit", "explore"]
 KEY_VARIABLE = "DECOUPLED_KEY"
+_log = logging.getLogger("decoupled.client")
 
 
 class Caller:
@@ -35,7 +36,7 @@ class Caller:
         *,
         outbox: Outbox | str | os.PathLike[str] | None = None,
         retries: Retries | None = None,
-        notify: Callable[[str], None] = logging.getLogger("decoupled.client").warning,
+        notify: Callable[[str], None] = _log.warning,
         timeout: float = 10.0,
         verify: bool | str = True,
     ) -> None:

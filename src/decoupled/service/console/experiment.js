@@ -18,6 +18,7 @@ const TILES = [
 ];
 
 const BADGES = { compiling: "compiling…", failed: "does not compile" };
+const COMPILING = "The service is compiling its policy. This happens once on a machine and takes from some seconds to a minute; then the experiment decides.";
 
 export function experimentPanel(host, experiment, changed, news) {
   const values = Object.fromEntries(TILES.map(([name]) => [name, el("dd", { "data-tile": name }, "–")]));
@@ -25,6 +26,7 @@ export function experimentPanel(host, experiment, changed, news) {
     TILES.map(([name, title, hint]) => el("div", { class: "tile" }, el("dt", {}, title), values[name], el("dd", { class: "hint" }, hint))));
   const regret = el("p", { class: "regret", id: "regret" });
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
+  if (experiment.status === "failed") Object.assign(problem, { textContent: experiment.problem, hidden: false });
   const table = armsTable();
   const shares = sharePanel();
   const traffic = trafficPanel(experiment);
@@ -33,6 +35,7 @@ export function experimentPanel(host, experiment, changed, news) {
       el("h1", {}, el("bdi", {}, experiment.name)),
       experiment.status === "ready" ? null : el("span", { class: "badge" }, BADGES[experiment.status] ?? experiment.status)),
     el("p", { class: "lead small" }, about(experiment)),
+    ...(experiment.status === "compiling" ? [el("p", { class: "notice", role: "status" }, COMPILING)] : []),
     problem, tiles, shares.node, el("section", { class: "card" }, el("h2", {}, "Arms"), table.node, regret), traffic.node,
     managePanel(experiment, changed, news));
   if (news) host.querySelector("#managed").focus();
@@ -40,13 +43,13 @@ export function experimentPanel(host, experiment, changed, news) {
   const recent = [];
   let arms = 0;
   const watching = poll(async () => {
+    if (experiment.status in BADGES) return; // it has no state; once it has, the list opens it anew
     let state;
     try {
       state = await ask(`${experimentPath(experiment.name)}/state`);
       problem.hidden = true;
     } catch (error) {
       problem.textContent = error.message;
-      problem.className = error.title === "Compiling" ? "notice" : "problem";
       problem.hidden = false;
       return;
     }
