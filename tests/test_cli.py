@@ -28,7 +28,8 @@ def test_version() -> None:
 def test_policies_lists_each_as_the_call_that_makes_it() -> None:
     calls = [line for line in run(app, ["policies"]).output.splitlines() if not line.startswith(" ")]
     assert {eval(call, dict(dc.Policy.known())) for call in calls} == {
-        kind() for kind in dc.Policy.known().values()
+        *(kind() for kind in dc.Policy.known().values()),
+        dc.FTPL.recommended(),
     }
 
 

@@ -89,11 +89,19 @@ class FTPLTwin(Twin):
         ranks[by_estimate] = np.arange(1, len(ranks) + 1)
         return ranks
 
-    def surrogates(self) -> Floats:
+    def rank_surrogates(self) -> Floats:
+        """The paper's q, where ranks settle ties by the arms' numbers."""
         by_gap = 1 / (1 + self.eta * self.gaps())
         by_rank = self.ranks() ** (-1 / self.alpha)
         q: Floats = np.minimum(by_gap, by_rank) ** ((self.alpha + 1) / 2)
         return q
+
+    def shared_among_ties(self, values: Floats) -> Floats:
+        """For each arm the mean over all arms that have its estimate."""
+        return np.array([values[self.estimates == estimate].mean() for estimate in self.estimates])
+
+    def surrogates(self) -> Floats:
+        return self.shared_among_ties(self.rank_surrogates())
 
     def exploration_law(self) -> Floats:
         q = self.surrogates()
@@ -116,13 +124,18 @@ class StrataTwin(FTPLTwin):
 
     def strata(self) -> list[Floats]:
         """Q by rank, cut: the stratum from rank r on, counted from 1, has half of r ranks, but one at least."""
-        return cut_into_strata(np.sort(self.surrogates())[::-1])
+        return cut_into_strata(np.sort(self.rank_surrogates())[::-1])
 
-    def estimate_variance(self, losses: Floats) -> Floats:
+    def second_moment_of_weights(self) -> Floats:
+        """E[weight^2; the arm is explored]: its rank is drawn anew among those of its tie."""
         strata = self.strata()
         whole = sum(q.sum() for q in strata)
         spread = sum(len(q) ** 2 * q.var() for q in strata)
-        variance: Floats = losses**2 * ((1 + spread / whole**2) / self.exploration_law() - 1)
+        second: Floats = (whole**2 + spread) / whole * self.shared_among_ties(1 / self.rank_surrogates())
+        return second
+
+    def estimate_variance(self, losses: Floats) -> Floats:
+        variance: Floats = losses**2 * (self.second_moment_of_weights() - 1)
         return variance
 
 

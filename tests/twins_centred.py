@@ -108,16 +108,12 @@ class CentredStrataTwin(CentredFTPLTwin, StrataTwin):
 
     def baseline(self) -> Floats:
         envelope = sum(len(each) * each[0] for each in self.strata())
-        covered = self.surrogates() >= self.kappa * self.eta * envelope
+        covered = self.rank_surrogates() >= self.kappa * self.eta * envelope
         b: Floats = np.where(covered & (self.ranks() <= 64), self.mean, 0.0) * self.centred
         return b
 
     def estimate_variance(self, losses: Floats) -> Floats:
-        strata = self.strata()
-        whole = sum(q.sum() for q in strata)
-        spread = sum(len(q) ** 2 * q.var() for q in strata)
-        second = (losses - self.baseline()) ** 2 * (1 + spread / whole**2) / self.exploration_law()
-        variance: Floats = second - (losses - self.baseline()) ** 2
+        variance: Floats = (losses - self.baseline()) ** 2 * (self.second_moment_of_weights() - 1)
         return variance
 
 

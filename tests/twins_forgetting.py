@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from twins import Floats, Twin
+from twins_centred import Centring
 
 
 class ForgettingTwin(Twin):
@@ -38,6 +39,8 @@ class ForgettingTwin(Twin):
         if self.discount is not None:
             self.inner.estimates = self.discount * self.inner.estimates
             self.inner.observations = self.discount * self.inner.observations  # type: ignore[assignment]
+            if isinstance(self.inner, Centring):  # the running mean forgets by itself
+                self.inner.spread *= self.discount
         self.estimates = self.inner.estimates
 
     def restricted(self, places: Sequence[int]) -> Twin:

@@ -1,8 +1,8 @@
 """Frozen descriptions: values that print as the call that made them and survive a JSON round trip."""
 
 import json
-from dataclasses import MISSING, asdict, fields
-from typing import Any, ClassVar, Self
+from dataclasses import MISSING, asdict, fields, replace
+from typing import Any, ClassVar, Self, cast
 
 from .errors import ParameterError, near_name, shown
 
@@ -11,10 +11,12 @@ class Description:
     """The base of policies and environments, which are frozen dataclasses.
 
     Its JSON is the class's name and its parameters, `{"name": "FTPL", "alpha": 3.0, ...}`. Every
-    concrete subclass is known by name from the moment it is defined.
+    concrete subclass is known by name from the moment it is defined. A class may name *presets*, class
+    methods that make one without arguments, and they have names too: `{"name": "FTPL.recommended"}`.
     """
 
     kind: ClassVar[str]
+    presets: ClassVar[tuple[str, ...]] = ()
     _known: ClassVar[dict[str, type["Description"]]]
 
     def __init_subclass__(cls, kind: str | None = None, **keywords: Any) -> None:
@@ -33,20 +35,29 @@ class Description:
 
     @property
     def label(self) -> str:
-        """A short name for tables and figures: the call with what differs from the defaults.
+        """A short name for tables and figures: the name, and what differs from the defaults or the nearest preset.
 
         >>> import decoupled as dc
-        >>> dc.FTPL().label, dc.FTPL(c=4).label
-        ('FTPL', 'FTPL(c=4)')
+        >>> dc.FTPL().label, dc.FTPL(c=4).label, dc.FTPL.recommended().label
+        ('FTPL', 'FTPL(c=4)', 'FTPL recommended')
         """
-        told = [
-            f"{field.name}={value:g}"
+        name = type(self).__name__
+        told = self._told({field.name: field.default for field in fields(self)})  # type: ignore[arg-type]
+        for preset in self.presets:
+            differences = self._told(vars(getattr(type(self), preset)()))
+            if len(differences) < len(told):
+                name, told = f"{type(self).__name__} {preset}", differences
+        return name + (f"({', '.join(told)})" if told else "")
+
+    def _told(self, known: dict[str, Any]) -> list[str]:
+        """The parameters that differ from what is known, as in a call."""
+        return [
+            f"{name}={value:g}"
             if isinstance(value, float) and float(f"{value:g}") == value
-            else f"{field.name}={value!r}"
-            for field in fields(self)  # type: ignore[arg-type]
-            if (value := getattr(self, field.name)) != field.default
+            else f"{name}={value!r}"
+            for name in (field.name for field in fields(self))  # type: ignore[arg-type]
+            if (value := getattr(self, name)) != known[name]
         ]
-        return type(self).__name__ + (f"({', '.join(told)})" if told else "")
 
     def to_dict(self) -> dict[str, Any]:
         """The name and every parameter, as plain values."""
@@ -63,23 +74,33 @@ class Description:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """The description that `to_dict` wrote; parameters left out take their defaults."""
+        """The description that `to_dict` wrote; parameters left out take their defaults, or the preset's.
+
+        >>> import decoupled as dc
+        >>> dc.Policy.from_dict({"name": "FTPL.recommended"}) == dc.FTPL.recommended()
+        True
+        >>> dc.Policy.from_dict({"name": "FTPL.recommended", "ranking": "improved"}).label
+        "FTPL recommended(ranking='improved')"
+        """
         if not isinstance(values, dict) or "name" not in values:
             raise ParameterError(
                 f"{cls.kind} = {shown(values)}: must be an object with a 'name'; see to_dict()"
             )
         parameters = dict(values)
         name = parameters.pop("name")
-        known = cls._find(name) if isinstance(name, str) else None
+        known = cls.find(name)
         if known is None:
             what = cls.kind if cls.__name__ not in cls._known else cls.__name__
-            raise ParameterError(f"name = {shown(name)}: is no {what}; {near_name(name, cls.known())}")
+            raise ParameterError(f"name = {shown(name)}: is no {what}; {near_name(name, cls.names())}")
         allowed = [field.name for field in fields(known)]  # type: ignore[arg-type]
         for key in parameters:
             if key not in allowed:
                 raise ParameterError(
                     f"{key} = {shown(parameters[key])}: is no parameter of {name}; {near_name(key, allowed)}"
                 )
+        _, _, preset = name.partition(".")
+        if preset:
+            return cast(Self, replace(getattr(known, preset)(), **parameters))
         for field in fields(known):  # type: ignore[arg-type]
             if field.default is MISSING and field.name not in parameters:
                 raise ParameterError(f"{field.name}: is missing; {name} needs it")
@@ -98,17 +119,35 @@ class Description:
     def known(cls) -> dict[str, type[Self]]:
         """Every description of this kind, by name: all of a family, or those that derive from one class."""
         cls.summon()
-        return {name: known for name in sorted(cls._known) if (known := cls._find(name)) is not None}
+        return {name: known for name in sorted(cls._known) if (known := cls.find(name)) is not None}
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Every name that `from_dict` takes: those of `known`, each followed by its presets.
+
+        >>> import decoupled as dc
+        >>> [name for name in dc.Policy.names() if name.startswith("FTPL")]
+        ['FTPL', 'FTPL.recommended']
+        """
+        return [
+            each
+            for name, known in cls.known().items()
+            for each in (name, *(f"{name}.{preset}" for preset in known.presets))
+        ]
 
     @classmethod
     def summon(cls, name: str | None = None) -> None:
         """Have the description of that name defined, or all: for families that are read when needed."""
 
     @classmethod
-    def _find(cls, name: str) -> type[Self] | None:
-        cls.summon(name)
-        known = cls._known.get(name)
+    def find(cls, name: object) -> type[Self] | None:
+        """The class of a name or of a preset's name, None where there is none."""
+        if not isinstance(name, str):
+            return None
+        kind, dot, preset = name.partition(".")
+        cls.summon(kind)
+        known = cls._known.get(kind)
         # What is not a dataclass of its own is a base for others.
-        if known is not None and issubclass(known, cls) and "__dataclass_fields__" in vars(known):
-            return known
-        return None
+        if known is None or not issubclass(known, cls) or "__dataclass_fields__" not in vars(known):
+            return None
+        return known if not dot or preset in known.presets else None

@@ -60,10 +60,11 @@ def from_text(text: str | bytes, policies: Any) -> Kept:
 
 def _restored(content: dict[str, Any], policy: RunnablePolicy) -> Kept:
     arms, losses = ArmNames.checked(content["arms"]), LossRange.checked(content["loss_range"])
-    state = policy.layout.new_state(len(arms))
+    layout = policy.at(len(arms)).layout
+    state = layout.new_state(len(arms))
     state.scalars[ROUND] = content["round"]
-    for name in policy.layout.learned:
-        policy.layout.row(state, name)[:] = content["learned"][name]
+    for name in layout.learned:
+        layout.row(state, name)[:] = content["learned"][name]
     stream = np.zeros(2, np.uint64)
     stream[:] = [int(word, 16) for word in content["stream"]]
     limit = whole_number("max_pending", content["max_pending"], 1, "it was changed")

@@ -61,8 +61,7 @@ class Learner:
         names, losses = ArmNames.checked(arms), LossRange.checked(loss_range)
         limit = whole_number("max_pending", max_pending, 1, f"the default is {DEFAULT_PENDING}")
         stream, tag = randomness(seed)
-        running = Running(policy, policy.layout.new_state(len(names)), stream)
-        self._take(Kept(names, losses, running, Waiting(tag, limit)))
+        self._take(Kept(names, losses, Running.fresh(policy, len(names), stream), Waiting(tag, limit)))
 
     def _take(self, kept: Kept) -> None:
         self._arms, self._losses, self._running, self._waiting = kept
@@ -372,7 +371,9 @@ class Learner:
         >>> dc.FTPL().start(arms=4, seed=7).exploitation_probabilities().round(6).tolist()
         [0.25, 0.25, 0.25, 0.25]
         """
-        return self._law(self._policy.exploitation_law, available)
+        some = _listed(available)
+        with self._lock:
+            return self._running.exploitation_law(self._part(some))
 
     def exploration_probabilities(self, *, available: Iterable[Arm] | None = None) -> Floats:
         """The exact probability with which `decide` would now explore each arm, in the order of `arms`.
@@ -382,12 +383,9 @@ class Learner:
         >>> learner.exploration_probabilities(available=[0, 2]).round(3).tolist()
         [0.614, 0.0, 0.386]
         """
-        return self._law(self._policy.exploration_law, available)
-
-    def _law(self, law: Any, available: Iterable[Arm] | None) -> Floats:
         some = _listed(available)
         with self._lock:
-            return self._running.law(law, self._part(some))
+            return self._running.exploration_law(self._part(some))
 
     def estimates(self) -> Floats:
         """What is learned about each arm, on losses scaled to [0, 1]: see the policy for its meaning.
@@ -397,7 +395,7 @@ class Learner:
         [0.0, 0.0, 0.0]
         """
         with self._lock:
-            return self._policy.estimates(self._running.state)
+            return self._running.form.estimates(self._running.state)
 
     def diagnostics(self) -> dict[str, float]:
         """The single numbers the policy keeps, by name.
@@ -406,8 +404,8 @@ class Learner:
         >>> dc.TsallisINF().start(arms=8, seed=7).diagnostics()["steps"]
         2.0
         """
-        names = SHARED_SCALARS + self._policy.layout.scalars
         with self._lock:
+            names = SHARED_SCALARS + self._running.layout.scalars
             return dict(zip(names, self._running.state.scalars.tolist(), strict=True))
 
     # Keeping

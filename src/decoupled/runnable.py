@@ -15,6 +15,9 @@ class RunnablePolicy(Protocol):
     coupled: ClassVar[bool]
     baseline: ClassVar[str | None]
 
+    def at(self, arms: int) -> "RunnablePolicy":
+        """The same policy in the form that suits a number of arms."""
+
     def entries(self) -> Entries:
         """The compiled calls."""
 

@@ -1,6 +1,6 @@
 """A policy set running: its state, its random stream, and its compiled calls over them."""
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -16,17 +16,20 @@ NONE: Baseline = (np.array([], np.int64), np.array([], np.float64), False)
 class Running:
     """A policy's state and what happens to it.
 
-    Arms are places here, names are the learner's, and what is pending knows arms by their serials.
+    Arms are places here, names are the learner's, and what is pending knows arms by their serials. The
+    policy may have several forms, and `form` is the one for this number of arms: `state` has its rows.
     """
 
     def __init__(
         self, policy: RunnablePolicy, state: State, stream: Words, serials: Serials | None = None
     ) -> None:
-        self.serials = serials or Serials(state.floats.shape[1])
+        arms = state.floats.shape[1]
+        self.serials = serials or Serials(arms)
         self.policy, self.state, self.stream = policy, state, stream
-        self.layout = policy.layout
-        self.values = np.array(policy.params(), np.float64)
-        self.entries = policy.entries()
+        self.form = policy.at(arms)
+        self.layout = self.form.layout
+        self.values = np.array(self.form.params(), np.float64)
+        self.entries = self.form.entries()
         self.entries.init(self.values, *state)
         # The arrays every compiled call takes, kept together because gathering them is part of its cost.
         self.flat = (self.values, *state)
@@ -35,18 +38,21 @@ class Running:
         self._shared_baseline: Baseline | None = None
         self._shared_round = 0
 
-    def restricted(self, part: Ints) -> State:
-        """A state of some arms alone."""
-        state = self.layout.restrict(self.state, part)
-        self.entries.init(self.values, *state)
-        return state
+    @classmethod
+    def fresh(cls, policy: RunnablePolicy, arms: int, stream: Words) -> "Running":
+        """A policy that has seen nothing yet."""
+        return cls(policy, policy.at(arms).layout.new_state(arms), stream)
+
+    def only(self, part: Ints) -> "Running":
+        """Some arms alone, for what is asked of them now: the learning rate stays that of all arms."""
+        state = self.layout.restrict(self.state, part, self.policy.at(len(part)).layout)
+        return Running(self.policy, state, self.stream)
 
     def draw(self, part: Ints | None) -> tuple[int, int, float, float]:
         """The arm to exploit, the arm to explore, its weight and its propensity."""
         if part is None:
             return self.entries.decide(*self.flat, self.stream)
-        state = self.restricted(part)
-        exploit, explore, weight, propensity = self.entries.decide(self.values, *state, self.stream)
+        exploit, explore, weight, propensity = self.only(part).draw(None)
         return int(part[exploit]), int(part[explore]), weight, propensity
 
     def baseline_of(
@@ -62,12 +68,13 @@ class Running:
         if part is None and predicted is None:
             if self._shared_round != self.round:
                 self._shared_round = self.round
-                self._shared_baseline = self._known(*self.policy.baselines(self.state))
+                self._shared_baseline = self._known(*self.form.baselines(self.state))
             return self._shared_baseline
         if part is None:
-            places, values = self.policy.baselines(self.state)
+            places, values = self.form.baselines(self.state)
         else:
-            places, values = self.policy.baselines(self.restricted(part))
+            some = self.only(part)
+            places, values = some.form.baselines(some.state)
             places = part[places]
         if predicted is None:
             return self._known(places, values)
@@ -115,7 +122,7 @@ class Running:
             self.layout.row(self.state, str(self.policy.cumulative))[places[others]] += values[others]
             self.entries.init(*self.flat)
             places, values = places[~others], values[~others]
-        self.policy.set_baselines(self.state, places, values)
+        self.form.set_baselines(self.state, places, values)
 
     def _charge_absent(self, covered: Covered, loss: float) -> None:
         """Add a loss to every arm that could not be chosen."""
@@ -132,11 +139,11 @@ class Running:
     def _learn_of_a_stranger(self, weight: float, loss: float) -> None:
         """Learn the loss of an arm that is here for this one observation, so that it counts as one."""
         arms = self.state.floats.shape[1]
-        crowd = self._extended(1)
-        crowd.scalars[ARMS] = arms
-        self.entries.init(self.values, *crowd)
-        self.entries.update(self.values, *crowd, arms, weight, loss)
-        left = self.layout.restrict(crowd, np.arange(arms))
+        state = self._extended(1)
+        state.scalars[ARMS] = arms
+        crowd = Running(self.policy, state, self.stream)
+        crowd.learn(arms, weight, loss)
+        left = crowd.layout.restrict(state, np.arange(arms), self.layout)
         for mine, new in zip(self.state, left, strict=True):
             mine[:] = new
         self.entries.init(*self.flat)
@@ -154,22 +161,30 @@ class Running:
         stays = np.ones(self.state.floats.shape[1], np.bool_)
         stays[gone] = False
         left = np.flatnonzero(stays)
-        state = self.layout.restrict(self.state, left)
+        state = self.layout.restrict(self.state, left, self.policy.at(len(left)).layout)
         state.scalars[ARMS] = len(left)
         return Running(self.policy, state, self.stream, self.serials.only(left))
 
     def _extended(self, newcomers: int) -> State:
-        state = self.layout.extend(self.state, newcomers)
-        self.policy.welcome(state, self.state.floats.shape[1])
+        arms = self.state.floats.shape[1]
+        form = self.policy.at(arms + newcomers)
+        state = self.layout.extend(self.state, newcomers, form.layout)
+        form.welcome(state, arms)
         return state
 
-    def law(self, law: Any, part: Ints | None) -> Floats:
-        """The probabilities of all arms under one of the policy's laws."""
-        probabilities = np.zeros(self.state.floats.shape[1])
+    def exploitation_law(self, part: Ints | None) -> Floats:
+        """The probability with which each arm is exploited, of some arms or of all."""
+        return self._of_all(part, lambda running: running.form.exploitation_law(running.state))
+
+    def exploration_law(self, part: Ints | None) -> Floats:
+        """The probability with which each arm is explored, of some arms or of all."""
+        return self._of_all(part, lambda running: running.form.exploration_law(running.state))
+
+    def _of_all(self, part: Ints | None, law: Callable[["Running"], Floats]) -> Floats:
         if part is None:
-            probabilities[:] = law(self.state)
-        else:
-            probabilities[part] = law(self.restricted(part))
+            return law(self)
+        probabilities = np.zeros(self.state.floats.shape[1])
+        probabilities[part] = law(self.only(part))
         return probabilities
 
 

@@ -13,7 +13,7 @@ import decoupled as dc
 from decoupled import testing
 from decoupled.arms import ArmNames
 from decoupled.kernels.state import MOST_PAIRED_ARMS
-from decoupled.policies.ftpl_strata import MANY_ARMS
+from decoupled.policies.ftpl import MANY_ARMS
 from decoupled.serials import Serials
 
 POLICIES: list[dc.Policy] = [

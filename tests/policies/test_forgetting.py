@@ -18,6 +18,7 @@ from decoupled.kernels.compiled import is_ours
 from decoupled.simulation.plan import make_plan
 from decoupled.simulation.specification import read_specification
 from twins import Exp3Twin, FTPLTwin, TsallisTwin, Twin
+from twins_centred import centred_twin
 from twins_classic import AvnerTwin
 from twins_coupled import CoupledExp3Twin
 from twins_forgetting import ForgettingTwin
@@ -113,6 +114,17 @@ FADING: list[tuple[dc.Policy, Twin]] = [
     (dc.AvnerExp3(), AvnerTwin(ARMS, None, 0.0)),
     (dc.AvnerExp3(horizon=10, mixing=0.1), AvnerTwin(ARMS, 10, 0.1)),
     (dc.CoupledExp3(), CoupledExp3Twin(ARMS, 1.0)),
+    *(
+        (policy, centred_twin(ARMS, policy))
+        for policy in (
+            dc.FTPL.recommended(),
+            dc.FTPL(c_exploit=3.0, ranking="sorting"),
+            dc.FTPL(estimator="centred", kappa=0.4, lam=0.2),
+            dc.FTPL.recommended().at(10_000),  # in strata
+            dc.Exp3(estimator="centred"),
+            dc.TsallisINF(estimator="centred", c_exploit=3.0),
+        )
+    ),
 ]
 
 
@@ -315,6 +327,26 @@ print(numba.typeof(dc.UCB1().params()).name)
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.startswith("decoupled_policies_ucb1_Params(")
+
+
+def test_every_form_of_every_policy_keeps_its_machine_code() -> None:
+    # Machine code on disk is found by the name of the parameters' type: each form needs one that lasts.
+    types = []
+    for kind in dc.Policy.known().values():
+        if kind is dc.Forgetting or not is_ours(kind):
+            continue
+        for policy in kind.forms():
+            wrappers = [dc.Forgetting(policy, period=9)]
+            if kind is not dc.TopTwo:  # which a discount does not suit
+                wrappers.append(dc.Forgetting(policy, discount=0.9))
+            for wrapper in wrappers:
+                assert is_ours(wrapper.params_type, *wrapper.functions), wrapper
+                assert pickle.loads(pickle.dumps(wrapper.params_type)) is wrapper.params_type
+                types.append(wrapper.params_type)
+    assert len({each.__qualname__ for each in types}) == len(types)
+    recommended = dc.Forgetting(dc.FTPL.recommended(), period=9)
+    for arms in (8, 10_000):
+        assert recommended.at(arms).params_type in types
 
 
 def test_the_code_for_a_policy_from_elsewhere_is_not_kept() -> None:

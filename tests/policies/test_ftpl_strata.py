@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.policies.ftpl_auto import MANY_CENTRED
-from decoupled.policies.ftpl_strata import MANY_ARMS
+from decoupled.policies.ftpl import MANY_ARMS, MANY_CENTRED
 from twins import StrataTwin, cut_into_strata, means_agree
 
 STRATA = dc.FTPL(ranking="strata")

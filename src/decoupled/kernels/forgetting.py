@@ -23,6 +23,13 @@ START = KEPT + 1
 NOTHING = 1e-300  # what has faded to this is gone: smaller numbers lose their digits and are slow
 
 
+class Fading(NamedTuple):
+    """What a discount shrinks: the numbers of a policy's rows of floats, and of its scalars."""
+
+    rows: tuple[int, ...]
+    scalars: tuple[int, ...] = ()
+
+
 class Wrapped(NamedTuple):
     """What a wrapper runs on, made once for each policy's parameter type."""
 
@@ -35,9 +42,9 @@ _made: dict[tuple[Any, ...], Wrapped] = {}
 
 
 def wrapped(
-    params_type: Any, inner: Functions, fading: tuple[int, ...] | None, home: tuple[str, str] | None
+    params_type: Any, inner: Functions, fading: Fading | None, home: tuple[str, str] | None
 ) -> Wrapped:
-    """The parameter type and functions of a policy that restarts, or whose rows `fading` are discounted.
+    """The parameter type and functions of a policy that restarts, or for which `fading` is discounted.
 
     `home` is the module and the name under which any process finds the parameter type. Without one,
     machine code for it is not kept on disk: whoever reads the files there has to find every type that is
@@ -51,7 +58,7 @@ def wrapped(
 
 
 def _wrap(
-    params_type: Any, inner: Functions, fading: tuple[int, ...] | None, home: tuple[str, str] | None
+    params_type: Any, inner: Functions, fading: Fading | None, home: tuple[str, str] | None
 ) -> Wrapped:
     name_apart(params_type)  # before the compiler meets it, which here may be before it runs by itself
     apart = f"{params_type.__module__}.{params_type.__qualname__}.{len(_made)}"
@@ -129,16 +136,19 @@ def _restarting(params_type: Any, inner: Functions) -> Functions:
     return Functions(*_common(params_type, inner), update)
 
 
-def _discounting(params_type: Any, inner: Functions, fading: tuple[int, ...]) -> Functions:
+def _discounting(params_type: Any, inner: Functions, fading: Fading) -> Functions:
     inner_init, _, inner_update = inner
+    rows, scalars = fading.rows, (KEPT, *(START + number for number in fading.scalars))
 
     def update(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
         known, discount = params_type(*params[:-1]), params[-1]
         state.scalars[START + ROUND] += 1.0
         inner_update(known, inside(state), arm, weight, loss)
-        for row in fading:
+        state.scalars[KEPT] += 1.0
+        for number in scalars:
+            state.scalars[number] *= discount
+        for row in rows:
             fade(state.floats[row], discount)
-        state.scalars[KEPT] = discount * (state.scalars[KEPT] + 1.0)
         set_round(state)
         inner_init(known, inside(state))
 

@@ -75,25 +75,32 @@ class Layout(NamedTuple):
             return state.ints[start : start + arms]
         return state.ints[self.ints.index(name)]
 
-    def restrict(self, state: State, arms: Ints) -> State:
-        """A new state that holds only the given arms' share of what is learned."""
-        part = self.new_state(len(arms))
+    def restrict(self, state: State, arms: Ints, layout: "Layout | None" = None) -> State:
+        """A new state that holds only the given arms' share of what is learned.
+
+        `layout` is the new state's, where it has other rows; what is learned must have the same names.
+        """
+        new = layout or self
+        part = new.new_state(len(arms))
         part.scalars[: len(SHARED_SCALARS)] = state.scalars[: len(SHARED_SCALARS)]
         for name in self.learned:
             whole = self.row(state, name)
             if name in self.scalars:
-                self.row(part, name)[:] = whole
+                new.row(part, name)[:] = whole
             else:
-                self.row(part, name)[:] = whole[np.ix_(arms, arms) if name in self.pairs else arms]
+                new.row(part, name)[:] = whole[np.ix_(arms, arms) if name in self.pairs else arms]
         return part
 
-    def extend(self, state: State, newcomers: int) -> State:
-        """A new state with so many arms more, at the end; of them it holds nothing but zeros."""
-        arms = state.floats.shape[1]
-        whole = self.new_state(arms + newcomers)
+    def extend(self, state: State, newcomers: int, layout: "Layout | None" = None) -> State:
+        """A new state with so many arms more, at the end; of them it holds nothing but zeros.
+
+        `layout` is as in `restrict`.
+        """
+        new, arms = layout or self, state.floats.shape[1]
+        whole = new.new_state(arms + newcomers)
         whole.scalars[ROUND] = state.scalars[ROUND]
         for name in self.learned:
-            known, row = self.row(state, name), self.row(whole, name)
+            known, row = self.row(state, name), new.row(whole, name)
             if name in self.pairs:
                 row[:arms, :arms] = known
             else:

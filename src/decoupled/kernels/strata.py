@@ -5,6 +5,11 @@ stratum from rank r on (counted from 1) ends before rank `GROWTH` * r. The *enve
 value on the first rank of each stratum. Its sum is at most `GROWTH` times sum q: both sums are linear in
 q, a q that never grows is a mixture of steps that fall from 1 to 0 after some rank n, and for such a step
 the ratio is the last rank of n's stratum over n.
+
+Ranks settle ties by the arms' numbers here, so an arm is drawn anew among those that tie with the one at
+the rank drawn: all of them are explored equally often, and the weight 1 / q of the *rank* stays unbiased,
+since an arm i of a tie g is then drawn with sum_{k in g} q_k / |g| / sum q and each rank k of it adds
+q_k * (1 / q_k) / |g| to the expectation.
 """
 
 from typing import NamedTuple
@@ -14,6 +19,7 @@ from .compiled import compiled
 from .powers import inverse_power
 from .sampling import categorical
 from .stream import below, uniform
+from .tier_blocks import count_before, home_of
 from .tiers import Tiers, count_of, value_at
 
 GROWTH = 1.5
@@ -103,3 +109,22 @@ def draw_sum(q: Surrogate, envelope: Floats, stream: Words) -> float:
             whole += size * surrogate_at(q, first + below(size, stream))
         first += size
     return whole
+
+
+@compiled
+def draw_tied(tiers: Tiers, rank: int, stream: Words) -> int:
+    """A rank drawn evenly among those whose estimate is that of `rank`."""
+    value, last = value_at(tiers, rank), tiers.length - 1
+    alone_before = rank == 0 or value_at(tiers, rank - 1) != value
+    if alone_before and (rank == last or value_at(tiers, rank + 1) != value):
+        return rank
+    first = _rank_before(tiers, value, -1)
+    return first + below(_rank_before(tiers, value, tiers.length) - first, stream)
+
+
+@compiled
+def _rank_before(tiers: Tiers, value: float, arm: int) -> int:
+    """How many arms come before (value, arm)."""
+    block = home_of(tiers, value, arm)
+    rank: int = tiers.starts[block] + count_before(tiers, block, value, arm)
+    return rank

@@ -7,7 +7,10 @@ from .powers import inverse_power
 
 @compiled
 def surrogates(ranked: Floats, limit: Floats, eta: float, exponent: float, out: Floats) -> None:
-    """Q in rank order: (1 + eta * gap) ** -exponent, and no more than the rank allows."""
+    """Q in rank order: (1 + eta * gap) ** -exponent, and no more than the rank allows.
+
+    Arms with equal estimates share what their ranks allow evenly, so that no arm gains by its number.
+    """
     lowest = ranked[0]
     done = 0
     if exponent == 2.0:
@@ -23,3 +26,30 @@ def surrogates(ranked: Floats, limit: Floats, eta: float, exponent: float, out: 
         done = 2 * half
     for k in range(done, len(ranked)):
         out[k] = min(inverse_power(eta * (ranked[k] - lowest), exponent), limit[k])
+    if has_ties(ranked):
+        share_ties(ranked, out)
+
+
+@compiled
+def has_ties(ranked: Floats) -> bool:
+    """Whether any two estimates are equal; a loop without branches, because most often none are."""
+    ties = 0
+    for k in range(1, len(ranked)):
+        ties += ranked[k] == ranked[k - 1]
+    return ties > 0
+
+
+@compiled
+def share_ties(ranked: Floats, shares: Floats) -> None:
+    """Give all arms with one estimate the mean of their shares."""
+    first, arms = 0, len(ranked)
+    while first < arms:
+        end, whole = first, 0.0
+        while end < arms and ranked[end] == ranked[first]:
+            whole += shares[end]
+            end += 1
+        if end - first > 1:
+            mean = whole / (end - first)
+            for k in range(first, end):
+                shares[k] = mean
+        first = end

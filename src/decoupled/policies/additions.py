@@ -53,6 +53,11 @@ class PolicyWithAdditions(Policy):
         "estimates",
     )  # the running mean of the losses forgets by itself
 
+    @classmethod
+    def forms(cls) -> tuple[Policy, ...]:
+        make: Any = cls
+        return make(), make(estimator="centred")
+
     def _check_additions(self) -> None:
         def put(name: str, value: float) -> None:
             object.__setattr__(self, name, value)

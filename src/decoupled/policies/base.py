@@ -41,8 +41,8 @@ class Policy(Description, kind="policy"):
     # The learned row that adds up losses, or None: see Learner.decide(available=...).
     cumulative: ClassVar[str | None] = "estimates"
 
-    # The learned rows that add up over observations: what a discount shrinks, see `Forgetting`. Left
-    # out, it is the row that adds up losses, where nothing else is learned.
+    # The rows of floats and scalars that add up over observations: what a discount shrinks, where the policy
+    # has them, see `Forgetting`. Left out, it is the row that adds up losses, where nothing else is learned.
     fading: ClassVar[tuple[str, ...] | None] = None
 
     # The parameters of compiled code, by name, that choose between forms of it: see kernels.pinning.
@@ -78,8 +78,17 @@ class Policy(Description, kind="policy"):
                 _entries[kind] = entries(kind)
             return _entries[kind]
 
+    @classmethod
+    def forms(cls) -> tuple["Policy", ...]:
+        """One policy for each form of the compiled functions; those with one `params_type` share a form."""
+        return (cls(),)
+
     def at(self, arms: int) -> "Policy":
-        """A policy that does the same with so many arms, bit for bit, and may need less code for it."""
+        """The same policy in the form that suits a number of arms, which may have other rows and other code.
+
+        What is learned has the same names in every form. A learner and a simulation run this form; where
+        arms come or go it may change.
+        """
         return self
 
     def params(self) -> Any:

@@ -1,5 +1,6 @@
 """Forgetting: any policy, for worlds that drift."""
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,8 +9,8 @@ from ..checks import MOST_ROUNDS, number_in, whole_number
 from ..errors import ParameterError, UnsupportedError, complaint
 from ..kernels.compiled import is_ours
 from ..kernels.dispatch import Functions
-from ..kernels.forgetting import OWN_SCALARS, START, Wrapped, wrapped
-from ..kernels.state import Layout, State
+from ..kernels.forgetting import OWN_SCALARS, START, Fading, Wrapped, wrapped
+from ..kernels.state import SHARED_SCALARS, Layout, State
 from .base import Policy
 from .ftpl import FTPL
 from .homes import HOMES, load
@@ -38,7 +39,8 @@ class Forgetting(Policy):
     So discounted, sample means are those of the recent past; UCB1 becomes discounted UCB (Garivier, A. and
     Moulines, E. (2011). On upper-confidence bound policies for switching bandit problems. ALT), and
     Thompson sampling discounted Thompson sampling (Raj, V. and Kalyani, S. (2017), arXiv:1707.09727). For
-    JinHybrid the sums behind its rates fade as well. Ours are the order (learn, then shrink, the newest
+    JinHybrid the sums behind its rates fade as well, and so does the spread of the losses where FTPL's rates
+    fall with it; the running mean of a centred estimator forgets by itself. Ours are the order (learn, then shrink, the newest
     observation as well) and the round that saturates. Where the world stays as it is, forgetting costs:
     regret then grows linearly, since what the policy knows never becomes certain.
 
@@ -108,7 +110,7 @@ class Forgetting(Policy):
         if self.period is not None:
             rule = f"cannot be had together with period = {self.period}"
             raise ParameterError(complaint("discount", discount, rule, "leave one of them out"))
-        if not self._fading():
+        if not self._fading().rows:
             learned = ", ".join(self.policy.layout.learned)
             rule = (
                 f"does not suit {type(self.policy).__name__}, which learns {learned}: not all of it fades"
@@ -117,14 +119,17 @@ class Forgetting(Policy):
             raise ParameterError(complaint("discount", discount, rule, remedy))
         object.__setattr__(self, "discount", discount)
 
-    def _fading(self) -> tuple[int, ...]:
-        """The rows of floats that a discount shrinks; none where it does not suit the policy."""
-        inner = self.policy
+    def _fading(self) -> Fading:
+        """What a discount shrinks; no rows where it does not suit the policy."""
+        inner, layout = self.policy, self.policy.layout
         names = inner.fading
         if names is None:
-            alone = inner.layout.learned == (inner.cumulative,)
-            names = inner.layout.learned if alone else ()
-        return tuple(inner.layout.floats.index(name) for name in names)
+            names = layout.learned if layout.learned == (inner.cumulative,) else ()
+        scalars = SHARED_SCALARS + layout.scalars
+        return Fading(
+            tuple(layout.floats.index(name) for name in names if name in layout.floats),
+            tuple(scalars.index(name) for name in names if name in scalars),
+        )
 
     def _wrapped(self) -> Wrapped:
         fading = None if self.discount is None else self._fading()
@@ -211,17 +216,19 @@ def _home(policy: Policy, what: str) -> tuple[str, str] | None:
     kind = type(policy)
     if kind.__name__ not in HOMES or not is_ours(kind, kind.params_type, *kind.functions):
         return None
-    if policy.params_type is not kind.params_type:  # another form of it, and the name is the first one's
-        return None
-    return __name__, f"{what}_{kind.__name__}"
+    for number, form in enumerate(kind.forms()):
+        if policy.params_type is form.params_type:
+            return __name__, f"{what}_{kind.__name__}_{number}"
+    return None
 
 
 def __getattr__(name: str) -> Any:
     # Numba keeps machine code by the types it takes, and looks here for those that it read from disk.
-    what, _, kind = name.partition("_")
-    if what not in ("restarting", "discounting") or kind not in HOMES:
+    found = re.fullmatch("(restarting|discounting)_([A-Za-z0-9]+)_([0-9]+)", name)
+    if found is None or found[2] not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    policy = getattr(load(kind), kind)()
+    what, kind, number = found.groups()
+    policy = getattr(load(kind), kind).forms()[int(number)]
     return Forgetting(policy, discount=0.5 if what == "discounting" else None).params_type
 
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
@@ -16,16 +17,22 @@ from ..kernels.ranking import move_arm, sort_arms
 from ..kernels.sampling import categorical, pareto_leader, total
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
 from ..kernels.weights import pareto_winner_law
-from . import ftpl_auto, ftpl_strata
+from . import ftpl_strata
 from .additions import Form, OfForm
 from .base import Policy
-from .ftpl_strata import BASELINE, COVERED, COVERED_ARMS, MANY_ARMS, fill_exploration_law
+from .ftpl_strata import BASELINE, COVERED, COVERED_ARMS, fill_exploration_law
 
 SCALE, ETA, SURROGATE_SUM = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 3)
 ESTIMATES, RANKED, RANK_LIMIT, SURROGATE = range(4)
 ORDER = 0
 
 PAPERS = ("alpha", "c", "ranking")  # the parameters of the paper's policy
+
+# With ranking "auto", from so many arms on in strata. There the round is faster, but does not know its
+# propensities; and with centred losses strata give a baseline to the first 64 ranks alone, which costs regret
+# with a thousand arms and more, while the dense round takes four times as long from about here on.
+MANY_ARMS = 768
+MANY_CENTRED = 4_096
 
 
 class Params(NamedTuple):
@@ -82,45 +89,6 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     refresh(params, state)
 
 
-class AutoParams(NamedTuple):
-    """The parameters where the number of arms chooses the round."""
-
-    alpha: float
-    c: float
-
-
-@compiled
-def in_strata(params: AutoParams) -> ftpl_strata.Params:
-    """The parameters of the round for many arms: one rate, nothing centred."""
-    return ftpl_strata.Params(params.alpha, params.c, params.c, math.inf, 0.0, 0.0)
-
-
-@compiled
-def init_auto(params: AutoParams, state: State) -> None:
-    """As the faster round does."""
-    if state.floats.shape[1] < MANY_ARMS:
-        init(Params(params.alpha, params.c, 0.0), state)
-    else:
-        ftpl_strata.init(in_strata(params), state)
-
-
-@compiled
-def decide_auto(params: AutoParams, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """As the faster round does."""
-    if state.floats.shape[1] < MANY_ARMS:
-        return decide(Params(params.alpha, params.c, 0.0), state, stream)
-    return ftpl_strata.decide(in_strata(params), state, stream)
-
-
-@compiled
-def update_auto(params: AutoParams, state: State, arm: int, weight: float, loss: float) -> None:
-    """As the faster round does."""
-    if state.floats.shape[1] < MANY_ARMS:
-        update(Params(params.alpha, params.c, 0.0), state, arm, weight, loss)
-    else:
-        ftpl_strata.update(in_strata(params), state, arm, weight, loss)
-
-
 _DENSE = Form(
     Layout(
         scalars=("scale", "eta", "surrogate_sum"),
@@ -138,20 +106,14 @@ _PUBLISHED = {
     "improved": _DENSE,
     "sorting": _DENSE,
     "strata": _STRATA,
-    "auto": Form(
-        ftpl_auto.either(_DENSE.layout, _STRATA.layout),
-        AutoParams,
-        Functions(init_auto, decide_auto, update_auto),
-    ),
+    "auto": _DENSE,  # until the number of arms is known: see FTPL.at
 }
 _CENTRED = Form(centred.LAYOUT, centred.Params, centred.FUNCTIONS)
 _OURS = {
     "improved": _CENTRED,
     "sorting": _CENTRED,
     "strata": _STRATA._replace(layout=ftpl_strata.LAYOUT),
-    "auto": Form(
-        ftpl_auto.either(centred.LAYOUT, ftpl_strata.LAYOUT), ftpl_auto.Params, ftpl_auto.FUNCTIONS
-    ),
+    "auto": _CENTRED,
 }
 _BY_LOSSES = {
     ranking: form._replace(layout=form.layout._replace(learned=(*form.layout.learned, "spread")))
@@ -236,7 +198,12 @@ class FTPL(Policy):
     lam: float = 0.05
     schedule: str = "rounds"
 
+    presets = ("recommended",)
     published_form: ClassVar[Form] = _DENSE
+    fading: ClassVar[tuple[str, ...] | None] = (
+        "estimates",
+        "spread",
+    )  # the running mean forgets by itself
     branching = ("alpha", "sorting", "by_losses")
     layout: ClassVar[Layout] = cast(Any, OfForm("layout"))
     params_type: ClassVar[Any] = OfForm("params_type")
@@ -278,6 +245,10 @@ class FTPL(Policy):
             schedule="losses",
         )
 
+    @classmethod
+    def forms(cls) -> tuple[Policy, ...]:
+        return cls(), cls(ranking="strata"), cls(estimator="centred")
+
     def __repr__(self) -> str:
         # The paper's parameters always, ours where they are set.
         told = [
@@ -315,7 +286,8 @@ class FTPL(Policy):
     def at(self, arms: int) -> "FTPL":
         if self.ranking != "auto":
             return self
-        return replace(self, ranking="strata" if self._many(arms) else "improved")
+        many = arms >= (MANY_ARMS if self.published else MANY_CENTRED)
+        return _ranked(self, "strata" if many else "improved")
 
     def params(self) -> Any:
         kind: Any = self.params_type
@@ -331,24 +303,18 @@ class FTPL(Policy):
         return kind(*(given[name] for name in kind._fields))
 
     def baselines(self, state: State) -> tuple[Ints, Floats]:
-        if not self._in_strata(state):
+        if self.ranking != "strata":
             return super().baselines(state)
         count = int(state.scalars[COVERED])
         return state.ints[COVERED_ARMS, :count].copy(), state.floats[BASELINE, :count].copy()
 
     def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
-        if not self._in_strata(state):
+        if self.ranking != "strata":
             super().set_baselines(state, places, values)
             return
         state.scalars[COVERED] = len(places)
         state.ints[COVERED_ARMS, : len(places)] = places
         state.floats[BASELINE, : len(places)] = values
-
-    def _many(self, arms: int) -> bool:
-        return arms >= (MANY_ARMS if self.published else ftpl_auto.MANY_CENTRED)
-
-    def _in_strata(self, state: State) -> bool:
-        return self.ranking == "strata" or (self.ranking == "auto" and self._many(state.floats.shape[1]))
 
     def exploitation_law(self, state: State) -> Floats:
         estimates = state.floats[ESTIMATES]
@@ -357,8 +323,13 @@ class FTPL(Policy):
 
     def exploration_law(self, state: State) -> Floats:
         law = np.empty(state.floats.shape[1])
-        if self._in_strata(state):
+        if self.ranking == "strata":
             fill_exploration_law(self.alpha, state, law)
             return law
         law[state.ints[ORDER]] = state.floats[SURROGATE] / self.layout.row(state, "surrogate_sum")
         return law
+
+
+@lru_cache(maxsize=64)  # asked for with every decision among some arms, and checking parameters takes time
+def _ranked(policy: FTPL, ranking: str) -> FTPL:
+    return replace(policy, ranking=ranking)

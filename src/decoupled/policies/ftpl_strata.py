@@ -14,10 +14,18 @@ from ..kernels.compiled import compiled
 from ..kernels.dispatch import Functions
 from ..kernels.sampling import pareto_leader
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
-from ..kernels.strata import Surrogate, draw_rank, draw_sum, fill_envelope, ranks_above, surrogate_at
+from ..kernels.strata import (
+    Surrogate,
+    draw_rank,
+    draw_sum,
+    draw_tied,
+    fill_envelope,
+    ranks_above,
+    surrogate_at,
+)
 from ..kernels.tier_lifts import lift_in_tiers
 from ..kernels.tier_moves import move_in_tiers
-from ..kernels.tiers import ROOM, Tiers, arm_at, fill_tiers, slot_bits
+from ..kernels.tiers import ROOM, Tiers, arm_at, fill_tiers, slot_bits, value_at
 
 # The numbers of these scalars and rows are those of the dense rounds, so that one state can hold either.
 FIRST = len(SHARED_SCALARS)
@@ -26,8 +34,6 @@ SCALE, ETA, ENVELOPE_SUM, ETA_EXPLOIT, RISE, SPREAD, STRATA, COVERED, BITS, BLOC
 )
 ESTIMATES, SPARE, RANK_LIMIT, ENVELOPE, BASELINE, FIRST_VALUES, VALUES = range(7)
 SPARE_ARMS, COVERED_ARMS, SLOTS, FIRST_ARMS, GUIDE, STARTS, _, HELD = range(8)
-
-MANY_ARMS = 768  # from about there on it is the faster round; the dense one knows its propensities
 
 # Only the first ranks can have a baseline: they are where most of the variance is, and a round lifts them all.
 MOST_COVERED = 64
@@ -111,8 +117,9 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
     q = surrogate_of(params.alpha, state, tiers)
     envelope = state.floats[ENVELOPE, : int(state.scalars[STRATA])]
     exploit = pareto_leader(tiers, state.scalars[ETA_EXPLOIT], params.alpha, stream)
-    explore = draw_rank(q, envelope, state.scalars[ENVELOPE_SUM], stream)
-    weight = draw_sum(q, envelope, stream) / surrogate_at(q, explore)
+    rank = draw_rank(q, envelope, state.scalars[ENVELOPE_SUM], stream)
+    weight = draw_sum(q, envelope, stream) / surrogate_at(q, rank)
+    explore = draw_tied(tiers, rank, stream)
     return arm_at(tiers, exploit), arm_at(tiers, explore), weight, math.nan
 
 
@@ -144,13 +151,20 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
 def fill_exploration_law(alpha: float, state: State, law: Floats) -> None:
     """The exact law, which takes one pass over all arms."""
     q = surrogate_of(alpha, state, tiers_in(state))
+    by_rank, arms = state.floats[SPARE], len(law)
     whole = 0.0
-    for rank in range(len(law)):
-        share = surrogate_at(q, rank)
-        law[arm_at(q.ranked, rank)] = share
-        whole += share
-    for arm in range(len(law)):
-        law[arm] /= whole
+    for rank in range(arms):
+        by_rank[rank] = surrogate_at(q, rank)
+        whole += by_rank[rank]
+    first = 0
+    while first < arms:
+        end, shared = first, 0.0
+        while end < arms and value_at(q.ranked, end) == value_at(q.ranked, first):
+            shared += by_rank[end]
+            end += 1
+        for rank in range(first, end):
+            law[arm_at(q.ranked, rank)] = shared / (end - first) / whole
+        first = end
 
 
 LAYOUT = Layout(

@@ -127,6 +127,7 @@ def _step(walks: "list[_Walk]", first: int, last: int) -> dict[str, Any]:
 
 
 def _walks(policy: Policy, environment: Environment, question: Question) -> "list[_Walk]":
+    policy = policy.at(environment.arms)
     policy.entries()  # makes the compiled functions known
     if isinstance(environment, Adversary):
         environment.prepare()

@@ -170,7 +170,18 @@ class Results:
             raise StorageError(
                 f"{path}: holds no results of version {VERSION}; give one that Results.save wrote"
             )
-        return cls(data)
+        return cls(data.assign_coords(policy=_labels(data)))
+
+
+def _labels(data: xr.Dataset) -> list[str]:
+    """The labels that policies have now, which an earlier version may have named otherwise."""
+    labels = []
+    for saved, values in zip(data.policy.values, json.loads(data.attrs["plan"])["policies"], strict=True):
+        try:
+            labels.append(Policy.from_dict(values).label)
+        except ParameterError:  # a policy of somebody's own that this process does not know
+            labels.append(str(saved))
+    return labels
 
 
 def assemble(

@@ -122,7 +122,7 @@ def _described(
     found = []
     for number, entry in enumerate(entries):
         if "name" not in entry:
-            known = near_name("", family.known())
+            known = near_name("", family.names())
             raise text.error(text.line_of("name", table, number), f"this {table} has no name; {known}")
         for key in [key for key, value in entry.items() if value == []]:
             raise text.error(
@@ -154,7 +154,7 @@ def _sweep(entry: dict[str, Any], family: type[Description]) -> list[dict[str, A
     name = entry.get("name")
     if isinstance(name, list):
         return [choice for each in name for choice in _sweep({**entry, "name": each}, family)]
-    kind = family.known().get(name) if isinstance(name, str) else None
+    kind = family.find(name)
     depths = {field.name: field.metadata.get("depth", 0) for field in fields(kind)} if kind else {}  # type: ignore[arg-type]
     choices = []
     for key, value in entry.items():

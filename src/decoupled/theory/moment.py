@@ -47,16 +47,20 @@ class Moment:
 
     @cached_property
     def ranks(self) -> Ints:
-        """1 for the smallest estimate; of equal ones the lower arm comes first."""
-        ranks = np.empty(self.arms, np.int64)
-        ranks[np.argsort(self.estimates, kind="stable")] = np.arange(1, self.arms + 1)
+        """How many arms have an estimate no larger: of equal ones each has the last rank, where the proofs are sharpest."""
+        ranks: Ints = np.searchsorted(np.sort(self.estimates), self.estimates, side="right")
         return ranks
 
     @cached_property
     def surrogates(self) -> Floats:
-        """Q, equation (7)."""
-        limit = np.minimum(1.0 / (1.0 + self.shifts), self.ranks ** (-1.0 / self.alpha))
-        q: Floats = limit ** (0.5 * (self.alpha + 1.0))
+        """Q, equation (7); arms with equal estimates share what their ranks allow evenly."""
+        order = np.argsort(self.estimates, kind="stable")
+        limit = np.minimum(
+            1.0 / (1.0 + self.shifts[order]), np.arange(1.0, self.arms + 1) ** (-1.0 / self.alpha)
+        )
+        by_rank = limit ** (0.5 * (self.alpha + 1.0))
+        _, tie = np.unique(self.estimates, return_inverse=True)
+        q: Floats = (np.bincount(tie[order], by_rank) / np.bincount(tie))[tie]
         return q
 
     @cached_property

@@ -47,6 +47,7 @@ class Trajectory:
 def run(policy: FTPL, environment: Environment, horizon: int, seed: int) -> Trajectory:
     """Play `horizon` rounds with the policy's own compiled functions."""
     arms = environment.arms
+    policy = policy.at(arms)
     policy_seed, noise_seed = np.random.SeedSequence(seed).spawn(2)
     stream, noise, local = new_stream(policy_seed), new_stream(noise_seed), np.zeros(2, np.uint64)
     entries, params = policy.entries(), np.array(policy.params(), np.float64)
