@@ -48,7 +48,10 @@ def steps(policy: Policy, arms: int = 2) -> Iterator[None]:
     yield
     learner.exploration_probabilities()
     yield
+    # Some arms alone may call for another form than all of them.
     learner.observe(learner.decide(available=learner.arms[:2]), 0.5)
+    yield
+    learner.exploration_probabilities(available=learner.arms[:2])
     _warm.add(form(policy, arms))
 
 
@@ -61,7 +64,8 @@ def form(policy: Policy, arms: int) -> Hashable:
     >>> form(dc.FTPL(), arms=3) == form(dc.FTPL.recommended(), arms=3)
     False
     """
-    return policy.params_type, json.dumps(_without_numbers(policy.at(arms).to_dict()), sort_keys=True)
+    here = policy.at(arms)
+    return here.params_type, json.dumps(_without_numbers(here.to_dict()), sort_keys=True)
 
 
 def _without_numbers(value: Any) -> Any:

@@ -8,10 +8,10 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import lru_cache
 from itertools import count
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from numba.core import event as numba_event
 
@@ -25,7 +25,6 @@ from .rows import ExperimentRow
 ASKED, STORED, LATER = range(3)
 AGAIN = 60.0  # seconds after which a policy that failed is tried once more, if it is asked for
 
-Status: TypeAlias = Literal["ready", "compiling", "failed"]
 _log = logging.getLogger("decoupled.service")
 _events: Any = numba_event
 
@@ -46,9 +45,14 @@ def code_of(policy: dict[str, Any], arms: int) -> Code:
         raise NotCompiled(str(error)) from None
 
 
-def needed(row: ExperimentRow) -> tuple[dict[str, Any], int]:
-    """The policy of a stored experiment, and how many arms it has now."""
-    return json.loads(row.settings)["policy"], len(json.loads(row.arms)) - len(json.loads(row.retired))
+def needed(row: ExperimentRow) -> tuple[dict[str, Any], set[int]]:
+    """The policy of a stored experiment, and the numbers of arms that it is run with.
+
+    With how many it began, how many it has now, and all it ever had: a replay comes by these, and with
+    each the policy may have another form.
+    """
+    settings, ever = json.loads(row.settings), len(json.loads(row.arms))
+    return settings["policy"], {len(settings["arms"]), ever, ever - len(json.loads(row.retired))}
 
 
 @lru_cache(maxsize=4096)
@@ -98,35 +102,21 @@ class Compiler:
 
     # Asking
 
-    def status(self, policy: dict[str, Any], arms: int) -> tuple[Status, str | None]:
-        """Whether a policy is ready, and what is wrong if it never will be. One that is not begins to compile."""
+    def require(self, experiment: str, policy: dict[str, Any], arms: Iterable[int]) -> None:
+        """Go on only if a policy is ready for all these numbers of arms. If it is not it begins to compile."""
         try:
-            job = self.begin(code_of(policy, arms))
+            jobs = [job for each in arms if (job := self.begin(code_of(policy, each))) is not None]
         except NotCompiled as error:
-            return "failed", str(error)
-        if job is None:
-            return "ready", None
-        return ("compiling", None) if job.problem is None else ("failed", job.problem)
-
-    def job_for(self, policy: dict[str, Any], arms: int) -> Job | None:
-        """The job of a policy that is to be waited for."""
-        try:
-            job = self.begin(code_of(policy, arms))
-        except NotCompiled:
-            return None
-        return job if job is not None and job.ended_at is None else None
-
-    def require(self, experiment: str, policy: dict[str, Any], arms: int) -> None:
-        """Go on only if a policy is ready. If it is not it begins to compile."""
-        job = self.begin(code_of(policy, arms))
-        if job is None:
-            return
-        if job.problem is not None:
-            raise NotCompiled(f"experiment {experiment!r}: {job.problem}")
-        raise Compiling(
-            f"experiment {experiment!r}: the service is compiling {job.code.policy}; {HOW_LONG}: ask again in 1 s",
-            job,
-        )
+            raise NotCompiled(f"experiment {experiment!r}: {error}") from None
+        for job in jobs:
+            if job.problem is not None:
+                raise NotCompiled(f"experiment {experiment!r}: {job.problem}")
+        for job in jobs:
+            raise Compiling(
+                f"experiment {experiment!r}: the service is compiling {job.code.policy}; {HOW_LONG}: "
+                "ask again in 1 s",
+                job,
+            )
 
     def begin(self, code: Code, urgency: int = ASKED) -> Job | None:
         """Have a policy compiled, unless that is done: then None. Whoever wants it first, sets how urgent it is."""

@@ -187,7 +187,7 @@ def create(name: str, settings: dict[str, Any], retries: Retries) -> Talk[dict[s
         answer: httpx.Response = yield from ask(send, retries)
         found: dict[str, Any] = _json(send, answer)
         if found.get("status") == "failed":
-            raise NotCompiled(f"experiment {name!r}: {found.get('problem')}")
+            raise NotCompiled(str(found.get("problem")))
         if answer.status_code != 202:
             return found
         if not patience.left():

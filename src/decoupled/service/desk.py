@@ -9,7 +9,7 @@ from ..decision import Arm
 from ..errors import shown
 from . import deciding, experiments, settling, views
 from .keeping import Keeping
-from .problems import NotFound, ServiceError
+from .problems import Compiling, NotCompiled, NotFound, ServiceError
 from .records import DecisionRecord, Experiment, Mode, Settings, State
 from .room import Reference
 from .stores import open_store
@@ -56,11 +56,18 @@ class Desk(Keeping):
         def answer() -> None:
             self.deliver([(future, (experiments.with_status(self._compiler, made), created), None)])
 
-        job = self._compiler.job_for(made.settings.policy, len(made.arms))
-        if job is None or made.status == "archived":
+        def answer_if_ready() -> None:
+            try:
+                if made.status != "archived":
+                    experiments.require_compiled(self._compiler, made)
+            except Compiling as waits:
+                self._compiler.wait(waits.job, answer_if_ready, answer, self.patience)
+                return
+            except NotCompiled:
+                pass
             answer()
-        else:
-            self._compiler.wait(job, answer, answer, self.patience)
+
+        answer_if_ready()
 
     def get_experiment(self, tenant: str, name: str) -> "Future[Experiment]":
         """An experiment as it stands."""

@@ -34,8 +34,10 @@ def prepare(tenant: str, name: str, settings: Settings, seed: int | None) -> Set
 def _prepared(settings: Settings, seed: int | None) -> Settings:
     ready = checked(settings)
     policy = Policy.from_dict(ready.policy)
-    policy.layout.new_state(len(ArmNames.checked(ready.arms)))
-    policy.entries()
+    arms = len(ArmNames.checked(ready.arms))
+    form = policy.at(arms)
+    form.layout.new_state(arms)
+    form.entries()
     if seed is not None:
         randomness(seed)
     return ready
@@ -100,7 +102,7 @@ def change_arms(room: Room, about: Reference, kind: str, arms: Iterable[Arm]) ->
     if new:
         later = len(running.places) + (len(new) if kind == "added" else -len(new))
         # With so many more, the policy may take another form.
-        room.compiler.require(running.name, running.settings.policy, max(later, 2))
+        room.compiler.require(running.name, running.settings.policy, [max(later, 2)])
         try:
             row = running.change(kind, json.dumps(new), running.now(room.clock()))
         except DecoupledError as error:
@@ -130,5 +132,17 @@ def with_status(compiler: Compiler, experiment: Experiment) -> Experiment:
     """An experiment that says whether its policy is compiled."""
     if experiment.status == "archived":
         return experiment
-    status, problem = compiler.status(experiment.settings.policy, len(experiment.arms))
-    return replace(experiment, status=status, problem=problem)
+    try:
+        require_compiled(compiler, experiment)
+    except Compiling:
+        return replace(experiment, status="compiling")
+    except NotCompiled as error:
+        return replace(experiment, status="failed", problem=str(error))
+    return experiment
+
+
+def require_compiled(compiler: Compiler, experiment: Experiment) -> None:
+    """Go on only if an experiment can decide."""
+    now, began = len(experiment.arms), len(experiment.settings.arms)
+    arms = {began, now, now + len(experiment.retired)}
+    compiler.require(experiment.name, experiment.settings.policy, arms)

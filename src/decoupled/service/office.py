@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from ..policies import Policy
 from . import settling
 from .compiling import LATER, STORED, Compiler, code_of, needed
-from .problems import Compiling, NotCompiled, NotFound, ServiceError, StoreError
+from .problems import Compiling, NotCompiled, NotFound, StoreError
 from .room import Reference, Room
 from .rows import ExperimentRow
 from .store import Store
@@ -96,13 +96,14 @@ class Office:
             finally:
                 reader.close()
             for row in rows:
+                policy, numbers = needed(row)
+                urgency = STORED if row.archived_at is None else LATER
                 with suppress(NotCompiled):  # whoever asks for it is told
-                    self._compiler.begin(
-                        code_of(*needed(row)), STORED if row.archived_at is None else LATER
-                    )
+                    for arms in numbers:
+                        self._compiler.begin(code_of(policy, arms), urgency)
             for policy in offered:
                 self._compiler.begin(code_of(policy.to_dict(), 2), LATER)
-        except ServiceError:
+        except Exception:
             _log.exception(
                 "what the stored experiments need could not be read; it is compiled when it is asked for"
             )
@@ -217,16 +218,18 @@ class Office:
 
     def _await_compiled(self, row: ExperimentRow) -> None:
         """Wait for the policy of an experiment. One that failed goes on: parts of a log can be read without it."""
-        try:
-            self._compiler.require(row.name, *needed(row))
-        except NotCompiled:
-            pass
-        except Compiling as error:
-            ended = Event()
-            self._compiler.wait(error.job, ended.set, ended.set, self.patience)
-            ended.wait()
-            if error.job.ended_at is None:
-                raise
+        while True:  # it may have several forms, one after another
+            try:
+                self._compiler.require(row.name, *needed(row))
+                return
+            except NotCompiled:
+                return
+            except Compiling as error:
+                ended = Event()
+                self._compiler.wait(error.job, ended.set, ended.set, self.patience)
+                ended.wait()
+                if error.job.ended_at is None:
+                    raise
 
     def _sweep(self) -> None:
         self._compiler.dismiss()

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
-from ..problems import Compiling, Invalid, ServiceError
+from ..problems import Invalid, ServiceError
 from .bodies import check_content_type
 from .gate import Access, Gate
 from .hot import HotRoutes
@@ -30,6 +30,7 @@ from .refusals import (
     TooSlow,
     encoded,
     headers_of,
+    is_fault,
     problem_of,
 )
 
@@ -77,7 +78,7 @@ class Front:
         try:
             await self._answer(scope, receive, answer)
         except ServiceError as error:
-            if error.status >= 500 and not isinstance(error, Compiling):
+            if is_fault(error):
                 faults.error("%s: %s", error.title, error)
             await answer.refuse(error)
         except ClientGone:
