@@ -101,8 +101,8 @@ class Office:
                 with suppress(NotCompiled):  # whoever asks for it is told
                     for arms in numbers:
                         self._compiler.begin(code_of(policy, arms), urgency)
-            for policy in offered:
-                self._compiler.begin(code_of(policy.to_dict(), 2), LATER)
+            for each in offered:
+                self._compiler.begin(code_of(each.to_dict(), 2), LATER)
         except Exception:
             _log.exception(
                 "what the stored experiments need could not be read; it is compiled when it is asked for"
