@@ -13,6 +13,7 @@ import pytest
 import decoupled as dc
 from browsing import chromium
 from decoupled.service.console import FILES, OFFERED, PATHS
+from held_compiler import Held
 from http_service import Service, served
 from pages import ROOT
 
@@ -521,6 +522,24 @@ def made(service: Service, role: str) -> dict[str, str]:
     # In a thread of its own: the browser's driver has an event loop in this one, which the desk would answer.
     with ThreadPoolExecutor(1) as aside:
         return aside.submit(service.key, role).result()
+
+
+def test_what_compiles_says_so_until_it_can_decide(browser: Any, tmp_path: Path) -> None:
+    held = Held()
+    with served(tmp_path, compiler=held, patience=0.0) as cold:
+        body = {"policy": {"name": "FTPL"}, "arms": ["red", "green"]}
+        assert cold.http.put("/v1/experiments/slow", json=body).status_code == 202
+        tab = Tab(browser.new_page(), cold.url)
+        page = tab.open("experiments/slow")
+        page.get_by_text("The service is compiling its policy.").wait_for()
+        assert page.locator("h1 + .badge").inner_text() == "compiling…"
+        assert "compiling…" in page.locator("aside .list").inner_text()
+        held.let_go()
+        tab.until(lambda: tab.tile("decisions") == 0.0, 60.0)
+        assert page.locator("h1 + .badge").count() == 0
+        assert "compiling" not in page.locator("#view, main").first.inner_text()
+        page.close()
+        assert tab.complaints == [], "not even 503 was met"
 
 
 def test_a_key_stays_in_its_tab(browser: Any, tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ def refused(answer: httpx.Response, status: int, *words: str) -> dict[str, Any]:
 
 def test_an_experiment_is_created_once(service: Service) -> None:
     settings = {**FTPL, "loss_range": [0, 250], "deadline_seconds": 60, "expired_loss": 250, "seed": 7}
+    service.create("compiled-before")
     first = service.http.put("/v1/experiments/once", json=settings)
     again = service.http.put("/v1/experiments/once", json=settings)
     assert (first.status_code, again.status_code) == (201, 200)
@@ -90,7 +91,7 @@ def test_an_experiment_has_the_label_of_its_policy(service: Service) -> None:
     service.create("labelled", policy=policy.to_dict())
     assert service.http.get("/v1/experiments/labelled").json()["policy_label"] == policy.label
     unknown = Settings({"name": "OfAnotherProcess", "c": 1.0}, ("a", "b"))
-    assert experiment_out(Experiment("me", "one", unknown, ("a", "b"), (), 0.0, None, 0, 7))[
+    assert experiment_out(Experiment("me", "one", unknown, ("a", "b"), (), 0.0, None, 0, 7, "ready"))[
         "policy_label"
     ] == ("OfAnotherProcess")
 

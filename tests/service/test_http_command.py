@@ -173,6 +173,35 @@ def check_settings(with_key: list[str]) -> None:
     assert other.exit_code == 2, "another seed is another experiment"
 
 
+def test_the_first_experiment_on_a_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With nothing compiled. The only such test: it takes the processor 40 s."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    with serving(tmp_path / "store.db") as (url, process, log), Client(url) as client:
+        client.put_experiment("other", policy={"name": "FollowTheLeader"}, arms=["red", "blue"])
+        created = threading.Event()
+        meanwhile: list[str] = []
+
+        def ask() -> None:
+            while not created.wait(0.05):
+                meanwhile.append(client.decide("other").id)
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        result = run(app, ["client", "create", "first", "red", "blue", "--url", url])
+        created.set()
+        thread.join(20)
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.stdout)["status"] == "ready"
+        assert "compiling FTPL" in result.stderr
+        assert len(meanwhile) > 10, "others went on"
+        assert client.decide("first").explore in ("red", "blue")
+        text = log.read_text()
+        assert "compiling FTPL recommended" in text
+        assert re.search(r"FTPL recommended.*is ready, compiled in \d+ s", text)
+        process.send_signal(signal.SIGTERM)  # as it compiles what is on offer
+        assert process.wait(20) == 0
+
+
 def test_sigterm_answers_what_was_asked_and_a_restart_goes_on(tmp_path: Path) -> None:
     store = tmp_path / "store.db"
     answered: list[str] = []

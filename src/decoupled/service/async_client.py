@@ -52,9 +52,8 @@ class AsyncClient(Caller):
         demo: bool = False,
     ) -> dict[str, Any]:
         """Create an experiment."""
-        return await self._json(
-            experiment_of(name, arms, policy, loss_range, deadline_seconds, expired_loss, seed, demo)
-        )
+        request = experiment_of(name, arms, policy, loss_range, deadline_seconds, expired_loss, seed, demo)
+        return await self._run(talk.create(name, request, self._line))
 
     async def experiment(self, name: str) -> dict[str, Any]:
         """One experiment."""
@@ -182,6 +181,8 @@ class AsyncClient(Caller):
             while True:
                 step = conversation.send(answer)
                 if isinstance(step, Pause):
+                    if step.reason is not None:
+                        self.notify(step.reason)
                     await asyncio.sleep(step.seconds)
                     answer = None
                     continue

@@ -1,7 +1,8 @@
 """What both clients hold, and the requests that they make."""
 
+import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, Union
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 Mode = Literal["both", "exploit", "explore"]
 Format = Literal["csv", "parquet"]
 _ENDINGS: dict[str, Format] = {".csv": "csv", ".parquet": "parquet"}
+_log = logging.getLogger("decoupled.client")
 
 
 class Caller:
@@ -42,6 +44,7 @@ class Caller:
         outbox: keeps feedback that cannot be delivered now: an `Outbox`, or a path for one that survives
             the program. Without one, such feedback is raised.
         retries: how often and how patiently to try.
+        notify: is told why a call waits, as while a policy is compiled; by default it is logged as a warning.
         timeout: seconds for one attempt.
         verify: False trusts any certificate; a path names one to trust.
     """
@@ -55,6 +58,7 @@ class Caller:
         *,
         outbox: Outbox | str | os.PathLike[str] | None = None,
         retries: Retries | None = None,
+        notify: Callable[[str], None] = _log.warning,
         timeout: float = 10.0,
         verify: bool | str = True,
     ) -> None:
@@ -71,6 +75,7 @@ class Caller:
         # Without the user and password that an address may hold: it is shown in errors.
         self.url = str(address.copy_with(userinfo=b"")).rstrip("/")
         self._has_key = bool(key)
+        self.notify = notify
         self.outbox = outbox if isinstance(outbox, Outbox) or outbox is None else Outbox(outbox)
 
     def __repr__(self) -> str:

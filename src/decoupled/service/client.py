@@ -8,6 +8,7 @@
 
 What they promise:
 
+- While the service compiles a policy, which it does once, they wait, and say so once.
 - A request that may be made twice is made until it is answered, with waits that double and jitter. Every
   attempt to decide carries the same Idempotency-Key, so that no decision is drawn twice.
 - Feedback is never lost silently: it is delivered, or kept in the outbox, or raised as `UndeliveredFeedback`.
@@ -94,10 +95,10 @@ class Client(Caller):
 
         `policy` is a policy such as `dc.FTPL.recommended()`, its `to_dict()`, or its name; left out, the
         service takes `FTPL.recommended()`. What else is left out has the defaults of the service.
+        A policy that is new to the service's machine is compiled first, which is waited for.
         """
-        return self._json(
-            experiment_of(name, arms, policy, loss_range, deadline_seconds, expired_loss, seed, demo)
-        )
+        request = experiment_of(name, arms, policy, loss_range, deadline_seconds, expired_loss, seed, demo)
+        return self._run(talk.create(name, request, self._line))
 
     def experiment(self, name: str) -> dict[str, Any]:
         """One experiment."""
@@ -241,6 +242,8 @@ class Client(Caller):
             while True:
                 step = conversation.send(answer)
                 if isinstance(step, Pause):
+                    if step.reason is not None:
+                        self.notify(step.reason)
                     time.sleep(step.seconds)
                     answer = None
                     continue

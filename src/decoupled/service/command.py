@@ -248,7 +248,8 @@ def _client(url: str, key_file: Path | None) -> "Client":
             undelivered="run the command again",
         )
 
-    return ShellClient(url, None if key_file is None else key_file.read_text().strip())
+    key = None if key_file is None else key_file.read_text().strip()
+    return ShellClient(url, key, notify=lambda reason: typer.echo(f"Waiting: {reason}", err=True))
 
 
 def _show(content: Any) -> None:

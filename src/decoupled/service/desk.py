@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 from ..decision import Arm
 from . import deciding, experiments, settling, views
 from .keeping import Keeping
-from .problems import ServiceError
+from .problems import Compiling, NotCompiled, ServiceError
 from .records import DecisionRecord, Experiment, Feedback, Mode, Settings, State
 from .room import Reference
 from .stores import open_store
@@ -27,25 +27,58 @@ class Desk(Keeping):
     def put_experiment(
         self, tenant: str, name: str, settings: Settings, seed: int | None = None
     ) -> "Future[tuple[Experiment, bool]]":
-        """Create an experiment; True if it is new. The same again: False; other settings: Conflict."""
+        """Create an experiment; True if it is new. The same again: False; other settings: Conflict.
+
+        It is on disk before its policy is compiled. The future waits for that no longer than `patience`;
+        the experiment's status says how far it has come.
+        """
         about: Reference = ("name", tenant, name)
-        # Apart from the writer: a policy new to this machine compiles for seconds.
-        return self._aside(
+        future: Future[tuple[Experiment, bool]] = self.future()
+        committed: Future[tuple[Experiment, bool]] = Future()
+        committed.add_done_callback(lambda done: self._created(done, future))
+        self._aside(
             lambda: experiments.prepare(tenant, name, settings, seed),
             lambda ready: experiments.put(self._room, tenant, name, ready, seed),
             (about,),
+            future=committed,
+            pool=self._checks,
         )
+        return future
+
+    def _created(self, done: "Future[tuple[Experiment, bool]]", future: Any) -> None:
+        """Answer who created an experiment, when it can decide or at the end of patience."""
+        error = done.exception()
+        if error is not None:
+            self.deliver([(future, None, error)])
+            return
+        made, created = done.result()
+
+        def answer() -> None:
+            self.deliver([(future, (experiments.with_status(self._compiler, made), created), None)])
+
+        def answer_if_ready() -> None:
+            try:
+                if made.status != "archived":
+                    experiments.require_compiled(self._compiler, made)
+            except Compiling as waits:
+                self._compiler.wait(waits.job, answer_if_ready, answer, self.patience)
+                return
+            except NotCompiled:
+                pass
+            answer()
+
+        answer_if_ready()
 
     def get_experiment(self, tenant: str, name: str) -> "Future[Experiment]":
         """An experiment as it stands."""
         about: Reference = ("name", tenant, name)
-        return self._do(lambda: views.experiment(self._room.get(about)), about)
+        return self._do(lambda: experiments.show(self._room, about), about)
 
     def list_experiments(
         self, tenant: str, after: str | None = None, limit: int = 100
     ) -> "Future[list[Experiment]]":
         """Experiments by name, those after `after`."""
-        return self._do(lambda: experiments.listing(self._room.store, tenant, after or "", limit))
+        return self._do(lambda: experiments.listing(self._room, tenant, after or "", limit))
 
     def archive(self, tenant: str, name: str) -> "Future[Experiment]":
         """End an experiment: it decides no more, and still takes feedback."""
@@ -107,7 +140,15 @@ class Desk(Keeping):
         """Feedback for many decisions in one transaction, with a result or an error for each."""
         given = [Feedback(*each) for each in items]
         about = tuple(found for each in given if (found := _reference(tenant, each.decision)) is not None)
-        return self._do(lambda: settling.feedback_many(self._room, tenant, given), *about)
+
+        def apply() -> list[DecisionRecord | ServiceError]:
+            return settling.feedback_many(self._room, tenant, given)
+
+        def apply_all() -> list[DecisionRecord | ServiceError]:
+            self._room.check_compiled(about)
+            return apply()
+
+        return self._do(apply_all, *about, otherwise=apply)
 
     # State
 

@@ -8,6 +8,7 @@ from ..decision import Arm
 Mode: TypeAlias = Literal["both", "exploit", "explore"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 Status: TypeAlias = Literal["pending", "applied", "expired", "unobserved"]
+ExperimentStatus: TypeAlias = Literal["compiling", "ready", "failed", "archived"]
 
 MOST_DECISIONS = 1_000  # of one call, over HTTP or not
 LONGEST_DEADLINE = 1e9  # seconds
@@ -54,7 +55,12 @@ class Feedback(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """An experiment as it stands: `arms` are those that can be chosen now."""
+    """An experiment as it stands: `arms` are those that can be chosen now.
+
+    Attributes:
+        status: "compiling" until its policy's machine code is there, then "ready"; "failed" where the policy
+            does not compile, and `problem` says why; "archived".
+    """
 
     tenant: str
     name: str
@@ -65,6 +71,8 @@ class Experiment:
     archived_at: float | None
     state_version: int
     seed: int
+    status: ExperimentStatus
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

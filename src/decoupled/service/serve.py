@@ -13,6 +13,7 @@ from pathlib import Path
 import uvicorn
 
 from ..errors import ParameterError, complaint
+from ..policies import FTPL
 from .app import create_app
 from .desk import open_desk
 from .stores import is_postgres
@@ -21,6 +22,8 @@ from .web.limits import Limits
 
 # With two threads that both compute, the default of 5 ms makes one wait for the other much too long.
 SWITCH_INTERVAL = 0.0005
+# What most experiments begin with: ready, or on its way, before the first is created.
+OFFERED = (FTPL.recommended(), FTPL())
 log = logging.getLogger("decoupled.service")
 
 
@@ -99,9 +102,15 @@ def run(serving: Serving) -> None:
             scheme = "http" if serving.certificate is None else "https"
             host, port = listener.getsockname()[:2]
             print(f"Serving on {scheme}://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
+            desk.compile_stored(OFFERED)
             server.run(sockets=[listener])
     finally:
         desk.close()
+    if desk.still_compiling():
+        # A compiler cannot be interrupted, and everything is on disk: whoever asked us to end need not wait.
+        logging.shutdown()
+        sys.stdout.flush()
+        os._exit(0)
 
 
 def configuration(app: object, serving: Serving) -> uvicorn.Config:

@@ -54,6 +54,7 @@ def experiment(running: Running) -> Experiment:
         running.archived_at,
         running.version,
         running.seed,
+        "ready" if running.archived_at is None else "archived",
     )
 
 

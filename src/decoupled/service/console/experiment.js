@@ -18,12 +18,16 @@ const TILES = [
   ["expired", "Expired", "decisions never answered"],
 ];
 
+const BADGES = { compiling: "compiling…", failed: "does not compile" };
+const COMPILING = "The service is compiling its policy. This happens once on a machine and takes from some seconds to a minute; then the experiment decides.";
+
 export function experimentPanel(host, experiment, changed, news) {
   const values = Object.fromEntries(TILES.map(([name]) => [name, el("dd", { "data-tile": name }, "–")]));
   const tiles = el("dl", { class: "tiles" },
     TILES.map(([name, title, hint]) => el("div", { class: "tile" }, el("dt", {}, title), values[name], el("dd", { class: "hint" }, hint))));
   const regret = el("p", { class: "regret", id: "regret" });
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
+  if (experiment.status === "failed") Object.assign(problem, { textContent: experiment.problem, hidden: false });
   const table = armsTable();
   const shares = sharePanel(experiment);
   const sender = senderPanel(experiment);
@@ -31,8 +35,9 @@ export function experimentPanel(host, experiment, changed, news) {
     el("div", { class: "title-row" },
       el("h1", {}, el("bdi", {}, experiment.name)),
       experiment.demo ? el("span", { class: "badge", title: "Created for test traffic" }, "demo") : null,
-      experiment.archived_at ? el("span", { class: "badge" }, "archived") : null),
+      experiment.status === "ready" ? null : el("span", { class: "badge" }, BADGES[experiment.status] ?? experiment.status)),
     el("p", { class: "lead small" }, about(experiment)),
+    ...(experiment.status === "compiling" ? [el("p", { class: "notice", role: "status" }, COMPILING)] : []),
     problem, tiles, shares.node, el("section", { class: "card" }, el("h2", {}, "Arms"), table.node, regret),
     ...(sender ? [sender.node] : []),
     managePanel(experiment, changed, news));
@@ -41,6 +46,7 @@ export function experimentPanel(host, experiment, changed, news) {
   const recent = [];
   let arms = 0;
   const watching = poll(async () => {
+    if (experiment.status in BADGES) return; // it has no state; once it has, the list opens it anew
     let state;
     try {
       state = await ask(`${experimentPath(experiment.name)}/state`);

@@ -11,6 +11,8 @@ const HOW = [
   ["Send the loss of what was tried", "Late, twice or out of order: it is applied once, and it is on disk before you hear so.", "PUT v1/decisions/ID/feedback"],
 ];
 
+const NOTES = { archived: " · archived", compiling: " · compiling…", failed: " · does not compile" };
+
 export function experimentsView(host, chosen) {
   const list = el("ul", { class: "list" });
   const panel = el("section", { class: "panel", "aria-label": chosen ? "Experiment" : "Start" });
@@ -22,8 +24,8 @@ export function experimentsView(host, chosen) {
     list);
   host.append(el("div", { class: chosen ? "split chosen" : "split" }, side, panel));
 
-  let shown = null, stopPanel = () => {}, last = "", changes = 0;
-  const version = (experiment) => JSON.stringify([experiment.archived_at, experiment.arms]);
+  let shown = null, stopPanel = () => {}, last = "", changes = 0, waiting = false;
+  const version = (experiment) => JSON.stringify([experiment.status, experiment.arms]);
 
   function open(experiment, news) {
     stopPanel();
@@ -49,7 +51,7 @@ export function experimentsView(host, chosen) {
     }
     create.hidden = !may("admin");
     if (changes !== before) return; // asked before the change, and may not know of it
-    const text = JSON.stringify(found.map((each) => [each.name, each.archived_at, each.arms.length]));
+    const text = JSON.stringify(found.map((each) => [each.name, each.status, each.arms.length]));
     if (text !== last) {
       last = text;
       list.replaceChildren(...found.map((each) => entry(each, each.name === chosen)));
@@ -58,7 +60,8 @@ export function experimentsView(host, chosen) {
     const wanted = chosen === null ? null : found.find((each) => each.name === chosen);
     if (wanted && shown !== version(wanted)) open(wanted);
     else if (!wanted && shown === null) panel.replaceChildren(...invitation(found.length, chosen));
-  }, () => (shown === null ? 2000 : 5000));
+    waiting = found.some((each) => each.status === "compiling");
+  }, () => (shown === null || waiting ? 2000 : 5000));
 
   return () => {
     watching.stop();
@@ -71,7 +74,7 @@ function entry(experiment, here) {
     el("a", { href: `#experiments/${encodeURIComponent(experiment.name)}`, "aria-current": here ? "page" : null },
       el("bdi", { class: "name" }, experiment.name),
       el("span", { class: "hint" }, `${experiment.policy_label} · ${experiment.arms.length} arms`,
-        experiment.demo ? " · demo" : "", experiment.archived_at ? " · archived" : "")));
+        experiment.demo ? " · demo" : "", NOTES[experiment.status] ?? "")));
 }
 
 function invitation(howMany, chosen) {

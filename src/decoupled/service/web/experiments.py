@@ -9,7 +9,7 @@ from ..desk import Desk
 from ..records import Settings
 from .bridge import Bridge
 from .limits import LONGEST_NAME, MOST_LISTED
-from .openapi import refusals
+from .openapi import RETRY_AFTER, refusals
 from .shapes import NAME, NAMED, ArmsIn, ExperimentIn, ExperimentList, ExperimentOut, experiment_out
 from .strict import StrictRoute, access_of
 
@@ -23,10 +23,21 @@ def experiment_routes(desk: Desk, bridge: Bridge) -> APIRouter:
     @router.put(
         "/{name}",
         response_model=ExperimentOut,
-        responses={201: {"description": "Created.", "model": ExperimentOut}, **refusals(400, 409)},
+        responses={
+            201: {"description": "Created.", "model": ExperimentOut},
+            202: {
+                "description": "It is there, and its policy is being compiled; send the same again to wait for it.",
+                "model": ExperimentOut,
+                "headers": RETRY_AFTER,
+            },
+            **refusals(400, 409),
+        },
     )
     async def put_experiment(request: Request, name: Name, body: ExperimentIn) -> Response:
-        """Create an experiment. The same settings again: 200 and nothing changes; others: 409."""
+        """Create an experiment. The same settings again: 200 and nothing changes; others: 409.
+
+        202 if its policy, new to this machine, is still being compiled: it is on disk, and `status` says so.
+        """
         access = access_of(request)
         access.require("admin")
         settings = Settings(
@@ -40,6 +51,8 @@ def experiment_routes(desk: Desk, bridge: Bridge) -> APIRouter:
         found, created = await bridge.wait(
             desk.put_experiment(access.tenant, name, settings, seed=body.seed)
         )
+        if found.status == "compiling":
+            return JSONResponse(experiment_out(found), 202, headers={"Retry-After": "1"})
         return JSONResponse(experiment_out(found), 201 if created else 200)
 
     @router.get("", response_model=ExperimentList, responses=refusals())

@@ -28,6 +28,7 @@ from ..records import (
     MOST_DECISIONS,
     DecisionRecord,
     Experiment,
+    ExperimentStatus,
     Mode,
     State,
     Status,
@@ -141,6 +142,11 @@ class ExperimentOut(BaseModel):
     archived_at: str | None
     demo: bool = Field(description="Whether it was created for test traffic.")
     state_version: int
+    status: ExperimentStatus = Field(
+        description="compiling: its policy is new to this machine, decisions are refused with 503 until it is ready; "
+        "failed: the policy does not compile here, and `problem` says why."
+    )
+    problem: str | None
 
 
 class ExperimentList(BaseModel):
@@ -386,6 +392,8 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
         "archived_at": moment(experiment.archived_at),
         "demo": settings.demo,
         "state_version": experiment.state_version,
+        "status": experiment.status,
+        "problem": experiment.problem,
     }
 
 

@@ -14,7 +14,16 @@ from ...errors import shown
 from ..problems import Invalid, NotFound, ServiceError
 from .bodies import parsed
 from .gate import Access
-from .refusals import FAULT, PROBLEM, BadRequest, MethodNotAllowed, encoded, headers_of, problem_of
+from .refusals import (
+    FAULT,
+    PROBLEM,
+    BadRequest,
+    MethodNotAllowed,
+    encoded,
+    headers_of,
+    is_fault,
+    problem_of,
+)
 from .validation import SEE, invalid
 
 faults = logging.getLogger("decoupled.service")
@@ -67,7 +76,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(ServiceError)
     async def of_the_desk(request: Request, error: ServiceError) -> Response:
-        if error.status >= 500:
+        if is_fault(error):
             faults.error("%s: %s", error.title, error)
         return as_problem(error)
 
