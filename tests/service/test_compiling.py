@@ -170,17 +170,17 @@ def test_more_arms_may_call_for_another_form_of_the_policy(file: str) -> None:
         desk.patience = 0.0
         held.gate.clear()
         with pytest.raises(Compiling):
-            desk.add_arms("local", "grows", [f"new {i}" for i in range(1000)]).result(60)
+            desk.add_arms("local", "grows", [f"new {i}" for i in range(2000)]).result(60)
         assert desk.decide("local", "grows").result(60)
         assert desk.add_arms("local", "grows", ["d"]).result(60).arms == (*ARMS, "d")
         held.let_go()
         desk.patience = None
-        grown = desk.add_arms("local", "grows", [f"new {i}" for i in range(1000)]).result(60)
-        assert len(grown.arms) == 1004
+        grown = desk.add_arms("local", "grows", [f"new {i}" for i in range(2000)]).result(60)
+        assert len(grown.arms) == 2004
 
 
 def test_over_http_and_with_both_clients(tmp_path: Path, held: Held) -> None:
-    slow = {"policy": SLOW, "arms": list(ARMS)}
+    slow: dict[str, Any] = {"policy": SLOW, "arms": list(ARMS)}
     with served(tmp_path, compiler=held, patience=0.0) as service:
         service.create("other", policy=QUICK)
         answer = service.http.put("/v1/experiments/slow", json=slow)

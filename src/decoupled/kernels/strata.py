@@ -157,8 +157,8 @@ def sum_of_powers(limit: Floats, power: float, first: int, end: int) -> float:
     a, b = start + 1.0, float(end)
     integral = a * limit[start] * math.expm1((1.0 - power) * math.log(b / a)) / (1.0 - power)
     ends = limit[start] * _corrections(a, power, 0.5) - limit[end - 1] * _corrections(b, power, -0.5)
-    whole += integral + ends
-    return whole
+    rest: float = integral + ends
+    return whole + rest
 
 
 @compiled

@@ -211,7 +211,7 @@ def create(name: str, send: Send, line: Line) -> Talk[dict[str, Any]]:
     patience = Patience(line.retries)
     while True:
         answer: httpx.Response = yield from ask(send, line)
-        found: dict[str, Any] = _json(send, answer, line)
+        found: dict[str, Any] = _json(send, line, answer)
         if found.get("status") == "failed":
             raise NotCompiled(str(found.get("problem")))
         if answer.status_code != 202:
