@@ -22,10 +22,10 @@ INSTALL := $(PIP) install --no-compile
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-run: $(RUN_STAMP) ## The paper's figures and claims, the quick version: about a minute
+run: $(RUN_STAMP) ## The paper's figures and claims, the quick version: 75 s on two cores, 95 s with installing
 	@$(BIN)/decoupled reproduce --quick
 
-paper: $(RUN_STAMP) ## The paper's figures and claims in full: about ten minutes
+paper: $(RUN_STAMP) ## The paper's figures and claims in full: about a quarter of an hour
 	@$(BIN)/decoupled reproduce
 
 # The theme announces the next major version of MkDocs at every build, which is no concern of this one.

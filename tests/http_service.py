@@ -11,13 +11,13 @@ from typing import Any
 import httpx
 import uvicorn
 
-from decoupled.service.app import create_app
+from decoupled.service.app import PATIENCE, create_app
 from decoupled.service.desk import Desk, open_desk
 from decoupled.service.serve import Serving, configuration, listening
 from decoupled.service.web.keys import digest_of, new_key
 from decoupled.service.web.limits import Limits
 
-FTPL = {"policy": {"name": "FTPL"}, "arms": ["red", "green", "blue"]}
+FTPL: dict[str, Any] = {"policy": {"name": "FTPL"}, "arms": ["red", "green", "blue"]}
 
 
 @dataclass
@@ -36,8 +36,12 @@ class Service:
 
     def create(self, name: str, headers: dict[str, str] | None = None, **settings: Any) -> None:
         """Create an experiment with FTPL on three arms, unless told otherwise."""
-        answer = self.http.put(f"/v1/experiments/{name}", json={**FTPL, **settings}, headers=headers)
-        assert answer.status_code == 201, answer.text
+        path, body = f"/v1/experiments/{name}", {**FTPL, **settings}
+        answer = self.http.put(path, json=body, headers=headers)
+        while answer.status_code == 202:  # it is created, and its policy is being compiled
+            answer = self.http.put(path, json=body, headers=headers)
+            assert answer.status_code in (200, 202), answer.text
+        assert answer.status_code in (200, 201), answer.text
 
     def decide(self, name: str, **wanted: Any) -> Any:
         """Decide, without a key."""
@@ -54,10 +58,12 @@ def served(
     limits: Limits | None = None,
     backups: Path | None = None,
     clock: Callable[[], float] = time.time,
+    patience: float = PATIENCE,
+    **options: Any,
 ) -> Iterator[Service]:
-    """A service over a fresh store, until the block ends."""
-    desk = open_desk(folder / "store.db", clock=clock)
-    app = create_app(desk, open_to_all=open_to_all, limits=limits, backups=backups)
+    """A service over a fresh store, until the block ends; the options are the desk's."""
+    desk = open_desk(folder / "store.db", clock=clock, **options)
+    app = create_app(desk, open_to_all=open_to_all, limits=limits, backups=backups, patience=patience)
     serving = Serving(store="", port=0, drain=5, limits=limits or Limits())
     with listening(serving) as listener:
         server = uvicorn.Server(configuration(app, serving))

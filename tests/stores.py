@@ -4,13 +4,14 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from decoupled.service.desk import Desk
+from decoupled.service.room import Reference
 from decoupled.service.sqlite_store import SqliteStore
 from decoupled.service.stores import open_store
 
@@ -95,6 +96,31 @@ def quick_desk(address: str, **options: Any) -> Desk:
         open_store(address) if address.startswith("postgresql") else SqliteStore(address, synchronous="OFF")
     )
     return Desk(store, **options)
+
+
+@pytest.fixture
+def transactions(monkeypatch: pytest.MonkeyPatch) -> Callable[[Desk], list[str]]:
+    """Counts what a desk commits for its callers: an entry for each commit, without those of its housekeeping."""
+
+    def count(desk: Desk) -> list[str]:
+        room, committed, asked = desk._room, list[str](), [False]
+        enter, end = room.enter, room.store.end
+
+        def entered(about: Iterable[Reference]) -> None:
+            about = list(about)
+            asked[0] = bool(about)  # housekeeping and API keys are about no experiment
+            enter(about)
+
+        def ended() -> None:
+            end()
+            if asked[0]:
+                committed.append("commit")
+
+        monkeypatch.setattr(room, "enter", entered)
+        monkeypatch.setattr(room.store, "end", ended)
+        return committed
+
+    return count
 
 
 @pytest.fixture

@@ -54,6 +54,15 @@ def test_bench_writes_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert all(line["lowest"] <= line["ratio"] <= line["highest"] for line in lines)
 
 
+def test_bench_replaces_nothing_but_its_own_file(tmp_path: Path) -> None:
+    file = tmp_path / "decisions.db"
+    for content in (b"SQLite format 3\0\xff", b"[]"):
+        file.write_bytes(content)
+        result = run(app, ["bench", "learner", "--out", str(file)])
+        assert (result.exit_code, "is not what decoupled bench writes" in result.output) == (2, True)
+        assert file.read_bytes() == content
+
+
 def test_bench_names_its_groups() -> None:
     result = run(app, ["bench", "learnr"])
     assert result.exit_code == 2

@@ -127,11 +127,11 @@ class StrataTwin(FTPLTwin):
         return cut_into_strata(np.sort(self.rank_surrogates())[::-1])
 
     def second_moment_of_weights(self) -> Floats:
-        """E[weight^2; the arm is explored]: its rank is drawn anew among those of its tie."""
+        """E[weight^2; the arm is explored]."""
         strata = self.strata()
         whole = sum(q.sum() for q in strata)
         spread = sum(len(q) ** 2 * q.var() for q in strata)
-        second: Floats = (whole**2 + spread) / whole * self.shared_among_ties(1 / self.rank_surrogates())
+        second: Floats = (1 + spread / whole**2) / self.exploration_law()
         return second
 
     def estimate_variance(self, losses: Floats) -> Floats:

@@ -104,12 +104,13 @@ class CentredExp3Twin(Centring, Exp3Twin):
 
 
 class CentredStrataTwin(CentredFTPLTwin, StrataTwin):
-    """The same in strata: the gate has the envelope's sum for that of q, and covers 64 ranks at most."""
+    """The same in strata: the gate has the envelope's sum for that of q, and covers 64 ranks at most, no tie in part."""
 
     def baseline(self) -> Floats:
         envelope = sum(len(each) * each[0] for each in self.strata())
-        covered = self.rank_surrogates() >= self.kappa * self.eta * envelope
-        b: Floats = np.where(covered & (self.ranks() <= 64), self.mean, 0.0) * self.centred
+        covered = self.surrogates() >= self.kappa * self.eta * envelope
+        last_ranks = np.array([(self.estimates <= estimate).sum() for estimate in self.estimates])
+        b: Floats = np.where(covered & (last_ranks <= 64), self.mean, 0.0) * self.centred
         return b
 
     def estimate_variance(self, losses: Floats) -> Floats:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .errors import ParameterError as ParameterError
     from .errors import StateError as StateError
     from .errors import StorageError as StorageError
+    from .errors import UnseenArmWarning as UnseenArmWarning
     from .errors import UnsupportedError as UnsupportedError
     from .learner import Learner as Learner
     from .policies import FTPL as FTPL
@@ -71,6 +72,7 @@ _HOMES = {
     "ThompsonSampling": "policies",
     "TsallisINF": "policies",
     "UCB1": "policies",
+    "UnseenArmWarning": "errors",
     "UnsupportedError": "errors",
     "compare": "report.comparison",
     "simulate": "simulation",

@@ -3,6 +3,7 @@
 import math
 import operator
 from collections.abc import Sequence
+from numbers import Real
 
 from .errors import ParameterError, complaint, near_name
 
@@ -23,6 +24,37 @@ def as_float(value: object) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
+
+
+def as_loss(value: object) -> float | None:
+    """As `as_float`, but a truth value is 1 or 0: `prediction != label` is a loss."""
+    if isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b":
+        try:
+            return float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):  # an array of several
+            return None
+    return as_float(value)
+
+
+def is_missing(value: object) -> bool:
+    """Whether a value says that there is none: None, NaN, or pandas' NA."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    try:
+        return math.isnan(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a real number or a truth value, however large, NaN and infinities included."""
+    return isinstance(value, Real) or as_loss(value) is not None
+
+
+def kind_of(value: object) -> str:
+    """The type of a value, with its article: "a str", "an int"."""
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' or name == 'ndarray' else 'a'} {name}"
 
 
 def number_in(

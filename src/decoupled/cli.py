@@ -65,7 +65,7 @@ def reproduce(
             "beyond); all if none is named."
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A small version, in under a minute.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A small version: a minute or two.")] = False,
     runs: Annotated[
         int | None, typer.Option(min=2, help="Runs of each policy; 1,000, or 40 if quick.")
     ] = None,
@@ -94,7 +94,7 @@ def reproduce(
         sections = paper.reproduce(experiments or [], scale, folder, resume=resume, quiet=quiet)
         paper.print_claims(sections, folder)
     if quick:
-        typer.echo("In full, in about ten minutes: make paper, or decoupled reproduce")
+        typer.echo("In full, in about a quarter of an hour: make paper, or decoupled reproduce")
 
 
 @app.command()

@@ -2,19 +2,29 @@
 
 import hashlib
 import os
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar, Self, overload
 
+import numpy as np
+
 from .arms import ArmNames, Arms, listed
 from .arrays import Floats, Ints
 from .checks import whole_number
 from .decision import Arm, Decision
-from .errors import ArmError, ParameterError, UnsupportedError, complaint
+from .errors import ArmError, ParameterError, UnseenArmWarning, UnsupportedError, complaint
 from .keeping import Kept, from_text, to_text
 from .kernels.state import SHARED_SCALARS
-from .logs import checked_records, listed_records
+from .logs import (
+    Record,
+    checked_records,
+    is_unrandomised,
+    listed_records,
+    unrandomised_error,
+    unseen_message,
+)
 from .loss_range import LossRange
 from .pending import Baseline, Waiting
 from .predictions import Predictions, listed_predictions, scaled_predictions
@@ -278,12 +288,22 @@ class Learner:
             self._running.settle(pending, scaled)
             del self._waiting.decisions[pending[0].id]  # last: a solver that fails loses no feedback
 
-    def replay(self, records: Iterable[Any]) -> int:
+    def replay(self, records: Iterable[Any], *, unrandomised: bool = False) -> int:
         """Learn from a log, and return how many records it had.
 
         Each record is (explored arm, propensity, loss), or a mapping with the keys "explore",
         "propensity" and "loss". The propensity is the probability with which the log's own policy chose
         to explore that arm, whatever policy it was. All records are checked before the first is applied.
+
+        A log without propensities is refused, and so is one whose propensities are all 1, unless the policy
+        keeps means, to which propensities do not matter: where nothing was left to chance, the sums of losses
+        that other policies learn show how often an arm was tried, not how good it is. If a log of two records
+        or more leaves out arms that have no loss on record, an `UnseenArmWarning` names them.
+
+        Args:
+            records: the log.
+            unrandomised: accept a log whose propensities are all 1. Right only if every arm was seen in
+                every round, with a record for each.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
@@ -295,9 +315,22 @@ class Learner:
         given = listed_records(records)
         with self._lock:
             checked = checked_records(given, self._arms, self._losses)
+            if not unrandomised and is_unrandomised(checked) and self._running.weighs():
+                raise unrandomised_error(checked, self._arms)
+            self._warn_of_unseen(checked)
             for arm, weight, loss in checked:
                 self._running.learn(arm, weight, loss)  # a log brings a propensity and no baseline
         return len(checked)
+
+    def _warn_of_unseen(self, records: list[Record]) -> None:
+        if len(records) < 2:  # one record is an observation, as they come in one by one
+            return
+        unseen = self._running.unknown()
+        unseen[[record.arm for record in records]] = False
+        if unseen.any():
+            names = [self._arms.names[place] for place in np.flatnonzero(unseen).tolist()]
+            # Before anything is learned: a program may have made errors of warnings.
+            warnings.warn(unseen_message(names), UnseenArmWarning, stacklevel=3)
 
     def forget(self, decision: Decision | str) -> None:
         """Stop waiting for the feedback of a pending decision; the estimates stay unbiased.

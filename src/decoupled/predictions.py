@@ -14,6 +14,8 @@ from .loss_range import LossRange
 # For some arms by name, or for all in their order.
 Predictions: TypeAlias = Mapping[str, float] | Mapping[int, float] | Mapping[Arm, float] | Iterable[float]
 
+MISSING = "give a mapping that leaves out the arms without a prediction"
+
 
 def listed_predictions(given: Predictions) -> dict[Any, Any] | list[Any] | Floats:
     """What a user gave as a dictionary, or as a list or an array of numbers: gone through once."""
@@ -33,7 +35,7 @@ def scaled_predictions(
     """The places that have a prediction, and what it is on a scale from 0 to 1."""
     if isinstance(given, dict):
         places = np.array([arms.place(name) for name in given], np.int64)
-        values = [losses.scaled_as(f"baseline[{name!r}]", value) for name, value in given.items()]
+        values = [losses.scaled_as(f"baseline[{name!r}]", value, MISSING) for name, value in given.items()]
         return places, np.array(values, np.float64)
     if len(given) != len(arms):
         rule = f"must have one loss for each of {len(arms)} arms, and has {len(given)}"
@@ -41,7 +43,7 @@ def scaled_predictions(
     if isinstance(given, np.ndarray):
         outside = np.flatnonzero(~((given >= losses.low) & (given <= losses.high)))
         if len(outside) > 0:  # the first of them says what is wrong
-            losses.scaled_as(f"baseline[{outside[0]}]", float(given[outside[0]]))
+            losses.scaled_as(f"baseline[{outside[0]}]", float(given[outside[0]]), MISSING)
         return np.arange(len(given)), (given - losses.low) / (losses.high - losses.low)
-    each = [losses.scaled_as(f"baseline[{i}]", value) for i, value in enumerate(given)]
+    each = [losses.scaled_as(f"baseline[{i}]", value, MISSING) for i, value in enumerate(given)]
     return np.arange(len(given)), np.array(each, np.float64)

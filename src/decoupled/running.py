@@ -1,8 +1,10 @@
 """A policy set running: its state, its random stream, and its compiled calls over them."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .arrays import Floats, Ints, Words
 from .kernels.state import ARMS, ROUND, State
@@ -148,6 +150,29 @@ class Running:
             mine[:] = new
         self.entries.init(*self.flat)
         self.round += 1
+
+    def weighs(self) -> bool:
+        """Whether what is learned depends on the weight of an observation: to a mean it does not matter."""
+        one, two = self._after_one(1.0), self._after_one(2.0)
+        return any(not np.array_equal(*rows) for rows in zip(one, two, strict=True))
+
+    def _after_one(self, weight: float) -> list[Any]:
+        """What two new arms have learned from one observation."""
+        state = self.layout.new_state(2)
+        self.entries.init(self.values, *state)
+        self.entries.update(self.values, *state, 0, weight, 1.0)
+        return [self.layout.row(state, name) for name in self.layout.learned]
+
+    def unknown(self) -> NDArray[np.bool_]:
+        """Of which arms nothing is learned, or nothing but losses of zero."""
+        found = np.ones(self.state.floats.shape[1], np.bool_)
+        for name in self.layout.learned:
+            row = self.layout.row(self.state, name)
+            if name in self.layout.pairs:
+                found &= ~row.any(axis=1)
+            elif name not in self.layout.scalars:
+                found &= row == 0
+        return found
 
     # Coming and going
 

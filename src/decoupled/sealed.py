@@ -1,5 +1,6 @@
 """Sealed JSON: a versioned text with a checksum, so that a changed byte is noticed."""
 
+import errno
 import hashlib
 import json
 import os
@@ -51,26 +52,46 @@ def unseal(text: str | bytes, kind: str, version: int, writer: str) -> dict[str,
     return content
 
 
-def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:
+def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, overwrite: bool = True) -> None:
     """Write a file whole or not at all: a reader sees the old content or the new, also after a crash."""
-    with replacing(path) as temporary:
+    with replacing(path, overwrite=overwrite) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary file to fill, which then takes the place of `path`; after a failure it is gone."""
+def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[Path]:
+    """A temporary file to fill, which then takes the place of `path`; after a failure it is gone.
+
+    Without `overwrite` a file that is there already stays, and is a `FileExistsError`.
+    """
     target = Path(path)
+    if not overwrite and os.path.lexists(target):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path))
     # Not tempfile's: a file made by open() has the permissions the user's settings give to new files.
     temporary = target.with_name(f"{TEMPORARY}{target.name}.{secrets.token_hex(8)}")
     try:
         yield temporary
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
-        os.replace(temporary, target)
+        if overwrite or not _linked(temporary, target):
+            os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _linked(temporary: Path, target: Path) -> bool:
+    """Give a finished file its name, unless another has it by now; False where files cannot have two names."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise
+    except OSError:
+        if os.path.lexists(target):
+            raise
+        return False
+    temporary.unlink()
+    return True
 
 
 def with_checksum(body: bytes) -> bytes:

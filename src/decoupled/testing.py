@@ -2,6 +2,8 @@
 
 The contract, in the order in which it is checked:
 
+- **defined**: the class has all its parts, and its functions take what they are given and return what they
+  should; they run as plain Python first, which sees names that are not defined and arrays that end;
 - **sound**: arms are arms, weights and propensities are what they say, both laws are probabilities, and
   nothing in the state becomes NaN or infinite;
 - **deciding**: `decide` changes the random stream and nothing else;
@@ -17,7 +19,7 @@ The contract, in the order in which it is checked:
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from scipy.stats import chi2
@@ -26,13 +28,14 @@ from .arrays import Floats
 from .checks import whole_number
 from .decision import Arm, Decision
 from .environments import LossTable
-from .errors import ContractError, ParameterError, complaint
+from .errors import ContractError, ParameterError, complaint, shown
 from .kernels.drive import Table
 from .kernels.losses import KINDS
 from .kernels.state import ROUND, State
 from .kernels.stream import new_stream, uniform
 from .learner import Learner
 from .policies import Forgetting, Policy
+from .policy_definition import Drawn, check_interpreted, check_parts, checked_draw, fail, raised
 from .simulation.run import run_block, run_streams, table_loop
 
 FALSE_ALARM = (
@@ -53,7 +56,16 @@ class Case(NamedTuple):
     def expect(self, holds: object, message: str) -> None:
         """Say what is wrong unless `holds`."""
         if not holds:
-            raise ContractError(f"{self.policy.label}: {message}")
+            fail(self.policy, message)
+
+    def call(self, what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call something of the policy's; an exception is its mistake."""
+        try:
+            return function(*arguments)
+        except ContractError:
+            raise
+        except Exception as error:
+            raised_from(self.policy, what, error)
 
     def losses(self, rounds: int) -> Floats:
         """Losses that differ between arms and rounds."""
@@ -68,6 +80,14 @@ class Case(NamedTuple):
             decision = learner.decide()
             learner.observe(decision, loss=float(losses[_place(decision.explore)]))
         return learner
+
+
+def raised_from(policy: Policy, what: str, error: Exception) -> NoReturn:
+    """Say that a part of a policy cannot be compiled, or raised an exception."""
+    try:
+        fail(policy, f"{what} {raised(error)}")
+    except ContractError as told:
+        raise told from error
 
 
 def check_policy(policy: Policy, *, arms: int = 5, rounds: int = 100_000, seed: int = 0) -> None:
@@ -86,6 +106,9 @@ def check_policy(policy: Policy, *, arms: int = 5, rounds: int = 100_000, seed: 
     >>> dc.testing.check_policy(dc.FollowTheLeader(), rounds=1_000)
     """
     given: object = policy
+    if isinstance(given, type) and issubclass(given, Policy):
+        rule, remedy = "is a class", f"give a policy with its parameters: {given.__name__}(...)"
+        raise ParameterError(complaint("policy", given, rule, remedy))
     if not isinstance(given, Policy):
         raise ParameterError(complaint("policy", given, "is no policy", "for example dc.FTPL()"))
     case = Case(
@@ -95,57 +118,100 @@ def check_policy(policy: Policy, *, arms: int = 5, rounds: int = 100_000, seed: 
         whole_number("seed", seed, 0, "the default is 0"),
     )
     for check in CHECKS:
-        check(case)
+        case.call(f"the check of {check.__name__.removeprefix('check_')}", check, case)
+
+
+def check_defined(case: Case) -> None:
+    """The parts of a policy, and its functions as plain Python."""
+    check_parts(case.policy)
+    check_interpreted(case.policy, case.losses(5 * HISTORY), case.seed)
 
 
 def check_sound(case: Case) -> None:
     """Every step, looked at from outside compiled code, which would go on with whatever it is given."""
     policy, losses = case.policy, case.losses(5 * HISTORY)
-    entries, values = policy.entries(), np.array(policy.params(), np.float64)
+    entries, values = case.call("params_type", policy.entries), np.array(policy.params(), np.float64)
     state, stream = policy.layout.new_state(case.arms), new_stream(np.random.SeedSequence(case.seed))
-    entries.init(values, *state)
+    case.call("init", entries.init, values, *state)
     for t in range(len(losses)):
         _check_finite(case, state, f"after {t} observations")
         if t % HISTORY in (0, 1, HISTORY // 2):  # some laws are slow to find
             _check_laws(case, state)
         before = _bytes(state)
-        exploit, explore, weight, propensity = entries.decide(values, *state, stream)
-        case.expect(_bytes(state) == before, "decide changed the state; it may change the stream alone")
-        for name, arm in (("exploit", exploit), ("explore", explore)):
-            case.expect(0 <= arm < case.arms, f"decide gave {name} = {arm} of {case.arms} arms")
-        if policy.coupled:
-            case.expect(exploit == explore, "it is coupled, but decide gave two arms")
-        case.expect(0.0 < weight < np.inf, f"decide gave the weight {weight}")
-        if propensity == propensity:
-            law = _law(case, policy.exploration_law(state), "exploration_law")
-            told = (
-                f"decide gave arm {explore} the propensity {propensity}, and exploration_law {law[explore]}"
-            )
-            case.expect(abs(propensity - law[explore]) <= 1e-9 * law[explore], told)
-            told = f"decide gave the weight {weight} with the propensity {propensity}; weight is 1 / propensity"
-            case.expect(not _weighs(policy) or abs(weight * propensity - 1.0) <= 1e-9, told)
-        entries.update(values, *state, explore, weight, losses[t, explore])
-        case.expect(state.scalars[ROUND] == t + 2, "update changed the round, which the package keeps")
+        drawn = checked_draw(policy, case.call("decide", entries.decide, values, *state, stream), case.arms)
+        case.expect(
+            _bytes(state) == before,
+            "decide changed the state; it may change the stream alone, and update is there to learn",
+        )
+        _check_drawn(case, state, drawn)
+        given = (drawn.explore, drawn.weight, losses[t, drawn.explore])
+        case.call("update", entries.update, values, *state, *given)
+        told = "update changed the round, which the package keeps; leave state.scalars[ROUND] as it is"
+        case.expect(state.scalars[ROUND] == t + 2, told)
     _check_finite(case, state, f"after {len(losses)} observations")
     _check_laws(case, state)
+    _estimates(case, state)
+
+
+def _check_drawn(case: Case, state: State, drawn: Drawn) -> None:
+    exploit, explore, weight, propensity = drawn
+    if case.policy.coupled:
+        told = f"it is coupled, but decide gave two arms, {exploit} and {explore}; give one arm twice"
+        case.expect(exploit == explore, told)
+    told = f"decide gave the weight {weight}; it must be finite and above 0, such as 1 / propensity"
+    case.expect(0.0 < weight < np.inf, told)
+    if propensity == propensity:
+        law = _law(case, state, "exploration_law")
+        told = (
+            f"decide gave arm {explore} the propensity {propensity}, and exploration_law {law[explore]}; "
+            "they must agree, or the propensity be NaN"
+        )
+        case.expect(abs(propensity - law[explore]) <= 1e-9 * law[explore], told)
+        told = f"decide gave the weight {weight} with the propensity {propensity}; weight is 1 / propensity"
+        case.expect(not _weighs(case.policy) or abs(weight * propensity - 1.0) <= 1e-9, told)
 
 
 def _check_finite(case: Case, state: State, when: str) -> None:
     layout = case.policy.layout
     for name in (*layout.scalars, *layout.floats):
         row = layout.row(state, name)
-        case.expect(np.isfinite(row).all(), f"{name!r} is {row.tolist()} {when}: not finite")
+        told = f"{name!r} is {row.tolist()} {when}: not finite; look at what init and update write there"
+        case.expect(np.isfinite(row).all(), told)
 
 
 def _check_laws(case: Case, state: State) -> None:
-    _law(case, case.policy.exploitation_law(state), "exploitation_law")
-    _law(case, case.policy.exploration_law(state), "exploration_law")
+    _law(case, state, "exploitation_law")
+    _law(case, state, "exploration_law")
 
 
-def _law(case: Case, law: Floats, name: str) -> Floats:
+def _law(case: Case, state: State, name: str) -> Floats:
+    return _checked_law(case, case.call(name, getattr(case.policy, name), state), name)
+
+
+def _checked_law(case: Case, given: Any, name: str) -> Floats:
+    law = _numbers(given)
     good = law.shape == (case.arms,) and (law >= 0.0).all() and abs(law.sum() - 1.0) < 1e-9
-    case.expect(good, f"{name} is {law.tolist()}, which is no law on {case.arms} arms")
+    told = f"{name} is {shown(_listed(given))}, which is no law on {case.arms} arms; "
+    case.expect(good, told + f"give {case.arms} probabilities that sum to 1")
     return law
+
+
+def _estimates(case: Case, state: State) -> None:
+    given = case.call("estimates", case.policy.estimates, state)
+    estimates = _numbers(given)
+    told = f"estimates gave {shown(_listed(given))}; give a finite number for each of {case.arms} arms"
+    case.expect(estimates.shape == (case.arms,) and np.isfinite(estimates).all(), told)
+
+
+def _numbers(given: Any) -> Floats:
+    try:
+        return np.array(given, np.float64)
+    except (TypeError, ValueError):
+        return np.empty(0)
+
+
+def _listed(given: Any) -> object:
+    return given.tolist() if isinstance(given, np.ndarray) else given
 
 
 def _weighs(policy: Policy) -> bool:
@@ -322,12 +388,14 @@ def _check_learner(case: Case, learner: Learner, when: str) -> None:
         told = f"{when} it gave {decision.exploit!r} and {decision.explore!r} of the arms {learner.arms}"
         case.expect({decision.exploit, decision.explore} <= names, told)
         learner.forget(decision)
-    _law(case, learner.exploitation_probabilities(), "exploitation_law")
-    _law(case, learner.exploration_probabilities(), "exploration_law")
+    _checked_law(case, learner.exploitation_probabilities(), "exploitation_law")
+    _checked_law(case, learner.exploration_probabilities(), "exploration_law")
 
 
 def check_parity(case: Case) -> None:
     """The same plays, round by round: no two arms cost the same, so the regret curve tells them."""
+    if case.policy.interpreted:  # only a learner can run it
+        return
     horizon = 5 * HISTORY
     rows = np.random.default_rng(case.seed).random((7, case.arms))
     world = LossTable(rows, np.arange(horizon) % 7, noise="bernoulli")
@@ -347,6 +415,8 @@ def check_parity(case: Case) -> None:
 
 def check_endurance(case: Case) -> None:
     """Many rounds in which no arm loses, all do, or all but one."""
+    if case.policy.interpreted:
+        return
     loop, arms, rounds = table_loop(case.policy), case.arms, case.rounds
     for losses in (np.zeros(arms), np.ones(arms), 1.0 - np.eye(arms)[arms // 2]):
         state = case.policy.layout.new_state(arms)
@@ -370,6 +440,7 @@ def _place(arm: object) -> int:
 
 
 CHECKS: tuple[Callable[[Case], None], ...] = (
+    check_defined,
     check_sound,
     check_laws,
     check_init,

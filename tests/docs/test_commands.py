@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import decoupled as dc
 from decoupled.cli import app
 from decoupled.service.client import Client, Retries
+from decoupled.service.export import COLUMNS
 from decoupled.service.office import Office
 from decoupled.service.records import Settings
 from decoupled.service.web import limits, shapes
@@ -62,6 +63,7 @@ LIMITS = {
         "MOST_FEEDBACK",
         "MOST_LISTED",
     ],
+    "seconds of a deadline": ["LONGEST_DEADLINE"],
     "arms of an experiment": ["MOST_ARMS"],
     "characters of an `Idempotency-Key`": ["LONGEST_KEY"],
     "characters of an experiment's name": ["LONGEST_NAME"],
@@ -219,6 +221,23 @@ def test_every_limit_is_documented_as_it_is() -> None:
     told = dict(re.findall(r"^\| ([a-zI`][^|]*) \| ([\d,]+) \|", table, re.MULTILINE))
     assert told == {row: f"{known[names[0]]:,.0f}" for row, names in LIMITS.items()}
     assert all(known[name] == known[names[0]] for names in LIMITS.values() for name in names)
+
+
+def test_every_column_of_the_log_is_documented_with_its_type() -> None:
+    page = (ROOT / "docs" / "log.md").read_text()
+    words = {"string": "text", "int64": "whole number", "double": "number", "timestamp[us, tz=UTC]": "time"}
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", page, re.MULTILINE)
+    assert [(name, kind) for name, kind, _, _ in rows] == [
+        (name, words[kind]) for name, kind in COLUMNS.items()
+    ]
+    assert set(COLUMNS.values()) == words.keys()
+    assert "`timestamp[us, tz=UTC]`" in page
+
+
+def test_the_command_that_creates_an_experiment_takes_every_setting() -> None:
+    [create] = [each for name, each in leaves(typer.main.get_command(app)) if name == "client create"]
+    taken = {parameter.name for parameter in create.params}
+    assert {name.removesuffix("_seconds") for name in shapes.ExperimentIn.model_fields} <= taken
 
 
 def test_every_metric_is_documented(tmp_path: Path) -> None:

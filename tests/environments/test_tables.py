@@ -123,15 +123,87 @@ def test_csv_and_parquet(tmp_path: Path) -> None:
     assert from_csv == from_parquet
     assert from_csv.rows.tolist() == frame.to_numpy().tolist()
     assert envs.LossTable(tmp_path / "log.csv", noise="none") == from_csv
-    (tmp_path / "bare.csv").write_text("0.1,0.9\n0.2,0.8\n")
-    with pytest.raises(dc.ParameterError, match="line of names first"):
-        envs.LossTable.from_csv(tmp_path / "bare.csv")
-    (tmp_path / "empty.csv").write_text("")
-    with pytest.raises(dc.ParameterError, match=r"empty\.csv"):
-        envs.LossTable.from_csv(tmp_path / "empty.csv")
-    (tmp_path / "words.csv").write_text("a,b\n0.1,high\n")
-    with pytest.raises(dc.ParameterError, match=r"words\.csv"):
-        envs.LossTable.from_csv(tmp_path / "words.csv")
+
+
+def test_a_recorded_log_is_its_own_losses_and_rows_are_means(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"left": [0.1, 0.8, 0.3], "right": [0.9, 0.2, 0.4]})
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    frame.to_parquet(tmp_path / "log.parquet")
+    recorded = envs.LossTable.from_csv(tmp_path / "log.csv")
+    assert recorded == envs.LossTable(frame.to_numpy(), noise="none")
+    assert recorded == envs.LossTable.from_parquet(tmp_path / "log.parquet")
+    assert recorded == envs.LossTable(tmp_path / "log.csv")
+    assert recorded == envs.LossTable(str(tmp_path / "log.parquet"))
+    assert recorded == envs.Environment.from_json(recorded.to_json())
+    means = envs.LossTable(frame.to_numpy())
+    assert (recorded.noise, means.noise) == ("none", "bernoulli")
+    assert envs.LossTable.from_csv(tmp_path / "log.csv", noise="bernoulli") == means
+    assert envs.LossTable(tmp_path / "log.csv", noise="bernoulli") == means
+
+
+def test_what_is_simulated_on_a_recorded_log_is_that_log(tmp_path: Path) -> None:
+    """Two constant arms 0.01 apart: a coin toss would hide for long which is better, the log says it at once."""
+    path = tmp_path / "log.csv"
+    path.write_text("left,right\n0.50,0.51\n")
+    results = dc.simulate(dc.FollowTheLeader(), envs.LossTable.from_csv(path), horizon=100, runs=20, seed=0)
+    # Once both arms are seen, all is known: what is regretted lies in the few rounds before.
+    assert results.final_regret("FollowTheLeader").max() < 0.01 * 20
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is empty; put a line of arms' names first"),
+        ("\n\n", "is empty; put a line of arms' names first"),
+        ("a,b\n", "has names but no losses; add a line"),
+        ("0.1,0.9\n0.2,0.8\n", "put a line of names first"),
+        ("0.5,0.5\n0.2,0.8\n", "put a line of names first"),
+        ("a,a\n0.1,0.9\n", "has two columns named 'a'; give every arm a name of its own"),
+        (",a,b\n0,0.1,0.9\n1,0.2,0.8\n", "column 1 has no name; .*index=False"),
+        ("a\n0.1\n", "has one column, 'a'; give a column for each of two arms"),
+        ("a;b\n0.1;0.9\n", "has one column, 'a;b'; .*separated by commas"),
+        ("a,b\n0.1,0.2,0.3\n", "more values than the 2 names of its header; give every column a name"),
+        ("a,b\n0.1,0.2\n0.1,0.2,0.3\n", "is no table .*line 3.*; give every line one loss for each arm"),
+        ("a,b\n0.1,0.9\n0.1\n", "row 2, column 'b' = nan: is missing, .*; drop the row or fill it in"),
+        ("a,b\n0.1,0.9\n,0.3\n", "row 2, column 'a' = nan: is missing, .*; drop the row or fill it in"),
+        ("a,b\n0.1,0.9\n0.1,NA\n", "row 2, column 'b' = nan: is missing, .* use Learner.replay()"),
+        ("a,b\n0.1,0.9\n0.1,high\n", "row 2, column 'b' = 'high': is not a number; give a number"),
+        ("a,b\nTrue,0.9\nmaybe,0.1\n", "row 2, column 'a' = 'maybe': is not a number; give a number"),
+        ("a,b\nTrue,0.9\n,0.1\n", "row 2, column 'a' = nan: is missing"),
+        ("a,b\n0.1,inf\n", r"row 1, column 'b' = inf: must lie in \[0, 1\]; drop the row or correct it"),
+        ("a,b\n0.1,250\n", r"row 1, column 'b' = 250.0: must lie in \[0, 1\]; rescale the losses"),
+    ],
+    ids=repr,
+)
+def test_csv_files_that_are_no_log(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(text)
+    for read in (envs.LossTable.from_csv, envs.LossTable):
+        with pytest.raises(dc.ParameterError, match=rf"^log\.csv: .*{said}"):
+            read(path)
+
+
+def test_parquet_files_that_are_no_log(tmp_path: Path) -> None:
+    path = tmp_path / "log.parquet"
+    for column, said in (
+        (["x", "y"], "row 1, column 'a' = 'x': is a str; give a number"),
+        (pd.array([1, None], dtype="Int64"), "row 2, column 'a' = <NA>: is missing"),
+        ([0.5, math.nan], "row 2, column 'a' = nan: is missing"),
+    ):
+        pd.DataFrame({"a": column, "b": [0.1, 0.2]}).to_parquet(path)
+        with pytest.raises(dc.ParameterError, match=rf"^log\.parquet: {said}"):
+            envs.LossTable.from_parquet(path)
+    path.write_bytes(b"a,b")
+    with pytest.raises(dc.ParameterError, match=r"^log\.parquet: is no Parquet file"):
+        envs.LossTable.from_parquet(path)
+
+
+def test_truth_values_are_losses_of_one_and_zero(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("a,b\nTrue,0.5\nFalse,0.25\n")
+    assert envs.LossTable.from_csv(path).rows.tolist() == [[1.0, 0.5], [0.0, 0.25]]
+    assert envs.LossTable([[True, 0.5]]).rows.tolist() == [[1.0, 0.5]]
+    assert envs.LossTable(np.array([[True, False]])).rows.tolist() == [[1.0, 0.0]]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +217,26 @@ def test_csv_and_parquet(tmp_path: Path) -> None:
         (lambda: envs.Bernoulli([0.5, math.nan]), "rewards"),
         (lambda: envs.Bernoulli(3), "rewards"),  # type: ignore[arg-type]
         (lambda: envs.LossTable([[0.1, 1.9]]), r"rows\[0\]\[1\] = 1.9"),
-        (lambda: envs.LossTable([[0.1, math.nan]]), r"rows\[0\]\[1\] = nan"),
+        (
+            lambda: envs.LossTable([[0.1, math.nan]]),
+            r"rows\[0\]\[1\] = nan: is missing, .*; drop the row or fill",
+        ),
+        (
+            lambda: envs.LossTable([[0.1, None]]),
+            r"rows\[0\]\[1\] = None: is missing, .*; drop the row or fill",
+        ),
+        (lambda: envs.LossTable([[0.1, pd.NA]]), r"rows\[0\]\[1\] = <NA>: is missing"),
+        (
+            lambda: envs.LossTable([[0.1, math.inf]]),
+            r"rows\[0\]\[1\] = inf: must lie in \[0, 1\]; drop the row",
+        ),
+        (lambda: envs.LossTable([[0.1, 10**400]]), r"rows\[0\]\[1\] = 10+: must lie in \[0, 1\]"),
+        (lambda: envs.LossTable([[0.1, "0.9"]]), r"rows\[0\]\[1\] = '0.9': is a str; give a number"),
+        (lambda: envs.LossTable([[0.1, 1j]]), r"rows\[0\]\[1\] = 1j: is a complex; give a number"),
+        (
+            lambda: envs.LossTable([[0.1, 0.9], [0.1]]),
+            r"rows\[1\]: has length 1, and rows\[0\] has length 2; give",
+        ),
         (lambda: envs.LossTable([0.1, 0.9]), "rows"),
         (lambda: envs.LossTable([["a", "b"]]), "rows"),
         (lambda: envs.LossTable([[0.1, 0.9]], [0, 1]), "index = 1"),

@@ -1,5 +1,6 @@
 """Draws through strata against the exact laws, and the estimate of sum q."""
 
+import math
 import zlib
 
 import numpy as np
@@ -10,7 +11,16 @@ from hypothesis import strategies as st
 from decoupled.arrays import Floats, Ints, Words
 from decoupled.kernels.compiled import compiled
 from decoupled.kernels.sampling import pareto_leader
-from decoupled.kernels.strata import GROWTH, Surrogate, draw_rank, draw_sum, fill_envelope
+from decoupled.kernels.strata import (
+    GROWTH,
+    Surrogate,
+    draw_rank,
+    draw_sum,
+    fill_envelope,
+    shared_surrogate,
+    sum_of_powers,
+    tie_at,
+)
 from decoupled.kernels.stream import new_stream
 from decoupled.kernels.tier_moves import move_in_tiers
 from decoupled.kernels.tiers import Tiers, slot_bits
@@ -61,7 +71,8 @@ def definition(gaps: Floats, alpha: float) -> Floats:
 
 
 def surrogate_of(gaps: Floats, alpha: float) -> tuple[Surrogate, Floats, float]:
-    q = Surrogate(scattered(gaps), limits(len(gaps), alpha), 5.0, ETA, 0.5 * (alpha + 1))
+    power = (alpha + 1) / (2 * alpha)
+    q = Surrogate(scattered(gaps), limits(len(gaps), alpha), 5.0, ETA, 0.5 * (alpha + 1), power, True)
     envelope = np.empty(len(gaps))
     strata, whole = fill_envelope(q, envelope)
     return q, envelope[:strata].copy(), whole
@@ -155,3 +166,30 @@ def test_the_largest_uniform_is_no_trap(arms: int) -> None:
     assert 0 <= draw_rank(q, envelope, whole, stream) < arms
     stream = np.array([0, 2**64 - 1], np.uint64)
     assert 1.0 <= draw_sum(q, envelope, stream) <= whole
+
+
+@pytest.mark.parametrize("power", [0.51, 2 / 3, 0.9, 1 - 1e-7])
+def test_sums_of_powers_are_exact(power: float) -> None:
+    limit = np.arange(1.0, 200_001) ** -power
+    for first, end in ((0, 1), (0, 3), (5, 40), (23, 30), (24, 29), (0, 1000), (100, 101), (777, 200_000)):
+        assert sum_of_powers(limit, power, first, end) == pytest.approx(
+            math.fsum(limit[first:end]), rel=3e-15
+        )
+
+
+@given(
+    levels=st.lists(st.integers(0, 6), min_size=2, max_size=300),
+    alpha=st.sampled_from([1.4, 2.0, 3.0]),
+    spacing=st.sampled_from([0.01, 0.5, 4.0]),
+)
+@settings(deadline=None, max_examples=60)
+def test_ties_share_evenly(levels: list[int], alpha: float, spacing: float) -> None:
+    gaps = np.sort(np.array(levels) - min(levels)) * spacing
+    tiers, q = scattered(gaps), definition(gaps, alpha)
+    power = (alpha + 1) / (2 * alpha)
+    at = Surrogate(tiers, limits(len(gaps), alpha), 5.0, ETA, 0.5 * (alpha + 1.0), power, True)
+    for rank in range(0, len(gaps), 7):
+        tied = np.flatnonzero(5.0 + gaps == 5.0 + gaps[rank])
+        first, end = tie_at(at, rank)
+        assert (first, end) == (tied[0], tied[-1] + 1)
+        assert shared_surrogate(at, first, end) == pytest.approx(q[tied].mean(), rel=1e-12)

@@ -398,7 +398,7 @@ def test_what_gives_names_may_use_the_learner() -> None:
         learner.exploration_probabilities(
             available=(arm for arm in learner.arms if learner.estimates().any() or 1)
         )
-        learner.replay((arm, 0.5, learner.estimates()[0]) for arm in NAMES)
+        learner.replay((arm, 0.5, learner.estimates()[0]) for arm in learner.arms)
         learner.retire_arms(arm for arm in ["x1"] if learner.estimates() is not None)
         done.append(True)
 

@@ -101,7 +101,8 @@ def test_a_log_brings_no_baseline_and_leaves_none_behind() -> None:
         twin.update(arm, decision.weight, LOSSES[arm])
         if round_ % 10 == 0:
             logged = int(generator.integers(ARMS))
-            learner.replay([(logged, 0.5, 0.25)] * 2)
+            learner.replay([(logged, 0.5, 0.25)])
+            learner.replay([(logged, 0.5, 0.25)])
             twin.replay(logged, 2.0, 0.25)
             twin.replay(logged, 2.0, 0.25)
         np.testing.assert_allclose(learner.exploitation_probabilities(), twin.law(), rtol=1e-9)
@@ -129,5 +130,6 @@ def test_the_cap_holds_in_a_learner(resampling: str) -> None:
 
 def test_fractional_losses_are_fractions_of_success() -> None:
     learner = dc.ThompsonSampling().start(["a", "b"], seed=0, loss_range=(0, 10))
-    learner.replay([("a", 0.5, 2.5), ("a", 0.5, 5.0)])
+    for loss in (2.5, 5.0):
+        learner.replay([("a", 0.5, loss)])
     assert learner.estimates().tolist() == [1.75 / 4, 0.5]

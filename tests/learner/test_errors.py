@@ -1,12 +1,15 @@
 """Every error names the argument, its value, the rule and the remedy, and has changed nothing."""
 
 import math
+import pickle
 import re
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import decoupled as dc
@@ -252,8 +255,6 @@ BAD_LOSSES: list[Any] = [
     10**400,
     "0.5",
     b"0.5",
-    True,
-    False,
     [0.5],
     (0.5,),
     1j,
@@ -265,12 +266,23 @@ BAD_LOSSES: list[Any] = [
 ]
 
 
+OUTSIDE = ("must lie in [0.0, 1.0]", "declare another range with start(..., loss_range=(low, high))")
+
+
+def rule_and_remedy(value: Any) -> tuple[str, str]:
+    """What is said of a bad loss: that it is none, that it is no number, or that it is out of range."""
+    if not isinstance(value, (int, float, Fraction)):
+        return (
+            f"is a{'n' * isinstance(value, np.ndarray)} {type(value).__name__}",
+            "give a number in [0.0, 1.0]",
+        )
+    return ("is not a number", "report the loss when it is known") if value != value else OUTSIDE
+
+
 @pytest.mark.parametrize("value", BAD_LOSSES, ids=lambda value: repr(value)[:30])
 @pytest.mark.parametrize("argument", ["loss", "reward"])
 def test_bad_losses(learner: dc.Learner, argument: str, value: Any) -> None:
-    case = Case(
-        value, "must lie in [0.0, 1.0]", "declare another range with start(..., loss_range=(low, high))"
-    )
+    case = Case(value, *rule_and_remedy(value))
     decision = learner.pending[0]
     for given in (decision, decision.id):
         message = refused(
@@ -292,8 +304,54 @@ def test_one_of_loss_and_reward_is_needed(learner: dc.Learner) -> None:
     decision = learner.pending[0]
     neither = refused(learner, dc.LossError, lambda: learner.observe(decision))
     both = refused(learner, dc.LossError, lambda: learner.observe(decision, loss=0.25, reward=0.75))
-    assert neither.startswith("loss = None, reward = None: one of them is needed, and not both; ")
-    assert both.startswith("loss = 0.25, reward = 0.75: one of them is needed, and not both; ")
+    remedy = "give either the loss of the explored arm or its reward"
+    assert neither == f"loss, reward: neither was given; {remedy}"
+    assert both == f"loss = 0.25, reward = 0.75: both were given; {remedy}"
+
+
+TRUTHS: list[Any] = [True, False, np.True_, np.False_, np.array(True)]
+
+
+@pytest.mark.parametrize("value", TRUTHS, ids=repr)
+def test_a_truth_value_is_a_loss_of_one_or_zero(value: Any) -> None:
+    """`prediction != label` is the loss of a shadow model."""
+
+    def learned(given: Any) -> str:
+        learner = dc.FTPL.recommended().start(["a", "b"], seed=0)
+        learner.observe(learner.decide(), loss=given)
+        learner.observe(learner.decide(baseline={"a": given}), reward=given)
+        learner.replay([("a", 0.5, given), ("b", 0.25, 0.5)])
+        return learner.to_json()
+
+    assert learned(value) == learned(float(value))
+    assert learned(value) != learned(0.5)
+
+
+def test_a_truth_value_is_a_loss_only_within_the_range() -> None:
+    wide, far = (dc.FTPL().start(2, seed=0, loss_range=ends) for ends in [(-1, 1), (2, 5)])
+    decision = wide.decide()
+    wide.observe(decision, loss=False)  # 0, in the middle of the range
+    assert wide.estimates().max() == pytest.approx(0.5 * decision.weight)
+    decision = far.decide()
+    for truth in (True, np.False_):
+        message = refused(far, dc.LossError, lambda truth=truth: far.observe(decision, loss=truth))  # type: ignore[misc]
+        assert message.startswith(f"loss = {truth!r}: must lie in [2.0, 5.0]; ")
+
+
+def test_an_error_has_its_remedy_apart(learner: dc.Learner) -> None:
+    """So that whoever passes it on can give a remedy that its readers have."""
+    with pytest.raises(dc.LossError) as caught:
+        learner.observe(learner.pending[0], loss=7)
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+        assert error.problem == "loss = 7: must lie in [0.0, 1.0]"
+        assert error.remedy == OUTSIDE[1]
+        assert str(error) == f"{error.problem}; {error.remedy}"
+        other = error.with_remedy("create the experiment with another loss_range")
+        assert type(other) is dc.LossError
+        assert str(other) == f"{error.problem}; create the experiment with another loss_range"
+    plain = dc.StateError("state: is damaged")
+    assert (plain.problem, plain.remedy) == ("state: is damaged", None)
+    assert str(plain.with_remedy("load another")) == "state: is damaged; load another"
 
 
 NEVER = "was never made by this learner"
@@ -361,7 +419,7 @@ GOOD = [("left", 0.5, 0.25), {"explore": "right", "propensity": 1, "loss": 0}]
 
 @pytest.mark.parametrize(
     "value",
-    [0, 0.0, -0.5, 2, 1.0000001, math.nan, math.inf, "0.5", None, True, [0.5], 5e-324],
+    [0, 0.0, -0.5, 2, 1.0000001, math.inf, "0.5", True, [0.5], 5e-324],
     ids=repr,
 )
 def test_bad_propensities(learner: dc.Learner, value: Any) -> None:
@@ -373,11 +431,14 @@ def test_bad_propensities(learner: dc.Learner, value: Any) -> None:
 @pytest.mark.parametrize("value", BAD_LOSSES, ids=lambda value: repr(value)[:30])
 def test_bad_losses_in_a_log(learner: dc.Learner, value: Any) -> None:
     message = refused(learner, dc.LossError, lambda: learner.replay([*GOOD, ("left", 0.5, value)]))
-    assert f"loss = {value!r}: must lie in [0.0, 1.0]; " in message
+    assert f"records[2]: loss = {value!r}: {rule_and_remedy(value)[0]}; " in message
 
 
-def test_a_missing_loss_in_a_log(learner: dc.Learner) -> None:
-    refused(learner, dc.LossError, lambda: learner.replay([*GOOD, ("left", 0.5, None)]))
+@pytest.mark.parametrize("loss", [None, math.nan])
+def test_a_missing_loss_in_a_log(learner: dc.Learner, loss: Any) -> None:
+    message = refused(learner, dc.LossError, lambda: learner.replay([*GOOD, ("left", 0.5, loss)]))
+    assert message.startswith(f"records[2]: loss = {loss}: is ")
+    assert message.endswith("; leave out records without a loss")
 
 
 @pytest.mark.parametrize("value", ["lefty", "", None, 0, True, ["left"]], ids=repr)
@@ -388,13 +449,134 @@ def test_an_unknown_arm_after_good_records_applies_none(learner: dc.Learner, val
 
 @pytest.mark.parametrize(
     "record",
-    [("left", 0.5), ("left", 0.5, 0.5, 0.5), (), 5, None, {}, {"explore": "left", "loss": 0.5}, "ab"],
+    [("left", 0.5), ("left", 0.5, 0.5, 0.5), (), 5, None, {}, {"explore": "left"}, "ab"],
     ids=repr,
 )
 def test_misshapen_records(learner: dc.Learner, record: Any) -> None:
     message = refused(learner, dc.ParameterError, lambda: learner.replay([*GOOD, record]))
     rule = "must be (arm, propensity, loss), or a mapping with the keys 'explore', 'propensity' and 'loss'"
-    check(message, "records[2]", Case(record, rule, "mend that record"))
+    check(message, "records[2]", Case(record, rule, "correct that record"))
+
+
+NO_PROPENSITY = "a log that has none cannot be replayed (docs: In operation, A log without propensities)"
+
+
+@pytest.mark.parametrize("record", [("left", None, 0.5), ("left", math.nan, 0.5)], ids=repr)
+def test_a_propensity_that_is_missing(learner: dc.Learner, record: Any) -> None:
+    message = refused(learner, dc.ParameterError, lambda: learner.replay([*GOOD, record]))
+    check(message, "records[2].propensity", Case(record[1], "is missing", NO_PROPENSITY))
+
+
+def test_a_record_without_a_propensity(learner: dc.Learner) -> None:
+    record = {"explore": "left", "loss": 0.5}
+    message = refused(learner, dc.ParameterError, lambda: learner.replay([*GOOD, record]))
+    check(message, "records[2]", Case(record, "has no 'propensity'", NO_PROPENSITY))
+
+
+WEIGHING = [
+    dc.FTPL(),
+    dc.FTPL.recommended(),
+    dc.TsallisINF(),
+    dc.Exp3(),
+    dc.CoupledExp3(),
+    dc.Forgetting(dc.FTPL(), period=2),
+    dc.Forgetting(dc.FTPL(), discount=0.9),
+]
+AVERAGING = [dc.FollowTheLeader(), dc.TopTwo(), dc.UCB1(), dc.ThompsonSampling()]
+
+
+@pytest.mark.parametrize("policy", WEIGHING, ids=lambda policy: policy.label)
+@pytest.mark.parametrize(
+    "log",
+    [[("a", 1.0, 0.4)] * 9, [("a", 1, 0.4), ("b", 1, 0.1), ("a", 1, 0.4)], [("b", 1.0, 0.4)]],
+    ids=["one arm", "arms by turns", "one record"],
+)
+def test_a_log_that_was_not_randomised(policy: dc.Policy, log: list[Any]) -> None:
+    """Its sums say how often an arm was tried, so the arm tried least would win."""
+    learner = policy.start(["a", "b"], seed=0)
+    message = refused(learner, dc.ParameterError, lambda: learner.replay(log))
+    what = "all " if len(log) > 1 else "the only propensity is 1, with 2 arms"
+    assert message.startswith(f"records: {what}")
+    for remedy in ("give the probability", "A log without propensities", "unrandomised=True"):
+        assert remedy in message
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dc.UnseenArmWarning)
+        assert learner.replay(log, unrandomised=True) == len(log)
+
+
+@pytest.mark.parametrize("policy", AVERAGING, ids=lambda policy: policy.label)
+def test_to_a_mean_propensities_do_not_matter(policy: dc.Policy) -> None:
+    one, two = (policy.start(["a", "b"], seed=0) for _ in range(2))
+    one.replay([("a", 1.0, 0.4), ("b", 1.0, 0.1)])
+    two.replay([("a", 0.5, 0.4), ("b", 0.25, 0.1)])
+    assert one.to_json() == two.to_json()
+
+
+def test_a_log_in_which_one_propensity_is_one_was_randomised() -> None:
+    learner = dc.FTPL().start(["a", "b"], seed=0)
+    assert learner.replay([("a", 1.0, 0.4), ("b", 0.5, 0.1)]) == 2
+
+
+def test_arms_that_never_occur_are_named(learner: dc.Learner) -> None:
+    fresh = dc.FTPL().start(["a", "b", "c"], seed=0)
+    with pytest.warns(
+        dc.UnseenArmWarning, match=r"^records: arm 'c' never occurs and has no loss on record"
+    ) as one:
+        fresh.replay([("a", 0.5, 0.4), ("b", 0.5, 0.4)])
+    assert one[0].filename == __file__
+    many = dc.FTPL().start(100, seed=0)
+    with pytest.warns(
+        dc.UnseenArmWarning, match=r"arms 1, 2, .*, 10 and 89 more never occur and have no"
+    ) as two:
+        many.replay([(0, 0.5, 0.4), (0, 0.5, 0.4)])
+    for each in (*one, *two):
+        assert "then bring " in str(each.message)
+        assert "in with add_arms()" in str(each.message)
+
+
+def test_arms_that_are_known_already_may_be_left_out() -> None:
+    learner = dc.FTPL().start(["a", "b", "c"], seed=0)
+    learner.replay([("a", 0.5, 0.4), ("b", 0.25, 0.4), ("c", 0.25, 0.1)])
+    learner.replay([("a", 0.5, 0.4), ("b", 0.5, 0.4)])
+    learner.add_arms(["d"])  # level with the best, so it has a loss to its name
+    learner.replay([("a", 0.5, 0.4), ("b", 0.5, 0.4)])
+
+
+def test_the_way_out_that_the_warning_names() -> None:
+    """An arm that came after the log is tried, and is not the favourite."""
+    learner = dc.FTPL().start(["a", "b"], seed=0)
+    learner.replay([("a", 0.5, 0.3), ("b", 0.5, 0.6)] * 200)
+    learner.add_arms(["c"])
+    assert learner.exploitation_probabilities()[2] == pytest.approx(0.5, abs=0.01)
+    naive = dc.FTPL().start(["a", "b", "c"], seed=0)
+    with pytest.warns(dc.UnseenArmWarning):
+        naive.replay([("a", 0.5, 0.3), ("b", 0.5, 0.6)] * 200)
+    assert naive.exploitation_probabilities()[2] > 0.99
+
+
+def test_records_that_come_one_by_one_are_no_cause_for_alarm() -> None:
+    learner = dc.FTPL().start(["a", "b", "c"], seed=0)
+    for arm in "ab":
+        learner.replay([(arm, 0.5, 0.4)])
+
+
+def test_a_warning_made_an_error_changes_nothing() -> None:
+    learner = dc.FTPL().start(["a", "b", "c"], seed=0)
+    before = learner.to_json()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dc.UnseenArmWarning)
+        with pytest.raises(dc.UnseenArmWarning):
+            learner.replay([("a", 0.5, 0.4), ("b", 0.5, 0.4)])
+    assert learner.to_json() == before
+
+
+def test_a_table_is_no_list_of_records(learner: dc.Learner) -> None:
+    frame = pd.DataFrame({"explore": ["left"], "propensity": [0.5], "loss": [0.5]})
+    for table in (frame, {"explore": "left", "propensity": 0.5, "loss": 0.5}):
+        message = refused(learner, dc.ParameterError, lambda table=table: learner.replay(table))  # type: ignore[misc]
+        assert message.startswith(f"records: is a {type(table).__name__}, not a list of records; ")
+        assert "to_dict('records')" in message
+    assert learner.replay(frame.to_dict("records")) == 1
 
 
 def test_a_log_that_breaks_off_applies_nothing(learner: dc.Learner) -> None:

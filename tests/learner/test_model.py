@@ -110,7 +110,11 @@ def _ftpl(gaps: list[float], alpha: float, eta: float) -> list[float]:
     for rank, arm in enumerate(by_rank, start=1):
         bound = min(1 / (1 + eta * gaps[arm]), rank ** (-1 / alpha))
         surrogate[arm] = bound ** ((alpha + 1) / 2)
-    return _normalised(surrogate)
+    shared = []  # evenly among arms that tie
+    for gap in gaps:
+        tie = [share for share, other in zip(surrogate, gaps, strict=True) if other == gap]
+        shared.append(sum(tie) / len(tie))
+    return _normalised(shared)
 
 
 def _tsallis(gaps: list[float], beta: float, eta: float) -> list[float]:
@@ -134,7 +138,7 @@ SHARES = st.integers(0, 16).map(lambda share: share / 16)
 RANGES = st.sampled_from([(0.0, 1.0), (0.0, 250.0), (-3.0, 5.0)])
 SUBSETS = st.none() | st.integers(0, 2 ** len(NAMES) - 1)  # every arm, or a bit for each of them
 BAD_LOSSES: st.SearchStrategy[Any] = st.sampled_from(
-    [math.nan, math.inf, -math.inf, 1e9, -1e9, "0.5", b"0", True, None, [], 1j]
+    [math.nan, math.inf, -math.inf, 1e9, -1e9, "0.5", b"0", None, [], 1j]
 )
 BAD_PROPENSITIES = st.sampled_from([0.0, -0.5, 1.5, math.nan, math.inf, "0.5", None, True, 5e-324])
 BAD_COUNTS: st.SearchStrategy[Any] = st.sampled_from([0, -1, 1.0, "2", True, 10**9])
@@ -300,7 +304,7 @@ class LearnerMachine(RuleBasedStateMachine):
         log = self.log_of(records)
         keys = ("explore", "propensity", "loss")
         given = [dict(zip(keys, each, strict=True)) for each in log] if as_mappings else log
-        assert self.learner.replay(given) == len(records)
+        assert self.learner.replay(given, unrandomised=True) == len(records)
         for (arm, propensity, _), (_, _, loss) in zip(records, log, strict=True):
             self.model.learn(arm, 1 / propensity, loss, list(range(self.model.arms)))
 
@@ -357,6 +361,7 @@ class LearnerMachine(RuleBasedStateMachine):
         assert learner.arms == tuple(self.names)
 
 
+@pytest.mark.filterwarnings("ignore::decoupled.UnseenArmWarning")
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 def test_any_sequence_of_calls_agrees_with_the_model(policy: dc.Policy) -> None:
     machine = type("Machine", (LearnerMachine,), {"policy": policy})

@@ -190,6 +190,7 @@ def test_the_limit_on_pending_decisions_holds() -> None:
 
 
 @every_policy
+@pytest.mark.filterwarnings("ignore::decoupled.UnseenArmWarning")
 def test_compiled_updates_do_not_overlap(policy: dc.Policy) -> None:
     """With thousands of arms an update takes long, and compiled code gives way to other threads."""
     arms, records = 4000, 20

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from browsing import chromium
 from decoupled.cli import app
 from decoupled.paper.reproduce import EXPERIMENTS
+from decoupled.simulation import Results
 from quick_run import Quick, quick_run
 
 
@@ -90,6 +91,35 @@ def test_at_least_these_claims_are_judged(claims: dict[str, dict[str, Any]]) -> 
     assert wanted <= set(claims)
     assert len(claims["grid-lowest"]["parts"]) == 32
     assert len(claims["movielens-lowest"]["parts"]) == 8
+
+
+def test_every_section_says_how_much_was_run_for_it(quick: Quick) -> None:
+    page = (quick.folder / "report.html").read_text()
+    lead = page[page.index("<h1>") : page.index("<nav>")]
+    assert not re.search(r"\d runs", lead), "sections differ, so no number of runs holds for all"
+    names = [name for name, each in EXPERIMENTS.items() if each.in_quick]
+    told = {name: extent_of(page, name) for name in names}
+    for name in names:
+        results = {path: Results.load(path) for path in (quick.folder / name).rglob("results.nc")}
+        kept = {(each.data.sizes["run"], each.horizon) for each in results.values()}
+        found = re.findall(r"([\d,]+) runs of ([\d,]+) rounds", told[name])
+        assert {(number(runs), number(rounds)) for runs, rounds in found} == kept
+    assert told["adversarial"] == "12 runs of 10,000 rounds for each policy."
+    assert "4 runs of 100,000 rounds" in told["horizon"]
+    assert re.match(r"3 repetitions, each of 2,000 compiled", told["runtime"])
+    assert re.match(r"8 sampled rounds by the conic solver|Nothing was run", told["conic"])
+
+
+def extent_of(page: str, name: str) -> str:
+    """What a section says under its heading of the runs it has."""
+    section = page[page.index(f'<h2 id="{name}">') :]
+    found = re.search(r'<p class="extent[^"]*">(.*?)</p>', section[: section.index("</section>")])
+    assert found, f"{name} does not say how much was run for it"
+    return found[1]
+
+
+def number(text: str) -> int:
+    return int(text.replace(",", ""))
 
 
 def test_every_picture_is_there_in_every_format(quick: Quick) -> None:

@@ -17,7 +17,7 @@ import decoupled as dc
 from decoupled.service.doctor import examine
 from decoupled.service.store import Store
 from decoupled.service.stores import open_store
-from decoupled.service.web.shapes import moment
+from decoupled.service.times import moment
 from reliability.clients import EXPERIMENTS
 from reliability.ledger import Ledger
 from reliability.serving import Server

@@ -12,6 +12,7 @@ from decoupled.service.sqlite_store import SqliteStore
 
 if __name__ == "__main__":
     options = SqliteStore.__init__.__kwdefaults__
-    assert options == {"synchronous": "FULL"}
+    assert options is not None
+    assert options["synchronous"] == "FULL"
     options["synchronous"] = sys.argv.pop(1)
     main()

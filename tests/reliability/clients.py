@@ -213,6 +213,9 @@ class Client:
             self._write("conflict", due.decision, due.loss)
         elif status == 410 and not due.contrary:
             self._write("late", due.decision, due.loss)
+        elif status == 503:  # in a batch: after a start, the policy of this one is not loaded yet
+            self._write("refused", status)
+            self._plan.add(self._delay(), due.decision, due.sent, due.loss, due.contrary)
         else:
             self._write("?", "feedback", due, status, content)
 

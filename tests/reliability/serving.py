@@ -65,6 +65,14 @@ class Server:
         with Asking(self.port) as asking:
             return asking.ask(method, path, body)
 
+    def create(self, name: str, settings: object) -> None:
+        """Create an experiment, and wait until its policy is compiled."""
+        path = f"/v1/experiments/{name}"
+        first = status = self.ask("PUT", path, settings)[0]
+        while status == 202:
+            status = self.ask("PUT", path, settings)[0]
+        assert (first, status) in ((201, 201), (202, 200)), (first, status)
+
     def await_ready(self) -> float:
         """Wait until it takes writes; the time on the monotonic clock at which it did."""
         until = time.monotonic() + _PATIENCE
@@ -74,7 +82,8 @@ class Server:
                 if self.ask("GET", "/readyz")[0] == 200:
                     return time.monotonic()
             except Unanswered:
-                time.sleep(0.005)
+                pass
+            time.sleep(0.005)
         raise AssertionError(f"the service is not ready:\n{self.log.read_text()[-3000:]}")
 
     def signal(self, number: signal.Signals) -> None:

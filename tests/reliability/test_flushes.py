@@ -27,7 +27,7 @@ def test_a_flush_precedes_every_acknowledgement(synchronous: str, tmp_path: Path
     program = COMMAND if synchronous == "FULL" else (careless.__file__, synchronous)
     with serving(tmp_path / "store.db", tmp_path / "server.log", program) as server:
         settings = {"policy": {"name": "FTPL"}, "arms": ["a", "b", "c"], "seed": 7}
-        assert server.ask("PUT", "/v1/experiments/traced", settings)[0] == 201
+        server.create("traced", settings)
         assert server.ask("POST", "/v1/experiments/traced/decisions")[0] == 201
         with traced(server.pid, tmp_path / "trace", *TRACED):
             writes = _acknowledged(server)

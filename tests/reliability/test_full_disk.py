@@ -87,7 +87,7 @@ def trial(folder: Path, scratch: Path) -> Iterator[Trial]:
     store = folder / "store.db"
     with serving(store, scratch / "server.log") as server:
         for name, settings in EXPERIMENTS.items():
-            assert server.ask("PUT", f"/v1/experiments/{name}", settings)[0] == 201
+            server.create(name, settings)
         traffic = Traffic([server.port], scratch / "journals", processes=1, seed=3, timeout=60.0)
         try:
             traffic.await_more(100)

@@ -21,7 +21,7 @@ def test_nothing_acknowledged_is_lost_or_doubled_by_kills(seed: int, tmp_path: P
     server.start()
     server.await_ready()
     for name, settings in EXPERIMENTS.items():
-        assert server.ask("PUT", f"/v1/experiments/{name}", settings)[0] == 201
+        server.create(name, settings)
     traffic = Traffic([server.port], tmp_path / "journals", processes=2, seed=seed, timeout=60.0)
     kills = early = 0
     started = time.monotonic()

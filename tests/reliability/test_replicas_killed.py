@@ -31,7 +31,7 @@ def test_replicas_killed_and_paused_in_turn_are_as_one(postgres: str, tmp_path: 
         for each in replicas:
             each.await_ready()
         for name, settings in EXPERIMENTS.items():
-            assert replicas[0].ask("PUT", f"/v1/experiments/{name}", settings)[0] == 201
+            replicas[0].create(name, settings)
         ports = [each.port for each in replicas]
         traffic = Traffic(
             ports, tmp_path / "journals", processes=2 if SIZES.long else 1, seed=5, timeout=4.0

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from decoupled.service.desk import Desk
-from decoupled.service.records import DecisionRecord, Settings
+from decoupled.service.records import MOST_DECISIONS, DecisionRecord, Settings
 from decoupled.service.sqlite_store import SqliteStore
 from reliability.serving import Server
 from reliability.sizes import SIZES
 
-AT_ONCE = 5_000
+AT_ONCE = MOST_DECISIONS
+SMALL = 5_000  # decisions
 LIMIT = 3.0  # seconds, from the start of the process until it is ready
 
 
@@ -57,14 +58,14 @@ def restarted(store: Path, decisions: int) -> tuple[float, float]:
 
 @pytest.mark.parametrize("waiting", [1_000, 100_000] if SIZES.long else [1_000])
 def test_a_restart_does_not_take_longer_the_more_it_remembers(waiting: int, tmp_path: Path) -> None:
-    remember(tmp_path / "small.db", AT_ONCE, 0)
+    remember(tmp_path / "small.db", SMALL, 0)
     begun = time.monotonic()
     remember(tmp_path / "large.db", SIZES.remembered, waiting)
     size = (tmp_path / "large.db").stat().st_size / 2**20
     print(f"{SIZES.remembered:,} decisions made in {time.monotonic() - begun:.0f} s, {size:.0f} MiB")
-    restarted(tmp_path / "small.db", AT_ONCE)  # what is not compiled yet is compiled now
+    restarted(tmp_path / "small.db", SMALL)  # what is not compiled yet is compiled now
     times = 3 if SIZES.long else 1  # the lowest counts, which noise only raises
-    small = min(restarted(tmp_path / "small.db", AT_ONCE)[1] for _ in range(times))
+    small = min(restarted(tmp_path / "small.db", SMALL)[1] for _ in range(times))
     large = [restarted(tmp_path / "large.db", SIZES.remembered) for _ in range(times)]
     ready, decided = min(each[0] for each in large), min(each[1] for each in large)
     print(

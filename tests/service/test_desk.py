@@ -9,7 +9,7 @@ import pytest
 import decoupled as dc
 from decoupled.service.desk import Desk
 from decoupled.service.problems import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
-from decoupled.service.records import DecisionRecord, Settings
+from decoupled.service.records import DecisionRecord, Feedback, Settings
 from stores import Clock
 
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))
@@ -197,6 +197,85 @@ def test_a_batch_has_a_result_for_each(opened: Opened) -> None:
     assert kinds == ["applied", "applied", 404, 409, 422]
 
 
+def test_feedback_that_names_its_arm_is_one_transaction(
+    opened: Opened, transactions: Callable[[Desk], list[str]]
+) -> None:
+    desk = opened()
+    desk.put_experiment("me", "one", PLAIN, seed=7).result()
+    made = desk.decide("me", "one", count=5).result()
+    [served] = desk.decide("me", "one", mode="exploit").result()
+    counted = transactions(desk)
+    for _ in range(2):
+        assert desk.feedback("me", made[0].id, loss=0.5, arm=made[0].explore).result().status == "applied"
+    for decision, arm, word in (
+        (made[1], "nobody", "explored"),
+        (made[1], 7, "explored"),
+        (served, "a", "explored no arm"),
+    ):
+        with pytest.raises(Invalid, match=word):
+            desk.feedback("me", decision.id, loss=0.5, arm=arm).result()
+    with pytest.raises(Conflict):
+        desk.feedback("me", made[0].id, loss=0.6, arm=made[0].explore).result()
+    with pytest.raises(NotFound):
+        desk.feedback("me", "abc-1", loss=0.6, arm="a").result()
+    assert len(counted) == 7
+    counted.clear()
+    items = [
+        Feedback(made[1].id, 0.25, arm=made[1].explore),
+        Feedback(made[2].id, reward=0.25, arm=made[2].explore),
+        Feedback(made[3].id, 0.25),
+        Feedback(made[4].id, 0.25, arm="nobody"),
+        Feedback(made[1].id, 0.25, arm=made[1].explore),
+        Feedback(made[1].id, 0.75, arm=made[1].explore),
+        Feedback("abc-1", 0.25, arm="a"),
+    ]
+    results = desk.feedback_many("me", items).result()
+    assert [each.status for each in results] == ["applied", "applied", "applied", 422, "applied", 409, 404]
+    assert len(counted) == 1
+    assert desk.get_decision("me", made[4].id).result().status == "pending"
+    assert desk.state("me", "one").result().applied == 4
+
+
+def test_a_batch_that_cannot_be_committed_changes_nothing(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = opened()
+    desk.put_experiment("me", "one", PLAIN, seed=7).result()
+    made = desk.decide("me", "one", count=3).result()
+    items = [Feedback(each.id, 0.5, arm=each.explore) for each in made]
+    with monkeypatch.context() as full:
+
+        def fail() -> None:
+            raise StoreError("the disk is full")
+
+        full.setattr(desk._room.store, "end", fail)
+        with pytest.raises(StoreError):
+            desk.feedback_many("me", items).result()
+    assert [desk.get_decision("me", each.id).result().status for each in made] == ["pending"] * 3
+    assert [each.status for each in desk.feedback_many("me", items).result()] == ["applied"] * 3
+
+
+def test_there_is_one_limit_of_decisions(opened: Opened) -> None:
+    desk = opened()
+    desk.put_experiment("me", "one", PLAIN).result()
+    with pytest.raises(Invalid, match="from 1 to 1,000"):
+        desk.decide("me", "one", count=1_001).result()
+    assert len(desk.decide("me", "one", count=1_000).result()) == 1_000
+
+
+def test_an_id_that_is_not_known_is_shown_whole(opened: Opened) -> None:
+    desk = opened()
+    unknown = f"{'0123456789abcdef' * 12}-1234567"  # 200 characters
+    asked: list[Future[Any]] = [
+        desk.get_decision("me", unknown),
+        desk.feedback("me", unknown, loss=0.5),
+        desk.feedback("me", unknown, loss=0.5, arm="a"),
+    ]
+    errors = [each.exception() for each in asked]
+    errors += desk.feedback_many("me", [Feedback(unknown, 0.5)]).result()  # type: ignore[arg-type]
+    assert all(f"decision '{unknown}': is not known" in str(each) for each in errors)
+
+
 MADE_UP = [
     "",
     "x",
@@ -319,11 +398,12 @@ def test_arms_come_and_go(opened: Opened) -> None:
     state = desk.state("me", "one").result()
     assert state.arms == learner.arms
     assert state.estimates == tuple(learner.estimates())
-    following = desk.decide("me", "one", count=9, available=["b", 5]).result()
+    left = next(arm for arm in ("a", "b") if arm != gone)
+    following = desk.decide("me", "one", count=9, available=[left, 5]).result()
     assert [each.explore for each in following] == [
-        each.explore for each in learner.decide(count=9, available=["b", 5])
+        each.explore for each in learner.decide(count=9, available=[left, 5])
     ]
-    wrongs: list[Any] = [[True], ["zz"], "a", 7, ["b", "b"], [["b"]], [gone, "b", "c", "d", 5]]
+    wrongs: list[Any] = [[True], ["zz"], "none", 7, [left, left], [[left]], ["a", "b", "c", "d", 5]]
     for wrong in wrongs:
         with pytest.raises(Invalid):
             desk.retire_arms("me", "one", wrong).result()

@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,14 @@ import httpx
 import pyarrow.parquet as pq
 import pytest
 
+import decoupled as dc
+from decoupled.service.desk import Desk
+from decoupled.service.export import TIMES
 from decoupled.service.problems import ServiceError
+from decoupled.service.records import Experiment, Settings
+from decoupled.service.settings import as_text
+from decoupled.service.web.metrics import HELP
+from decoupled.service.web.shapes import experiment_out
 from http_service import FTPL, Service, served
 
 
@@ -55,6 +62,7 @@ def refused(answer: httpx.Response, status: int, *words: str) -> dict[str, Any]:
 
 def test_an_experiment_is_created_once(service: Service) -> None:
     settings = {**FTPL, "loss_range": [0, 250], "deadline_seconds": 60, "expired_loss": 250, "seed": 7}
+    service.create("compiled-before")
     first = service.http.put("/v1/experiments/once", json=settings)
     again = service.http.put("/v1/experiments/once", json=settings)
     assert (first.status_code, again.status_code) == (201, 200)
@@ -66,6 +74,52 @@ def test_an_experiment_is_created_once(service: Service) -> None:
         409,
         "other settings",
     )
+
+
+def test_a_demo_experiment_is_marked_for_good(service: Service) -> None:
+    service.create("shown", demo=True)
+    assert service.http.get("/v1/experiments/shown").json()["demo"] is True
+    refused(service.http.put("/v1/experiments/shown", json=FTPL), 409, "other settings")
+    assert service.http.put("/v1/experiments/shown", json={**FTPL, "demo": True}).status_code == 200
+    refused(service.http.put("/v1/experiments/other", json={**FTPL, "demo": "yes"}), 422, "demo")
+    # A store from before there were demo experiments has settings without the word: they are still the same.
+    assert "demo" not in as_text(Settings({"name": "FTPL"}, ("a", "b")))
+
+
+def test_an_experiment_has_the_label_of_its_policy(service: Service) -> None:
+    policy = dc.FTPL.recommended()
+    service.create("labelled", policy=policy.to_dict())
+    assert service.http.get("/v1/experiments/labelled").json()["policy_label"] == policy.label
+    unknown = Settings({"name": "OfAnotherProcess", "c": 1.0}, ("a", "b"))
+    assert experiment_out(Experiment("me", "one", unknown, ("a", "b"), (), 0.0, None, 0, 7, "ready"))[
+        "policy_label"
+    ] == ("OfAnotherProcess")
+
+
+@pytest.mark.parametrize(("role", "may"), [
+    ("read", ["read"]), ("decide", ["read", "decide"]), ("admin", ["read", "decide", "admin"]),
+])  # fmt: skip
+def test_a_key_is_told_what_it_may_do(tmp_path: Path, role: str, may: list[str]) -> None:
+    with served(tmp_path, open_to_all=False) as locked:
+        told = locked.http.get("/v1/access", headers=locked.key(role, "shop")).json()
+    assert told == {"tenant": "shop", "role": role, "may": may}
+
+
+def test_whoever_needs_no_key_may_do_everything(service: Service) -> None:
+    assert service.http.get("/v1/access").json()["may"] == ["read", "decide", "admin"]
+
+
+def test_the_document_says_that_intervals_are_of_this_moment(service: Service) -> None:
+    schemas = service.http.get("/v1/openapi.json").json()["components"]["schemas"]
+    shown = [
+        (name, field, about.get("description", ""))
+        for name, schema in schemas.items()
+        for field, about in schema.get("properties", {}).items()
+        if "IntervalOut" in str(about) or (name == "IntervalOut" and field != "estimate")
+    ]
+    assert len(shown) == 5
+    for name, field, description in shown:
+        assert "at this moment" in description, f"{name}.{field}"
 
 
 def test_experiments_are_listed_in_pages(service: Service) -> None:
@@ -194,8 +248,9 @@ def test_feedback_is_applied_once(service: Service) -> None:
     [
         ({}, "explored arm"),
         ({"loss": 0.1, "reward": 0.9}, "not both"),
-        ({"loss": "0.1"}, "explored arm"),
-        ({"loss": True}, "explored arm"),
+        ({"loss": "0.1"}, "not a string"),
+        ({"loss": None}, "not null"),
+        ({"loss": [1]}, "not a list"),
         ({"loss": 1.5}, "[0.0, 1.0]"),
         ({"loss": 10**400}, "finite"),
         ({"loss": 0.1, "exploit": "red"}, "fields are"),
@@ -207,6 +262,32 @@ def test_feedback_outside_its_domain_is_refused(service: Service, body: dict[str
     decision = service.decide("domain")
     refused(service.http.put(f"/v1/decisions/{decision['id']}/feedback", json=body), 422, word)
     assert service.http.get(f"/v1/decisions/{decision['id']}").json()["status"] == "pending"
+
+
+@pytest.mark.parametrize(
+    ("sent", "loss"), [({"loss": True}, 1.0), ({"loss": False}, 0.0), ({"reward": True}, 0.0)]
+)
+def test_a_loss_may_be_true_or_false(service: Service, sent: dict[str, Any], loss: float) -> None:
+    if service.http.get("/v1/experiments/truth").status_code == 404:
+        service.create("truth")
+    one, two = service.decide("truth", count=2)["decisions"]
+    single = service.http.put(f"/v1/decisions/{one['id']}/feedback", json=sent)
+    [many] = service.http.post("/v1/feedback", json={"items": [{"decision": two["id"], **sent}]}).json()[
+        "results"
+    ]
+    assert (single.status_code, single.json()["loss"]) == (200, loss)
+    assert (many["status"], many["decision"]["loss"]) == (200, loss)
+    text = {"items": [{"decision": two["id"], "loss": "true"}]}
+    refused(service.http.post("/v1/feedback", json=text), 422, "items.0.loss", "not a string")
+
+
+def test_an_experiment_that_names_no_policy_runs_the_recommended_one(service: Service) -> None:
+    arms = {"arms": ["a", "b"]}
+    created = service.http.put("/v1/experiments/default", json=arms)
+    assert created.status_code == 201, created.text
+    assert created.json()["policy"] == dc.FTPL.recommended().to_dict()
+    named = {**arms, "policy": dc.FTPL.recommended().to_dict()}
+    assert service.http.put("/v1/experiments/default", json=named).status_code == 200, "the same settings"
 
 
 def test_the_loss_of_the_exploited_arm_is_refused_where_it_is_named(service: Service) -> None:
@@ -261,12 +342,31 @@ def test_a_batch_has_a_result_for_each_item(service: Service) -> None:
     refused(service.http.post("/v1/feedback", json={"items": halves}), 422, "items.1", "explored")
 
 
+def test_feedback_with_its_arm_and_a_batch_of_it_take_one_transaction_each(
+    service: Service, transactions: Callable[[Desk], list[str]]
+) -> None:
+    service.create("once-arm")
+    first, *others = service.decide("once-arm", count=6)["decisions"]
+    items: list[dict[str, Any]] = [
+        {"decision": each["id"], "loss": i / 10, "arm": each["explore"]} for i, each in enumerate(others)
+    ]
+    items[1]["arm"] = "nobody"
+    items += [{"decision": "no-1", "loss": 0.5, "arm": "red"}, {"decision": "not an id", "loss": 0.5}]
+    counted = transactions(service.desk)
+    path = f"/v1/decisions/{first['id']}/feedback"
+    assert service.http.put(path, json={"loss": 0.5, "arm": first["explore"]}).status_code == 200
+    assert len(counted) == 1
+    results = service.http.post("/v1/feedback", json={"items": items}).json()["results"]
+    assert [each["status"] for each in results] == [200, 422, 200, 200, 200, 404, 404]
+    assert len(counted) == 2
+
+
 def test_state_log_and_evaluation_agree(service: Service, tmp_path: Path) -> None:
     service.create("look", seed=3)
     for i in range(20):
         decision = service.decide("look")
         service.http.put(f"/v1/decisions/{decision['id']}/feedback", json={"loss": i / 20})
-    service.decide("look", available=["red", "blue"])
+    last = service.decide("look", available=["red", "blue"])
     state = service.http.get("/v1/experiments/look/state").json()
     assert sum(state["exploration"]) == pytest.approx(1.0)
     assert (state["decisions"], state["applied"], state["pending"]) == (21, 20, 1)
@@ -276,6 +376,13 @@ def test_state_log_and_evaluation_agree(service: Service, tmp_path: Path) -> Non
     rows = list(csv.DictReader(io.StringIO(answer.text)))
     assert [float(row["loss"]) for row in rows[:20]] == [i / 20 for i in range(20)]
     assert all(0.0 < float(row["propensity"]) <= 1.0 for row in rows)
+    for row, decision in (
+        (rows[0], service.http.get(f"/v1/decisions/{rows[0]['id']}").json()),
+        (rows[-1], last),
+    ):
+        assert [row[name] for name in TIMES] == [decision[name] or "" for name in TIMES], (
+            "one form of times"
+        )
     content = service.http.get("/v1/experiments/look/log", params={"format": "parquet"}).content
     table = pq.read_table(io.BytesIO(content)).to_pylist()
     assert [row["id"] for row in table] == [row["id"] for row in rows]
@@ -356,6 +463,12 @@ def test_health_and_metrics(service: Service, monkeypatch: pytest.MonkeyPatch) -
     kinds = dict(re.findall(r"# TYPE decoupled_desk_(\w+) (\w+)", text))
     assert {name for name, kind in kinds.items() if kind == "gauge"} >= {"queue", "experiments", "pending"}
     assert kinds["decisions_total"] == kinds["commits_total"] == "counter"
+    helps = dict(re.findall(r"# HELP decoupled_desk_(\w+?)(?:_total)? (.+)", text))
+    assert helps == HELP
+    assert service.desk.counters().keys() == HELP.keys()
+    assert not [
+        told for told in re.findall("# HELP .*", text) if "desk" in told.split(maxsplit=3)[3].lower()
+    ]
     line = (
         'decoupled_http_requests_total{method="POST",route="/v1/experiments/{name}/decisions",status="201"}'
     )

@@ -3,6 +3,7 @@
 import csv
 import math
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from decoupled.service.backup import restore
 from decoupled.service.desk import Desk
 from decoupled.service.doctor import examine
 from decoupled.service.evaluation import evaluate
-from decoupled.service.export import LoggedDecision
+from decoupled.service.export import COLUMNS, TIMES, LoggedDecision
 from decoupled.service.problems import Conflict, Invalid, NotFound, StoreError
 from decoupled.service.records import Settings
 from decoupled.service.tallies import Tallies
@@ -59,12 +60,19 @@ def test_exported_propensities_are_the_true_law(opened: Opened, tmp_path: Path) 
     assert desk.export("me", "one", tmp_path / "log.csv", "csv").result() == len(rows) == 103
     assert desk.export("me", "one", tmp_path / "log.parquet").result() == 103
     table = pq.read_table(tmp_path / "log.parquet").to_pylist()
+    kinds = {each.name: str(each.type) for each in pq.read_schema(tmp_path / "log.parquet")}
+    assert kinds == COLUMNS
     with (tmp_path / "log.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     for row, line, parquet in zip(rows, lines, table, strict=True):
         assert float(line["propensity"]) == parquet["propensity"] == row.propensity
         assert line["explore"] == parquet["explore"] == row.explore
         assert parquet["loss"] == row.loss
+        for name in TIMES:
+            seconds, moment = getattr(row, name), parquet[name]
+            assert line[name] == ("" if seconds is None else f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z")
+            assert (moment is None) == (seconds is None)
+            assert moment is None or (moment.utcoffset() == timedelta(0) and moment.timestamp() == seconds)
         assert line["loss"] == ("" if row.loss is None else str(row.loss))
     assert table[-1]["available"] == lines[-1]["available"] == '["a", "c"]'
     assert desk.log("me", "one", after=rows[9].seq, limit=5).result() == rows[10:15]

@@ -17,7 +17,6 @@ from decoupled.service.doctor import examine
 from decoupled.service.problems import ReplayError, ServiceError, StoreError
 from decoupled.service.records import Settings
 from decoupled.service.sqlite_store import SqliteStore
-from decoupled.service.stores import open_store
 from decoupled.service.writer import Command
 from stores import Clock, quick_desk
 
@@ -86,7 +85,7 @@ def test_every_policy_is_replayed_bit_for_bit(file: str) -> None:
     desk._room.store.close()
     findings = [check for check in examine(file) if check.name != "disk"]
     assert [check for check in findings if not check.good] == []
-    assert len(findings) == 4 + 2 * len(policies)
+    assert len(findings) == 5 + 2 * len(policies)
 
 
 class Failing(SqliteStore):
@@ -324,11 +323,3 @@ def test_kill_and_nothing_acknowledged_is_lost(file: str) -> None:
     assert state.decisions >= len(decided) > 0
     desk.close()
     assert all(check.good for check in examine(file) if check.name != "disk")
-
-
-def test_a_store_that_cannot_be_opened_says_why(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="CantOpenError"):
-        open_store(tmp_path / "no" / "such" / "folder.db")
-    (tmp_path / "text.db").write_text("not a database, but long enough to be taken for one" * 100)
-    with pytest.raises(StoreError, match="NotADBError"):
-        open_store(tmp_path / "text.db")

@@ -94,7 +94,17 @@ def test_a_recorded_log_beside_the_specification(tmp_path: Path) -> None:
         f'{head}[[environment]]\n{tail}rows = "log.csv"\n[[environment]]\n{tail}rows = [[0.1, 0.9], [0.8, 0.2]]\n'
     )
     plans = read_specification(path)
-    assert plans[0].environment == plans[1].environment
+    recorded, means = (plan.environment for plan in plans)
+    assert isinstance(recorded, dc.environments.LossTable)
+    assert isinstance(means, dc.environments.LossTable)
+    assert (recorded.noise, means.noise) == ("none", "bernoulli")
+    assert recorded.rows.tolist() == means.rows.tolist()
+    (tmp_path / "gap.csv").write_text("left,right\n0.1,\n")
+    path.write_text(f'{head}[[environment]]\n{tail}rows = "gap.csv"\n')
+    with pytest.raises(
+        dc.ParameterError, match=r"line 7: gap\.csv: row 1, column 'right' = nan: is missing"
+    ):
+        read_specification(path)
     path.write_text(f'{head}[[environment]]\n{tail}rows = "missing.csv"\n')
     with pytest.raises(dc.ParameterError, match=r"line 7: .*missing\.csv"):
         read_specification(path)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ParameterError, complaint, near_name
+from ..sealed import write_atomically
 from . import engine, gpu, learner, machine, service, start
 from .timing import Rate, Ratio
 
@@ -25,6 +26,7 @@ def run_bench(groups: Sequence[str], repetitions: int, out: Path, soak: float = 
     for name in groups:
         if name not in GROUPS:
             raise ParameterError(complaint("group", name, "is not known", near_name(name, GROUPS)))
+    check_out(out)
     out.parent.mkdir(parents=True, exist_ok=True)  # before the work, so that it is not lost
     lines = []
     for name in groups or UNASKED:
@@ -33,8 +35,21 @@ def run_bench(groups: Sequence[str], repetitions: int, out: Path, soak: float = 
         for line in chain(GROUPS[name].measure(repetitions), lengthy):
             print(told(line), flush=True)
             lines.append({"group": name, "line": line.name, **line._asdict()})
-    out.write_text(json.dumps({"machine": machine.describe(), "lines": lines}, indent=1) + "\n")
+    write_atomically(out, json.dumps({"machine": machine.describe(), "lines": lines}, indent=1) + "\n")
     print(f"\nWritten to {out}")
+
+
+def check_out(out: Path) -> None:
+    """Refuse to replace a file that no bench wrote."""
+    if not out.exists():
+        return
+    try:
+        held = json.loads(out.read_bytes())
+    except (OSError, ValueError):
+        held = None
+    if not isinstance(held, dict) or held.keys() != {"machine", "lines"}:
+        rule = "exists, and is not what decoupled bench writes"
+        raise ParameterError(complaint("--out", str(out), rule, "choose another file"))
 
 
 def told(line: Any) -> str:

@@ -159,10 +159,12 @@ async def _load(port: int, pid: int, seconds: float, clients: int, policy: str, 
     loop = asyncio.get_running_loop()
     connections = [(await loop.create_connection(Connection, "127.0.0.1", port))[1] for _ in range(clients)]
     settings = {"policy": {"name": policy}, "arms": [f"arm-{i}" for i in range(arms)]}
-    status, answer = await connections[0].ask(
-        "PUT", f"/v1/experiments/{NAME}", json.dumps(settings).encode()
-    )
-    if status != 201:
+    status = 202
+    while status == 202:  # created, and its policy is being compiled
+        status, answer = await connections[0].ask(
+            "PUT", f"/v1/experiments/{NAME}", json.dumps(settings).encode()
+        )
+    if status not in (200, 201):
         raise ConnectionError(f"the experiment was not created: {answer!r}")
     await asyncio.gather(*(_client(each, Load(), time.perf_counter() + WARM_UP) for each in connections))
     load, start = Load(), time.perf_counter()

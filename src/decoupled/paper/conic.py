@@ -66,6 +66,13 @@ class Conic(Timed):
             advance(1)
         return {"lines": lines}
 
+    def extent(self, folder: Path) -> str:
+        saved = self.saved(folder)
+        if "missing" in saved:
+            return "Nothing was run."
+        line = saved["lines"][0]
+        return f"{len(line['scs'])} sampled rounds by the conic solver, {len(line['compiled'])} repetitions of FTPL, for each K."
+
     def section(self, folder: Path) -> Section:
         saved = self.saved(folder)
         if "missing" in saved:

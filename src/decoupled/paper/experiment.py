@@ -71,6 +71,10 @@ class Experiment:
         """What the saved results say."""
         raise NotImplementedError
 
+    def extent(self, folder: Path) -> str:
+        """How much was run, by what is saved: a reader of the section has to know."""
+        raise NotImplementedError
+
 
 class Simulated(Experiment):
     """An experiment made of plans, each run into a folder of its own."""
@@ -119,6 +123,22 @@ class Simulated(Experiment):
         """The saved results by name, in the order they were planned."""
         order = json.loads((folder / ORDER_FILE).read_text())
         return {name: Results.load(_place(folder, name) / RESULTS_FILE) for name in order}
+
+    def extent(self, folder: Path) -> str:
+        order = json.loads((folder / ORDER_FILE).read_text())
+        kept = [json.loads((_place(folder, name) / PLAN_FILE).read_text())["plan"] for name in order]
+        return told_extent((plan["runs"], plan["horizon"]) for plan in kept)
+
+
+def told_extent(sizes: Iterable[tuple[int, int]]) -> str:
+    """Runs and rounds, each pair of them once, the longest first.
+
+    >>> told_extent([(8, 1_000), (4, 100_000), (8, 1_000)])
+    '4 runs of 100,000 rounds, 8 runs of 1,000 rounds, for each policy.'
+    """
+    distinct = sorted(set(sizes), key=lambda size: (-size[1], -size[0]))
+    listed = [f"{runs:,} runs of {horizon:,} rounds" for runs, horizon in distinct]
+    return f"{', '.join(listed)}{',' if len(listed) > 1 else ''} for each policy."
 
 
 def rounds(plan: Plan) -> int:

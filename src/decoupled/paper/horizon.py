@@ -98,7 +98,7 @@ def constant_claim(long: dict[str, Results]) -> Claim:
     last = next(iter(long.values())).horizon
     return judged_below(
         "horizon-constant",
-        "Theorem 3.2: regret of order K / gap, whatever T",
+        "Theorem 2: regret of order K / gap, whatever T",
         f"FTPL's stochastic regret is constant: it has stopped growing by T = {last:,}.",
         "share of the regret that comes in the last nine tenths of the rounds (a logarithm has about 0.17 at 10^6)",
         parts,
@@ -117,8 +117,8 @@ def bounds_picture(long: dict[str, Results]) -> Picture:
         arms = len(gaps)
         lines = {
             "trivial: the largest gap x T": gaps.max() * rounds,
-            "theorem 3.1": np.array([bounds.theorem1(int(t), arms) for t in rounds]),
-            "theorem 3.2": np.array([bounds.theorem2(gaps.tolist(), int(t)) for t in rounds]),
+            "theorem 1": np.array([bounds.theorem1(int(t), arms) for t in rounds]),
+            "theorem 2": np.array([bounds.theorem2(gaps.tolist(), int(t)) for t in rounds]),
             "sqrt(KT), the lower bound's order": np.sqrt(arms * rounds),
         }
         measured = Series("FTPL, measured", rounds, results.data.regret_mean.sel(policy="FTPL").values)
@@ -155,7 +155,7 @@ def root_claim(by_arms: dict[str, dict[int, Floats]], by_horizon: dict[str, dict
     ]
     return judged_below(
         "horizon-root",
-        "Theorem 3.1: regret of order sqrt(KT)",
+        "Theorem 1: regret of order sqrt(KT)",
         "By the end of the range, FTPL's adversarial regret grows no faster than sqrt(KT).",
         "exponent of K and of T between the two largest, at the worst of four gaps around sqrt(K/T) (sqrt has 0.5)",
         parts,

@@ -32,7 +32,7 @@ NAMES = {
     TsallisINF().label: "FTRL (Newton)",
 }
 TIMED: tuple[Policy, ...] = (PAPER, OURS, FTPL(), TsallisINF())
-TIMED_ARMS = (1_024, 2_048, 4_096, 10_000, 100_000, 1_000_000)
+TIMED_ARMS = (512, 768, 1_024, 2_048, 4_096, 10_000, 100_000, 1_000_000)
 FILMS_HORIZON = 100_000  # every rating once
 DENSE_FROM = 2_048
 LARGEST, HUNDREDTH = 1_000_000, 10_000

@@ -26,7 +26,7 @@ from ..simulation.progress import progress_bar
 from .adversarial import Adversarial
 from .baseline import Baseline
 from .conic import Conic
-from .experiment import HORIZON, Experiment, Scale
+from .experiment import Experiment, Scale
 from .grid import Grid
 from .horizon import Horizon
 from .less_regret import LessRegret
@@ -143,7 +143,9 @@ def rebuild(folder: Path) -> list[Section]:
     """Judge and draw everything again from what is saved; nothing is run."""
     record = read_record(folder)
     sections = [
-        EXPERIMENTS[name].section(folder / name) for name in EXPERIMENTS if name in record["experiments"]
+        each.section(folder / name)._replace(extent=each.extent(folder / name))
+        for name, each in EXPERIMENTS.items()
+        if name in record["experiments"]
     ]
     write_report(folder, TITLE, lead(record, sections), facts(record), sections)
     return sections
@@ -152,7 +154,6 @@ def rebuild(folder: Path) -> list[Section]:
 def lead(record: dict[str, Any], sections: Sequence[Section]) -> str:
     """What the reader is looking at."""
     scale = Scale(**record["scale"])
-    size = f"{scale.runs:,} runs of {HORIZON:,} rounds"
     quick = ""
     if scale.quick:
         quick = (
@@ -167,7 +168,7 @@ def lead(record: dict[str, Any], sections: Sequence[Section]) -> str:
         what = (
             f"Some of the experiments around {paper}, run again, with the claims they judge. Here: {titles}"
         )
-    return f"{what}. {size} for each policy, seed {scale.seed}.{quick}"
+    return f"{what}. Each section says how many runs it has; the seed is {scale.seed}.{quick}"
 
 
 def facts(record: dict[str, Any]) -> dict[str, str]:
@@ -176,7 +177,7 @@ def facts(record: dict[str, Any]) -> dict[str, str]:
     times = ", ".join(f"{name} {each['seconds']:.0f} s" for name, each in record["experiments"].items())
     whole = sum(each["seconds"] for each in record["experiments"].values())
     return {
-        "runs": f"{scale.runs:,} (fewer where a section says so)",
+        "runs": f"{scale.runs:,} asked for; each section says how many it has, which may be more or fewer",
         "device": scale.device,
         "seed": f"{scale.seed} (environment noise and policy draws are children of it, by run number)",
         "finished": str(record["when"]),

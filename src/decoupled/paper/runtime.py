@@ -60,6 +60,13 @@ class Runtime(Timed):
         return {"arms": list(arms), "microseconds": (seconds * 1e6).tolist(),
                 "rounds": [compiled_rounds, textbook_rounds]}  # fmt: skip
 
+    def extent(self, folder: Path) -> str:
+        saved = self.saved(folder)
+        repetitions, rounds = np.shape(saved["microseconds"])[-1], saved["rounds"]
+        return (
+            f"{repetitions} repetitions, each of {rounds[0]:,} compiled and {rounds[1]:,} textbook rounds."
+        )
+
     def section(self, folder: Path) -> Section:
         saved = self.saved(folder)
         arms, times = np.array(saved["arms"], float), np.array(saved["microseconds"])

@@ -75,6 +75,14 @@ class Tuned(Simulated):
         if scale.device != "cpu":  # which would take days for it
             tuned_map.measure(scale, folder, advance)
 
+    def extent(self, folder: Path) -> str:
+        simulated_here = super().extent(folder)
+        path = folder / tuned_map.MAP_FILE
+        if not path.exists():
+            return simulated_here
+        runs = sorted({point.runs for point in tuned_map.read(path)})
+        return f"{simulated_here} The map: {' or '.join(f'{each:,}' for each in runs)} runs a point."
+
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
         chosen = json.loads((folder / BEST_FILE).read_text())

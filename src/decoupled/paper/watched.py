@@ -89,7 +89,7 @@ def growth_claim(grown: dict[str, dict[str, dict[str, dict[int, Floats]]]]) -> C
             parts.append(last._replace(of=f"{world}, {last.of}"))
     return judged_below(
         "watched-growth",
-        "ours, after theorem 3.1",
+        "ours, after theorem 1",
         "By the end of the range, the recommended setting's regret against adversaries that watch grows no faster than sqrt(KT).",
         "exponent of K and of T between the two largest (sqrt has 0.5)",
         parts,

@@ -20,8 +20,8 @@ RANKINGS = ("improved", "sorting", "strata", "auto")
 
 # With ranking "auto", from so many arms on in strata. There the round is faster, but does not know its
 # propensities; and with centred losses strata give a baseline to the first 64 ranks alone, which costs regret
-# with a thousand arms and more, while the dense round takes four times as long from about here on.
-MANY_ARMS = 768
+# with a thousand arms and more, while the dense round takes ten times as long from about here on.
+MANY_ARMS = 1_024
 MANY_CENTRED = 4_096
 
 
@@ -37,7 +37,7 @@ class FTPL(ComposedPolicy):
     - learns    hat_L[j_t] += loss / p_{j_t}.
 
     Regret is O(sqrt(K T)) against any adversary for alpha > 1, and constant in T in the stochastically
-    constrained regime for alpha in (2, 3] (theorems 3.1 and 3.2).
+    constrained regime for alpha in (2, 3] (theorems 1 and 2).
 
     Kim, C., Lee, J. and Oh, M. (2026). Follow-the-perturbed-leader for decoupled bandits:
     best-of-both-worlds and practicality. ICML. Equations (5) to (7), algorithm 1.
@@ -67,7 +67,7 @@ class FTPL(ComposedPolicy):
             more. It draws both arms with the same laws. Of sum q it knows only an unbiased estimate, at
             most 1.5 times too large and drawn apart from j_t, so `weight` is an unbiased 1 / p and
             `propensity` is None; estimates stay unbiased, with second moments within 1.5 times those of
-            the paper. With centred losses the first 64 ranks alone have a baseline. "auto" is "improved" below 768
+            the paper. With centred losses the first 64 ranks alone have a baseline. "auto" is "improved" below 1,024
             arms, below 4,096 with any of our additions, and "strata" from there on.
         estimator: "importance", the paper's, or "centred".
         c_exploit: scale of the rate at which the leader is perturbed, above 0; None for c.
@@ -75,6 +75,11 @@ class FTPL(ComposedPolicy):
             estimate.
         lam: for "centred": how fast the running mean of the losses moves, from 0 on and below 1.
         schedule: what the rates fall with: "rounds", the paper's, or "losses".
+        ties: which rank arms with equal estimates have. "shared": each has the mean q of the ranks that they
+            take together, so that all are explored equally often, as at the start; the theorems hold as before,
+            since that mean is at least q at the last of those ranks and sum q is the same. "numbered": the
+            lower number first, the paper's rule read literally, with which the first of four fresh arms is
+            explored with probability 0.40 and the last with 0.16.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL(alpha=3.0, c=2.0).start(arms=4, seed=1)
@@ -101,15 +106,18 @@ class FTPL(ComposedPolicy):
     kappa: float = 0.1
     lam: float = 0.05
     schedule: str = "rounds"
+    ties: str = "shared"
 
     presets = ("recommended",)
     published_fields = ("alpha", "c", "ranking")
-    branching = ("alpha", "sorting", *ComposedPolicy.branching)
+    branching = ("alpha", "sorting", "sharing", *ComposedPolicy.branching)
+    before = {"ties": "numbered"}
 
     def __post_init__(self) -> None:
         alpha = number_in("alpha", self.alpha, 1.0, 1e9, "the default is 3")
         object.__setattr__(self, "alpha", alpha)
         one_of("ranking", self.ranking, RANKINGS)
+        one_of("ties", self.ties, ("shared", "numbered"))
         self._check_options()
 
     @classmethod
@@ -149,9 +157,10 @@ class FTPL(ComposedPolicy):
         return int(self.ranking != "strata")
 
     def law_params(self) -> dict[str, float]:
+        shared = {"alpha": self.alpha, "sharing": float(self.ties == "shared")}
         if self.ranking == "strata":
-            return {"alpha": self.alpha}
-        return {"alpha": self.alpha, "sorting": float(self.ranking == "sorting")}
+            return shared
+        return {**shared, "sorting": float(self.ranking == "sorting")}
 
     def at(self, arms: int) -> "FTPL":
         if self.ranking != "auto":
@@ -182,7 +191,7 @@ class FTPL(ComposedPolicy):
     def exploration_law(self, state: State) -> Floats:
         law = np.empty(state.floats.shape[1])
         if self.ranking == "strata":
-            fill_exploration_law(self.alpha, state, law)
+            fill_exploration_law(self.alpha, float(self.ties == "shared"), state, law)
             return law
         row = self.layout.row
         law[row(state, "order")] = row(state, "surrogate") / row(state, "surrogate_sum")

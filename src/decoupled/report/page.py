@@ -123,6 +123,7 @@ def _measured(claim: Claim) -> str:
 
 def _section(section: Section) -> str:
     parts = [f'<section><h2 id="{section.name}">{escape(section.title)}</h2><p>{section.text}</p>']
+    parts += [f'<p class="extent faint">{escape(section.extent)}</p>'] if section.extent else []
     parts += [f'<p class="alarm">{escape(each)}</p>' for each in section.warnings]
     parts += [_figure(section, picture) for picture in section.pictures]
     parts += [_table(table) for table in section.tables]

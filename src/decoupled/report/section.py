@@ -24,3 +24,4 @@ class Section(NamedTuple):
     pictures: tuple[Picture, ...]
     tables: tuple[Table, ...] = ()
     warnings: tuple[str, ...] = ()
+    extent: str = ""  # how much was run for it: runs and rounds, or repetitions

@@ -9,6 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from .. import __version__
 from .console import PATHS, console_routes
 from .desk import Desk
+from .web.access import access_routes
 from .web.bridge import Bridge
 from .web.decisions import decision_routes
 from .web.experiments import experiment_routes
@@ -26,6 +27,9 @@ from .web.strict import install
 ABOUT = """Decisions over HTTP that lose nothing: ask for a decision, use its `exploit` arm, try its `explore` arm,
 and send back **the loss of the explored arm**. What is acknowledged is on disk."""
 
+# Seconds that a request waits for a policy to be loaded; to compile one takes longer than a client waits.
+PATIENCE = 2.0
+
 
 def create_app(
     desk: Desk,
@@ -33,6 +37,7 @@ def create_app(
     open_to_all: bool = False,
     limits: Limits | None = None,
     backups: Path | None = None,
+    patience: float = PATIENCE,
 ) -> Front:
     """The application over a desk.
 
@@ -41,8 +46,10 @@ def create_app(
         open_to_all: serve without keys as long as the store has none; only for loopback.
         limits: what one caller may ask.
         backups: the folder for `POST /v1/backups`; None to refuse it.
+        patience: for so many seconds a request waits for a policy that is being compiled.
     """
     limits = limits or Limits()
+    desk.patience = patience
 
     app = FastAPI(
         title="decoupled",
@@ -63,6 +70,7 @@ def create_app(
     app.include_router(reading_routes(desk, bridge))
     app.include_router(operation_routes(desk, bridge, metrics, backups))
     app.include_router(simulator_routes(gate))
+    app.include_router(access_routes())
     app.include_router(console_routes())
 
     def document() -> dict[str, Any]:

@@ -3,16 +3,29 @@
 import asyncio
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, overload
 
 import httpx
 
 from ..decision import Arm
 from . import conversation as talk
-from .calling import Caller, Mode, arguments, arms_of, item_of, listing, log_of
-from .conversation import Decision, Flushed, Pause, Send, Talk
+from .calling import (
+    Caller,
+    Format,
+    Mode,
+    PolicyLike,
+    arguments,
+    arms_of,
+    checked_items,
+    experiment_of,
+    format_of,
+    item_of,
+    listing,
+    log_of,
+    write_log,
+)
+from .conversation import Decision, Flushed, Pause, Send, Talk, decision_at, experiment_at
 from .outbox import Undelivered
 from .problems import ServiceError
 
@@ -26,13 +39,25 @@ class AsyncClient(Caller):
         super().__init__(*arguments, **options)
         self._http = httpx.AsyncClient(**self._options)
 
-    async def put_experiment(self, name: str, **settings: Any) -> dict[str, Any]:
+    async def put_experiment(
+        self,
+        name: str,
+        *,
+        arms: Sequence[Arm],
+        policy: PolicyLike | None = None,
+        loss_range: Sequence[float] | None = None,
+        deadline_seconds: float | None = None,
+        expired_loss: float | None = None,
+        seed: int | None = None,
+        demo: bool = False,
+    ) -> dict[str, Any]:
         """Create an experiment."""
-        return await self._json(Send("PUT", f"/v1/experiments/{name}", settings))
+        request = experiment_of(name, arms, policy, loss_range, deadline_seconds, expired_loss, seed, demo)
+        return await self._run(talk.create(name, request, self._line))
 
     async def experiment(self, name: str) -> dict[str, Any]:
         """One experiment."""
-        return await self._json(Send("GET", f"/v1/experiments/{name}"))
+        return await self._json(Send("GET", experiment_at(name)))
 
     async def experiments(self, after: str | None = None, limit: int = 100) -> dict[str, Any]:
         """A page of experiments."""
@@ -40,7 +65,7 @@ class AsyncClient(Caller):
 
     async def archive(self, name: str) -> dict[str, Any]:
         """End an experiment."""
-        return await self._json(Send("POST", f"/v1/experiments/{name}/archive"))
+        return await self._json(Send("POST", f"{experiment_at(name)}/archive"))
 
     async def add_arms(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
         """Add arms."""
@@ -81,13 +106,13 @@ class AsyncClient(Caller):
     ) -> Decision | list[Decision]:
         """A decision, or a list of `count`."""
         found: Decision | list[Decision] = await self._run(
-            talk.decide(name, mode, count, available, key, self.retries)
+            talk.decide(name, mode, count, available, key, self._line)
         )
         return found
 
     async def decision(self, id: str) -> Decision:  # noqa: A002
         """A decision as it stands now."""
-        return Decision.of(await self._json(Send("GET", f"/v1/decisions/{id}")))
+        return Decision.of(await self._json(Send("GET", decision_at(id))))
 
     async def feedback(
         self,
@@ -98,35 +123,36 @@ class AsyncClient(Caller):
         arm: Arm | None = None,
     ) -> Decision | None:
         """Send the loss, or the reward, of the arm that `decision` *explored*."""
-        return await self._run(
-            talk.feedback(item_of(decision, loss, reward, arm), self.outbox, self.retries)
-        )
+        return await self._run(talk.feedback(item_of(decision, loss, reward, arm), self.outbox, self._line))
 
     async def feedback_many(self, items: Sequence[Undelivered]) -> list[Decision | ServiceError]:
         """Send the losses of the explored arms of many decisions."""
-        return await self._run(talk.feedback_many(items, self.retries))
+        return await self._run(talk.feedback_many(checked_items(items), self._line))
 
     async def flush(self) -> Flushed:
         """Send what waits in the outbox."""
-        return await self._run(talk.flush(self._need_outbox(), self.retries))
+        return await self._run(talk.flush(self._need_outbox(), self._line))
 
     async def state(self, name: str) -> dict[str, Any]:
         """What an experiment has learned."""
-        return await self._json(Send("GET", f"/v1/experiments/{name}/state"))
+        return await self._json(Send("GET", f"{experiment_at(name)}/state"))
 
     async def evaluation(self, name: str) -> dict[str, Any]:
-        """The value of every arm and of what was exploited."""
-        return await self._json(Send("GET", f"/v1/experiments/{name}/evaluation"))
+        """The value of every arm and of what was exploited, off policy, with intervals at this moment."""
+        return await self._json(Send("GET", f"{experiment_at(name)}/evaluation"))
 
     async def log(
         self,
         name: str,
         file: str | os.PathLike[str],
-        format: Literal["csv", "parquet"] = "csv",  # noqa: A002
+        format: Format | None = None,  # noqa: A002
+        *,
+        overwrite: bool = True,
     ) -> None:
         """Write the log of an experiment to a file."""
-        content = await self._run(talk.bytes_of(log_of(name, format), self.retries))
-        await asyncio.to_thread(Path(file).write_bytes, content)
+        kind = format_of(file, format)
+        content = await self._run(talk.bytes_of(log_of(name, kind), self._line))
+        await asyncio.to_thread(write_log, file, content, overwrite)
 
     async def close(self) -> None:
         """Send what waits in the outbox once more, and hang up; what no file keeps is raised."""
@@ -146,7 +172,7 @@ class AsyncClient(Caller):
         await self.close()
 
     async def _json(self, send: Send) -> dict[str, Any]:
-        found: dict[str, Any] = await self._run(talk.json_of(send, self.retries))
+        found: dict[str, Any] = await self._run(talk.json_of(send, self._line))
         return found
 
     async def _run(self, conversation: Talk[T]) -> T:
@@ -155,6 +181,8 @@ class AsyncClient(Caller):
             while True:
                 step = conversation.send(answer)
                 if isinstance(step, Pause):
+                    if step.reason is not None:
+                        self.notify(step.reason)
                     await asyncio.sleep(step.seconds)
                     answer = None
                     continue

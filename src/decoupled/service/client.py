@@ -8,6 +8,7 @@
 
 What they promise:
 
+- While the service compiles a policy, which it does once, they wait, and say so once.
 - A request that may be made twice is made until it is answered, with waits that double and jitter. Every
   attempt to decide carries the same Idempotency-Key, so that no decision is drawn twice.
 - Feedback is never lost silently: it is delivered, or kept in the outbox, or raised as `UndeliveredFeedback`.
@@ -16,16 +17,29 @@ What they promise:
 import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, overload
 
 import httpx
 
 from ..decision import Arm
 from . import conversation as talk
 from .async_client import AsyncClient
-from .calling import Caller, Mode, arguments, arms_of, item_of, listing, log_of
+from .calling import (
+    Caller,
+    Format,
+    Mode,
+    PolicyLike,
+    arguments,
+    arms_of,
+    checked_items,
+    experiment_of,
+    format_of,
+    item_of,
+    listing,
+    log_of,
+    write_log,
+)
 from .conversation import (
     Decision,
     Flushed,
@@ -35,6 +49,8 @@ from .conversation import (
     Talk,
     UndeliveredFeedback,
     Unreachable,
+    decision_at,
+    experiment_at,
 )
 from .outbox import Outbox, Undelivered
 from .problems import ServiceError
@@ -63,13 +79,30 @@ class Client(Caller):
 
     # Experiments
 
-    def put_experiment(self, name: str, **settings: Any) -> dict[str, Any]:
-        """Create an experiment: policy, arms, loss_range, deadline_seconds, expired_loss, seed."""
-        return self._json(Send("PUT", f"/v1/experiments/{name}", settings))
+    def put_experiment(
+        self,
+        name: str,
+        *,
+        arms: Sequence[Arm],
+        policy: PolicyLike | None = None,
+        loss_range: Sequence[float] | None = None,
+        deadline_seconds: float | None = None,
+        expired_loss: float | None = None,
+        seed: int | None = None,
+        demo: bool = False,
+    ) -> dict[str, Any]:
+        """Create an experiment.
+
+        `policy` is a policy such as `dc.FTPL.recommended()`, its `to_dict()`, or its name; left out, the
+        service takes `FTPL.recommended()`. What else is left out has the defaults of the service.
+        A policy that is new to the service's machine is compiled first, which is waited for.
+        """
+        request = experiment_of(name, arms, policy, loss_range, deadline_seconds, expired_loss, seed, demo)
+        return self._run(talk.create(name, request, self._line))
 
     def experiment(self, name: str) -> dict[str, Any]:
         """One experiment."""
-        return self._json(Send("GET", f"/v1/experiments/{name}"))
+        return self._json(Send("GET", experiment_at(name)))
 
     def experiments(self, after: str | None = None, limit: int = 100) -> dict[str, Any]:
         """A page of experiments."""
@@ -77,7 +110,7 @@ class Client(Caller):
 
     def archive(self, name: str) -> dict[str, Any]:
         """End an experiment: it decides no more."""
-        return self._json(Send("POST", f"/v1/experiments/{name}/archive"))
+        return self._json(Send("POST", f"{experiment_at(name)}/archive"))
 
     def add_arms(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
         """Add arms."""
@@ -120,13 +153,13 @@ class Client(Caller):
     ) -> Decision | list[Decision]:
         """A decision, or a list of `count`. `key` is the Idempotency-Key; left out, a fresh one."""
         found: Decision | list[Decision] = self._run(
-            talk.decide(name, mode, count, available, key, self.retries)
+            talk.decide(name, mode, count, available, key, self._line)
         )
         return found
 
     def decision(self, id: str) -> Decision:  # noqa: A002
         """A decision as it stands now."""
-        return Decision.of(self._json(Send("GET", f"/v1/decisions/{id}")))
+        return Decision.of(self._json(Send("GET", decision_at(id))))
 
     def feedback(
         self,
@@ -140,35 +173,45 @@ class Client(Caller):
 
         `arm` says whose loss it is, as a safeguard: any arm but the explored one is refused.
         """
-        return self._run(talk.feedback(item_of(decision, loss, reward, arm), self.outbox, self.retries))
+        return self._run(talk.feedback(item_of(decision, loss, reward, arm), self.outbox, self._line))
 
     def feedback_many(self, items: Sequence[Undelivered]) -> list[Decision | ServiceError]:
         """Send the losses of the explored arms of many decisions; a decision or an error for each."""
-        return self._run(talk.feedback_many(items, self.retries))
+        return self._run(talk.feedback_many(checked_items(items), self._line))
 
     def flush(self) -> Flushed:
         """Send what waits in the outbox."""
-        return self._run(talk.flush(self._need_outbox(), self.retries))
+        return self._run(talk.flush(self._need_outbox(), self._line))
 
     # Looking
 
     def state(self, name: str) -> dict[str, Any]:
         """What an experiment has learned."""
-        return self._json(Send("GET", f"/v1/experiments/{name}/state"))
+        return self._json(Send("GET", f"{experiment_at(name)}/state"))
 
     def evaluation(self, name: str) -> dict[str, Any]:
-        """The value of every arm and of what was exploited, off policy, with intervals."""
-        return self._json(Send("GET", f"/v1/experiments/{name}/evaluation"))
+        """The value of every arm and of what was exploited, off policy, with intervals at this moment."""
+        return self._json(Send("GET", f"{experiment_at(name)}/evaluation"))
 
     def log(
         self,
         name: str,
         file: str | os.PathLike[str],
-        format: Literal["csv", "parquet"] = "csv",  # noqa: A002
+        format: Format | None = None,  # noqa: A002
+        *,
+        overwrite: bool = True,
     ) -> None:
-        """Write the log of an experiment to a file."""
-        content = self._run(talk.bytes_of(log_of(name, format), self.retries))
-        Path(file).write_bytes(content)
+        """Write the log of an experiment to a file, whole or not at all.
+
+        Args:
+            name: the experiment.
+            file: where to; a file that exists is replaced.
+            format: "csv" or "parquet"; left out, as the name of the file ends.
+            overwrite: False leaves a file that exists as it is, with a `FileExistsError`.
+        """
+        kind = format_of(file, format)
+        content = self._run(talk.bytes_of(log_of(name, kind), self._line))
+        write_log(file, content, overwrite)
 
     # Inside
 
@@ -190,7 +233,7 @@ class Client(Caller):
         self.close()
 
     def _json(self, send: Send) -> dict[str, Any]:
-        found: dict[str, Any] = self._run(talk.json_of(send, self.retries))
+        found: dict[str, Any] = self._run(talk.json_of(send, self._line))
         return found
 
     def _run(self, conversation: Talk[T]) -> T:
@@ -199,6 +242,8 @@ class Client(Caller):
             while True:
                 step = conversation.send(answer)
                 if isinstance(step, Pause):
+                    if step.reason is not None:
+                        self.notify(step.reason)
                     time.sleep(step.seconds)
                     answer = None
                     continue

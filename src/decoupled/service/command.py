@@ -99,10 +99,13 @@ def doctor(store: Store = STORE) -> None:
 def backup(
     file: Annotated[Path, typer.Argument(help="The copy to write; it opens as a store.")],
     store: Store = STORE,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace FILE if it exists; a store in use never is.")
+    ] = False,
 ) -> None:
     """Write a consistent copy of a store, also while a service runs on it."""
     with errors_said(), _Opened(store) as desk:
-        desk.backup(file).result()
+        desk.backup(file, force=force).result()
         typer.echo(f"Written to {file}")
 
 
@@ -115,7 +118,7 @@ def restore(file: Annotated[Path, typer.Argument(help="What backup wrote.")], st
 
 
 class _Opened:
-    """A store for the length of a command."""
+    """A store that is there, for the length of a command."""
 
     def __init__(self, store: str) -> None:
         self._store = store
@@ -123,7 +126,7 @@ class _Opened:
     def __enter__(self) -> "Desk":
         from .desk import open_desk
 
-        self._desk = open_desk(self._store)
+        self._desk = open_desk(self._store, create=False)
         return self._desk
 
     def __exit__(self, *_: object) -> None:
@@ -158,7 +161,7 @@ def keys_add(
 def keys_list(store: Store = STORE) -> None:
     """List keys: id, tenant, role, label, when they were made and revoked. No key can be read from them."""
     with errors_said(), _Opened(store) as desk:
-        from .web.shapes import moment
+        from .times import moment
 
         for key in desk.keys_list().result():
             state = "active" if key.revoked_at is None else f"revoked {moment(key.revoked_at)}"
@@ -236,12 +239,26 @@ URL = "http://127.0.0.1:8000"
 
 def _client(url: str, key_file: Path | None) -> "Client":
     from .client import Client
+    from .conversation import KEY_VARIABLE, Remedies
 
-    return Client(url, None if key_file is None else key_file.read_text().strip())
+    class ShellClient(Client):
+        remedies = Remedies(
+            key=f"pass --key-file, or set {KEY_VARIABLE}",
+            url="is `decoupled serve` running there? pass its address with --url, or set DECOUPLED_URL",
+            undelivered="run the command again",
+        )
+
+    key = None if key_file is None else key_file.read_text().strip()
+    return ShellClient(url, key, notify=lambda reason: typer.echo(f"Waiting: {reason}", err=True))
 
 
 def _show(content: Any) -> None:
     typer.echo(json.dumps(content, indent=1, ensure_ascii=False))
+
+
+def _at_this_moment(interval: dict[str, float] | None) -> dict[str, Any] | None:
+    """An interval that says what it holds for: not for looking again and again."""
+    return None if interval is None else {**interval, "interval": "95 %, at this moment"}
 
 
 def _described(policy: str) -> dict[str, Any]:
@@ -271,14 +288,38 @@ def client_create(
     policy: Annotated[
         str, typer.Option(help="A policy's name or its JSON; recommended is FTPL.recommended().")
     ] = "recommended",
+    loss_range: Annotated[
+        tuple[float, float],
+        typer.Option(metavar="LOW HIGH", help="The lowest and the highest loss there can be."),
+    ] = (0.0, 1.0),
     deadline: Annotated[float | None, typer.Option(help="Seconds that feedback may take.")] = None,
+    expired_loss: Annotated[
+        float | None,
+        typer.Option(help="The loss that a decision counts as after its deadline; nothing if not given."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the draws, for tests; fresh randomness if not given.")
+    ] = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="For test traffic only: the console may send it made-up losses.")
+    ] = False,
     url: Url = URL,
     key_file: KeyFile = None,
 ) -> None:
     """Create an experiment."""
     with errors_said(), _client(url, key_file) as service:
-        described = _described(policy)
-        _show(service.put_experiment(name, policy=described, arms=arms, deadline_seconds=deadline))
+        _show(
+            service.put_experiment(
+                name,
+                policy=_described(policy),
+                arms=arms,
+                loss_range=loss_range,
+                deadline_seconds=deadline,
+                expired_loss=expired_loss,
+                seed=seed,
+                demo=demo,
+            )
+        )
 
 
 @client.command("decide")
@@ -311,6 +352,11 @@ def client_feedback(
     """Send the loss, or the reward, of the arm that a decision *explored*."""
     from dataclasses import asdict
 
+    from .web.words import neither_or_both
+
+    wrong = neither_or_both(loss is not None, reward is not None, "--loss", "--reward")
+    if wrong is not None:
+        raise typer.BadParameter("; ".join(wrong))
     with errors_said(), _client(url, key_file) as service:
         explored = None if arm is None else service.decision(decision).explore
         whose = explored if str(explored) == arm else arm  # an arm may be a number
@@ -329,29 +375,52 @@ def client_show(
 ) -> None:
     """Show what an experiment has learned, or list the experiments."""
     with errors_said(), _client(url, key_file) as service:
-        _show(service.experiments() if name is None else service.state(name))
+        if name is None:
+            _show(service.experiments())
+            return
+        state = service.state(name)
+        _show({**state, "regret": _at_this_moment(state["regret"])})
 
 
 @client.command("evaluate")
 def client_evaluate(
     name: Annotated[str, typer.Argument(help="The experiment.")], url: Url = URL, key_file: KeyFile = None
 ) -> None:
-    """The value of every arm and of what was exploited, from the log, with intervals."""
+    """The value of every arm and of what was exploited, from the log, with intervals at this moment."""
     with errors_said(), _client(url, key_file) as service:
-        _show(service.evaluation(name))
+        found = service.evaluation(name)
+        arms = [{**each, "value": _at_this_moment(each["value"])} for each in found["arms"]]
+        _show({**found, "arms": arms, "exploited": _at_this_moment(found["exploited"])})
 
 
 @client.command("log")
 def client_log(
     name: Annotated[str, typer.Argument(help="The experiment.")],
-    file: Annotated[Path, typer.Argument(help="A file that ends in .csv or .parquet.")],
+    file: Annotated[Path, typer.Argument(help="A new file; its ending, .csv or .parquet, is its format.")],
+    format: Annotated[  # noqa: A002
+        str | None, typer.Option(help="csv or parquet, whatever the ending.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
     url: Url = URL,
     key_file: KeyFile = None,
 ) -> None:
     """Write the log of an experiment to a file."""
+    from .calling import format_of
+
     with errors_said(), _client(url, key_file) as service:
-        service.log(name, file, "parquet" if file.suffix == ".parquet" else "csv")
+        kind = format_of(file, format)
+        _check_new(file, force)
+        service.log(name, file, kind, overwrite=force)
         typer.echo(f"Written to {file}")
+
+
+def _check_new(file: Path, force: bool) -> None:
+    """Refuse to replace a file before the work is done, if not forced."""
+    from ..errors import ParameterError, complaint
+
+    if file.is_file() and not force:
+        rule, remedy = "exists already", "choose another name, or replace it with --force"
+        raise ParameterError(complaint("FILE", str(file), rule, remedy))
 
 
 @client.command("archive")

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Self, TypeAlias
 
+from ..errors import complaint
 from .problems import StoreError
 from .rows import ExperimentRow
 from .schema import MIGRATIONS, RECORD, Dialect, statements
@@ -18,6 +19,9 @@ class Database(ABC):
     """
 
     dialect: ClassVar[Dialect]
+    called = "store"  # the argument that named this database
+    where: str  # its path or address, as messages show it
+    path: str | None = None  # its file, where it is one
 
     @abstractmethod
     def run(self, sql: str, values: Values = ()) -> list[Any]:
@@ -70,6 +74,10 @@ class Database(ABC):
         """Leave one file and nothing beside it."""
 
     @abstractmethod
+    def has_tables(self) -> bool:
+        """Whether the service has been here."""
+
+    @abstractmethod
     def reader(self) -> Self:
         """Another connection, inside a transaction that sees the store as it is now and writes nothing."""
 
@@ -92,8 +100,13 @@ class Database(ABC):
 
     # The tables
 
-    def migrate(self, now: float) -> None:
-        """Bring the tables to this release's form, one migration in one transaction after another."""
+    def migrate(self, now: float) -> bool:
+        """Bring the tables to this release's form, one migration in one transaction after another.
+
+        Returns:
+            Whether there were none before.
+        """
+        new = False
         while True:
             self.begin()
             self.hold_schema()
@@ -101,17 +114,36 @@ class Database(ABC):
             done = self.version()
             if done > len(MIGRATIONS):
                 self.rollback()
-                raise StoreError(
-                    f"store: is of version {done} and this release knows {len(MIGRATIONS)}; "
-                    "open it with the release that wrote it"
-                )
+                self.check_version()
             if done == len(MIGRATIONS):
                 self.commit()
-                return
+                return new
             for sql in statements(done + 1, self.dialect):
                 self.run(sql)
             self.run("INSERT INTO schema_migrations VALUES (?, ?)", (done + 1, now))
             self.commit()
+            new = new or done == 0
+
+    def check_version(self) -> None:
+        """Refuse tables of a later release."""
+        if self.version() > len(MIGRATIONS):
+            rule = f"is of version {self.version()} and this release knows {len(MIGRATIONS)}"
+            raise StoreError(
+                complaint(self.called, self.where, rule, "open it with the release that wrote it")
+            )
+
+    def check_tables(self) -> None:
+        """Refuse a database that the service has not been to."""
+        if not self.has_tables() or self.version() == 0:
+            raise StoreError(
+                complaint(self.called, self.where, "holds no tables of the service", self.creation())
+            )
+
+    def creation(self) -> str:
+        """What to do where no store is found."""
+        if self.called != "store":
+            return "give the file that `decoupled backup` wrote"
+        return "correct --store (or DECOUPLED_STORE), or create a store there with `decoupled serve`"
 
     def version(self) -> int:
         """The last migration that ran."""

@@ -5,18 +5,15 @@ import json
 from collections.abc import Iterable
 
 from ..decision import Arm
-from ..errors import UnsupportedError, complaint, near_name, shown
+from ..errors import complaint, near_name, shown
 from .problems import Conflict, Invalid
-from .records import DecisionRecord
+from .records import MODES, MOST_DECISIONS, DecisionRecord
 from .room import Reference, Room
 from .rows import KeyRow
 from .running import Running
 from .settings import plain_text
 from .settling import expire, sweep
 from .views import record
-
-MODES = ("both", "exploit", "explore")
-MOST_DECISIONS = 10_000
 
 
 def decide(
@@ -39,14 +36,14 @@ def decide(
             return _again(room, running, before, request)
     if running.archived_at is not None:
         raise Conflict(f"experiment {running.name!r}: is archived and decides no more; create another")
+    if running.coupled and mode != "both":
+        rule = f"{running.policy} plays the standard game, where the arm played is the arm seen"
+        remedy = "use mode 'both', or create an experiment with a decoupled policy such as FTPL"
+        raise Invalid(complaint("mode", mode, rule, remedy))
     now = running.now(room.clock())
     sweep(room, running)
     first = running.head + 1
-    try:
-        rows = [running.draw(mode, places, now)]
-    except UnsupportedError as error:  # a policy of the standard game, which gives one arm as both
-        raise Invalid(str(error)) from None
-    rows += [running.draw(mode, places, now) for _ in range(count - 1)]
+    rows = [running.draw(mode, places, now) for _ in range(count)]
     for row in rows:
         room.append(running, row)
     if key is not None:
@@ -64,7 +61,7 @@ def _check(mode: str, count: int, key: str | None) -> None:
         rule = "must be 'both', 'exploit' or 'explore'"
         raise Invalid(complaint("mode", mode, rule, near_name(mode, MODES)))
     if type(count) is not int or not 1 <= count <= MOST_DECISIONS:
-        rule = f"must be a whole number from 1 to {MOST_DECISIONS}"
+        rule = f"must be a whole number from 1 to {MOST_DECISIONS:,}"
         raise Invalid(complaint("count", count, rule, "leave it out for a single decision"))
     if key is not None:
         plain_text("key", key)

@@ -3,20 +3,20 @@
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from ..decision import Arm
-from ..errors import shown
 from . import deciding, experiments, settling, views
 from .keeping import Keeping
-from .problems import NotFound, ServiceError
-from .records import DecisionRecord, Experiment, Mode, Settings, State
+from .problems import Compiling, NotCompiled, ServiceError
+from .records import DecisionRecord, Experiment, Feedback, Mode, Settings, State
 from .room import Reference
 from .stores import open_store
 
 __all__ = ["Desk", "open_desk"]
 
 T = TypeVar("T")
+Plain: TypeAlias = tuple[str, float | None, float | None]
 
 
 class Desk(Keeping):
@@ -27,25 +27,58 @@ class Desk(Keeping):
     def put_experiment(
         self, tenant: str, name: str, settings: Settings, seed: int | None = None
     ) -> "Future[tuple[Experiment, bool]]":
-        """Create an experiment; True if it is new. The same again: False; other settings: Conflict."""
+        """Create an experiment; True if it is new. The same again: False; other settings: Conflict.
+
+        It is on disk before its policy is compiled. The future waits for that no longer than `patience`;
+        the experiment's status says how far it has come.
+        """
         about: Reference = ("name", tenant, name)
-        # Apart from the writer: a policy new to this machine compiles for seconds.
-        return self._aside(
+        future: Future[tuple[Experiment, bool]] = self.future()
+        committed: Future[tuple[Experiment, bool]] = Future()
+        committed.add_done_callback(lambda done: self._created(done, future))
+        self._aside(
             lambda: experiments.prepare(tenant, name, settings, seed),
             lambda ready: experiments.put(self._room, tenant, name, ready, seed),
             (about,),
+            future=committed,
+            pool=self._checks,
         )
+        return future
+
+    def _created(self, done: "Future[tuple[Experiment, bool]]", future: Any) -> None:
+        """Answer who created an experiment, when it can decide or at the end of patience."""
+        error = done.exception()
+        if error is not None:
+            self.deliver([(future, None, error)])
+            return
+        made, created = done.result()
+
+        def answer() -> None:
+            self.deliver([(future, (experiments.with_status(self._compiler, made), created), None)])
+
+        def answer_if_ready() -> None:
+            try:
+                if made.status != "archived":
+                    experiments.require_compiled(self._compiler, made)
+            except Compiling as waits:
+                self._compiler.wait(waits.job, answer_if_ready, answer, self.patience)
+                return
+            except NotCompiled:
+                pass
+            answer()
+
+        answer_if_ready()
 
     def get_experiment(self, tenant: str, name: str) -> "Future[Experiment]":
         """An experiment as it stands."""
         about: Reference = ("name", tenant, name)
-        return self._do(lambda: views.experiment(self._room.get(about)), about)
+        return self._do(lambda: experiments.show(self._room, about), about)
 
     def list_experiments(
         self, tenant: str, after: str | None = None, limit: int = 100
     ) -> "Future[list[Experiment]]":
         """Experiments by name, those after `after`."""
-        return self._do(lambda: experiments.listing(self._room.store, tenant, after or "", limit))
+        return self._do(lambda: experiments.listing(self._room, tenant, after or "", limit))
 
     def archive(self, tenant: str, name: str) -> "Future[Experiment]":
         """End an experiment: it decides no more, and still takes feedback."""
@@ -87,7 +120,7 @@ class Desk(Keeping):
 
     def get_decision(self, tenant: str, id: str) -> "Future[DecisionRecord]":  # noqa: A002
         """A decision and what became of it."""
-        return self._about_decision(tenant, id, settling.look)
+        return self._about_decision(tenant, id, settling.look, id)
 
     def feedback(
         self,
@@ -96,16 +129,26 @@ class Desk(Keeping):
         *,
         loss: float | None = None,
         reward: float | None = None,
+        arm: Arm | None = None,
     ) -> "Future[DecisionRecord]":
-        """Give the loss, or the reward, of the arm that a decision *explored*."""
-        return self._about_decision(tenant, id, settling.feedback, loss, reward)
+        """Give the loss, or the reward, of the arm that a decision *explored*; any other `arm` is refused."""
+        return self._about_decision(tenant, id, settling.feedback, Feedback(id, loss, reward, arm))
 
     def feedback_many(
-        self, tenant: str, items: Sequence[tuple[str, float | None, float | None]]
+        self, tenant: str, items: Sequence[Feedback | Plain]
     ) -> "Future[list[DecisionRecord | ServiceError]]":
-        """Feedback for many decisions, (id, loss, reward) each, with a result or an error for each."""
-        about = tuple(found for each in items if (found := _reference(tenant, each[0])) is not None)
-        return self._do(lambda: settling.feedback_many(self._room, tenant, items), *about)
+        """Feedback for many decisions in one transaction, with a result or an error for each."""
+        given = [Feedback(*each) for each in items]
+        about = tuple(found for each in given if (found := _reference(tenant, each.decision)) is not None)
+
+        def apply() -> list[DecisionRecord | ServiceError]:
+            return settling.feedback_many(self._room, tenant, given)
+
+        def apply_all() -> list[DecisionRecord | ServiceError]:
+            self._room.check_compiled(about)
+            return apply()
+
+        return self._do(apply_all, *about, otherwise=apply)
 
     # State
 
@@ -120,15 +163,15 @@ class Desk(Keeping):
 
         return self._do(work, about)
 
-    def _about_decision(self, tenant: str, id: str, work: Callable[..., T], *values: Any) -> "Future[T]":  # noqa: A002
+    def _about_decision(self, tenant: str, id: str, work: Callable[..., T], given: Any) -> "Future[T]":  # noqa: A002
         about = _reference(tenant, id)
         if about is None:
             return self._do(lambda: _unknown(id))
-        return self._do(lambda: work(self._room, about, id, *values), about)
+        return self._do(lambda: work(self._room, about, given), about)
 
 
 def _unknown(decision: object) -> NoReturn:
-    raise NotFound(f"decision {shown(decision)}: is not known; give the id that a decision carried")
+    raise views.unknown_decision(decision)
 
 
 def _reference(tenant: str, decision: object) -> Reference | None:
@@ -138,8 +181,10 @@ def _reference(tenant: str, decision: object) -> Reference | None:
     return ("tag", tenant, tag) if number and tag.isascii() and tag.isalnum() else None
 
 
-def open_desk(url_or_path: str | os.PathLike[str], **options: Any) -> Desk:
+def open_desk(url_or_path: str | os.PathLike[str], *, create: bool = True, **options: Any) -> Desk:
     """A desk over a SQLite file, or over PostgreSQL for an address that begins postgresql://.
+
+    Without `create` a store that is not there is an error, and stays away.
 
     >>> import pathlib, tempfile
     >>> from decoupled.service.records import Settings
@@ -150,4 +195,9 @@ def open_desk(url_or_path: str | os.PathLike[str], **options: Any) -> Desk:
     'applied'
     >>> desk.close()
     """
-    return Desk(open_store(url_or_path), **options)
+    store = open_store(url_or_path, create=create)
+    try:
+        return Desk(store, **options)
+    except BaseException:
+        store.close()
+        raise

@@ -9,11 +9,11 @@ from pathlib import Path
 from statistics import median
 
 from ..errors import DecoupledError
-from .problems import ReplayError
+from .problems import ReplayError, StoreError
 from .restoring import from_beginning, restored, rows_of
 from .rows import ExperimentRow
 from .running import Running
-from .schema import MIGRATIONS
+from .schema import MIGRATIONS, TABLES
 from .snapshots import restore, snapshot
 from .store import Store
 from .stores import open_store
@@ -42,31 +42,39 @@ def examine(
     >>> [check.name for check in examine(path) if not check.good and check.name != "disk"]
     []
     """
-    text = os.fspath(url_or_path)
-    if "://" not in text and not Path(text).is_file():
-        yield Check("store", False, f"{text} is not there")
-        return
-    store = open_store(url_or_path)
-    reader = store.reader()
     try:
-        yield schema(reader)
-        yield from _guarded("integrity", lambda: Check("integrity", *reader.integrity()))
-        yield from _guarded("durability", lambda: Check("durability", *store.durability()))
-        if "://" not in text:
-            yield disk(Path(text).resolve().parent)
-        yield clock(reader, now)
-        for row in reader.experiments(None):
-            yield from _guarded(f"log of {row.name!r}", lambda row=row: rows(reader, row))  # type: ignore[misc]
-            yield from _guarded(f"replay of {row.name!r}", lambda row=row: replay(reader, row))  # type: ignore[misc]
+        store = open_store(url_or_path, look=True)
+    except StoreError as error:
+        yield Check("store", False, str(error))
+        return
+    try:
+        reader = store.reader()
+        try:
+            yield from _checks(store, reader, now)
+        finally:
+            reader.close()
     finally:
-        reader.close()
         store.close()
+
+
+def _checks(store: Store, reader: Store, now: Callable[[], float]) -> Iterator[Check]:
+    yield schema(reader)
+    yield from _guarded("integrity", lambda: integrity(reader))
+    yield from _guarded("durability", lambda: Check("durability", *store.durability()))
+    if store.path is not None:
+        folder = Path(store.path).parent
+        yield from _guarded("disk", lambda: disk(folder))
+    yield from _guarded("clock", lambda: clock(reader, now))
+    yield from _guarded("experiments", lambda: experiments(reader))
+    for row in reader.experiments(None):
+        yield from _guarded(f"log of {row.name!r}", lambda row=row: rows(reader, row))  # type: ignore[misc]
+        yield from _guarded(f"replay of {row.name!r}", lambda row=row: replay(reader, row))  # type: ignore[misc]
 
 
 def _guarded(name: str, check: Callable[[], Check]) -> Iterator[Check]:
     try:
         yield check()
-    except DecoupledError as error:
+    except (DecoupledError, OSError) as error:
         yield Check(name, False, str(error))
 
 
@@ -74,6 +82,28 @@ def schema(reader: Store) -> Check:
     """Whether the tables are of this release."""
     found = reader.version()
     return Check("schema", found == len(MIGRATIONS), f"version {found} of {len(MIGRATIONS)}")
+
+
+def integrity(reader: Store) -> Check:
+    """Whether the database finds itself whole."""
+    good, finding = reader.integrity()
+    return Check("integrity", good, finding if good else f"{finding}; restore a backup")
+
+
+def experiments(reader: Store) -> Check:
+    """Whether there are experiments, and one for every row of the logs."""
+    found = len(reader.experiments(None))
+    logs = " UNION ".join(f"SELECT experiment FROM {table}" for table in TABLES[1:-1])
+    sql = f"SELECT count(*) FROM ({logs}) AS logged WHERE experiment NOT IN (SELECT id FROM experiments)"
+    lost = reader.run(sql)[0][0]
+    if lost:
+        return Check(
+            "experiments", False, f"{found}, and rows of {lost} others that are missing; restore a backup"
+        )
+    if not found:
+        remedy = "if there were some, another file took this one's place: restore a backup into a new store"
+        return Check("experiments", True, f"none; {remedy}")
+    return Check("experiments", True, str(found))
 
 
 def disk(folder: Path) -> Check:

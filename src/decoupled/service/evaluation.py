@@ -9,7 +9,7 @@ is unbiased for the mean loss of a over those decisions, since b_t and p_t were 
 the arm exploited takes a's place for the value of what was exploited, because the two are drawn
 independently. (A policy of the standard game sees the loss of what it plays: there it is their mean.)
 
-Intervals are normal, at 95 %, by the central limit theorem for martingales, and within the loss range; an arm that
+Intervals are normal, at 95 %, at this moment (not for looking again and again until one of them pleases), by the central limit theorem for martingales, and within the loss range; an arm that
 was explored too seldom for that has the whole range as its interval. Decisions without feedback are left out, as if it failed to come by
 chance; so are decisions that could not choose from all arms.
 """
@@ -24,7 +24,7 @@ from .export import LoggedDecision
 from .intervals import ENOUGH, LEVEL, interval
 from .records import Interval
 
-METHOD = "importance weighting with a baseline; normal intervals"
+METHOD = "importance weighting with a baseline; normal intervals, at this moment"
 BLIND = "some decisions left arms without a chance to be explored: the log cannot compare"
 FEW = f"where fewer than {ENOUGH} observations bear on a value, its interval is the whole loss range"
 

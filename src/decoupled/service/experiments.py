@@ -3,22 +3,25 @@
 import json
 import secrets
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
+from ..arms import ArmNames
 from ..decision import Arm
-from ..errors import DecoupledError, complaint
-from ..learner import Learner
+from ..errors import DecoupledError, complaint, near_name, reworded, shown
 from ..policies import Policy
-from .problems import Conflict, Invalid, NotFound, ServiceError
+from ..seeds import randomness
+from .compiling import Compiler
+from .problems import Compiling, Conflict, Invalid, NotCompiled, NotFound, ServiceError
 from .records import Experiment, Settings
 from .room import Reference, Room
 from .rows import ExperimentRow
-from .settings import as_settings, as_text, checked, plain_text
-from .store import Store
+from .running import Running
+from .settings import agree, as_settings, as_text, checked, plain_text
 from .views import experiment, gone_names
 
 
 def prepare(tenant: str, name: str, settings: Settings, seed: int | None) -> Settings:
-    """Check settings by starting a learner, and have its policy compiled."""
+    """Check settings: all that a learner would refuse, without compiling one."""
     plain_text("tenant", tenant)
     plain_text("name", name)
     try:
@@ -32,11 +35,12 @@ def prepare(tenant: str, name: str, settings: Settings, seed: int | None) -> Set
 def _prepared(settings: Settings, seed: int | None) -> Settings:
     ready = checked(settings)
     policy = Policy.from_dict(ready.policy)
-    learner: Learner = policy.start(ready.arms, seed or 0, loss_range=ready.loss_range)
-    learner.observe(learner.decide(), ready.loss_range[0])
-    learner.observe(learner.decide(available=learner.arms[:2]), ready.loss_range[0])
+    arms = len(ArmNames.checked(ready.arms))
+    form = policy.at(arms)
+    form.layout.new_state(arms)
+    form.entries()
     if seed is not None:
-        policy.start(2, seed)
+        randomness(seed)
     return ready
 
 
@@ -54,16 +58,27 @@ def put(
     found = room.store.named(tenant, name)
     if found is None:
         raise NotFound(f"experiment {name!r}: vanished while it was created; try again")
-    if found.settings != text or (seed is not None and found.seed != str(seed)):
+    if not agree(found.settings, settings) or (seed is not None and found.seed != str(seed)):
         raise Conflict(
             f"experiment {name!r}: exists with other settings; settings are fixed, choose another name"
         )
     return as_experiment(found), created
 
 
-def listing(store: Store, tenant: str, after: str, limit: int) -> list[Experiment]:
+def show(room: Room, about: Reference) -> Experiment:
+    """An experiment, also while its policy is being compiled."""
+    try:
+        return experiment(room.get(about))
+    except (Compiling, NotCompiled):
+        row = room.store.named(about[1], about[2])
+        assert row is not None  # it was found, or another error was raised
+        return with_status(room.compiler, as_experiment(row))
+
+
+def listing(room: Room, tenant: str, after: str, limit: int) -> list[Experiment]:
     """Experiments by name."""
-    return [as_experiment(row) for row in store.experiments(tenant, after, limit)]
+    rows = room.store.experiments(tenant, after, limit)
+    return [with_status(room.compiler, as_experiment(row)) for row in rows]
 
 
 def archive(room: Room, about: Reference) -> Experiment:
@@ -85,14 +100,27 @@ def change_arms(room: Room, about: Reference, kind: str, arms: Iterable[Arm]) ->
     new = [arm for arm in arms if not _among(arm, known)]
     if len({repr(arm) for arm in new}) < len(new):  # repr, since what is no name may not be hashable
         raise Invalid(complaint("arms", new, "names an arm twice", "name each once"))
+    if kind == "retired":
+        _check_known(running, new)
     if new:
+        later = len(running.places) + (len(new) if kind == "added" else -len(new))
+        # With so many more, the policy may take another form.
+        room.compiler.require(running.name, running.settings.policy, [max(later, 2)])
         try:
             row = running.change(kind, json.dumps(new), running.now(room.clock()))
-        except DecoupledError as error:
-            raise Invalid(str(error)) from None
+        except DecoupledError as error:  # the learner calls them names
+            raise Invalid(reworded(error, argument="arms")) from None
         room.append(running, row)
         room.store.update(running.id, arms=json.dumps(running.names), retired=json.dumps(running.retired))
     return experiment(running)
+
+
+def _check_known(running: Running, arms: Iterable[object]) -> None:
+    for arm in arms:
+        if not _among(arm, running.places):
+            raise Invalid(
+                f"arms: {shown(arm)} is not an arm of {running.name!r}; {near_name(arm, running.places)}"
+            )
 
 
 def _among(arm: object, known: Collection[Arm]) -> bool:
@@ -107,4 +135,25 @@ def as_experiment(row: ExperimentRow) -> Experiment:
     return Experiment(
         row.tenant, row.name, as_settings(json.loads(row.settings)), arms, gone_names(names, retired),
         row.created_at, row.archived_at, row.version, int(row.seed),
+        "ready" if row.archived_at is None else "archived",
     )  # fmt: skip
+
+
+def with_status(compiler: Compiler, experiment: Experiment) -> Experiment:
+    """An experiment that says whether its policy is compiled."""
+    if experiment.status == "archived":
+        return experiment
+    try:
+        require_compiled(compiler, experiment)
+    except Compiling:
+        return replace(experiment, status="compiling")
+    except NotCompiled as error:
+        return replace(experiment, status="failed", problem=str(error))
+    return experiment
+
+
+def require_compiled(compiler: Compiler, experiment: Experiment) -> None:
+    """Go on only if an experiment can decide."""
+    now, began = len(experiment.arms), len(experiment.settings.arms)
+    arms = {began, now, now + len(experiment.retired)}
+    compiler.require(experiment.name, experiment.settings.policy, arms)

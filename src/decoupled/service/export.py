@@ -6,7 +6,7 @@ exploration is asked of the learner as it stood before each draw.
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
@@ -19,6 +19,7 @@ from .problems import Invalid
 from .restoring import from_beginning
 from .rows import Decided, ExperimentRow
 from .store import Store
+from .times import microseconds, moment
 
 FORMATS = ("parquet", "csv")
 _AT_ONCE = 50_000
@@ -26,7 +27,7 @@ _AT_ONCE = 50_000
 
 @dataclass(frozen=True, slots=True)
 class LoggedDecision:
-    """One decision of the log and what became of it. `loss` is that of `explore`.
+    """One decision of the log and what became of it. `loss` is that of `explore`; docs/log.md tells each column.
 
     `propensity` is the true one. It is None for mode "exploit", and for decisions older than what
     retention kept where it would have to be computed.
@@ -50,7 +51,14 @@ class LoggedDecision:
     settled_at: float | None
 
 
-_COLUMNS = tuple(field.name for field in fields(LoggedDecision))
+# The type of each column, as Parquet names it. Arms are text, whatever they are: a column has one type.
+_TYPES = {
+    **dict.fromkeys(("seq", "round", "state_version", "settled_seq"), "int64"),
+    **dict.fromkeys(("propensity", "weight", "loss"), "double"),
+    **dict.fromkeys(("made_at", "expires_at", "settled_at"), "timestamp[us, tz=UTC]"),
+}
+COLUMNS = {field.name: _TYPES.get(field.name, "string") for field in fields(LoggedDecision)}
+TIMES = tuple(name for name, kind in COLUMNS.items() if kind.startswith("timestamp"))
 
 
 def logged(
@@ -126,23 +134,25 @@ def write(decisions: Iterable[LoggedDecision], path: Path, kind: str) -> int:
         return (_parquet if kind == "parquet" else _csv)(decisions, temporary)
 
 
-def _plain(decision: LoggedDecision) -> dict[str, Any]:
-    """Arms as text, whatever they are: a column has one type."""
-    values = {name: getattr(decision, name) for name in _COLUMNS}
+def _plain(decision: LoggedDecision, time: Callable[[float], Any]) -> dict[str, Any]:
+    """The values of a line, with times written by `time`."""
+    values = {name: getattr(decision, name) for name in COLUMNS}
     for name in ("exploit", "explore"):
         values[name] = None if values[name] is None else str(values[name])
     if decision.available is not None:
         values["available"] = json.dumps(decision.available)
+    for name in TIMES:
+        values[name] = None if values[name] is None else time(values[name])
     return values
 
 
 def _csv(decisions: Iterable[LoggedDecision], path: Path) -> int:
     count = 0
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, _COLUMNS)
+        writer = csv.DictWriter(file, tuple(COLUMNS))
         writer.writeheader()
         for decision in decisions:
-            writer.writerow(_plain(decision))
+            writer.writerow(_plain(decision, moment))
             count += 1
     return count
 
@@ -151,13 +161,16 @@ def _parquet(decisions: Iterable[LoggedDecision], path: Path) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    text, whole, real = pa.string(), pa.int64(), pa.float64()
-    types = {"seq": whole, "round": whole, "state_version": whole, "settled_seq": whole}
-    reals = {"propensity", "weight", "made_at", "expires_at", "loss", "settled_at"}
-    schema = pa.schema([(name, types.get(name, real if name in reals else text)) for name in _COLUMNS])
+    types = {
+        "string": pa.string(),
+        "int64": pa.int64(),
+        "double": pa.float64(),
+        "timestamp[us, tz=UTC]": pa.timestamp("us", tz="UTC"),
+    }
+    schema = pa.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
     count, left = 0, iter(decisions)
     with pq.ParquetWriter(path, schema) as writer:
-        while part := [_plain(each) for each in islice(left, _AT_ONCE)]:
+        while part := [_plain(each, microseconds) for each in islice(left, _AT_ONCE)]:
             writer.write_table(pa.Table.from_pylist(part, schema))
             count += len(part)
     return count

@@ -1,4 +1,8 @@
-"""Intervals that claim no more than was seen."""
+"""Intervals that claim no more than was seen.
+
+Each holds at this moment: at 95 % for one look, at a moment chosen before. Someone who looks again and again and
+stops at a moment that pleases sees an interval that misses more often than 5 % of the time.
+"""
 
 from .records import Interval
 

@@ -58,9 +58,9 @@ class Keeping(Office):
 
     # Keeping
 
-    def backup(self, path: str | os.PathLike[str]) -> "Future[int]":
-        """Copy the store as it is now to a SQLite file; the number of experiments."""
-        return self._aside(lambda: back_up(self._room.store, path))
+    def backup(self, path: str | os.PathLike[str], *, force: bool = False) -> "Future[int]":
+        """Copy the store as it is now to a SQLite file, a new one unless forced; the number of experiments."""
+        return self._aside(lambda: back_up(self._room.store, path, force=force))
 
     def retention(self, tenant: str, name: str, before: float) -> "Future[int]":
         """Drop the log up to a time, but for decisions that waited then; the number of rows dropped."""

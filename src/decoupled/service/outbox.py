@@ -87,6 +87,9 @@ class Outbox:
         os.replace(fresh, self.path)
 
 
+_START = b'{"decision": "'  # how every line begins
+
+
 def _line(item: Undelivered) -> bytes:
     return json.dumps(item.to_json()).encode() + b"\n"
 
@@ -94,10 +97,11 @@ def _line(item: Undelivered) -> bytes:
 def _read(path: Path) -> list[Undelivered]:
     *lines, last = path.read_bytes().split(b"\n")
     # What follows the last line break was being written when the program died: `add` had not returned.
-    del last
+    if not last.startswith(_START[: len(last)]):
+        raise ParameterError(f"outbox {str(path)!r}: is another kind of file; choose another path")
     try:
         return [Undelivered(**json.loads(line)) for line in lines]
     except (ValueError, TypeError) as error:
         raise ParameterError(
-            f"outbox {str(path)!r}: is damaged ({error}); mend the line, or move the file"
+            f"outbox {str(path)!r}: is damaged ({error}); fix the line, or move the file"
         ) from None

@@ -7,7 +7,9 @@ from itertools import count
 from typing import Any
 
 import psycopg
+from psycopg import conninfo
 
+from ..errors import complaint
 from .database import Values
 from .problems import StoreError
 from .rows import ExperimentRow
@@ -34,17 +36,81 @@ def _as_store_errors() -> Iterator[None]:
         raise StoreError(f"store: {kind}: {error}; nothing was acknowledged, try again") from error
 
 
+# What the server or libpq says of a connection that fails, and what to do; in the order in which they are tried.
+_REMEDIES = (
+    ("database", "does not exist", "create the database, or correct the address"),
+    ("role", "does not exist", "create the role, or correct the user in the address"),
+    ("password", "", "correct the user and the password in the address, or set PGPASSWORD"),
+    ("pg_hba.conf", "", "let this user and host in, in the server's pg_hba.conf"),
+    ("permission denied", "", "give the user of the address the right to use the database and its schema"),
+    ("too many", "", "end other connections, or raise max_connections of the server"),
+)
+
+
+def shown_address(url: str) -> str:
+    """An address without its password.
+
+    >>> shown_address("postgresql://shop:secret@db.internal:5433/decisions?connect_timeout=3")
+    'postgresql://shop@db.internal:5433/decisions'
+    """
+    try:
+        parts = conninfo.conninfo_to_dict(url)
+    except psycopg.Error:
+        return "postgresql://..."
+    user = f"{parts['user']}@" if parts.get("user") else ""
+    port = f":{parts['port']}" if parts.get("port") else ""
+    return f"postgresql://{user}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
+
+
+def _refusal(url: str, error: Exception) -> StoreError:
+    if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
+        # What libpq says of an address that it cannot parse may show the password in it.
+        rule, remedy = "is not a PostgreSQL address", "write postgresql://USER@HOST:PORT/DATABASE"
+        return StoreError(complaint("store", shown_address(url), rule, remedy))
+    text = " ".join(str(error).split())
+    remedy = next(
+        (remedy for one, two, remedy in _REMEDIES if one in text and two in text),
+        "check that the server runs and that the address is right",
+    )
+    return StoreError(complaint("store", shown_address(url), f"cannot be opened ({text})", remedy))
+
+
 class PostgresStore(Store):
-    """A store in the database at a postgresql:// address."""
+    """A store in the database at a postgresql:// address; `create`: whether its tables may be made."""
 
     dialect = POSTGRES
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, create: bool = True) -> None:
         super().__init__()
-        self._url = url
+        self._url, self.where = url, shown_address(url)
         self._names = count()
-        with _as_store_errors():
+        with self._opening():
             self._connect()
+            if not create:
+                self._check_tables()
+
+    @contextmanager
+    def _opening(self) -> Iterator[None]:
+        """Errors say which database it is, and what to do."""
+        try:
+            yield
+        except (psycopg.Error, OSError) as error:
+            raise _refusal(self._url, error) from error
+        except StoreError as error:
+            if isinstance(error.__cause__, psycopg.Error | OSError):
+                raise _refusal(self._url, error.__cause__) from error.__cause__
+            raise
+
+    def _check_tables(self) -> None:
+        try:
+            self.check_tables()
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def migrate(self, now: float) -> bool:
+        with self._opening():
+            return super().migrate(now)
 
     def _connect(self) -> None:
         self.connection = psycopg.connect(self._url, autocommit=True, application_name="decoupled")
@@ -109,6 +175,9 @@ class PostgresStore(Store):
     def clock_apart(self, now: Callable[[], float]) -> float:
         [(theirs,)] = self.run("SELECT CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)")
         return now() - float(theirs)
+
+    def has_tables(self) -> bool:
+        return bool(self.run("SELECT to_regclass('schema_migrations') IS NOT NULL")[0][0])
 
     def columns(self, table: str) -> list[str]:
         sql = "SELECT column_name FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = ?"

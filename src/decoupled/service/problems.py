@@ -6,14 +6,18 @@
     |-- Gone           410   feedback after its deadline
     |-- Invalid        422   an argument outside its domain
     |-- StoreError     503   the store could not write or read; nothing was acknowledged
+    |-- Compiling      503   the policy is being compiled: ask again
+    |-- NotCompiled    500   the policy does not compile on this machine
     `-- ReplayError    500   the log and the learner disagree
 
 Whatever raises one of these has changed nothing.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..errors import DecoupledError
+
+HOW_LONG = "this happens once on a machine and takes from some seconds to a minute"
 
 
 class ServiceError(DecoupledError):
@@ -60,6 +64,23 @@ class StoreError(ServiceError):
 
     status = 503
     title = "The store is not available"
+
+
+class Compiling(ServiceError):  # noqa: N818
+    """The policy of an experiment is being compiled, which happens once on a machine: ask again."""
+
+    status = 503
+    title = "Compiling"
+
+    def __init__(self, message: str, job: Any = None) -> None:
+        super().__init__(message)
+        self.job = job
+
+
+class NotCompiled(ServiceError):  # noqa: N818
+    """The policy of an experiment does not compile on this machine, so that it can neither decide nor learn."""
+
+    title = "Compilation failed"
 
 
 class ReplayError(ServiceError):

@@ -1,12 +1,17 @@
 """The values that go into the desk and come out of it."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from ..decision import Arm
 
 Mode: TypeAlias = Literal["both", "exploit", "explore"]
+MODES: tuple[Mode, ...] = get_args(Mode)
 Status: TypeAlias = Literal["pending", "applied", "expired", "unobserved"]
+ExperimentStatus: TypeAlias = Literal["compiling", "ready", "failed", "archived"]
+
+MOST_DECISIONS = 1_000  # of one call, over HTTP or not
+LONGEST_DEADLINE = 1e9  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +24,7 @@ class Settings:
         loss_range: the lowest and highest loss there can be.
         deadline: the seconds after which a decision expires, None for never.
         expired_loss: the loss that an expired decision counts as, None for nothing.
+        demo: whether it was created for test traffic, so that made-up losses may be sent to it.
 
     >>> Settings({"name": "FTPL"}, ("a", "b"), deadline=3600.0).expired_loss is None
     True
@@ -29,11 +35,32 @@ class Settings:
     loss_range: tuple[float, float] = (0.0, 1.0)
     deadline: float | None = None
     expired_loss: float | None = None
+    demo: bool = False
+
+
+class Feedback(NamedTuple):
+    """The loss, or the reward, of the arm that a decision *explored*.
+
+    `arm` names that arm, as a safeguard: any other is refused.
+
+    >>> Feedback("1f2e-7", loss=0.25).arm is None
+    True
+    """
+
+    decision: str
+    loss: float | None = None
+    reward: float | None = None
+    arm: Arm | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """An experiment as it stands: `arms` are those that can be chosen now."""
+    """An experiment as it stands: `arms` are those that can be chosen now.
+
+    Attributes:
+        status: "compiling" until its policy's machine code is there, then "ready"; "failed" where the policy
+            does not compile, and `problem` says why; "archived".
+    """
 
     tenant: str
     name: str
@@ -44,6 +71,8 @@ class Experiment:
     archived_at: float | None
     state_version: int
     seed: int
+    status: ExperimentStatus
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +107,7 @@ class DecisionRecord:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate and the ends of its interval."""
+    """An estimate and the ends of its interval, which holds at this moment: see `decoupled.service.intervals`."""
 
     estimate: float
     low: float

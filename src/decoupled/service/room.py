@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TypeAlias
 
-from .problems import NotFound, ReplayError, StoreError
+from .compiling import Compiler, needed
+from .problems import Compiling, NotCompiled, NotFound, ReplayError, ServiceError, StoreError
 from .restoring import restored
 from .rows import ExperimentRow, Row
 from .running import Running
@@ -22,15 +23,18 @@ class Room:
     experiments are made again from the store when they are next asked for.
     """
 
-    def __init__(self, store: Store, clock: Callable[[], float], snapshot_every: int = 10_000) -> None:
+    def __init__(
+        self, store: Store, clock: Callable[[], float], snapshot_every: int, compiler: Compiler
+    ) -> None:
         self.store = store
         self.clock = clock
+        self.compiler = compiler
         self._snapshot_every = snapshot_every
         self._running: dict[int, Running] = {}
         self._ids: dict[Reference, int] = {}
         self._held: dict[int, Running] = {}
         self._heads: dict[int, tuple[int, int]] = {}
-        self._broken: dict[int, ReplayError] = {}
+        self._broken: dict[int, ServiceError] = {}
 
     # Transactions
 
@@ -45,12 +49,12 @@ class Room:
             self.hold(ids)
 
     def hold(self, ids: Iterable[int]) -> list[Running]:
-        """Hold experiments until the transaction ends; other replicas wait. One that is broken is left out."""
+        """Hold experiments until the transaction ends; other replicas wait. One that cannot run is left out."""
         held = []
         for row in self.store.lock(sorted(ids)):
             try:
                 running = self._at_head(row)
-            except ReplayError as error:
+            except (ReplayError, Compiling, NotCompiled) as error:
                 self._running.pop(row.id, None)
                 self._broken[row.id] = error
                 continue
@@ -63,6 +67,7 @@ class Room:
     def _at_head(self, row: ExperimentRow) -> Running:
         running = self._running.get(row.id)
         if running is None or running.head > row.head:
+            self.compiler.require(row.name, *needed(row))
             running = restored(self.store, row)
         if running.head < row.head:
             for each in self.store.rows_since(row.id, running.head):
@@ -90,16 +95,28 @@ class Room:
     # Experiments
 
     def get(self, reference: Reference) -> Running:
-        """An experiment this transaction holds."""
+        """An experiment this transaction holds, by its name."""
+        running = self.find(reference)
+        if running is None:
+            raise NotFound(
+                f"experiment {reference[2]!r}: is not known; create the experiment first, or check the name"
+            )
+        return running
+
+    def find(self, reference: Reference) -> Running | None:
+        """An experiment this transaction holds, None if there is none."""
         found = self._ids.get(reference)
         running = None if found is None else self._held.get(found)
         if running is None and found in self._broken:
             raise self._broken[found]
-        if running is None:
-            kind, _, name = reference
-            what = "experiment" if kind == "name" else "decision"
-            raise NotFound(f"{what} {name!r}: is not known; create the experiment first, or check the name")
         return running
+
+    def check_compiled(self, about: Iterable[Reference]) -> None:
+        """Refuse, before anything is done, if the policy of one of these is being compiled."""
+        for each in about:
+            error = self._broken.get(self._ids.get(each, 0))
+            if isinstance(error, Compiling):
+                raise error
 
     def all_running(self) -> list[Running]:
         """Every experiment in memory, at its head or behind it."""

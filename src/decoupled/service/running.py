@@ -32,7 +32,7 @@ class Running:
         self.losses = LossRange.checked(self.settings.loss_range)
         policy = Policy.from_dict(self.settings.policy)
         self.policy = type(policy).__name__
-        self._coupled = policy.coupled
+        self.coupled = policy.coupled
         # Where a policy takes the loss as it is, its weight of 1 is no estimate of 1 / propensity.
         self._weighs = policy.cumulative is not None
         self.names: list[Arm] = list(self.settings.arms)
@@ -124,7 +124,7 @@ class Running:
             return
         if row.propensity == 1.0 or (row.propensity is None and not self._weighs):
             self.tallies.blind = True  # other arms had no chance, or none that is known
-        used = loss if self._coupled else weight * loss if row.exploit == row.explore else 0.0
+        used = loss if self.coupled else weight * loss if row.exploit == row.explore else 0.0
         self.tallies.compare(row.exploit, row.explore, used, weight * loss)
 
     def replay(self, row: Row) -> None:

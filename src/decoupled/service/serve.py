@@ -13,13 +13,17 @@ from pathlib import Path
 import uvicorn
 
 from ..errors import ParameterError, complaint
+from ..policies import FTPL
 from .app import create_app
 from .desk import open_desk
+from .stores import is_postgres
 from .web.connections import connections_within
 from .web.limits import Limits
 
 # With two threads that both compute, the default of 5 ms makes one wait for the other much too long.
 SWITCH_INTERVAL = 0.0005
+# What most experiments begin with: ready, or on its way, before the first is created.
+OFFERED = (FTPL.recommended(), FTPL())
 log = logging.getLogger("decoupled.service")
 
 
@@ -71,7 +75,8 @@ def check(serving: Serving, *, any_key: bool) -> None:
         return
     if not any_key:
         rule = "is not loopback, and the store has no key"
-        remedy = "make one with `decoupled keys add --store ... --role admin`, or serve on 127.0.0.1"
+        named = "..." if is_postgres(serving.store) else serving.store  # an address may hold a password
+        remedy = f"make one with `decoupled keys add --store {named} --role admin`, or serve on 127.0.0.1"
         raise ParameterError(complaint("--host", serving.host, rule, remedy))
     if serving.certificate is None:
         log.warning("no TLS: keys travel in the clear unless something before this service encrypts")
@@ -97,9 +102,15 @@ def run(serving: Serving) -> None:
             scheme = "http" if serving.certificate is None else "https"
             host, port = listener.getsockname()[:2]
             print(f"Serving on {scheme}://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
+            desk.compile_stored(OFFERED)
             server.run(sockets=[listener])
     finally:
         desk.close()
+    if desk.still_compiling():
+        # A compiler cannot be interrupted, and everything is on disk: whoever asked us to end need not wait.
+        logging.shutdown()
+        sys.stdout.flush()
+        os._exit(0)
 
 
 def configuration(app: object, serving: Serving) -> uvicorn.Config:

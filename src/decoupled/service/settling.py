@@ -2,34 +2,37 @@
 
 from collections.abc import Sequence
 
-from ..errors import LossError
-from .problems import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
-from .records import DecisionRecord
+from ..decision import Arm
+from ..errors import LossError, reworded, shown
+from .problems import Conflict, Gone, Invalid, ServiceError, StoreError
+from .records import DecisionRecord, Feedback
 from .room import Reference, Room
 from .rows import Decided, Settled
 from .running import Running
-from .views import decision_id, place_of, record
+from .views import decision_id, place_of, record, unknown_decision
+
+_OTHER_RANGE = "send one in that range, or create an experiment with another loss_range"
 
 
 def look(room: Room, about: Reference, decision: str) -> DecisionRecord:
     """A decision and what became of it."""
-    running = room.get(about)
+    running = _running(room, about, decision)
     sweep(room, running)
     row, settled = _found(room, running, decision)
     return record(running, row, settled)
 
 
-def feedback(
-    room: Room, about: Reference, decision: str, loss: float | None, reward: float | None
-) -> DecisionRecord:
+def feedback(room: Room, about: Reference, given: Feedback) -> DecisionRecord:
     """Apply the loss of the explored arm, once; the same again is answered alike, another is refused."""
-    running = room.get(about)
-    seq = place_of(decision)[1]
+    running = _running(room, about, given.decision)
+    seq = place_of(given.decision)[1]
+    if given.arm is not None:
+        _check_arm(running, _found(room, running, given.decision)[0], given.arm)
     waiting = running.pending.get(seq)
-    value = _loss(running, loss, reward)
+    value = _loss(running, given.loss, given.reward)
     now = running.now(room.clock())
     if waiting is None:
-        return _repeated(room, running, decision, value, now)
+        return _repeated(room, running, given.decision, value, now)
     row = waiting[0]
     if row.expires_at is not None and now >= row.expires_at:
         expire(room, running, row, now)
@@ -40,14 +43,14 @@ def feedback(
 
 
 def feedback_many(
-    room: Room, tenant: str, items: Sequence[tuple[str, float | None, float | None]]
+    room: Room, tenant: str, items: Sequence[Feedback]
 ) -> list[DecisionRecord | ServiceError]:
     """Feedback for many decisions, each with its own result or error."""
     results: list[DecisionRecord | ServiceError] = []
-    for decision, loss, reward in items:
+    for given in items:
         try:
-            tag, _ = place_of(decision)
-            results.append(feedback(room, ("tag", tenant, tag), decision, loss, reward))
+            tag, _ = place_of(given.decision)
+            results.append(feedback(room, ("tag", tenant, tag), given))
         except StoreError:
             raise
         except ServiceError as error:
@@ -90,12 +93,34 @@ def sweep_all(room: Room) -> None:
             sweep(room, running)
 
 
+def _running(room: Room, about: Reference, decision: str) -> Running:
+    running = room.find(about)
+    if running is None:
+        raise unknown_decision(decision)
+    return running
+
+
+def _check_arm(running: Running, row: Decided, arm: Arm) -> None:
+    """Refuse the loss of an arm that was not explored: most likely that of the exploited arm."""
+    if row.explore is None:
+        raise Invalid(
+            f"arm = {shown(arm)}: this decision was made with mode 'exploit' and explored no arm; "
+            "send no feedback for it"
+        )
+    explored = running.names[row.explore]
+    if arm != explored or type(arm) is not type(explored):
+        raise Invalid(
+            f"arm = {shown(arm)}: must be {shown(explored)}, the arm that this decision explored; "
+            "send the loss of the explored arm, never that of the exploited one"
+        )
+
+
 def _loss(running: Running, loss: float | None, reward: float | None) -> float:
     """A loss from a loss or a reward. From here on everything is a loss: the log holds nothing else."""
     try:
         running.losses.scaled(loss, reward)
     except LossError as error:
-        raise Invalid(str(error)) from None
+        raise Invalid(reworded(error, remedy=_OTHER_RANGE)) from None
     if loss is not None:
         return float(loss)
     low, high = running.losses
@@ -109,7 +134,7 @@ def _found(room: Room, running: Running, decision: str) -> tuple[Decided, Settle
         return waiting[0], None
     rows = room.store.decided(running.id, seq)
     if not rows:
-        raise NotFound(f"decision {decision!r}: is not known; give the id that a decision carried")
+        raise unknown_decision(decision)
     return rows[0], room.store.settled(running.id, seq)
 
 
@@ -134,5 +159,5 @@ def _late(room: Room, running: Running, row: Decided, now: float) -> Gone:
         running.late += 1
     return Gone(
         f"decision {decision_id(running, row.seq)!r}: its deadline has passed, so its feedback is counted as late "
-        "and not applied; give the experiment a longer deadline"
+        "and not applied; create an experiment with a longer deadline if losses come so late"
     )

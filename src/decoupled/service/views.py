@@ -54,6 +54,7 @@ def experiment(running: Running) -> Experiment:
         running.archived_at,
         running.version,
         running.seed,
+        "ready" if running.archived_at is None else "archived",
     )
 
 
@@ -92,4 +93,9 @@ def place_of(decision: str) -> tuple[str, int]:
     tag, _, number = decision.rpartition("-")
     if tag and number.isascii() and number.isdecimal() and len(number) < 19 and not number.startswith("0"):
         return tag, int(number)
-    raise NotFound(f"decision {shown(decision)}: is not known; give the id that a decision carried")
+    raise unknown_decision(decision)
+
+
+def unknown_decision(decision: object) -> NotFound:
+    """The error for an id that names no decision of this tenant."""
+    return NotFound(f"decision {shown(decision)}: is not known; give the id that a decision carried")

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeAlias
 
-from .problems import ServiceError, StoreError
+from .problems import Compiling, ServiceError, StoreError
 from .room import Reference, Room
 
 MOST_AT_ONCE = 1000
@@ -25,13 +25,15 @@ class Command(NamedTuple):
     """Something to do inside a transaction, and the future that takes its result.
 
     `about` names the experiments it touches, which are locked before anything is done; `alone` asks for a
-    transaction of its own.
+    transaction of its own. `otherwise` is what to do if a policy is still being compiled when the caller's
+    patience ends; without it the caller is told so.
     """
 
     work: Callable[[], Any]
     about: tuple[Reference, ...]
     future: Any
     alone: bool = False
+    otherwise: Callable[[], Any] | None = None
 
 
 # What is delivered once the commit is on disk: a future with its result, or with its error.
@@ -59,8 +61,10 @@ class Writer:
         every: float = 1.0,
         idle: Callable[[], None] | None = None,
         deliver: Callable[[Sequence[Outcome]], None] = resolve,
+        park: Callable[[Command, Compiling], None] | None = None,
     ) -> None:
         self._room = room
+        self._park = park
         self._queue: SimpleQueue[Command | None] = SimpleQueue()
         self._every = every
         self._idle = idle
@@ -142,7 +146,7 @@ class Writer:
             try:
                 self._room.enter([each for command in batch for each in command.about])
                 for command in batch:
-                    outcomes.append(self._outcome(command))
+                    outcomes.extend(self._outcome(command))
                 wrote = self._room.leave()
             except StoreError as error:
                 self._fail(error)
@@ -161,13 +165,18 @@ class Writer:
             self._answer(outcomes)
             return
 
-    def _outcome(self, command: Command) -> Outcome:
+    def _outcome(self, command: Command) -> list[Outcome]:
         try:
-            return command.future, command.work(), None
+            return [(command.future, command.work(), None)]
         except StoreError:
             raise
+        except Compiling as error:  # it is tried again when the policy is ready
+            if self._park is None or error.job is None:
+                return [(command.future, None, error)]
+            self._park(command, error)
+            return []
         except ServiceError as error:  # raised before anything was written
-            return command.future, None, error
+            return [(command.future, None, error)]
 
     def _fail(self, error: Exception) -> None:
         self.healthy = self.healthy and not isinstance(error, StoreError)

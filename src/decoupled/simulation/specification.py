@@ -144,9 +144,14 @@ def _placed(
     """The line of the parameter that an error speaks of."""
     key = re.match(r"\w+", str(error))
     word = key.group() if key and key.group() in choice else "name"
-    if isinstance(error, FileNotFoundError):
+    if isinstance(error, FileNotFoundError) or _of_file(choice.get("rows"), str(error)):
         word = "rows"
     return text.line_of(word, table, number), str(error)
+
+
+def _of_file(rows: object, message: str) -> bool:
+    """Whether an error speaks of the file that `rows` names."""
+    return isinstance(rows, str) and message.startswith(f"{Path(rows).name}:")
 
 
 def _sweep(entry: dict[str, Any], family: type[Description]) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ class Params(NamedTuple):
 
     alpha: float
     sorting: float
+    sharing: float  # above 0 where arms that tie share what their ranks allow
     c: float
     exploit_ratio: float
     centred: float
@@ -44,7 +45,7 @@ def fill(params: Params, state: State, root: float, saved: bool) -> None:
     """The surrogates q in rank order; the leader needs no more than the estimates."""
     floats, eta = state.floats, state.scalars[ETA]
     exponent = 0.5 * (params.alpha + 1.0)
-    limited_surrogates(floats, RANK_LIMIT, floats[RANKED], eta, exponent, floats[SURROGATE])
+    limited_surrogates(floats, RANK_LIMIT, floats[RANKED], eta, exponent, params.sharing, floats[SURROGATE])
     state.scalars[SURROGATE_SUM] = total(floats[SURROGATE])
 
 

@@ -16,14 +16,15 @@ from ..strata import (
     Surrogate,
     draw_rank,
     draw_sum,
-    draw_tied,
     fill_envelope,
     ranks_above,
-    surrogate_at,
+    shared_surrogate,
+    tie_at,
 )
+from ..stream import below
 from ..tier_lifts import lift_in_tiers
 from ..tier_moves import move_in_tiers
-from ..tiers import ROOM, Tiers, arm_at, fill_tiers, slot_bits, value_at
+from ..tiers import ROOM, Tiers, arm_at, fill_tiers, slot_bits
 
 ENVELOPE_SUM, STRATA, COVERED, BITS, BLOCKS = range(OWN, OWN + 5)
 ESTIMATES, SPARE, RANK_LIMIT, ENVELOPE, BASELINE, FIRST_VALUES, VALUES = range(7)
@@ -37,6 +38,7 @@ class Params(NamedTuple):
     """The parameters as compiled code takes them."""
 
     alpha: float
+    sharing: float  # above 0 where arms that tie share what their ranks allow
     c: float
     exploit_ratio: float
     centred: float
@@ -64,16 +66,23 @@ def tiers_in(state: State) -> Tiers:
 
 
 @compiled
-def surrogate_of(alpha: float, state: State, tiers: Tiers) -> Surrogate:
+def surrogate_of(alpha: float, sharing: float, state: State, tiers: Tiers) -> Surrogate:
     """Q at the present learning rate."""
     lowest, eta = tiers.first_values[0], state.scalars[ETA]
-    return Surrogate(tiers, state.floats[RANK_LIMIT], lowest, eta, 0.5 * (alpha + 1.0))
+    exponent, power = 0.5 * (alpha + 1.0), limit_power(alpha)
+    return Surrogate(tiers, state.floats[RANK_LIMIT], lowest, eta, exponent, power, sharing > 0.0)
+
+
+@compiled
+def limit_power(alpha: float) -> float:
+    """The rank of an arm to this power is one over what it allows."""
+    return (alpha + 1.0) / (2.0 * alpha)
 
 
 @compiled
 def init(params: Params, state: State) -> float:
     """Rank the arms and tabulate rank ** (-(alpha + 1) / (2 alpha))."""
-    exponent = (params.alpha + 1.0) / (2.0 * params.alpha)
+    exponent = limit_power(params.alpha)
     if state.floats[RANK_LIMIT, 0] != 1.0:  # powers are dear, and these stay as they are
         for k in range(state.floats.shape[1]):
             state.floats[RANK_LIMIT, k] = (k + 1.0) ** -exponent
@@ -86,7 +95,7 @@ def init(params: Params, state: State) -> float:
 @compiled
 def fill(params: Params, state: State, root: float, saved: bool) -> None:
     """The envelope of q; the leader needs no more than the estimates."""
-    q = surrogate_of(params.alpha, state, tiers_in(state))
+    q = surrogate_of(params.alpha, params.sharing, state, tiers_in(state))
     strata, whole = fill_envelope(q, state.floats[ENVELOPE])
     state.scalars[STRATA] = strata
     state.scalars[ENVELOPE_SUM] = whole
@@ -96,13 +105,16 @@ def fill(params: Params, state: State, root: float, saved: bool) -> None:
 def draw(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
     """The perturbed leader, an arm drawn from p = q / sum q, and sum q estimated apart from that draw."""
     tiers = tiers_in(state)
-    q = surrogate_of(params.alpha, state, tiers)
+    q = surrogate_of(params.alpha, params.sharing, state, tiers)
     envelope = state.floats[ENVELOPE, : int(state.scalars[STRATA])]
     exploit = pareto_leader(tiers, state.scalars[ETA_EXPLOIT], params.alpha, stream)
     rank = draw_rank(q, envelope, state.scalars[ENVELOPE_SUM], stream)
-    weight = draw_sum(q, envelope, stream) / surrogate_at(q, rank)
-    explore = draw_tied(tiers, rank, stream)
-    return arm_at(tiers, exploit), arm_at(tiers, explore), weight, math.nan
+    whole = draw_sum(q, envelope, stream)
+    first, end = tie_at(q, rank)
+    share = shared_surrogate(q, first, end)
+    if end - first > 1:
+        rank = first + below(end - first, stream)
+    return arm_at(tiers, exploit), arm_at(tiers, rank), whole / share, math.nan
 
 
 @compiled
@@ -131,7 +143,7 @@ def gate(params: Params, state: State, least: float, mean: float) -> None:
     # With the sum that a decision will draw in place of the envelope's, which is never below it, the arms
     # covered would depend on that draw, and their estimates be biased.
     bar = least * scalars[ENVELOPE_SUM]
-    covered = ranks_above(surrogate_of(params.alpha, state, tiers), bar, MOST_COVERED)
+    covered = ranks_above(surrogate_of(params.alpha, params.sharing, state, tiers), bar, MOST_COVERED)
     scalars[COVERED] = covered
     for rank in range(covered):
         state.ints[COVERED_ARMS, rank] = arm_at(tiers, rank)
@@ -139,23 +151,18 @@ def gate(params: Params, state: State, least: float, mean: float) -> None:
 
 
 @compiled
-def fill_exploration_law(alpha: float, state: State, law: Floats) -> None:
+def fill_exploration_law(alpha: float, sharing: float, state: State, law: Floats) -> None:
     """The exact law, which takes one pass over all arms."""
-    q = surrogate_of(alpha, state, tiers_in(state))
-    by_rank, arms = state.floats[SPARE], len(law)
-    whole = 0.0
-    for rank in range(arms):
-        by_rank[rank] = surrogate_at(q, rank)
-        whole += by_rank[rank]
-    first = 0
-    while first < arms:
-        end, shared = first, 0.0
-        while end < arms and value_at(q.ranked, end) == value_at(q.ranked, first):
-            shared += by_rank[end]
-            end += 1
+    q = surrogate_of(alpha, sharing, state, tiers_in(state))
+    end, whole = 0, 0.0
+    while end < len(law):
+        first, end = tie_at(q, end)
+        share = shared_surrogate(q, first, end)
         for rank in range(first, end):
-            law[arm_at(q.ranked, rank)] = shared / (end - first) / whole
-        first = end
+            law[arm_at(q.ranked, rank)] = share
+        whole += (end - first) * share
+    for arm in range(len(law)):
+        law[arm] /= whole
 
 
 LAW = Law(

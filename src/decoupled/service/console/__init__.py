@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from fastapi import APIRouter, Response
 
-from ..simulator import POLICIES
+from ...policies import FTPL, Exp3, Policy, TsallisINF
 
 KINDS = {
     "html": "text/html; charset=utf-8",
@@ -18,6 +18,8 @@ KINDS = {
     "svg": "image/svg+xml",
     "json": "application/json",
 }
+# The policies of the form for a new experiment. The first is the default.
+OFFERED: tuple[Policy, ...] = (FTPL.recommended(), FTPL(), TsallisINF(), Exp3())
 # Only this service is talked to, nothing is run but the files here, and no text can become markup:
 # whatever users name is shown as text, or not at all.
 POLICY = "; ".join(
@@ -50,7 +52,7 @@ def _read() -> dict[str, tuple[bytes, str]]:
             path = "/" if file.name == "index.html" else f"/console/{file.name}"
             found[path] = (file.read_bytes(), KINDS[ending])
     # What the form offers: the page must not have parameters of its own, which would go stale.
-    offered = [{"label": label, "policy": policy.to_dict()} for label, policy in POLICIES.items()]
+    offered = [{"label": policy.label, "policy": policy.to_dict()} for policy in OFFERED]
     found["/console/policies.json"] = (json.dumps(offered).encode(), KINDS["json"])
     return found
 

@@ -16,8 +16,34 @@ export const key = () => sessionStorage.getItem(KEPT);
 export function setKey(value) {
   if (value) sessionStorage.setItem(KEPT, value);
   else sessionStorage.removeItem(KEPT);
+  forget();
   events.dispatchEvent(new Event("key"));
 }
+
+let asked = null, granted = null; // what the key may do: asked once for each key
+
+function forget() {
+  asked = null;
+  granted = null;
+}
+
+export async function access() {
+  const mine = (asked ??= ask("v1/access"));
+  try {
+    const found = await mine;
+    if (mine === asked) granted = found;
+    events.dispatchEvent(new Event("access"));
+    return found;
+  } catch (error) {
+    if (mine === asked) forget();
+    throw error;
+  }
+}
+
+// Whether to offer what needs this role; the service itself decides whether it is done.
+export const may = (role) => granted !== null && granted.may.includes(role);
+export const restriction = () =>
+  granted === null || may("admin") ? "" : may("decide") ? "This key may read and decide" : "This key may read only";
 
 export async function open(path, { method = "GET", body, headers = {}, signal } = {}) {
   const sent = { ...headers };
@@ -35,13 +61,22 @@ export async function open(path, { method = "GET", body, headers = {}, signal } 
     throw new Problem(0, "Unreachable", "The service does not answer. Is it running?");
   }
   if (response.ok) return response;
-  if (response.status === 401) events.dispatchEvent(new Event("unauthorised"));
+  if (response.status === 401) {
+    forget();
+    events.dispatchEvent(new Event("unauthorised"));
+    throw new Problem(401, "Unauthorized", key()
+      ? "The service does not know this key, or it was revoked. Enter another one above."
+      : "This service needs an API key. Enter one above.");
+  }
   const problem = await response.json().catch(() => ({}));
   throw new Problem(response.status, problem.title ?? "Error", problem.detail ?? `The service answered ${response.status}.`);
 }
 
 export async function ask(path, options) {
-  const content = await (await open(path, options)).json();
+  const response = await open(path, options);
+  const content = await response.json().catch(() => {
+    throw new Problem(response.status, "Not JSON", "The answer could not be read: it broke off, or something between this page and the service changed it. Try again.");
+  });
   events.dispatchEvent(new Event("answered"));
   return content;
 }
@@ -59,20 +94,32 @@ export async function experiments() {
   return found;
 }
 
+export const broken = () => new Problem(0, "Broken off", "The simulation broke off. Start it again.");
+
 // Lines of JSON, each as it comes.
 export async function* jsonLines(path, signal) {
   const response = await open(path, { signal });
   events.dispatchEvent(new Event("answered"));
+  const parsed = (line) => {
+    try {
+      return JSON.parse(line);
+    } catch {
+      throw broken();
+    }
+  };
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await reader.read().catch((error) => {
+      if (error.name === "AbortError") throw error;
+      throw broken();
+    });
     if (done) break;
     const lines = (rest + value).split("\n");
     rest = lines.pop();
-    for (const line of lines) if (line) yield JSON.parse(line);
+    for (const line of lines) if (line) yield parsed(line);
   }
-  if (rest) yield JSON.parse(rest);
+  if (rest) yield parsed(rest);
 }
 
 // Works over plain HTTP too, where crypto.randomUUID does not.

@@ -45,6 +45,8 @@ export function percent(value, digits = 1) {
 export const clock = (milliseconds) =>
   new Date(milliseconds).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
+export const day = (milliseconds) => new Date(milliseconds).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+
 export const field = (label, control, hint) => {
   const hintNode = hint ? el("span", { class: "hint", id: `${control.id}-hint` }, hint) : null;
   if (hintNode) control.setAttribute("aria-describedby", hintNode.id);
@@ -54,6 +56,39 @@ export const field = (label, control, hint) => {
 export const select = (id, options, chosen) =>
   el("select", { id, name: id },
     options.map(([value, text]) => el("option", { value, selected: value === chosen }, text)));
+
+// Asks again before something that an experiment in use would feel. The safe answer has the focus.
+export function confirmation() {
+  const question = el("p", { id: "question" });
+  const yes = el("button", { type: "button", class: "danger", id: "yes" });
+  const no = el("button", { type: "button", id: "no" });
+  const node = el("div", { class: "sure", role: "group", "aria-labelledby": "question", hidden: true },
+    question, el("p", { class: "actions" }, no, yes));
+  let work = () => {}, before = null;
+  const close = () => {
+    node.hidden = true;
+    before?.focus();
+  };
+  no.addEventListener("click", close);
+  node.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
+  yes.addEventListener("click", () => {
+    close();
+    work();
+  });
+  return {
+    node,
+    ask(text, { yes: agree, no: refuse = "Cancel" }, then) {
+      question.replaceChildren(...text);
+      say(yes, agree);
+      say(no, refuse);
+      work = then;
+      before = document.activeElement;
+      node.hidden = false;
+      no.focus();
+      node.scrollIntoView({ block: "nearest" });
+    },
+  };
+}
 
 // A slider that says its value beside its label.
 export function slider(id, label, { min, max, step, value, format = String, hint }) {

@@ -1,10 +1,11 @@
 // One experiment, live: numbers, the share of traffic, a table of its arms, and what can be done to it.
 
-import { ask, experimentPath } from "./api.js";
+import { ask, experimentPath, may } from "./api.js";
 import { armsTable } from "./arms.js";
 import { count, decimal, el, say } from "./dom.js";
 import { poll } from "./live.js";
 import { managePanel } from "./manage.js";
+import { programPanel } from "./program.js";
 import { sharePanel } from "./shares.js";
 import { trafficPanel } from "./traffic.js";
 
@@ -17,27 +18,35 @@ const TILES = [
   ["expired", "Expired", "decisions never answered"],
 ];
 
+const BADGES = { compiling: "compiling…", failed: "does not compile" };
+const COMPILING = "The service is compiling its policy. This happens once on a machine and takes from some seconds to a minute; then the experiment decides.";
+
 export function experimentPanel(host, experiment, changed, news) {
   const values = Object.fromEntries(TILES.map(([name]) => [name, el("dd", { "data-tile": name }, "–")]));
   const tiles = el("dl", { class: "tiles" },
     TILES.map(([name, title, hint]) => el("div", { class: "tile" }, el("dt", {}, title), values[name], el("dd", { class: "hint" }, hint))));
   const regret = el("p", { class: "regret", id: "regret" });
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
+  if (experiment.status === "failed") Object.assign(problem, { textContent: experiment.problem, hidden: false });
   const table = armsTable();
-  const shares = sharePanel();
-  const traffic = trafficPanel(experiment);
+  const shares = sharePanel(experiment);
+  const sender = senderPanel(experiment);
   host.replaceChildren(
     el("div", { class: "title-row" },
       el("h1", {}, el("bdi", {}, experiment.name)),
-      experiment.archived_at ? el("span", { class: "badge" }, "archived") : null),
+      experiment.demo ? el("span", { class: "badge", title: "Created for test traffic" }, "demo") : null,
+      experiment.status === "ready" ? null : el("span", { class: "badge" }, BADGES[experiment.status] ?? experiment.status)),
     el("p", { class: "lead small" }, about(experiment)),
-    problem, tiles, shares.node, el("section", { class: "card" }, el("h2", {}, "Arms"), table.node, regret), traffic.node,
+    ...(experiment.status === "compiling" ? [el("p", { class: "notice", role: "status" }, COMPILING)] : []),
+    problem, tiles, shares.node, el("section", { class: "card" }, el("h2", {}, "Arms"), table.node, regret),
+    ...(sender ? [sender.node] : []),
     managePanel(experiment, changed, news));
   if (news) host.querySelector("#managed").focus();
 
   const recent = [];
   let arms = 0;
   const watching = poll(async () => {
+    if (experiment.status in BADGES) return; // it has no state; once it has, the list opens it anew
     let state;
     try {
       state = await ask(`${experimentPath(experiment.name)}/state`);
@@ -62,22 +71,24 @@ export function experimentPanel(host, experiment, changed, news) {
 
   return () => {
     watching.stop();
-    traffic.stop();
+    sender?.stop();
     shares.stop();
   };
 }
 
+// Made-up losses go only to experiments that were created for them: what a learner has learned cannot be taken back.
+function senderPanel(experiment) {
+  if (experiment.archived_at || !may("decide")) return null;
+  return experiment.demo ? trafficPanel(experiment) : programPanel(experiment);
+}
+
 function about(experiment) {
-  const { name, ...parameters } = experiment.policy;
-  const told = Object.entries(parameters)
-    .filter(([, value]) => value !== null && typeof value !== "object")
-    .map(([label, value]) => `${label} = ${typeof value === "number" ? Number(value.toPrecision(4)) : value}`).join(", ");
   const [low, high] = experiment.loss_range;
   const deadline = experiment.deadline_seconds === null ? "no deadline" : `feedback within ${experiment.deadline_seconds} s`;
-  return `${name}${told ? ` (${told})` : ""} · losses from ${low} to ${high} · ${deadline} · since ${new Date(experiment.created_at).toLocaleString("en-GB")}`;
+  return `${experiment.policy_label} · losses from ${low} to ${high} · ${deadline} · since ${new Date(experiment.created_at).toLocaleString("en-GB")}`;
 }
 
 function regretText(regret) {
   if (!regret) return "The regret cannot be estimated yet.";
-  return `Regret against the best arm so far: ${decimal(regret.estimate, 1)}, 95% interval ${decimal(regret.low, 1)} to ${decimal(regret.high, 1)}, estimated from what was explored.`;
+  return `Regret against the best arm so far: ${decimal(regret.estimate, 1)}, 95% interval at this moment ${decimal(regret.low, 1)} to ${decimal(regret.high, 1)}, estimated from what was explored.`;
 }

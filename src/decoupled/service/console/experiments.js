@@ -1,6 +1,6 @@
 // The list of experiments, and beside it the one that is looked at.
 
-import { experiments } from "./api.js";
+import { access, experiments, may } from "./api.js";
 import { el } from "./dom.js";
 import { experimentPanel } from "./experiment.js";
 import { poll } from "./live.js";
@@ -11,18 +11,21 @@ const HOW = [
   ["Send the loss of what was tried", "Late, twice or out of order: it is applied once, and it is on disk before you hear so.", "PUT v1/decisions/ID/feedback"],
 ];
 
+const NOTES = { archived: " · archived", compiling: " · compiling…", failed: " · does not compile" };
+
 export function experimentsView(host, chosen) {
   const list = el("ul", { class: "list" });
   const panel = el("section", { class: "panel", "aria-label": chosen ? "Experiment" : "Start" });
+  const create = el("a", { class: "button primary small", href: "#new", id: "new", hidden: true }, "New");
   const side = el("aside", { class: "side", "aria-label": "Experiments" },
     el("div", { class: "side-head" },
       el("h2", {}, "Experiments"),
-      el("a", { class: "button primary small", href: "#new", id: "new" }, "New")),
+      create),
     list);
   host.append(el("div", { class: chosen ? "split chosen" : "split" }, side, panel));
 
-  let shown = null, stopPanel = () => {}, last = "", changes = 0;
-  const version = (experiment) => JSON.stringify([experiment.archived_at, experiment.arms]);
+  let shown = null, stopPanel = () => {}, last = "", changes = 0, waiting = false;
+  const version = (experiment) => JSON.stringify([experiment.status, experiment.arms]);
 
   function open(experiment, news) {
     stopPanel();
@@ -33,19 +36,22 @@ export function experimentsView(host, chosen) {
   function changed(experiment, news) {
     changes += 1;
     open(experiment, news);
+    watching.now();
   }
 
   const watching = poll(async () => {
     let found;
     const before = changes;
     try {
+      await access();
       found = await experiments();
     } catch (error) {
       if (shown === null) panel.replaceChildren(el("p", { class: "notice" }, error.message));
       return;
     }
+    create.hidden = !may("admin");
     if (changes !== before) return; // asked before the change, and may not know of it
-    const text = JSON.stringify(found.map((each) => [each.name, each.archived_at, each.arms.length]));
+    const text = JSON.stringify(found.map((each) => [each.name, each.status, each.arms.length]));
     if (text !== last) {
       last = text;
       list.replaceChildren(...found.map((each) => entry(each, each.name === chosen)));
@@ -54,7 +60,8 @@ export function experimentsView(host, chosen) {
     const wanted = chosen === null ? null : found.find((each) => each.name === chosen);
     if (wanted && shown !== version(wanted)) open(wanted);
     else if (!wanted && shown === null) panel.replaceChildren(...invitation(found.length, chosen));
-  }, () => (shown === null ? 2000 : 5000));
+    waiting = found.some((each) => each.status === "compiling");
+  }, () => (shown === null || waiting ? 2000 : 5000));
 
   return () => {
     watching.stop();
@@ -66,8 +73,8 @@ function entry(experiment, here) {
   return el("li", {},
     el("a", { href: `#experiments/${encodeURIComponent(experiment.name)}`, "aria-current": here ? "page" : null },
       el("bdi", { class: "name" }, experiment.name),
-      el("span", { class: "hint" }, `${experiment.policy.name} · ${experiment.arms.length} arms`,
-        experiment.archived_at ? " · archived" : "")));
+      el("span", { class: "hint" }, `${experiment.policy_label} · ${experiment.arms.length} arms`,
+        experiment.demo ? " · demo" : "", NOTES[experiment.status] ?? "")));
 }
 
 function invitation(howMany, chosen) {
@@ -79,9 +86,13 @@ function invitation(howMany, chosen) {
   }
   return [el("div", { class: "empty" },
     el("h1", {}, "Use one arm, try another"),
-    el("p", {}, "There is no experiment yet. Create one and send it test traffic, or watch the policies learn on a simulated world: that needs no data at all."),
+    el("p", {}, may("admin")
+      ? "There is no experiment yet. Create one for your program, or a demo experiment to send test traffic to; or watch the policies learn on a simulated world: that needs no data at all."
+      : "There is no experiment yet, and this key may not create one. Watch the policies learn on a simulated world: that needs no data at all."),
     el("p", { class: "actions centred" },
-      el("a", { class: "button primary", href: "#new" }, "Create an experiment"),
+      may("admin") ? [
+        el("a", { class: "button primary", href: "#new" }, "Create an experiment"),
+        el("a", { class: "button", href: "#new/demo" }, "Create a demo experiment")] : null,
       el("a", { class: "button", href: "#simulator" }, "Open the simulator"))),
   el("ol", { class: "how" }, HOW.map(([title, text, call]) => el("li", { class: "card" }, el("h2", {}, title), el("p", {}, text), el("code", {}, call))))];
 }

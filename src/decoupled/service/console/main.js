@@ -1,6 +1,6 @@
 // Which view is shown, whether the service answers, and the key.
 
-import { events, key, setKey } from "./api.js";
+import { access, events, key, restriction, setKey } from "./api.js";
 import { say } from "./dom.js";
 import { createView } from "./create.js";
 import { experimentsView } from "./experiments.js";
@@ -12,17 +12,27 @@ const statusText = document.getElementById("status-text");
 const keyForm = document.getElementById("key-form");
 const keyInput = document.getElementById("key");
 const keyForget = document.getElementById("key-forget");
+const keyNote = document.getElementById("key-note");
 
 let leave = () => {};
 let reachable = null; // null: not known yet; "key": a key is wanted
 
 function route() {
   const [name, ...rest] = location.hash.slice(1).split("/");
-  const argument = rest.length ? decodeURIComponent(rest.join("/")) : null;
+  const argument = rest.length ? decoded(rest.join("/")) : null;
   return [["experiments", "new", "simulator"].includes(name) ? name : "experiments", argument];
 }
 
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // an address typed by hand: no experiment has such a name, and the view says so
+  }
+}
+
 function show(first) {
+  access().catch(() => {}); // for the note on what the key may do; a view that fails says so itself
   const [name, argument] = route();
   leave();
   view.replaceChildren();
@@ -33,7 +43,8 @@ function show(first) {
     if (here) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  document.title = argument ? `${argument} · decoupled` : `${name[0].toUpperCase()}${name.slice(1)} · decoupled`;
+  const title = name === "new" ? "New experiment" : argument ?? `${name[0].toUpperCase()}${name.slice(1)}`;
+  document.title = `${title} · decoupled`;
   if (!first) {
     // A view may have put the focus where one types first.
     if (!view.contains(document.activeElement)) view.focus({ preventScroll: true });
@@ -47,6 +58,8 @@ function tell() {
   say(statusText, { key: "Key wanted", lost: "Not reachable", paused: "Paused", live: "Live", wait: "Connecting" }[state]);
   keyForm.hidden = state !== "key";
   keyForget.hidden = !key();
+  say(keyNote, restriction());
+  keyNote.hidden = keyNote.textContent === "";
 }
 
 const known = (value) => () => {
@@ -57,6 +70,7 @@ const known = (value) => () => {
 events.addEventListener("answered", known(true));
 events.addEventListener("unreachable", known(false));
 events.addEventListener("unauthorised", known("key"));
+events.addEventListener("access", tell);
 events.addEventListener("key", () => {
   reachable = null;
   tell();

@@ -1,6 +1,6 @@
 // Policies learn on a simulated world. The service runs them; here they are only drawn.
 
-import { jsonLines } from "./api.js";
+import { broken, jsonLines } from "./api.js";
 import { COLOURS, legend, lineChart, onResize, shareChart, short, swatch, table } from "./charts.js";
 import { count, decimal, el, field, percent, say, select, slider } from "./dom.js";
 
@@ -79,7 +79,7 @@ export function simulatorView(host) {
     }));
     lineChart(regret, {
       label: `Regret after ${now.round} rounds: ${told.policies.map(({ name }, i) => `${name} ${decimal(now.policies[i].regret, 1)}`).join(", ")}.`,
-      series, xMax: told.rounds, xTitle: told.runs === 1 ? "rounds" : "rounds (bands: 95% interval of the mean)", yTitle: "regret",
+      series, xMax: told.rounds, xTitle: told.runs === 1 ? "rounds" : "rounds (bands: 95%, at each moment)", yTitle: "regret",
     });
     told.policies.forEach((_, i) => {
       const at = now.policies[i];
@@ -127,7 +127,7 @@ export function simulatorView(host) {
   function prepare() {
     scores.cells = told.policies.map(() => [0, 1, 2].map(() => el("td", { class: "number" }, "–")));
     scores.replaceChildren(el("table", { class: "scores", "aria-label": "Regret so far" },
-      el("thead", {}, el("tr", {}, ["Policy", "Regret", "95%", "On the best arm"].map((head) => el("th", { scope: "col" }, head)))),
+      el("thead", {}, el("tr", {}, ["Policy", "Regret", "95%, at this moment", "On the best arm"].map((head) => el("th", { scope: "col" }, head)))),
       el("tbody", {}, told.policies.map(({ name }, i) =>
         el("tr", { "data-policy": name }, el("th", { scope: "row" }, swatch(`p-${i}`, DASHES[i]), name), scores.cells[i])))));
     multiples.hosts = told.policies.map(() => el("div", { class: "chart" }));
@@ -198,11 +198,13 @@ export function simulatorView(host) {
           steps.push(line);
         }
       }
+      if (steps.length !== told?.steps) throw broken();
     } catch (error) {
       clearTimeout(slow);
-      if (error.name === "AbortError") return;
-      problem.textContent = error.message ?? "The simulation was broken off.";
+      if (error.name === "AbortError" || asked.signal.aborted) return;
+      problem.textContent = error.message;
       problem.hidden = false;
+      finish();
     }
   }
 

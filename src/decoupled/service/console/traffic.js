@@ -39,9 +39,7 @@ export function trafficPanel(experiment) {
     el("div", { class: "two" }, field("World", world, `Every ${MOVE} decisions another arm is best.`), field("Best arm", best, "The first of them."), gap.node, rate.node, total.node, lost.node),
     el("p", { class: "actions" }, button, progress), said);
   const node = el("section", { class: "card" }, el("h2", {}, "Test traffic"),
-    experiment.archived_at
-      ? el("p", { class: "hint" }, "This experiment is archived and decides no more.")
-      : [el("p", { class: "hint" }, "Asks for real decisions and sends back the loss of each explored arm, as a program would. The learner learns from it: not for an experiment that others use."), form]);
+    el("p", { class: "hint" }, "This experiment was created for test traffic. Asks for real decisions and sends back a made-up loss of each explored arm, as a program would; the learner learns from it."), form);
   const tellOfMoving = () => {
     for (const hint of form.querySelectorAll("#world-hint, #best-hint")) hint.hidden = world.value !== "moving";
   };

@@ -3,19 +3,22 @@
 import json
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from ...errors import shown
 from ..problems import Invalid
-from ..records import Mode
+from ..records import MODES, Feedback, Mode
 from .limits import LONGEST_KEY, MOST_DECISIONS
 from .refusals import BadRequest, UnsupportedMedia
+from .words import kind_of, neither_or_both, problem_with, unknown_field
 
-MODES = ("both", "exploit", "explore")
+
+class _NotJson(ValueError):  # noqa: N818
+    """Why a body is not JSON, in a few words."""
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+    raise _NotJson(f"{name} is not a JSON number")
 
 
 _decoder = json.JSONDecoder(parse_constant=_no_constant)
@@ -34,7 +37,19 @@ def parsed(body: bytes) -> Any:
             _no_lone_surrogates(content)
         return content
     except (ValueError, RecursionError) as error:
-        raise BadRequest(f"body: is not JSON ({error}); send a JSON object in UTF-8") from None
+        raise BadRequest(f"body: is not JSON ({_why(error)}); send a JSON object in UTF-8") from None
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {error.lineno}, column {error.colno}: {error.msg[0].lower()}{error.msg[1:]}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start} is not UTF-8"
+    if isinstance(error, UnicodeEncodeError):
+        return "a string holds half a surrogate pair"
+    if isinstance(error, RecursionError):
+        return "lists or objects are nested too deeply"
+    return str(error) if isinstance(error, _NotJson) else "a number has too many digits"
 
 
 def _no_lone_surrogates(content: Any) -> None:
@@ -56,12 +71,10 @@ def json_object(body: bytes, allowed: frozenset[str]) -> dict[str, Any]:
         return {}
     content = parsed(body)
     if not isinstance(content, dict):
-        raise Invalid(f"body = {shown(content)}: must be a JSON object; for example {{}}")
-    for name in content:
+        raise Invalid(problem_with("body", content, "must be a JSON object", "for example {}"))
+    for name, value in content.items():
         if name not in allowed:
-            raise Invalid(
-                f"{shown(name)}: is no field of this request; the fields are {', '.join(sorted(allowed))}"
-            )
+            raise Invalid(unknown_field(name, value, allowed))
     return content
 
 
@@ -91,9 +104,11 @@ def wanted(body: bytes) -> Wanted:
         content.get("available"),
     )
     if mode not in MODES:
-        raise Invalid(f"mode = {shown(mode)}: must be one of {', '.join(MODES)}")
+        rule = "must be 'both', 'exploit' or 'explore'"
+        raise Invalid(problem_with("mode", mode, rule, "leave it out for 'both'"))
     if count is not None and not (type(count) is int and 1 <= count <= MOST_DECISIONS):
-        raise Invalid(f"count = {shown(count)}: must be a whole number from 1 to {MOST_DECISIONS:,}")
+        rule = f"must be a whole number from 1 to {MOST_DECISIONS:,}"
+        raise Invalid(problem_with("count", count, rule, "leave it out for a single decision"))
     if available is not None:
         available = _arms(available)
     return Wanted(mode, count, available)
@@ -102,9 +117,8 @@ def wanted(body: bytes) -> Wanted:
 def _arms(value: object) -> list[str | int]:
     arms = [whole(arm) for arm in value] if isinstance(value, list) else []
     if not arms or not all(type(arm) is str or type(arm) is int for arm in arms):
-        raise Invalid(
-            f"available = {shown(value)}: must be a list of arms; leave it out where all can be had"
-        )
+        rule = "must be a list of arms, one at least"
+        raise Invalid(problem_with("available", value, rule, "leave it out where every arm can be had"))
     return arms
 
 
@@ -117,41 +131,40 @@ def whole(value: Any) -> Any:
     return int(value) if type(value) is float and value.is_integer() else value
 
 
-class Feedback(NamedTuple):
-    """The loss or the reward of the explored arm, and that arm where the sender names it."""
+def feedback(decision: str, body: bytes) -> Feedback:
+    """The body of `PUT /v1/decisions/{decision}/feedback`.
 
-    loss: float | None
-    reward: float | None
-    arm: str | int | None
-
-
-def feedback(body: bytes) -> Feedback:
-    """The body of `PUT .../feedback`.
-
-    >>> feedback(b'{"loss": 0.25}')
-    Feedback(loss=0.25, reward=None, arm=None)
+    >>> feedback("1f2e-7", b'{"loss": 0.25}')
+    Feedback(decision='1f2e-7', loss=0.25, reward=None, arm=None)
+    >>> feedback("1f2e-7", b'{"reward": true}').reward
+    1.0
     """
     content = json_object(body, _FEEDBACK)
-    if ("loss" in content) == ("reward" in content):
-        raise Invalid(
-            "loss, reward: one of them is needed, and not both; send the loss of the explored arm, or its reward"
-        )
-    name = "loss" if "loss" in content else "reward"
-    _finite(name, content[name])
+    wrong = neither_or_both("loss" in content, "reward" in content)
+    if wrong is not None:
+        raise Invalid(problem_with("body", content, *wrong))
     arm = whole(content.get("arm"))
     if arm is not None and type(arm) is not str and type(arm) is not int:
-        raise Invalid(f"arm = {shown(arm)}: must be the explored arm; or leave it out")
-    return Feedback(content.get("loss"), content.get("reward"), arm)
+        rule = "must be the explored arm, a string or a whole number"
+        raise Invalid(problem_with("arm", arm, rule, "or leave it out"))
+    if "loss" in content:
+        return Feedback(decision, loss=_number("loss", content["loss"]), arm=arm)
+    return Feedback(decision, reward=_number("reward", content["reward"]), arm=arm)
 
 
-def _finite(name: str, value: object) -> None:
-    if type(value) is float or type(value) is int:
+def _number(name: str, value: Any) -> float:
+    """A loss or a reward; true counts as 1, false as 0."""
+    if type(value) is float or type(value) is int or type(value) is bool:
         try:
-            if math.isfinite(value):
-                return
+            number = float(value)
+            if math.isfinite(number):
+                return number
         except OverflowError:
             pass
-    raise Invalid(f"{name} = {shown(value)}: must be a finite number; send the {name} of the explored arm")
+        rule = "must be a finite number"
+    else:
+        rule = f"must be a number, true or false, not {kind_of(value)}"
+    raise Invalid(problem_with(name, value, rule, f"send the {name} of the explored arm"))
 
 
 def idempotency_key(header: bytes | None) -> str | None:
@@ -160,6 +173,7 @@ def idempotency_key(header: bytes | None) -> str | None:
         return None
     if not 1 <= len(header) <= LONGEST_KEY or not all(33 <= byte <= 126 for byte in header):
         raise BadRequest(
-            f"Idempotency-Key = {shown(header.decode('latin-1'))}: must be 1 to {LONGEST_KEY} visible ASCII characters"
+            f"Idempotency-Key = {shown(header.decode('latin-1'))}: must be 1 to {LONGEST_KEY} visible ASCII "
+            "characters; a UUID will do"
         )
     return header.decode("ascii")

@@ -7,10 +7,11 @@ from fastapi.responses import JSONResponse
 
 from ..desk import Desk
 from ..problems import ServiceError
+from ..records import Feedback
 from .bridge import Bridge
 from .experiments import Name
 from .gate import Gate
-from .hot import HotRoutes, check_arm, check_plain
+from .hot import HotRoutes, check_plain
 from .limits import LONGEST_KEY
 from .openapi import body_of, refusals
 from .refusals import problem_of
@@ -21,10 +22,10 @@ from .shapes import (
     FeedbackBatchIn,
     FeedbackBatchOut,
     FeedbackIn,
-    FeedbackItem,
     decision_out,
 )
 from .strict import StrictRoute, access_of
+from .validation import one_rule
 
 Id = Annotated[str, Path(min_length=1, max_length=200, description="The id that the decision carried.")]
 Key = Annotated[
@@ -35,6 +36,7 @@ Key = Annotated[
         max_length=LONGEST_KEY,
         description="The same key and body again give the decisions already made, and draw no others.",
     ),
+    one_rule(f"must be 1 to {LONGEST_KEY} visible ASCII characters"),
 ]
 
 
@@ -80,33 +82,30 @@ def decision_routes(desk: Desk, bridge: Bridge, gate: Gate, hot: HotRoutes) -> A
 
     @router.post("/feedback", response_model=FeedbackBatchOut, responses=refusals(400))
     async def post_feedback(request: Request, body: FeedbackBatchIn) -> Response:
-        """Send the losses of the explored arms of many decisions; each has a result of its own."""
+        """Send the losses of the explored arms of many decisions; each has a result of its own.
+
+        All are committed together, in one transaction.
+        """
         access = access_of(request)
         access.require("decide")
         gate.charge(access, len(body.items) - 1)
         results: list[dict[str, Any] | None] = [None] * len(body.items)
-        passed: list[int] = []
+        given: dict[int, Feedback] = {}
         for place, item in enumerate(body.items):
             try:
-                await check_item(access.tenant, item)
-                passed.append(place)
+                check_plain("decision", item.decision)
+                given[place] = Feedback(item.decision, item.loss, item.reward, item.arm)
             except ServiceError as error:
                 results[place] = _refused(item.decision, error)
-        items = [(body.items[i].decision, body.items[i].loss, body.items[i].reward) for i in passed]
-        settled = await bridge.wait(desk.feedback_many(access.tenant, items)) if items else []
-        for place, outcome in zip(passed, settled, strict=True):
+        many = desk.feedback_many(access.tenant, list(given.values())) if given else None
+        settled = [] if many is None else await bridge.wait(many)
+        for place, outcome in zip(given, settled, strict=True):
             id = body.items[place].decision  # noqa: A001
             if isinstance(outcome, ServiceError):
                 results[place] = _refused(id, outcome)
             else:
                 results[place] = {"id": id, "status": 200, "decision": decision_out(outcome)}
         return JSONResponse({"results": results})
-
-    async def check_item(tenant: str, item: FeedbackItem) -> None:
-        check_plain("decision", item.decision)
-        if item.arm is not None:
-            record = await bridge.wait(desk.get_decision(tenant, item.decision))
-            check_arm(item.arm, record.explore)
 
     return router
 

@@ -9,11 +9,11 @@ from ..desk import Desk
 from ..records import Settings
 from .bridge import Bridge
 from .limits import LONGEST_NAME, MOST_LISTED
-from .openapi import refusals
-from .shapes import NAME, ArmsIn, ExperimentIn, ExperimentList, ExperimentOut, experiment_out
+from .openapi import RETRY_AFTER, refusals
+from .shapes import NAME, NAMED, ArmsIn, ExperimentIn, ExperimentList, ExperimentOut, experiment_out
 from .strict import StrictRoute, access_of
 
-Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST_NAME, examples=["checkout"])]
+Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST_NAME, examples=["checkout"]), NAMED]
 
 
 def experiment_routes(desk: Desk, bridge: Bridge) -> APIRouter:
@@ -23,10 +23,21 @@ def experiment_routes(desk: Desk, bridge: Bridge) -> APIRouter:
     @router.put(
         "/{name}",
         response_model=ExperimentOut,
-        responses={201: {"description": "Created.", "model": ExperimentOut}, **refusals(400, 409)},
+        responses={
+            201: {"description": "Created.", "model": ExperimentOut},
+            202: {
+                "description": "It is there, and its policy is being compiled; send the same again to wait for it.",
+                "model": ExperimentOut,
+                "headers": RETRY_AFTER,
+            },
+            **refusals(400, 409),
+        },
     )
     async def put_experiment(request: Request, name: Name, body: ExperimentIn) -> Response:
-        """Create an experiment. The same settings again: 200 and nothing changes; others: 409."""
+        """Create an experiment. The same settings again: 200 and nothing changes; others: 409.
+
+        202 if its policy, new to this machine, is still being compiled: it is on disk, and `status` says so.
+        """
         access = access_of(request)
         access.require("admin")
         settings = Settings(
@@ -35,16 +46,21 @@ def experiment_routes(desk: Desk, bridge: Bridge) -> APIRouter:
             loss_range=(body.loss_range[0], body.loss_range[1]),
             deadline=body.deadline_seconds,
             expired_loss=body.expired_loss,
+            demo=body.demo,
         )
         found, created = await bridge.wait(
             desk.put_experiment(access.tenant, name, settings, seed=body.seed)
         )
+        if found.status == "compiling":
+            return JSONResponse(experiment_out(found), 202, headers={"Retry-After": "1"})
         return JSONResponse(experiment_out(found), 201 if created else 200)
 
     @router.get("", response_model=ExperimentList, responses=refusals())
     async def list_experiments(
         request: Request,
-        after: Annotated[str, Query(max_length=LONGEST_NAME, pattern=NAME)] | None = None,
+        after: Annotated[
+            str | None, Query(max_length=LONGEST_NAME, pattern=NAME, examples=["checkout"]), NAMED
+        ] = None,
         limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 100,
     ) -> Response:
         """The experiments of this tenant by name, archived ones too."""

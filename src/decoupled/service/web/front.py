@@ -30,6 +30,7 @@ from .refusals import (
     TooSlow,
     encoded,
     headers_of,
+    is_fault,
     problem_of,
 )
 
@@ -77,7 +78,7 @@ class Front:
         try:
             await self._answer(scope, receive, answer)
         except ServiceError as error:
-            if error.status >= 500:
+            if is_fault(error):
                 faults.error("%s: %s", error.title, error)
             await answer.refuse(error)
         except ClientGone:

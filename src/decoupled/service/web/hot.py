@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from ...errors import shown
 from ..desk import Desk
-from ..problems import Invalid, NotFound
+from ..problems import NotFound
 from . import bodies
 from .bridge import Bridge
 from .gate import Access, Gate
@@ -59,12 +59,9 @@ class HotRoutes:
         """`PUT /v1/decisions/{id}/feedback`."""
         access.require("decide")
         check_plain("decision", id)
-        sent = bodies.feedback(body)
-        if sent.arm is not None:
-            record = await self._bridge.wait(self._desk.get_decision(access.tenant, id))
-            check_arm(sent.arm, record.explore)
+        sent = bodies.feedback(id, body)
         applied = await self._bridge.wait(
-            self._desk.feedback(access.tenant, id, loss=sent.loss, reward=sent.reward)
+            self._desk.feedback(access.tenant, id, loss=sent.loss, reward=sent.reward, arm=sent.arm)
         )
         return 200, encoded(decision_out(applied))
 
@@ -73,12 +70,3 @@ def check_plain(what: str, name: str) -> None:
     """A name that no experiment or decision can have is not looked up."""
     if not _PLAIN.fullmatch(name):
         raise NotFound(f"{what} {shown(name)}: is not known; check the name")
-
-
-def check_arm(arm: str | int, explore: str | int | None) -> None:
-    """Refuse the loss of an arm that was not explored: a decision's exploited arm, most likely."""
-    if arm != explore or type(arm) is not type(explore):
-        raise Invalid(
-            f"arm = {shown(arm)}: must be {shown(explore)}, the arm that this decision explored; "
-            "send the loss of the explored arm, never that of the exploited one"
-        )

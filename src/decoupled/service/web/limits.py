@@ -6,9 +6,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..records import LONGEST_DEADLINE as LONGEST_DEADLINE
+from ..records import MOST_DECISIONS as MOST_DECISIONS
 from .refusals import TooMany
 
-MOST_DECISIONS = 1_000  # in one request
 MOST_FEEDBACK = 1_000  # items in one batch
 MOST_ARMS = 10_000
 MOST_LISTED = 1_000  # experiments or rows of the log on a page

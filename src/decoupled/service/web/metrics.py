@@ -1,4 +1,4 @@
-"""What /metrics tells: requests by route and status, times, and the desk's own counters."""
+"""What /metrics tells: requests by route and status, times, and the counters of the service."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -10,7 +10,20 @@ from prometheus_client.registry import Collector
 
 KIND = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-GAUGES = frozenset(("queue", "experiments", "pending"))  # of the desk's counters, those that can fall
+GAUGES = frozenset(("queue", "experiments", "pending"))  # of the service's counters, those that can fall
+# What each counter counts: since this process was started, or over the experiments in its memory.
+HELP = {
+    "commands": "Operations that this process ran in those transactions: decisions, feedback, changes.",
+    "commits": "Transactions that this process committed to the store.",
+    "decisions": "Decisions made, over the experiments in memory.",
+    "expired": "Decisions whose deadline passed without feedback, over the experiments in memory.",
+    "experiments": "Experiments in memory.",
+    "failed_commits": "Transactions that the store did not take; what they contained was answered with 503.",
+    "late": "Feedback refused because it came after its deadline, over the experiments in memory.",
+    "observed": "Decisions whose feedback was applied, over the experiments in memory.",
+    "pending": "Decisions that wait for feedback, over the experiments in memory.",
+    "queue": "Operations that wait for the next transaction now.",
+}
 
 
 class Metrics:
@@ -68,7 +81,7 @@ class _DeskCounters(Collector):
         yield in_flight
         for name, value in sorted(self._counters().items()):
             kind = GaugeMetricFamily if name in GAUGES else CounterMetricFamily
-            family = kind(f"decoupled_desk_{name}", f"The desk's count of: {name.replace('_', ' ')}.")
+            family = kind(f"decoupled_desk_{name}", HELP[name])
             family.add_metric([], value)
             yield family
 

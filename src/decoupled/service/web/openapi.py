@@ -20,10 +20,10 @@ _WHY = {
     415: "The body does not say that it is JSON.",
     422: "A field is outside its domain, or a body is not of the shape it should have.",
     429: "More requests than the limit; Retry-After says how many seconds to wait.",
-    503: "The store cannot write now. Nothing was acknowledged; ask again.",
+    503: "The store cannot write now, or the policy is being compiled. Nothing was done; ask again.",
 }
 _ALWAYS = (401, 403, 408, 413, 415, 422, 429, 503)
-_WAIT = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
+RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -37,7 +37,7 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
         schema = {"$ref": f"#/components/schemas/{Problem.__name__}"}
         declared[status] = {"description": _WHY[status], "content": {PROBLEM.decode(): {"schema": schema}}}
         if status in (429, 503):
-            declared[status]["headers"] = _WAIT
+            declared[status]["headers"] = RETRY_AFTER
     return declared
 
 

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from ..desk import Desk
-from ..problems import Conflict, StoreError
+from ..problems import HOW_LONG, Compiling, Conflict, StoreError
 from .bridge import Bridge
 from .metrics import KIND, Metrics
 from .openapi import refusals
@@ -42,9 +42,15 @@ def operation_routes(desk: Desk, bridge: Bridge, metrics: Metrics, backups: Path
 
     @router.get("/readyz", response_model=Health, responses=refusals(), openapi_extra={"security": []})
     async def readyz() -> Response:
-        """Whether the store takes writes; 503 if not. Needs no key."""
+        """Whether the store takes writes and what is stored can decide; 503 if not. Needs no key.
+
+        After a start it is 503 until the policies of all experiments are compiled, or have failed to. An
+        experiment that is created later does not change it.
+        """
         if not desk.ready():
             raise StoreError("store: does not take writes; see the service's log, and run decoupled doctor")
+        if desk.stored_to_compile():
+            raise Compiling(f"policies: those of the stored experiments are being compiled; {HOW_LONG}")
         return JSONResponse({"status": "ok"})
 
     @router.get(

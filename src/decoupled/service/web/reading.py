@@ -60,14 +60,14 @@ def reading_routes(desk: Desk, bridge: Bridge) -> APIRouter:
 
     @router.get("/state", response_model=StateOut, responses=refusals(404))
     async def get_state(request: Request, name: Name) -> Response:
-        """Exact probabilities, estimates, plays, what waits, and an estimate of the regret."""
+        """Exact probabilities, estimates, plays, what waits, and the regret with its interval at this moment."""
         access = access_of(request)
         access.require("read")
         return JSONResponse(state_out(await bridge.wait(desk.state(access.tenant, name))))
 
     @router.get("/evaluation", response_model=EvaluationOut, responses=refusals(404))
     async def get_evaluation(request: Request, name: Name) -> Response:
-        """From the log alone: the mean loss of every arm, and of what was exploited, with intervals."""
+        """From the log alone: the mean loss of every arm, and of what was exploited, with intervals at this moment."""
         access = access_of(request)
         access.require("read")
         with turns.one(access.tenant):
@@ -82,7 +82,7 @@ def reading_routes(desk: Desk, bridge: Bridge) -> APIRouter:
     ) -> Response:
         """The log, one row for each decision, with the exact probability with which `explore` was drawn.
 
-        Times are seconds since 1970. `loss` is that of the explored arm.
+        Times are UTC, as everywhere in this API. `loss` is that of the explored arm.
         """
         access = access_of(request)
         access.require("read")

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..problems import ServiceError
+from ..problems import Compiling, NotCompiled, ServiceError
 
 PROBLEM = b"application/problem+json"
 FAULT = "a fault of the service, which its log describes; try again"
@@ -87,8 +87,13 @@ def problem(
 
 def problem_of(error: ServiceError) -> dict[str, Any]:
     """The shape of an error of the service. Of a fault the log tells more, and callers nothing."""
-    detail = FAULT if error.status == 500 else str(error)
+    detail = FAULT if error.status == 500 and not isinstance(error, NotCompiled) else str(error)
     return problem(error.status, error.title, detail, getattr(error, "errors", None))
+
+
+def is_fault(error: ServiceError) -> bool:
+    """Whether an error is for the service's log. A policy that is being compiled is there already."""
+    return error.status >= 500 and not isinstance(error, Compiling)
 
 
 def headers_of(error: ServiceError) -> list[tuple[bytes, bytes]]:

@@ -3,8 +3,8 @@
 The hot routes write their JSON by hand; the models are what they promise, and the tests hold them to it.
 """
 
+import json
 import math
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Any, Self
 
@@ -15,40 +15,51 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    StrictBool,
     StrictInt,
     StrictStr,
     model_validator,
 )
 
-from ..records import DecisionRecord, Experiment, Mode, State, Status
-from .bodies import whole
-from .limits import MOST_ARMS, MOST_DECISIONS, MOST_FEEDBACK
-
-Whole = Annotated[StrictInt, BeforeValidator(whole)]
-Arm = (
-    Annotated[StrictStr, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-    | Annotated[Whole, Field(ge=-(2**53), le=2**53)]
+from ...errors import DecoupledError
+from ...policies import Policy
+from ..records import (
+    LONGEST_DEADLINE,
+    MOST_DECISIONS,
+    DecisionRecord,
+    Experiment,
+    ExperimentStatus,
+    Mode,
+    State,
+    Status,
 )
+from ..settings import default_policy
+from ..times import moment
+from .bodies import whole
+from .limits import LONGEST_NAME, MOST_ARMS, MOST_FEEDBACK
+from .validation import broken, one_rule
+from .words import neither_or_both
+
+Whole = BeforeValidator(whole)
+Arm = Annotated[
+    Annotated[StrictStr, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+    | Annotated[StrictInt, Field(ge=-(2**53), le=2**53), Whole],
+    one_rule("must be a string of 1 to 200 characters without control characters, or a whole number"),
+]
 Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
+
+
+def _truth(value: Any) -> Any:
+    return float(value) if isinstance(value, bool) else value
+
+
+# A loss that is true or false, as of a click, counts as 1 or 0.
+Loss = Annotated[Number, BeforeValidator(_truth, json_schema_input_type=Number | bool)]
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+NAMED = one_rule(
+    f"must be 1 to {LONGEST_NAME} letters, digits, dots, dashes and underscores, a letter or a digit first"
+)
 EXPLORED = "The loss that was seen of the *explored* arm, in the experiment's loss range. Never that of the exploited arm."
-
-
-def moment(seconds: float | None) -> str | None:
-    """A time as RFC 3339 has it.
-
-    >>> moment(0.25)
-    '1970-01-01T00:00:00.250000Z'
-    """
-    if seconds is None:
-        return None
-    whole = math.floor(seconds)
-    return f"{_second(whole)}.{min(int((seconds - whole) * 1e6), 999_999):06d}Z"
-
-
-@lru_cache(1024)  # the decisions of one second share all of a time but its end
-def _second(whole: int) -> str:
-    return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 class Model(BaseModel):
@@ -69,27 +80,50 @@ class Problem(BaseModel):
     )
 
 
+def _ordered(ends: list[float]) -> list[float]:
+    low, high = ends
+    if not low < high or not math.isfinite(high - low):
+        raise broken("must be two numbers, the lower first, with a finite distance")
+    return ends
+
+
 class ExperimentIn(Model):
     """What an experiment is. All of it is fixed when the experiment is created, but for its arms."""
 
     policy: dict[str, Any] = Field(
-        description="A policy by name and parameters; those left out take their defaults.",
+        default_factory=default_policy,
+        description="A policy by name and parameters; parameters left out take their defaults. An "
+        "experiment that names no policy runs FTPL.recommended().",
         examples=[{"name": "FTPL", "alpha": 3.0}],
+        json_schema_extra={"default": default_policy()},
     )
     arms: Annotated[list[Arm], Field(min_length=2, max_length=MOST_ARMS, examples=[["a", "b", "c"]])]
-    loss_range: Annotated[list[Number], Field(min_length=2, max_length=2)] = Field(
-        default=[0.0, 1.0], description="The lowest and the highest loss there can be."
+    loss_range: Annotated[list[Number], Field(min_length=2, max_length=2), AfterValidator(_ordered)] = (
+        Field(
+            default=[0.0, 1.0],
+            description="The lowest and the highest loss there can be.",
+            examples=[[0, 250]],
+        )
     )
-    deadline_seconds: Annotated[Number, Field(gt=0.0, le=1e9)] | None = Field(
+    deadline_seconds: Annotated[Number, Field(gt=0.0, le=LONGEST_DEADLINE)] | None = Field(
         default=None,
         description="Feedback later than this after its decision is refused (410). None: never.",
+        examples=[3600],
     )
     expired_loss: Number | None = Field(
-        default=None, description="The loss that an expired decision counts as. None: it counts as nothing."
+        default=None,
+        description="The loss that an expired decision counts as. None: it counts as nothing.",
+        examples=[1],
     )
-    seed: Annotated[Whole, Field(ge=0, lt=2**63)] | None = Field(
+    seed: Annotated[StrictInt, Field(ge=0, lt=2**63), Whole] | None = Field(
         default=None,
         description="Seed of the draws, for tests. None: fresh randomness. It is never shown again.",
+        examples=[7],
+    )
+    demo: StrictBool = Field(
+        default=False,
+        description="Whether it is only for test traffic. The console sends made-up losses to such "
+        "experiments and to no others.",
     )
 
 
@@ -98,6 +132,7 @@ class ExperimentOut(BaseModel):
 
     name: str
     policy: dict[str, Any]
+    policy_label: str = Field(description="The policy in a few words.", examples=["FTPL recommended"])
     arms: list[Arm] = Field(description="The arms that can be chosen now.")
     retired: list[Arm]
     loss_range: Annotated[list[float], Field(min_length=2, max_length=2)]
@@ -105,7 +140,13 @@ class ExperimentOut(BaseModel):
     expired_loss: float | None
     created_at: str
     archived_at: str | None
+    demo: bool = Field(description="Whether it was created for test traffic.")
     state_version: int
+    status: ExperimentStatus = Field(
+        description="compiling: its policy is new to this machine, decisions are refused with 503 until it is ready; "
+        "failed: the policy does not compile here, and `problem` says why."
+    )
+    problem: str | None
 
 
 class ExperimentList(BaseModel):
@@ -117,14 +158,18 @@ class ExperimentList(BaseModel):
 
 def _each_once(arms: list[str | int]) -> list[str | int]:
     if len(set(arms)) < len(arms):
-        raise ValueError("an arm appears twice; name each once")
+        raise broken("names an arm twice", "name each once")
     return arms
 
 
 class ArmsIn(Model):
     """Arms to add or to retire."""
 
-    arms: Annotated[list[Arm], Field(min_length=1, max_length=MOST_ARMS), AfterValidator(_each_once)]
+    arms: Annotated[
+        list[Arm],
+        Field(min_length=1, max_length=MOST_ARMS, examples=[["d"]]),
+        AfterValidator(_each_once),
+    ]
 
 
 class DecideIn(Model):
@@ -135,7 +180,7 @@ class DecideIn(Model):
         description="both: an arm to use and an arm to try. exploit: only an arm to use, which awaits no "
         "feedback. explore: only an arm to try.",
     )
-    count: Annotated[Whole, Field(ge=1, le=MOST_DECISIONS)] | None = Field(
+    count: Annotated[StrictInt, Field(ge=1, le=MOST_DECISIONS), Whole] | None = Field(
         default=None, description="So many decisions, in a list; left out: one decision, by itself."
     )
     available: Annotated[list[Arm], Field(min_length=1)] | None = Field(
@@ -193,34 +238,42 @@ class FeedbackIn(Model):
         json_schema_extra={"oneOf": [{"required": ["loss"]}, {"required": ["reward"]}]}
     )
 
-    loss: Number = Field(default=None, description=EXPLORED)  # type: ignore[assignment]
-    reward: Number = Field(  # type: ignore[assignment]
-        default=None, description="In place of a loss: its mirror image in the loss range."
+    loss: Loss = Field(default=None, description=EXPLORED, examples=[0.25])  # type: ignore[assignment]
+    reward: Loss = Field(  # type: ignore[assignment]
+        default=None,
+        description="In place of a loss: its mirror image in the loss range.",
+        examples=[0.75],
     )
     arm: Arm | None = Field(
         default=None,
         description="The arm whose loss it is, as a safeguard: any but the explored arm is refused (422).",
+        examples=["a"],
     )
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
-        if (self.loss is None) == (self.reward is None):
-            raise ValueError(
-                "loss, reward: one of them is needed, and not both; send that of the explored arm"
-            )
+        wrong = neither_or_both(self.loss is not None, self.reward is not None)
+        if wrong is not None:
+            raise broken(*wrong)
         return self
 
 
 class FeedbackItem(FeedbackIn):
     """Feedback for one decision of a batch."""
 
-    decision: Annotated[StrictStr, Field(min_length=1, max_length=200, description="The decision's id.")]
+    decision: Annotated[
+        StrictStr,
+        Field(min_length=1, max_length=200, description="The decision's id.", examples=["1f2e-7"]),
+    ]
 
 
 class FeedbackBatchIn(Model):
     """Feedback for many decisions, each on its own: one that is refused does not stop the others."""
 
-    items: Annotated[list[FeedbackItem], Field(min_length=1, max_length=MOST_FEEDBACK)]
+    items: Annotated[
+        list[FeedbackItem],
+        Field(min_length=1, max_length=MOST_FEEDBACK, examples=[[{"decision": "1f2e-7", "loss": 0.25}]]),
+    ]
 
 
 class FeedbackResult(BaseModel):
@@ -238,12 +291,18 @@ class FeedbackBatchOut(BaseModel):
     results: list[FeedbackResult]
 
 
+AT_THIS_MOMENT = (
+    "The interval holds at this moment, with a probability of 95 %. It does not hold at all moments together: who "
+    "looks again and again, and stops when it looks good, is wrong more often."
+)
+
+
 class IntervalOut(BaseModel):
-    """An estimate with the ends of its interval."""
+    """An estimate with the ends of its 95 % interval, at this moment."""
 
     estimate: float
-    low: float
-    high: float
+    low: float = Field(description=f"The lower end of the interval. {AT_THIS_MOMENT}")
+    high: float = Field(description=f"The upper end of the interval. {AT_THIS_MOMENT}")
 
 
 class StateOut(BaseModel):
@@ -263,12 +322,18 @@ class StateOut(BaseModel):
     applied: int
     expired: int
     late: int = Field(description="Feedback refused because it came after the deadline.")
-    regret: IntervalOut | None
+    regret: IntervalOut | None = Field(
+        description="Of what was exploited against the best single arm, with its interval at this moment; null "
+        "where the log cannot tell."
+    )
+
+
+MOMENT = "must be a string with a date, a time and its offset from UTC (RFC 3339)"
 
 
 def _text(value: object) -> object:
-    if not isinstance(value, str):
-        raise ValueError("must be a moment as text, such as 2026-01-31T00:00:00Z")
+    if not isinstance(value, str):  # the framework would take a number for seconds since 1970
+        raise broken(MOMENT)
     return value
 
 
@@ -277,7 +342,9 @@ class ArmValueOut(BaseModel):
 
     arm: Arm
     observed: int
-    value: IntervalOut | None
+    value: IntervalOut | None = Field(
+        description="The mean loss with its interval at this moment; null where the log cannot tell."
+    )
 
 
 class EvaluationOut(BaseModel):
@@ -285,18 +352,20 @@ class EvaluationOut(BaseModel):
 
     experiment: str
     method: str
-    level: float
+    level: float = Field(description="The level of every interval, at this moment.")
     decisions: int
     observed: int
     arms: list[ArmValueOut]
-    exploited: IntervalOut | None
+    exploited: IntervalOut | None = Field(
+        description="The mean loss of what was exploited, with its interval at this moment."
+    )
     remark: str | None
 
 
 class RetentionIn(Model):
     """Which part of a log to drop."""
 
-    before: Annotated[AwareDatetime, BeforeValidator(_text)] = Field(
+    before: Annotated[AwareDatetime, BeforeValidator(_text), one_rule(MOMENT)] = Field(
         description="Rows before this moment go.", examples=["2026-01-31T00:00:00Z"]
     )
 
@@ -313,6 +382,7 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
     return {
         "name": experiment.name,
         "policy": settings.policy,
+        "policy_label": _label(json.dumps(settings.policy)),
         "arms": list(experiment.arms),
         "retired": list(experiment.retired),
         "loss_range": list(settings.loss_range),
@@ -320,8 +390,21 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
         "expired_loss": settings.expired_loss,
         "created_at": moment(experiment.created_at),
         "archived_at": moment(experiment.archived_at),
+        "demo": settings.demo,
         "state_version": experiment.state_version,
+        "status": experiment.status,
+        "problem": experiment.problem,
     }
+
+
+@lru_cache(1024)
+def _label(policy: str) -> str:
+    try:
+        return Policy.from_json(policy).label
+    except (
+        DecoupledError
+    ):  # stored by a process that knew this policy; an experiment is listed all the same
+        return str(json.loads(policy)["name"])
 
 
 def decision_out(record: DecisionRecord) -> dict[str, Any]:

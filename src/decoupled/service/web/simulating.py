@@ -20,8 +20,8 @@ NDJSON = "application/x-ndjson"
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "A line of JSON that says what is simulated, then one for each step, as it is done: `round`, "
-        "and for each policy the mean `regret` so far with the `half_width` of its 95% interval, and the "
-        "share of the step's rounds in which each arm was exploited and explored. Empty lines mean nothing.",
+        "and for each policy the mean `regret` so far with the `half_width` of its 95% interval at this moment, and "
+        "the share of the step's rounds in which each arm was exploited and explored. Empty lines mean nothing.",
         "content": {NDJSON: {"schema": {"type": "string"}}},
     }
 }

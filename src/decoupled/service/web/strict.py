@@ -14,7 +14,17 @@ from ...errors import shown
 from ..problems import Invalid, NotFound, ServiceError
 from .bodies import parsed
 from .gate import Access
-from .refusals import FAULT, PROBLEM, BadRequest, MethodNotAllowed, encoded, headers_of, problem_of
+from .refusals import (
+    FAULT,
+    PROBLEM,
+    BadRequest,
+    MethodNotAllowed,
+    encoded,
+    headers_of,
+    is_fault,
+    problem_of,
+)
+from .validation import SEE, invalid
 
 faults = logging.getLogger("decoupled.service")
 
@@ -41,7 +51,10 @@ class StrictRoute(APIRoute):
                     raise Invalid(f"{shown(name)}: is no query parameter of this path; those are: {told}")
                 if given.count(name) > 1:  # which of them counted would be anyone's guess
                     raise Invalid(f"{name}: is given {given.count(name)} times; give it once")
-            return await handle(_StrictRequest(request.scope, request.receive))
+            try:
+                return await handle(_StrictRequest(request.scope, request.receive))
+            except RequestValidationError as error:
+                raise invalid(error, self.dependant) from None
 
         return strict
 
@@ -63,17 +76,13 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(ServiceError)
     async def of_the_desk(request: Request, error: ServiceError) -> Response:
-        if error.status >= 500:
+        if is_fault(error):
             faults.error("%s: %s", error.title, error)
         return as_problem(error)
 
     @app.exception_handler(Exception)
     async def of_nobody(request: Request, error: Exception) -> Response:
         return as_problem(ServiceError(FAULT))  # the front logs it
-
-    @app.exception_handler(RequestValidationError)
-    async def of_the_body(request: Request, error: RequestValidationError) -> Response:
-        return as_problem(_invalid(error))
 
     @app.exception_handler(HTTPException)
     async def of_the_framework(request: Request, error: HTTPException) -> Response:
@@ -91,7 +100,7 @@ def install(app: FastAPI) -> None:
             return as_problem(
                 NotFound(f"path {request.url.path!r}: is not known; the paths are in /v1/openapi.json")
             )
-        return as_problem(BadRequest(str(error.detail)))
+        return as_problem(BadRequest(f"request: is not one that this service knows; {SEE}"))
 
 
 def _methods(paths: dict[str, dict[str, Any]], path: str) -> Iterator[str]:
@@ -99,16 +108,3 @@ def _methods(paths: dict[str, dict[str, Any]], path: str) -> Iterator[str]:
     for template, operations in paths.items():
         if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path):
             yield from (method.upper() for method in operations)
-
-
-def _invalid(error: RequestValidationError) -> Invalid:
-    fields = [
-        {
-            "field": ".".join(map(str, each["loc"][1:])) or str(each["loc"][0]),
-            "message": str(each["msg"])[:500],
-        }
-        for each in error.errors()[:20]
-    ]
-    refusal = Invalid("; ".join(f"{each['field']}: {each['message']}" for each in fields)[:2000])
-    refusal.errors = fields  # type: ignore[attr-defined]
-    return refusal

@@ -1,4 +1,4 @@
-"""Theorem 3.1: regret against any adversary."""
+"""Theorem 1: regret against any adversary."""
 
 import math
 
@@ -41,7 +41,7 @@ def first_round_constant(alpha: float = 3.0) -> float:
 
 
 def theorem1(horizon: int, arms: int, alpha: float = 3.0, c: float = 2.0) -> float:
-    """Theorem 3.1 with the constants of its proof (appendix B); the statement hides them in O(sqrt(K T)).
+    """Theorem 1 with the constants of its proof (appendix B); the statement hides them in O(sqrt(K T)).
 
     Reg(T) <= (8 c a^2 (a + 1) e / (a - 1)^2 + C_a / c) sqrt(K T) + a Gamma(1 - 1/a) / (a - 1) sqrt(K) / c,
     for any adversary, any alpha = a above 1 and eta_t = c K^(1/a - 1/2) / sqrt(t). Nothing is left out.

@@ -28,7 +28,7 @@ def rouyer_seldin_order(gaps: Sequence[float]) -> float:
     """The order of Decoupled Tsallis-INF's stochastic bound for beta up to 2/3: K / gap_min.
 
     An order, not a bound: the constant is set to 1. Their text was not at hand; the order is as the paper
-    cites it (section 2.2 and below corollary 3.3).
+    cites it (section 2.2 and below its corollary).
 
     >>> from decoupled import theory
     >>> theory.bounds.rouyer_seldin_order([0.125] * 7)

@@ -1,4 +1,4 @@
-"""Theorem 3.2: regret in the stochastically constrained adversarial regime."""
+"""Theorem 2: regret in the stochastically constrained adversarial regime."""
 
 import math
 from collections.abc import Sequence
@@ -79,7 +79,7 @@ def theorem2(
     *,
     mended: bool = False,
 ) -> float:
-    """Theorem 3.2 with the constants of its proof (appendix C); the statement hides them in an O.
+    """Theorem 2 with the constants of its proof (appendix C); the statement hides them in an O.
 
     Reg(T) <= sum_{t, i} Z_2 gap_i^(1 - a) t^(-a/2) + gap_constant K / gap_min + 2 a Gamma(1 - 1/a) / (a - 1)
     sqrt(K) / c + 2 early_rounds, with Z_2 of equation (28) and a = alpha in (1, 3].

@@ -1,4 +1,4 @@
-"""Corollary 3.3, which does not depend on the horizon, and the scale c that it suggests."""
+"""The corollary, which does not depend on the horizon, and the scale c that it suggests."""
 
 import math
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ def optimal_c(zeta: float = 0.1, *, mended: bool = False) -> Tuned:
 
 
 def corollary(gaps: Sequence[float], c: float = 2.0, zeta: float = 0.1, *, mended: bool = False) -> float:
-    """Corollary 3.3 (alpha = 3, any horizon) with the constants of its proof; the statement hides them in an O.
+    """The corollary (alpha = 3, any horizon) with the constants of its proof; the statement hides them in an O.
 
     Reg(T) <= leading_constant sqrt(K / gap_min sum_i 1 / gap_i) + gap_constant K / gap_min
     + 3 Gamma(2/3) sqrt(K) / c + 2 early_rounds, from equations (33) and (34). The last summand stands for

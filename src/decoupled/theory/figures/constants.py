@@ -51,7 +51,7 @@ def plot_tuning(path: Target = None) -> "Figure":
     )
     axes.axvline(2.0, color="grey", linewidth=0.8, label="c = 2, as in the experiments")
     axes.set(
-        title="Corollary 3.3: what the bound makes of c", xlabel="c", ylabel="constant", ylim=(1.5e4, None)
+        title="The corollary: what the bound makes of c", xlabel="c", ylabel="constant", ylim=(1.5e4, None)
     )
     axes.legend(frameon=False)
     return save(figure, path)
@@ -76,7 +76,7 @@ def plot_bounds(
         corollary([gap] * (arms - 1), optimal_c().c),
         color=PURPLE,
         ls=":",
-        label="corollary 3.3 at its best c",
+        label="the corollary at its best c",
     )
     axes.loglog(rounds, [theorem1(int(t), arms) for t in rounds], color=BLUE, label="theorem 1, c = 2")
     axes.loglog(rounds, rounds, color="grey", linewidth=0.8, label="t, which is always true")

@@ -1,0 +1,146 @@
+"""Takes the pictures of `console.md` in a browser, of a service that it starts.
+
+    python docs/figures/console.py                   # into docs/figures; needs Chromium
+    python docs/figures/console.py --out elsewhere
+
+Each picture carries the words that can be read in it. A test shows the same pages again and compares the words, so
+that a change of the console asks for new pictures.
+"""
+
+import argparse
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
+from decoupled.service.client import Client, Undelivered
+
+ARMS = ["control", "larger-photos", "short-form", "one-page", "guest-first"]
+MEANS = ([0.6, 0.35, 0.5, 0.65, 0.6], [0.6, 0.55, 0.3, 0.65, 0.6])  # before and after the best arm changes
+BATCH, PAUSE = 30, 250  # decisions, and the milliseconds between them
+WORDS = """() => {
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode.parentElement;
+    if (!node.closest("svg, noscript, option, .skip") && node.checkVisibility()) found.push(walker.currentNode.textContent);
+  }
+  return found.join(" ");
+}"""
+
+
+def experiment(page: Any, url: str, seconds: float) -> None:
+    """An experiment while a program uses it."""
+    luck = random.Random(1)
+    with Client(url) as client:
+        client.put_experiment(
+            "checkout", policy={"name": "TsallisINF"}, arms=ARMS, deadline_seconds=20.0, seed=1
+        )
+        page.set_viewport_size({"width": 1280, "height": 1490})
+        page.goto(f"{url}/#experiments/checkout")
+        page.locator("table.arms tbody tr").first.wait_for()
+        batches = max(2, int(1000 * seconds / PAUSE))
+        for number in range(batches):
+            means = MEANS[2 * number >= batches]
+            decisions = client.decide("checkout", count=BATCH)
+            items = [
+                Undelivered(each.id, loss=float(luck.random() < means[ARMS.index(str(each.explore))]))
+                for each in decisions
+                if luck.random() < 0.95
+            ]
+            client.feedback_many(items)
+            page.wait_for_timeout(PAUSE)
+    page.locator("#regret", has_text="interval").wait_for()
+    page.locator("#share-chart svg").wait_for()
+
+
+def simulator(page: Any, url: str, seconds: float) -> None:
+    """A simulation that has ended."""
+    page.set_viewport_size({"width": 1280, "height": 812})
+    page.emulate_media(reduced_motion="reduce")
+    page.goto(f"{url}/#simulator")
+    page.locator("#start").click()
+    page.locator(".sim-results[data-state=done]").wait_for(timeout=120_000)
+
+
+PICTURES: dict[str, Callable[[Any, str, float], None]] = {
+    "console-experiment": experiment,
+    "console-simulator": simulator,
+}
+
+
+def take(name: str, browser: Any, url: str, folder: Path, seconds: float = 26.0) -> Path:
+    """Take one picture and return its file. It may be `seconds` of traffic long."""
+    page = browser.new_page(color_scheme="light")
+    file = folder / f"{name}.png"
+    try:
+        PICTURES[name](page, url, seconds)
+        page.evaluate("scrollTo(0, 0)")
+        words = page.evaluate(WORDS)
+        page.screenshot(path=file)
+    finally:
+        page.close()
+    about = PngInfo()
+    about.add_text("Description", without_numbers(words))
+    with Image.open(file) as picture:
+        picture.convert("RGB").quantize(256).save(file, pnginfo=about, optimize=True)
+    return file
+
+
+def without_numbers(words: str) -> str:
+    """The words alone: every run has other numbers."""
+    return " ".join(re.sub(r"(< )?\u2212?\d[\d,.:/]*%?", "0", words).split())
+
+
+def words_in(file: Path) -> str:
+    """The words that a picture carries."""
+    with Image.open(file) as picture:
+        return str(picture.info["Description"])
+
+
+@contextmanager
+def service() -> Iterator[str]:
+    """A service on an empty store, until the block ends."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["serve", "--store", f"{folder}/decisions.db", "--port", "0"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "decoupled", *command], stdout=subprocess.PIPE, text=True
+        )
+        try:
+            assert process.stdout is not None
+            found = re.search(r"http\S+", process.stdout.readline())
+            assert found is not None, "the service did not start"
+            yield found[0]
+        finally:
+            process.terminate()
+            process.communicate()
+
+
+def main() -> None:
+    """Take all of them."""
+    from playwright.sync_api import sync_playwright
+
+    parser = argparse.ArgumentParser(description="Take the pictures of the console.")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent)
+    folder: Path = parser.parse_args().out
+    folder.mkdir(parents=True, exist_ok=True)
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    flags = ["--no-sandbox", "--disable-dev-shm-usage"]
+    with service() as url, sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=flags)
+        for name in PICTURES:
+            print(take(name, browser, url, folder))
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

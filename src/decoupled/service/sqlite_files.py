@@ -1,0 +1,102 @@
+"""The files of a SQLite store: whether they belong together, and whether a program uses them.
+
+They are read through SQLite itself. A file that is opened and closed in any other way loses the locks that
+this process holds on it (POSIX has it so), and with them the protection of a store that is open here.
+"""
+
+import os
+import struct
+
+import apsw
+
+from .opening import refusal
+
+_ROLLBACK = 1  # in the header of a file whose commits go through no log beside it
+_LOG_MARKS = (0x377F0682, 0x377F0683)
+
+
+def beside(path: str) -> list[str]:
+    """The files that SQLite keeps beside a store while it is in use, and leaves there after a crash."""
+    return [path + end for end in ("-wal", "-shm", "-journal") if os.path.lexists(path + end)]
+
+
+def is_used(path: str) -> bool:
+    """Whether a program has this store open, under this name or another (a hard link).
+
+    Who uses a store in WAL mode holds a lock on the file itself, which cannot be had alone then.
+    """
+    try:
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            connection.pragma("locking_mode", "exclusive")
+            connection.execute("BEGIN EXCLUSIVE; ROLLBACK")
+        finally:
+            connection.close()
+    except apsw.BusyError:
+        return True
+    except apsw.NotADBError:
+        return False
+    except apsw.Error as error:
+        raise refusal("file", path, error, path) from error
+    return False
+
+
+def in_rollback_mode(path: str) -> bool:
+    """Whether no log belongs beside a file: so a backup is written."""
+    header = _header(path)
+    return len(header) == 100 and header[18] == _ROLLBACK
+
+
+def mismatch(path: str) -> tuple[str, str] | None:
+    """Why the log beside a store cannot be its own, and what to do; None where nothing speaks against it.
+
+    SQLite does not ask: it applies a log to whatever file has the name, or drops it where that is empty.
+    """
+    log, index = f"{path}-wal", f"{path}-shm"
+    if not os.path.exists(log) and not os.path.exists(index):
+        return None
+    filled = os.path.exists(log) and os.path.getsize(log) > 0
+    header = _header(path)
+    if not header:
+        rule = f"is empty or missing, and its log {log!r} is not"
+        remedy = "put the store back beside its log, or restore a backup into a new store"
+        return (rule, remedy) if filled else None
+    if len(header) == 100 and header[18] == _ROLLBACK:
+        found = log if os.path.exists(log) else index
+        rule = f"was replaced while it was in use: {found!r} belongs to the file that was there before"
+        return rule, _separate(path)
+    if filled and _page_size_of_log(log) not in (None, _page_size(header)):
+        return f"was replaced while it was in use: {log!r} has pages of another size", _separate(path)
+    return None
+
+
+def _separate(path: str) -> str:
+    return (
+        "stop what uses it, copy these files, and restore a backup into a new store; "
+        f"or, if {path!r} is the file that you want, move those that end in -wal and -shm away"
+    )
+
+
+def _header(path: str) -> bytes:
+    if not os.path.isfile(path) or os.path.getsize(path) < 100:
+        return b""
+    file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
+    try:
+        return file.xRead(100, 0)
+    finally:
+        file.xClose()
+
+
+def _page_size(header: bytes) -> int:
+    (size,) = struct.unpack(">H", header[16:18])
+    return 65536 if size == 1 else int(size)
+
+
+def _page_size_of_log(log: str) -> int | None:
+    """None for a log that a crash cut off at its start: SQLite passes it over."""
+    with open(log, "rb") as file:
+        head = file.read(12)
+    if len(head) < 12:
+        return None
+    mark, _, size = struct.unpack(">III", head)
+    return int(size) if mark in _LOG_MARKS else None

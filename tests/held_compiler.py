@@ -1,0 +1,34 @@
+"""A compiler for tests, which compiles when it is told to."""
+
+import threading
+from collections.abc import Hashable, Iterator
+
+from decoupled import warming
+from decoupled.policies import FTPL, FollowTheLeader, Policy
+from decoupled.service.compiling import Compiler
+
+
+class Held(Compiler):
+    """A compiler that knows nothing at first, and compiles FTPL only when it is let go."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.known: set[Hashable] = set()
+        self.order: list[str] = []
+        self.begun, self.gate = threading.Event(), threading.Event()
+        self.error = error
+        super().__init__(self.held_steps, self.known.__contains__)
+
+    def held_steps(self, policy: Policy, arms: int) -> Iterator[None]:
+        self.order.append(type(policy).__name__)
+        yield
+        if isinstance(policy, FTPL):
+            self.begun.set()
+            assert self.gate.wait(60)
+            if self.error is not None:
+                raise self.error
+        if isinstance(policy, FTPL | FollowTheLeader):  # no other decides in these tests
+            warming.warm(policy, arms)
+        self.known.add(warming.form(policy, arms))
+
+    def let_go(self) -> None:
+        self.gate.set()

@@ -1,0 +1,511 @@
+"""The files of a store: who may create one, what may replace one, and how one that is wrong is reported."""
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+import pytest
+from typer.testing import CliRunner
+
+from decoupled.cli import app
+from decoupled.service import database, schema
+from decoupled.service.backup import restore
+from decoupled.service.desk import Desk, open_desk
+from decoupled.service.doctor import Check, examine
+from decoupled.service.problems import Conflict, StoreError
+from decoupled.service.sqlite_files import mismatch
+from decoupled.service.sqlite_store import SqliteStore
+from decoupled.service.stores import open_store
+
+run = CliRunner().invoke
+KEY = "a" * 64
+NOBODY = 65534
+
+
+def store_with_a_key(path: Path, digest: str = KEY) -> Desk:
+    desk = open_desk(path)
+    desk.keys_add("local", "admin", digest).result()
+    return desk
+
+
+def keys_of(path: Path) -> list[str]:
+    desk = open_desk(path, create=False)
+    try:
+        return [key.digest for key in desk.keys_list().result()]
+    finally:
+        desk.close()
+
+
+def digest_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def failed(*arguments: str | Path) -> str:
+    """What a command that refuses says, in one line."""
+    result = run(app, [str(each) for each in arguments])
+    assert result.exit_code == 2, result.output
+    [line] = result.output.splitlines()
+    return line
+
+
+def finding(path: Path | str, name: str) -> Check:
+    return next(check for check in examine(path) if check.name == name)
+
+
+# Who may create a store
+
+OTHERS = [
+    ("keys", "add"),
+    ("keys", "list"),
+    ("keys", "revoke", "abc"),
+    ("keys", "rotate", "abc"),
+    ("backup", "copy.db"),
+]
+
+
+@pytest.mark.parametrize("command", OTHERS, ids=" ".join)
+def test_a_store_is_created_by_serve_alone(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = failed(*command, "--store", "typo.db")
+    assert str(tmp_path / "typo.db") in line
+    assert "does not exist" in line
+    assert "decoupled serve" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", OTHERS, ids=" ".join)
+def test_an_empty_database_gets_no_tables_either(
+    command: tuple[str, ...], address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if not address.startswith("postgresql"):
+        Path(address).touch()
+    line = failed(*command, "--store", address)
+    assert "holds no tables of the service" in line
+    assert "decoupled serve" in line
+    store = open_store(address)
+    assert not store.has_tables()
+    store.close()
+    assert not (tmp_path / "copy.db").exists()
+
+
+def test_doctor_creates_nothing(tmp_path: Path, postgres: str) -> None:
+    for address in (str(tmp_path / "typo.db"), postgres):
+        result = run(app, ["doctor", "--store", address])
+        assert result.exit_code == 1
+        assert result.output.startswith("FAIL store: ")
+        assert "decoupled serve" in result.output
+    assert list(tmp_path.iterdir()) == []
+    store = open_store(postgres)
+    assert not store.has_tables()
+    store.close()
+
+
+def test_a_database_of_another_program_stays_as_it_is(tmp_path: Path) -> None:
+    other = tmp_path / "bookmarks.sqlite"
+    connection = apsw.Connection(str(other))
+    connection.execute("CREATE TABLE bookmarks (url TEXT)")
+    connection.close()
+    before = digest_of(other)
+    assert "holds no tables" in failed("keys", "add", "--store", other)
+    assert "FAIL store" in run(app, ["doctor", "--store", str(other)]).output
+    assert digest_of(other) == before, "not even its journal mode"
+
+
+# Backups and what they may replace
+
+
+def test_a_backup_replaces_a_file_only_if_forced(tmp_path: Path) -> None:
+    store, target = tmp_path / "store.db", tmp_path / "copy.db"
+    store_with_a_key(store).close()
+    target.write_text("a shopping list")
+    line = failed("backup", target, "--store", store)
+    assert str(target) in line
+    assert "exists already" in line
+    assert "--force" in line
+    assert target.read_text() == "a shopping list"
+    assert run(app, ["backup", str(target), "--store", str(store), "--force"]).exit_code == 0
+    assert run(app, ["backup", str(target), "--store", str(store), "--force"]).exit_code == 0
+    assert keys_of(target) == [KEY]
+    assert "not a regular file" in failed("backup", tmp_path, "--store", store, "--force")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["copy.db", "store.db"]
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)], ids=["plain", "forced"])
+@pytest.mark.parametrize("name", ["used.db", "symbolic.db", "hard.db", "folder/../used.db"])
+def test_a_store_in_use_is_never_replaced(name: str, force: tuple[str, ...], tmp_path: Path) -> None:
+    store, used = tmp_path / "store.db", tmp_path / "used.db"
+    store_with_a_key(store, "b" * 64).close()
+    desk = store_with_a_key(used)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "symbolic.db").symlink_to(used)
+    (tmp_path / "hard.db").hardlink_to(used)
+    before = sorted(tmp_path.iterdir())
+    for target in (tmp_path / name, os.path.relpath(tmp_path / name)):
+        line = failed("backup", target, "--store", store, *force)
+        assert "in use" in line
+        assert "--force" not in line
+    assert sorted(tmp_path.iterdir()) == before
+    desk.keys_add("local", "read", "c" * 64).result()
+    desk.close()
+    assert keys_of(used) == [KEY, "c" * 64]
+
+
+@pytest.mark.parametrize("name", ["store.db", "symbolic.db", "hard.db"])
+def test_a_backup_does_not_replace_its_own_store(name: str, tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    store_with_a_key(store).close()
+    (tmp_path / "symbolic.db").symlink_to(store)
+    (tmp_path / "hard.db").hardlink_to(store)
+    for force in ((), ("--force",)):
+        assert "is the store itself" in failed("backup", tmp_path / name, "--store", store, *force)
+    assert keys_of(store) == [KEY]
+
+
+HOLD = """
+import sys
+from decoupled.service.desk import open_desk
+desk = open_desk(sys.argv[1])
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_store_that_another_process_uses_under_another_name_is_not_replaced(tmp_path: Path) -> None:
+    store, used, linked = tmp_path / "store.db", tmp_path / "used.db", tmp_path / "linked.db"
+    store_with_a_key(store, "b" * 64).close()
+    store_with_a_key(used).close()
+    linked.hardlink_to(used)
+    command = [sys.executable, "-c", HOLD, str(used)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == "open\n"
+        assert "is a store in use" in failed("backup", linked, "--store", store, "--force")
+        process.stdin.close()
+    assert run(app, ["backup", str(linked), "--store", str(store), "--force"]).exit_code == 0
+    assert (keys_of(linked), keys_of(used)) == (["b" * 64], [KEY])
+
+
+def test_a_backup_is_not_put_under_the_log_of_another_store(tmp_path: Path) -> None:
+    store, crashed = tmp_path / "store.db", crashed_store(tmp_path)
+    store_with_a_key(store, "b" * 64).close()
+    assert "not closed" in failed("backup", crashed, "--store", store, "--force")
+    crashed.rename(tmp_path / "elsewhere.db")
+    assert "its log is" in failed("backup", crashed, "--store", store)
+    (tmp_path / "elsewhere.db").rename(crashed)
+    assert keys_of(crashed) == [KEY], "nothing of it was touched"
+
+
+def test_a_service_started_during_a_backup_keeps_its_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, target = tmp_path / "store.db", tmp_path / "copy.db"
+    store_with_a_key(store).close()
+    store_with_a_key(target, "b" * 64).close()
+    started: list[Desk] = []
+    compact = SqliteStore.compact
+
+    def start_then_compact(self: SqliteStore) -> None:
+        started.append(open_desk(target))
+        compact(self)
+
+    monkeypatch.setattr(SqliteStore, "compact", start_then_compact)
+    desk = open_desk(store)
+    with pytest.raises(Conflict, match="in use"):
+        desk.backup(target, force=True).result()
+    desk.close()
+    started[0].close()
+    assert keys_of(target) == ["b" * 64]
+
+
+def test_of_two_backups_to_one_name_one_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, target = tmp_path / "store.db", tmp_path / "copy.db"
+    store_with_a_key(store).close()
+    compact = SqliteStore.compact
+
+    def compact_too_late(self: SqliteStore) -> None:
+        compact(self)
+        target.write_text("the other was faster")
+
+    monkeypatch.setattr(SqliteStore, "compact", compact_too_late)
+    assert "exists already" in failed("backup", target, "--store", store)
+    assert target.read_text() == "the other was faster"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["copy.db", "store.db"]
+
+
+def test_restoring_and_examining_leave_a_backup_as_it_is(tmp_path: Path) -> None:
+    store, copy = tmp_path / "store.db", tmp_path / "copy.db"
+    store_with_a_key(store).close()
+    assert run(app, ["backup", str(copy), "--store", str(store)]).exit_code == 0
+    before = digest_of(copy)
+    result = run(app, ["restore", str(copy), "--store", str(tmp_path / "new.db")])
+    assert (result.exit_code, "Restored 0 experiments" in result.output) == (0, True), result.output
+    assert finding(copy, "schema").good
+    assert digest_of(copy) == before
+    assert keys_of(tmp_path / "new.db") == [KEY]
+
+
+def test_restore_refuses_what_is_no_backup_and_leaves_no_store(tmp_path: Path) -> None:
+    new = tmp_path / "new.db"
+    (tmp_path / "list.txt").write_text("a shopping list, long enough to be taken for a database" * 50)
+    (tmp_path / "empty.db").touch()
+    assert "not a SQLite database" in failed("restore", tmp_path / "list.txt", "--store", new)
+    line = failed("restore", tmp_path / "empty.db", "--store", new)
+    assert (f"backup = '{tmp_path}/empty.db'" in line, "decoupled backup" in line) == (True, True)
+    assert "is not there" in failed("restore", tmp_path / "none.db", "--store", new)
+    assert not new.exists()
+    assert (tmp_path / "empty.db").stat().st_size == 0
+
+
+def test_restore_into_a_store_keeps_its_keys_and_never_takes_the_backup_for_one(tmp_path: Path) -> None:
+    store, copy = tmp_path / "store.db", tmp_path / "copy.db"
+    store_with_a_key(store).close()
+    assert run(app, ["backup", str(copy), "--store", str(store)]).exit_code == 0
+    assert "the backup itself" in failed("restore", copy, "--store", copy)
+    assert run(app, ["restore", str(copy), "--store", str(store)]).exit_code == 0, "it has no experiments"
+    assert keys_of(store) == [KEY]
+
+
+def test_a_backup_of_an_earlier_release_is_restored_and_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = store_with_a_key(tmp_path / "store.db")
+    desk.backup(tmp_path / "copy.db").result()
+    desk.close()
+    before = digest_of(tmp_path / "copy.db")
+    more = (*schema.MIGRATIONS, ("ALTER TABLE api_keys ADD COLUMN colour TEXT",))
+    monkeypatch.setattr(database, "MIGRATIONS", more)
+    monkeypatch.setattr(schema, "MIGRATIONS", more)
+    monkeypatch.setattr("decoupled.service.backup.MIGRATIONS", more)
+    restore(tmp_path / "copy.db", tmp_path / "new.db")
+    assert keys_of(tmp_path / "new.db") == [KEY]
+    assert digest_of(tmp_path / "copy.db") == before
+    monkeypatch.undo()
+    with pytest.raises(StoreError, match="version 2 and this release knows 1"):
+        restore(tmp_path / "new.db", tmp_path / "third.db")
+
+
+# Stores that were replaced, and logs that belong to another file
+
+CRASH = """
+import os, signal, sys
+from decoupled.service.desk import open_desk
+desk = open_desk(sys.argv[1])
+desk.keys_add("local", "admin", "a" * 64).result()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def crashed_store(folder: Path) -> Path:
+    """A store whose service was killed: its key is in the log beside it only."""
+    path = folder / "crashed.db"
+    done = subprocess.run([sys.executable, "-c", CRASH, str(path)])
+    assert done.returncode == -signal.SIGKILL
+    assert (folder / "crashed.db-wal").stat().st_size > 0
+    return path
+
+
+def overwritten(path: Path, folder: Path) -> None:
+    """Put a backup in the place of a store, as a plain copy does."""
+    desk = open_desk(folder / "other.db")
+    desk.backup(folder / "copy.db").result()
+    desk.close()
+    shutil.copy(folder / "copy.db", path)
+
+
+def test_doctor_notices_a_store_that_was_overwritten_under_its_log(tmp_path: Path) -> None:
+    store = crashed_store(tmp_path)
+    overwritten(store, tmp_path)
+    files = {each: digest_of(each) for each in tmp_path.glob("crashed.db*")}
+    [check] = examine(store)
+    assert (check.name, check.good) == ("store", False)
+    for word in (str(store), "was replaced while it was in use", "crashed.db-wal", "restore a backup"):
+        assert word in check.finding
+    assert "was replaced" in failed("keys", "list", "--store", store)
+    assert "was replaced" in failed("serve", "--store", store, "--port", "0")
+    assert {each: digest_of(each) for each in tmp_path.glob("crashed.db*")} == files, "nothing was mixed"
+
+
+@pytest.mark.parametrize("left", ["empty", "missing"])
+def test_a_log_without_its_store_is_not_dropped(left: str, tmp_path: Path) -> None:
+    store = crashed_store(tmp_path)
+    log = tmp_path / "crashed.db-wal"
+    before = digest_of(log)
+    store.unlink()
+    if left == "empty":
+        store.touch()
+    [check] = examine(store)
+    assert (check.name, check.good) == ("store", False)
+    assert str(log) in check.finding
+    assert str(log) in failed("serve", "--store", store, "--port", "0")
+    assert digest_of(log) == before
+
+
+def test_a_store_that_crashed_is_no_foreign_one_and_examining_it_changes_nothing(tmp_path: Path) -> None:
+    store = crashed_store(tmp_path)
+    before = [digest_of(tmp_path / name) for name in ("crashed.db", "crashed.db-wal")]
+    assert all(check.good for check in examine(store) if check.name != "disk")
+    assert [digest_of(tmp_path / name) for name in ("crashed.db", "crashed.db-wal")] == before
+    assert keys_of(store) == [KEY]
+    assert sorted(tmp_path.iterdir()) == [store]
+
+
+def test_a_log_of_other_pages_is_foreign(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    store_with_a_key(store).close()
+    assert mismatch(str(store)) is None
+    (tmp_path / "store.db-wal").write_bytes(
+        (0x377F0682).to_bytes(4) + (3007000).to_bytes(4) + (512).to_bytes(4)
+    )
+    assert "pages of another size" in str(mismatch(str(store)))
+    (tmp_path / "store.db-wal").write_bytes(b"\x37\x7f")
+    assert mismatch(str(store)) is None, "a log cut off at its start holds nothing"
+
+
+def test_doctor_says_what_an_empty_store_may_mean_and_finds_rows_without_an_experiment(
+    tmp_path: Path,
+) -> None:
+    store = tmp_path / "store.db"
+    store_with_a_key(store).close()
+    check = finding(store, "experiments")
+    assert check.good
+    assert "restore a backup" in check.finding
+    connection = apsw.Connection(str(store))
+    connection.execute("INSERT INTO changed VALUES (7, 1, 'archived', '', 0.0)")
+    connection.close()
+    check = finding(store, "experiments")
+    assert (check.good, "rows of 1 others" in check.finding) == (False, True)
+
+
+def test_a_store_that_loses_its_name_acknowledges_nothing_more(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    desk = store_with_a_key(store)
+    store.rename(tmp_path / "moved.db")
+    with pytest.raises(StoreError, match="replaced, moved or removed") as caught:
+        desk.keys_add("local", "read", "b" * 64).result()
+    assert str(tmp_path) not in str(caught.value), "who asks over HTTP learns no paths"
+    assert not desk.ready()
+    (tmp_path / "moved.db").rename(store)
+    desk.keys_add("local", "read", "b" * 64).result()
+    desk.close()
+    assert keys_of(store) == [KEY, "b" * 64]
+
+
+# Stores that cannot be opened
+
+
+@contextmanager
+def unprivileged() -> Iterator[None]:
+    """Root may do everything: be somebody else for a moment."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def refused(path: Path, *words: str) -> None:
+    with pytest.raises(StoreError) as caught:
+        open_desk(path)
+    text = str(caught.value)
+    assert text.startswith(f"store = '{path}': ")
+    assert "try again" not in text or "locked" in text
+    for word in words:
+        assert word in text
+
+
+def test_a_store_that_cannot_be_opened_says_where_why_and_what_to_do(tmp_path: Path) -> None:
+    refused(
+        tmp_path / "no" / "such" / "store.db",
+        f"the folder '{tmp_path}/no/such' does not exist",
+        "create it",
+    )
+    refused(tmp_path, "is a folder", "name a file in it")
+    (tmp_path / "text.db").write_text("not a database, but long enough to be taken for one" * 100)
+    refused(tmp_path / "text.db", "is not a SQLite database", "correct the path")
+    os.mkfifo(tmp_path / "pipe.db")
+    refused(tmp_path / "pipe.db", "is not a regular file")
+
+
+def test_a_store_without_permission_says_whose(tmp_path: Path) -> None:
+    for folder in (
+        tmp_path,
+        *(each for each in tmp_path.parents if each.name.startswith(("pytest-", "popen-"))),
+    ):
+        folder.chmod(0o755)
+    store = tmp_path / "store.db"
+    open_desk(store).close()
+    store.chmod(0o444)
+    tmp_path.chmod(0o555)
+    with unprivileged():
+        refused(store, "permission denied", f"the folder '{tmp_path}'", "give this user the right")
+    tmp_path.chmod(0o777)
+    with unprivileged():
+        refused(store, "permission denied", "the file")
+
+
+def test_a_locked_store_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "store.db"
+    holder = apsw.Connection(str(store))
+    holder.execute("CREATE TABLE t (x); BEGIN EXCLUSIVE")
+    monkeypatch.setattr(SqliteStore, "patience", 1)
+    refused(store, "is locked by another program", "end that program")
+    holder.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (apsw.FullError("full"), ["the disk is full", "free some space"]),
+        (apsw.IOError("disk I/O error"), ["disk I/O error", "check the disk"]),
+        (apsw.CorruptError("malformed"), ["is damaged", "decoupled restore"]),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_a_disk_that_fails_while_a_store_is_opened_is_named(
+    error: apsw.Error, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: SqliteStore, sql: str, values: object = ()) -> None:
+        with self._guarded():
+            raise error
+
+    monkeypatch.setattr(SqliteStore, "run", fail)
+    with pytest.raises(StoreError) as caught:
+        open_desk(tmp_path / "store.db")
+    assert str(caught.value).startswith(f"store = '{tmp_path}/store.db': ")
+    assert all(word in str(caught.value) for word in words)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("/postgres?", "/nowhere?"), ["/nowhere'", "does not exist", "create the database"]),
+        (("tester@", "stranger:secret@"), ["stranger@", "does not exist", "create the role"]),
+        (("?host=", "?host=/nowhere"), ["No such file", "check that the server runs"]),
+        (("?host=", "?nonsense=secret&host="), ["is not a PostgreSQL address", "USER@HOST"]),
+    ],
+    ids=["database", "role", "server", "address"],
+)
+def test_a_database_that_cannot_be_reached_is_named_without_its_password(
+    change: tuple[str, str], words: list[str], server: str
+) -> None:
+    with pytest.raises(StoreError) as caught:
+        open_store(server.replace(*change))
+    text = str(caught.value)
+    assert text.startswith("store = 'postgresql://")
+    assert "secret" not in text
+    assert "try again" not in text
+    assert all(word in text for word in words), text

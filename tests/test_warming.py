@@ -1,0 +1,52 @@
+"""After warming, a learner meets nothing that has yet to be compiled or loaded."""
+
+import subprocess
+import sys
+
+# In a process of its own: here, other tests may have compiled everything already.
+SCRIPT = """
+from numba.core import event
+import decoupled as dc
+from decoupled.warming import is_warm, warm
+
+def use(policy, arms, **prediction):
+    learner = policy.start([f"arm {i}" for i in range(arms)], seed=2**100 + 7, loss_range=(-1.0, 3.0))
+    late = learner.decide()
+    for _ in range(3):
+        learner.observe(learner.decide(**prediction), loss=2)
+        learner.observe(learner.decide(available=learner.arms[:1]), reward=0.5)
+    learner.exploit(available=learner.arms[1:])
+    learner.explore()
+    learner.replay([("arm 0", 0.5, 1.0)])
+    learner.add_arms(["new"])
+    learner.retire_arms([late.explore])
+    learner.observe(late, loss=-1.0)
+    learner = dc.Learner.from_json(learner.to_json())
+    for available in (None, learner.arms[:2]):
+        learner.exploitation_probabilities(available=available)
+        learner.exploration_probabilities(available=available)
+    learner.estimates()
+
+def touched(work):
+    # Numba takes this lock whenever a function meets new types: to compile it, or to load it from disk.
+    with event.install_recorder("numba:compiler_lock") as found:
+        work()
+    return len(found.buffer)
+
+recommended = dc.FTPL.recommended()
+predicted = {"baseline": {"arm 0": 1.0}}
+for policy, arms, options in [
+    (dc.FollowTheLeader(), 3, {}),
+    (recommended, 3, predicted),
+    (recommended, 5_000, {}),
+]:
+    assert not is_warm(policy, arms), policy
+    assert touched(lambda: warm(policy, arms)) > 0, policy
+    assert is_warm(policy, arms), policy
+    assert touched(lambda: use(policy, arms, **options)) == 0, policy
+"""
+
+
+def test_a_warm_policy_compiles_and_loads_nothing_more() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
