@@ -39,6 +39,10 @@ class Rows(NamedTuple):
     more_floats: tuple[str, ...] = ()
     more_ints: tuple[str, ...] = ()
 
+    # What of these is learned; what follows from the estimates is not.
+    learned: tuple[str, ...] = ()
+    more_learned: tuple[str, ...] = ()
+
 
 class Law(NamedTuple):
     """Two distributions over arms, given estimates and two rates, as compiled functions.
@@ -47,7 +51,6 @@ class Law(NamedTuple):
     """
 
     rows: Rows
-    learned: tuple[str, ...]  # what of them is learned, beside the estimates
 
     # (params, state) -> K ** something: what the rates are multiplied by beside c. Derives what depends on the
     # estimates and not on the rates.

@@ -27,7 +27,7 @@ class ComposedPolicy(Policy):
     schedule: str
 
     published_fields: ClassVar[tuple[str, ...]]
-    fading = ("estimates", "spread")  # the running mean forgets by itself
+    fading: tuple[str, ...] | None = ("estimates", "spread")  # the running mean forgets by itself
     branching: tuple[str, ...] = ("centred", "by_losses", "exploit_ratio")
 
     def _check_options(self) -> None:
@@ -129,7 +129,7 @@ def _layout(law: Law, more: bool, published: bool, by_losses: bool) -> Layout:
         floats=("estimates", *rows.floats, *(rows.more_floats if more else ())),
         ints=(*rows.ints, *(rows.more_ints if more else ())),
         learned=(
-            *("estimates", *law.learned),
+            *("estimates", *rows.learned, *(rows.more_learned if more else ())),
             *(() if published else ("rise",)),
             *(("spread",) if by_losses else ()),
         ),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -111,7 +111,7 @@ class FTPL(ComposedPolicy):
     presets = ("recommended",)
     published_fields = ("alpha", "c", "ranking")
     branching = ("alpha", "sorting", "sharing", *ComposedPolicy.branching)
-    before = {"ties": "numbered"}
+    before: ClassVar[dict[str, Any]] = {"ties": "numbered"}
 
     def __post_init__(self) -> None:
         alpha = number_in("alpha", self.alpha, 1.0, 1e9, "the default is 3")

@@ -106,7 +106,6 @@ LAW = Law(
         more_floats=("baseline", "spare"),
         more_ints=("spare_order",),
     ),
-    (),
     init,
     fill,
     draw,

@@ -177,7 +177,6 @@ LAW = Law(
             *("held", "held_2", "held_3"),
         ),
     ),
-    (),
     init,
     fill,
     draw,

@@ -55,7 +55,6 @@ LAW = Law(
         floats=("exploit", "explore"),
         more_floats=MORE_FLOATS,
     ),
-    (),
     init,
     fill,
     draw,
