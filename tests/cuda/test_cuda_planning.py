@@ -6,11 +6,11 @@ import pytest
 import decoupled as dc
 from custom_game import ScriptedGreedy
 from decoupled.errors import ParameterError, UnsupportedError
-from decoupled.kernels.pinning import OPEN, common_values
-from decoupled.kernels.seeding import fill_stream, seed_pool
-from decoupled.simulation.cuda.devices import Card, toolkit
-from decoupled.simulation.cuda.shapes import shape_of
-from decoupled.simulation.cuda.sizes import (
+from decoupled.kernels.random.seed_sequence import fill_stream, seed_pool
+from decoupled.kernels.specialise import OPEN, common_values
+from decoupled.simulation.cpu import run_streams
+from decoupled.simulation.gpu.devices import Card, toolkit
+from decoupled.simulation.gpu.memory import (
     AT_ONCE,
     BLOCK_BYTES,
     MOST_COUNT,
@@ -24,8 +24,8 @@ from decoupled.simulation.cuda.sizes import (
     registers,
     resident_threads,
 )
+from decoupled.simulation.gpu.shapes import shape_of
 from decoupled.simulation.plan import Plan, make_plan
-from decoupled.simulation.run import run_streams
 
 LARGE = Card(0, "large", 132, 140 * 2**30)
 SMALL = Card(1, "small", 8, 2**30)

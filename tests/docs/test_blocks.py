@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.simulation.specification import read_specification
+from decoupled.simulation.toml import read_specification
 from pages import LANGUAGES, PAGES, ROOT, alike, blocks, draws
 
 MARK = "\x1e"  # printed between blocks

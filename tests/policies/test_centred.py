@@ -8,8 +8,8 @@ import pytest
 
 import decoupled as dc
 from decoupled import theory
-from decoupled.arrays import Floats
-from decoupled.kernels.stream import new_stream
+from decoupled.base.arrays import Floats
+from decoupled.kernels.random.stream import new_stream
 from decoupled.paper.family import ARMS as FAMILY_ARMS
 from decoupled.paper.family import KINDS, family
 from twins_centred import Centring, centred_twin

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.arrays import Floats, Ints, Words
-from decoupled.kernels.compiled import compiled
+from decoupled.base.arrays import Floats, Ints, Words
 from decoupled.kernels.dispatch import decide
+from decoupled.kernels.jit import compiled
 from decoupled.kernels.laws.leader_tiered import MOST_COVERED
+from decoupled.kernels.laws.winner_law import pareto_winner_law
+from decoupled.kernels.random.stream import new_stream
 from decoupled.kernels.state import State
-from decoupled.kernels.stream import new_stream
-from decoupled.kernels.weights import pareto_winner_law
 from tiered import SHAPES, gaps_of
 from twins import chi_square_p, cut_into_strata
 from twins_centred import CentredStrataTwin

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..arrays import Ints
-from ..checks import one_of, whole_number
-from ..description import Description
+from ..base.arrays import Ints
+from ..base.spec import Description
+from ..base.validation import one_of, whole_number
 from ..environments import Environment
 from ..errors import ParameterError, UnsupportedError, complaint
-from ..kernels.compiled import is_ours, source_digest
+from ..kernels.jit import is_ours, source_digest
 from ..policies import Policy
 
 Checkpoints: TypeAlias = int | str | Sequence[int] | dict[str, Any]
