@@ -44,8 +44,8 @@ test: lint ## Every check and every test
 install: $(DEV_STAMP) ## Create .venv with locked versions, for running and for development
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || \
-	  { echo "decoupled needs Python 3.11, 3.12 or 3.13; say which with: make PYTHON=python3.12 ..."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
+	  { echo "decoupled needs Python 3.11, 3.12, 3.13 or 3.14; choose one with: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "Creating $(VENV) with $$($(PYTHON) --version) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install --require-hashes -r requirements/pip.txt  # the pip of an older Python takes half as long again
