@@ -17,6 +17,9 @@ class Description:
 
     kind: ClassVar[str]
     presets: ClassVar[tuple[str, ...]] = ()
+
+    # Parameters that came later, with what a complete description from before stood for: see `from_saved`.
+    before: ClassVar[dict[str, Any]] = {}
     _known: ClassVar[dict[str, type["Description"]]]
 
     def __init_subclass__(cls, kind: str | None = None, **keywords: Any) -> None:
@@ -105,6 +108,26 @@ class Description:
             if field.default is MISSING and field.name not in parameters:
                 raise ParameterError(f"{field.name}: is missing; {name} needs it")
         return known(**parameters)
+
+    @classmethod
+    def from_saved(cls, values: dict[str, Any]) -> Self:
+        """What `to_dict` wrote, perhaps by an earlier version, whose behaviour it then keeps.
+
+        >>> import decoupled as dc
+        >>> saved = {"name": "FTPL", "alpha": 3.0, "c": 2.0, "ranking": "improved"}  # before there was `ties`
+        >>> dc.Policy.from_saved(saved).ties, dc.Policy.from_dict(saved).ties
+        ('numbered', 'shared')
+        """
+        return cls.from_dict(cls.completed(values))
+
+    @classmethod
+    def completed(cls, values: Any) -> Any:
+        """The same values with what a description from before a parameter came stood for."""
+        known = cls.find(values.get("name")) if isinstance(values, dict) else None
+        if known is None:
+            return values
+        nested = {key: cls.completed(value) for key, value in values.items()}
+        return {**known.before, **nested}
 
     @classmethod
     def from_json(cls, text: str) -> Self:

@@ -50,7 +50,7 @@ def from_text(text: str | bytes, policies: Any) -> Kept:
     """What `to_text` wrote; anything else is an error. `policies` knows every policy by name."""
     content = unseal(text, FORMAT, VERSION, "Learner.to_json()")
     try:
-        return _restored(content, policies.from_dict(content["policy"]))
+        return _restored(content, policies.from_saved(content["policy"]))
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise StateError(
             f"state: cannot be restored ({type(error).__name__}: {error}); "

@@ -1,6 +1,6 @@
 """What a learner needs of a policy."""
 
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from .arrays import Floats, Ints
 from .kernels.dispatch import Entries
@@ -10,10 +10,21 @@ from .kernels.state import Layout, State
 class RunnablePolicy(Protocol):
     """A policy, as a learner sees it: `Policy` says what each of these means."""
 
-    layout: ClassVar[Layout]
-    cumulative: ClassVar[str | None]
-    coupled: ClassVar[bool]
-    baseline: ClassVar[str | None]
+    @property
+    def layout(self) -> Layout:
+        """The rows of its state."""
+
+    @property
+    def cumulative(self) -> str | None:
+        """The learned row that adds up losses, or None."""
+
+    @property
+    def coupled(self) -> bool:
+        """Whether the arm played is the arm seen."""
+
+    @property
+    def baseline(self) -> str | None:
+        """The row of baselines that a pending decision keeps, or None."""
 
     def at(self, arms: int) -> "RunnablePolicy":
         """The same policy in the form that suits a number of arms."""

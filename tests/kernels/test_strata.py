@@ -71,7 +71,8 @@ def definition(gaps: Floats, alpha: float) -> Floats:
 
 
 def surrogate_of(gaps: Floats, alpha: float) -> tuple[Surrogate, Floats, float]:
-    q = Surrogate(scattered(gaps), limits(len(gaps), alpha), 5.0, ETA, 0.5 * (alpha + 1))
+    power = (alpha + 1) / (2 * alpha)
+    q = Surrogate(scattered(gaps), limits(len(gaps), alpha), 5.0, ETA, 0.5 * (alpha + 1), power, True)
     envelope = np.empty(len(gaps))
     strata, whole = fill_envelope(q, envelope)
     return q, envelope[:strata].copy(), whole
@@ -186,9 +187,9 @@ def test_ties_share_evenly(levels: list[int], alpha: float, spacing: float) -> N
     gaps = np.sort(np.array(levels) - min(levels)) * spacing
     tiers, q = scattered(gaps), definition(gaps, alpha)
     power = (alpha + 1) / (2 * alpha)
-    at = Surrogate(tiers, limits(len(gaps), alpha), 5.0, ETA, 0.5 * (alpha + 1.0))
+    at = Surrogate(tiers, limits(len(gaps), alpha), 5.0, ETA, 0.5 * (alpha + 1.0), power, True)
     for rank in range(0, len(gaps), 7):
         tied = np.flatnonzero(5.0 + gaps == 5.0 + gaps[rank])
-        first, end = tie_at(tiers, rank)
+        first, end = tie_at(at, rank)
         assert (first, end) == (tied[0], tied[-1] + 1)
-        assert shared_surrogate(at, power, first, end) == pytest.approx(q[tied].mean(), rel=1e-12)
+        assert shared_surrogate(at, first, end) == pytest.approx(q[tied].mean(), rel=1e-12)

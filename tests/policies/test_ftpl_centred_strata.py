@@ -12,10 +12,10 @@ import decoupled as dc
 from decoupled.arrays import Floats, Ints, Words
 from decoupled.kernels.compiled import compiled
 from decoupled.kernels.dispatch import decide
+from decoupled.kernels.laws.leader_tiered import MOST_COVERED
 from decoupled.kernels.state import State
 from decoupled.kernels.stream import new_stream
 from decoupled.kernels.weights import pareto_winner_law
-from decoupled.policies.ftpl_strata import MOST_COVERED
 from tiered import SHAPES, gaps_of
 from twins import chi_square_p, cut_into_strata
 from twins_centred import CentredStrataTwin

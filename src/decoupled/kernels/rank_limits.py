@@ -28,10 +28,10 @@ def fill_limits(floats: Floats, row: int, exponent: float) -> None:
 
 
 def limited_surrogates(
-    floats: Floats, row: int, ranked: Floats, eta: float, exponent: float, out: Floats
+    floats: Floats, row: int, ranked: Floats, eta: float, exponent: float, sharing: float, out: Floats
 ) -> None:
     """The surrogates q of the arms in rank order."""
-    surrogates(ranked, floats[row], eta, exponent, out)
+    surrogates(ranked, floats[row], eta, exponent, sharing, out)
 
 
 @overload(fill_limits, target="cpu")
@@ -44,9 +44,13 @@ def _fill_limits(floats: Any, row: Any, exponent: Any) -> Any:
 
 
 @overload(limited_surrogates, target="cpu")
-def _limited_surrogates(floats: Any, row: Any, ranked: Any, eta: Any, exponent: Any, out: Any) -> Any:
-    def implementation(floats: Any, row: Any, ranked: Any, eta: Any, exponent: Any, out: Any) -> Any:
-        surrogates(ranked, floats[row], eta, exponent, out)
+def _limited_surrogates(
+    floats: Any, row: Any, ranked: Any, eta: Any, exponent: Any, sharing: Any, out: Any
+) -> Any:
+    def implementation(
+        floats: Any, row: Any, ranked: Any, eta: Any, exponent: Any, sharing: Any, out: Any
+    ) -> Any:
+        surrogates(ranked, floats[row], eta, exponent, sharing, out)
 
     return implementation
 
@@ -66,10 +70,14 @@ def _fill_shared_limits(floats: Any, row: Any, exponent: Any) -> Any:
 
 
 @overload(limited_surrogates, target="cuda")
-def _shared_surrogates(floats: Any, row: Any, ranked: Any, eta: Any, exponent: Any, out: Any) -> Any:
+def _shared_surrogates(
+    floats: Any, row: Any, ranked: Any, eta: Any, exponent: Any, sharing: Any, out: Any
+) -> Any:
     cuda: Any = import_module("numba.cuda")
 
-    def implementation(floats: Any, row: Any, ranked: Any, eta: Any, exponent: Any, out: Any) -> Any:
-        surrogates(ranked, cuda.shared.array(0, float64), eta, exponent, out)
+    def implementation(
+        floats: Any, row: Any, ranked: Any, eta: Any, exponent: Any, sharing: Any, out: Any
+    ) -> Any:
+        surrogates(ranked, cuda.shared.array(0, float64), eta, exponent, sharing, out)
 
     return implementation

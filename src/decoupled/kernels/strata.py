@@ -6,9 +6,9 @@ value on the first rank of each stratum. Its sum is at most `GROWTH` times sum q
 q, a q that never grows is a mixture of steps that fall from 1 to 0 after some rank n, and for such a step
 the ratio is the last rank of n's stratum over n.
 
-The order of ranks settles ties by the arms' numbers, but arms that tie share what their ranks allow evenly: each
-has the mean of q over the ranks of the tie, so that no arm gains by its number. A mean over thousands of arms
-is as quick as one over two, because the sum of rank ** -s over a range has a closed form.
+The order of ranks settles ties by the arms' numbers. Where arms that tie share what their ranks allow, each has the
+mean of q over the ranks of the tie, so that no arm gains by its number. A mean over thousands of arms is as
+quick as one over two, because the sum of rank ** -s over a range has a closed form.
 """
 
 import math
@@ -33,6 +33,8 @@ class Surrogate(NamedTuple):
     lowest: float
     eta: float
     exponent: float
+    power: float  # limit[rank] = (1 + rank) ** -power
+    sharing: bool  # whether arms that tie share evenly
 
 
 @compiled
@@ -99,10 +101,13 @@ def draw_sum(q: Surrogate, envelope: Floats, stream: Words) -> float:
 
 
 @compiled
-def tie_at(tiers: Tiers, rank: int) -> tuple[int, int]:
-    """The first rank whose estimate is that of `rank`, and the one after the last."""
-    value, last = value_at(tiers, rank), tiers.length - 1
+def tie_at(q: Surrogate, rank: int) -> tuple[int, int]:
+    """The first rank that shares with `rank`, and the one after the last: those with its estimate, or itself alone."""
     first, end = rank, rank + 1
+    if not q.sharing:
+        return first, end
+    tiers = q.ranked
+    value, last = value_at(tiers, rank), tiers.length - 1
     if rank > 0 and value_at(tiers, rank - 1) == value:
         first = _rank_before(tiers, value, -1)
     if rank < last and value_at(tiers, rank + 1) == value:
@@ -119,8 +124,8 @@ def _rank_before(tiers: Tiers, value: float, arm: int) -> int:
 
 
 @compiled
-def shared_surrogate(q: Surrogate, power: float, first: int, end: int) -> float:
-    """The mean of q over the ranks of a tie, where limit[k] = (k + 1) ** -power."""
+def shared_surrogate(q: Surrogate, first: int, end: int) -> float:
+    """The mean of q over the ranks of a tie."""
     if end - first == 1:
         return surrogate_at(q, first)
     by_gap = inverse_power(q.eta * (value_at(q.ranked, first) - q.lowest), q.exponent)
@@ -135,7 +140,7 @@ def shared_surrogate(q: Surrogate, power: float, first: int, end: int) -> float:
             low = middle + 1
         else:
             high = middle
-    whole = (low - first) * by_gap + sum_of_powers(q.limit, power, low, end)
+    whole = (low - first) * by_gap + sum_of_powers(q.limit, q.power, low, end)
     return whole / (end - first)
 
 
@@ -173,17 +178,17 @@ def _corrections(x: float, s: float, half: float) -> float:
 
 
 @compiled
-def ranks_above(q: Surrogate, power: float, least: float, most: int) -> int:
+def ranks_above(q: Surrogate, least: float, most: int) -> int:
     """How many of the first ranks, up to `most`, have a shared q of at least `least`; no tie is cut in two."""
     low, high = 0, min(most, count_of(q.ranked))
     if high < count_of(q.ranked):  # a tie that goes on behind the last of them does not count
-        first, end = tie_at(q.ranked, high - 1)
+        first, end = tie_at(q, high - 1)
         if end > high:
             high = first
     while low < high:  # shares never grow with rank, and within a tie they are equal
         middle = (low + high) // 2
-        first, end = tie_at(q.ranked, middle)
-        if shared_surrogate(q, power, first, end) >= least:
+        first, end = tie_at(q, middle)
+        if shared_surrogate(q, first, end) >= least:
             low = end
         else:
             high = first

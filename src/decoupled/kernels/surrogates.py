@@ -6,10 +6,13 @@ from .powers import inverse_power
 
 
 @compiled
-def surrogates(ranked: Floats, limit: Floats, eta: float, exponent: float, out: Floats) -> None:
+def surrogates(
+    ranked: Floats, limit: Floats, eta: float, exponent: float, sharing: float, out: Floats
+) -> None:
     """Q in rank order: (1 + eta * gap) ** -exponent, and no more than the rank allows.
 
-    Arms with equal estimates share what their ranks allow evenly, so that no arm gains by its number.
+    Where `sharing` is above 0, arms with equal estimates share what their ranks allow evenly, so that no arm
+    gains by its number.
     """
     lowest = ranked[0]
     done, ties = 0, 0  # ties are counted on the way, since most often there are none
@@ -30,7 +33,7 @@ def surrogates(ranked: Floats, limit: Floats, eta: float, exponent: float, out: 
         out[k] = min(inverse_power(eta * (ranked[k] - lowest), exponent), limit[k])
         if k > 0:
             ties += ranked[k] == ranked[k - 1]
-    if ties > 0:
+    if ties > 0 and sharing > 0.0:
         share_ties(ranked, out)
 
 

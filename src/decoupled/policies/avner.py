@@ -8,8 +8,8 @@ from ..arrays import Floats, Words
 from ..checks import known_horizon, number_from
 from ..kernels.compiled import compiled
 from ..kernels.dispatch import Functions
+from ..kernels.laws.softmax import exponential_weights
 from ..kernels.sampling import draw_both, total
-from ..kernels.softmax import exponential_weights
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
 from .base import Policy
 

@@ -1,7 +1,7 @@
 """What every policy shares: parameters that are checked and frozen, and `start`."""
 
 from threading import Lock
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -34,30 +34,61 @@ class Policy(Description, kind="policy"):
     Exp3(c=2.0)
     """
 
-    layout: ClassVar[Layout]
-    params_type: ClassVar[Any]
-    functions: ClassVar[Functions]
+    # What a policy says of itself. Most say it once, as attributes of the class.
 
-    # The learned row that adds up losses, or None: see Learner.decide(available=...).
-    cumulative: ClassVar[str | None] = "estimates"
+    @property
+    def layout(self) -> Layout:
+        """The rows of its state."""
+        raise NotImplementedError
 
-    # The rows of floats and scalars that add up over observations: what a discount shrinks, where the policy
-    # has them, see `Forgetting`. Left out, it is the row that adds up losses, where nothing else is learned.
-    fading: ClassVar[tuple[str, ...] | None] = None
+    @property
+    def params_type(self) -> Any:
+        """The type of the named tuple that `params` gives: what its compiled functions are found by."""
+        raise NotImplementedError
 
-    # The parameters of compiled code, by name, that choose between forms of it: see kernels.pinning.
-    branching: ClassVar[tuple[str, ...]] = ()
+    @property
+    def functions(self) -> Functions:
+        """Its compiled functions."""
+        raise NotImplementedError
 
-    # How many rows of floats are the same for all runs, and kept once for many threads of a GPU.
-    common_rows: ClassVar[int] = 0
+    @property
+    def cumulative(self) -> str | None:
+        """The learned row that adds up losses, or None: see Learner.decide(available=...)."""
+        return "estimates"
 
-    # Whether the arm played is the arm seen, as in the standard game: then `decide` gives one arm twice.
-    coupled: ClassVar[bool] = False
+    @property
+    def fading(self) -> tuple[str, ...] | None:
+        """The rows of floats and scalars that add up over observations, which a discount shrinks: see `Forgetting`.
 
-    # The derived row, if any, that an estimate needs as it was when the decision was made. `update` reads
-    # it from the state, where a learner puts what the decision remembers; zeros stand for none. An arm
-    # whose number is not zero may have a user's prediction in its place: see Learner.decide(baseline=...).
-    baseline: ClassVar[str | None] = None
+        Those that its layout does not have are passed over. None stands for the row that adds up losses, where
+        nothing else is learned.
+        """
+        return None
+
+    @property
+    def branching(self) -> tuple[str, ...]:
+        """The parameters of compiled code, by name, that choose between branches of it: see kernels.pinning."""
+        return ()
+
+    @property
+    def common_rows(self) -> int:
+        """How many rows of floats are the same for all runs, and kept once for many threads of a GPU."""
+        return 0
+
+    @property
+    def coupled(self) -> bool:
+        """Whether the arm played is the arm seen, as in the standard game: then `decide` gives one arm twice."""
+        return False
+
+    @property
+    def baseline(self) -> str | None:
+        """The derived row, if any, that an estimate needs as it was when the decision was made.
+
+        `update` reads it from the state, where a learner puts what the decision remembers; zeros stand for
+        none. An arm whose number is not zero may have a user's prediction in its place: see
+        Learner.decide(baseline=...).
+        """
+        return None
 
     @classmethod
     def summon(cls, name: str | None = None) -> None:

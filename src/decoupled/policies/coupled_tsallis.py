@@ -149,7 +149,7 @@ class CoupledTsallisINF(Policy):
             object.__setattr__(self, "c", c)
 
     @property
-    def baseline(self) -> str | None:  # type: ignore[override]
+    def baseline(self) -> str | None:
         """The row of baselines that a pending decision keeps."""
         return "baseline" if self.estimator == "reduced-variance" else None
 

@@ -1,61 +1,14 @@
 """EXP3, decoupled: the limit beta = 1 of Tsallis-INF."""
 
-import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from ..arrays import Words
-from ..kernels import centred_exp3
-from ..kernels.compiled import compiled
-from ..kernels.dispatch import Functions
-from ..kernels.sampling import draw_both, total
-from ..kernels.softmax import exponential_weights
-from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
-from .additions import Form, PolicyWithAdditions
-
-SCALE, EXPLOIT_SUM, EXPLORE_SUM = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 3)
-ESTIMATES, EXPLOIT, EXPLORE = range(3)
-
-
-class Params(NamedTuple):
-    """The parameters as compiled code takes them."""
-
-    c: float
-
-
-@compiled
-def refresh(state: State) -> None:
-    """Both laws, up to their sums."""
-    floats = state.floats
-    half_eta = 0.5 * state.scalars[SCALE] / math.sqrt(state.scalars[ROUND])
-    exponential_weights(floats[ESTIMATES], half_eta, floats[EXPLOIT], floats[EXPLORE])
-    state.scalars[EXPLOIT_SUM] = total(floats[EXPLOIT])
-    state.scalars[EXPLORE_SUM] = total(floats[EXPLORE])
-
-
-@compiled
-def init(params: Params, state: State) -> None:
-    """eta_t * sqrt(t), then both laws."""
-    state.scalars[SCALE] = params.c / math.sqrt(state.scalars[ARMS])
-    refresh(state)
-
-
-@compiled
-def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """Two independent draws, from w and from p."""
-    floats, scalars = state.floats, state.scalars
-    return draw_both(floats[EXPLOIT], scalars[EXPLOIT_SUM], floats[EXPLORE], scalars[EXPLORE_SUM], stream)
-
-
-@compiled
-def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
-    """Add the importance-weighted loss."""
-    state.floats[ESTIMATES, arm] += weight * loss
-    refresh(state)
+from ..kernels.compose import Composed
+from ..kernels.laws import softmax
+from .composed import ExplicitPolicy
 
 
 @dataclass(frozen=True, repr=False)
-class Exp3(PolicyWithAdditions):
+class Exp3(ExplicitPolicy):
     """Exponential weights, decoupled (EXP3 in the paper's figures).
 
     With hat_L the summed loss estimates and eta_t = c / sqrt(K * t), each round
@@ -68,7 +21,7 @@ class Exp3(PolicyWithAdditions):
     the policy of Avner, O., Mannor, S. and Shamir, O. (2012). Decoupling exploration and exploitation
     in multi-armed bandits. ICML (equation (3) of the former, with gamma = 0), which is `AvnerExp3`.
 
-    Two options go beyond the published policy, and are ours; they are those of `FTPL`. With `c_exploit` the
+    Three options go beyond the published policy, and are ours; they are those of `FTPL`. With `c_exploit` the
     exploited arm's law has a rate of its own, c_exploit in place of c. With estimator "centred" every arm
     has a baseline,
 
@@ -76,7 +29,8 @@ class Exp3(PolicyWithAdditions):
 
     where b_i = B_t for arms with p_i >= kappa * eta_t and 0 for the others, and B_t is a running mean of
     the losses seen: B += lam * (loss - B), from 1/2. The estimate is unbiased, because b is fixed before
-    the draw. A pending decision keeps the b of its own round; `replay` takes b = 0.
+    the draw. A pending decision keeps the b of its own round; `replay` takes b = 0. With schedule "losses"
+    both rates fall with the spread of the losses seen, and not with the rounds.
 
     Args:
         c: scale of the learning rate, above 0.
@@ -85,6 +39,7 @@ class Exp3(PolicyWithAdditions):
         kappa: for "centred": the gate, above 0. No observation takes more than B_t / (kappa * eta_t) off an
             estimate.
         lam: for "centred": how fast the running mean of the losses moves, from 0 on and below 1.
+        schedule: what the rates fall with: "rounds", as published, or "losses", as in `FTPL`.
 
     >>> import decoupled as dc
     >>> learner = dc.Exp3(c=4.0).start(arms=2, seed=1)
@@ -99,20 +54,13 @@ class Exp3(PolicyWithAdditions):
     c_exploit: float | None = None
     kappa: float = 0.1
     lam: float = 0.05
+    schedule: str = "rounds"
 
-    published_form = Form(
-        Layout(
-            scalars=("scale", "exploit_sum", "explore_sum"),
-            floats=("estimates", "exploit", "explore"),
-            learned=("estimates",),
-        ),
-        Params,
-        Functions(init, decide, update),
-    )
-    centred_form = Form(centred_exp3.LAYOUT, centred_exp3.Params, centred_exp3.FUNCTIONS)
+    published_fields = ("c",)
 
     def __post_init__(self) -> None:
-        self._check_additions()
+        self._check_options()
 
-    def published_params(self) -> Params:
-        return Params(self.c)
+    @property
+    def composed(self) -> Composed:
+        return softmax.COMPOSED

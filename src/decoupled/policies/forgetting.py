@@ -138,7 +138,7 @@ class Forgetting(Policy):
         return wrapped(inner.params_type, inner.functions, fading, _home(inner, what))
 
     @property
-    def common_rows(self) -> int:  # type: ignore[override]
+    def common_rows(self) -> int:
         return self.policy.common_rows
 
     def at(self, arms: int) -> "Forgetting":
@@ -151,7 +151,7 @@ class Forgetting(Policy):
         return f"Forgetting({self.policy.label}, {how})"
 
     @property
-    def layout(self) -> Layout:  # type: ignore[override]
+    def layout(self) -> Layout:
         """The rows of the policy; its round and its number of arms are scalars of ours."""
         inner = self.policy.layout
         return inner._replace(
@@ -164,27 +164,27 @@ class Forgetting(Policy):
         return self._wrapped().params_type
 
     @property
-    def functions(self) -> Functions:  # type: ignore[override]
+    def functions(self) -> Functions:
         """The policy's functions, wrapped."""
         return self._wrapped().functions
 
     @property
-    def cumulative(self) -> str | None:  # type: ignore[override]
+    def cumulative(self) -> str | None:
         """As the policy has it."""
         return self.policy.cumulative
 
     @property
-    def branching(self) -> tuple[str, ...]:  # type: ignore[override]
+    def branching(self) -> tuple[str, ...]:
         """As the policy has it."""
         return self.policy.branching
 
     @property
-    def coupled(self) -> bool:  # type: ignore[override]
+    def coupled(self) -> bool:
         """As the policy is."""
         return self.policy.coupled
 
     @property
-    def baseline(self) -> str | None:  # type: ignore[override]
+    def baseline(self) -> str | None:
         """As the policy has it."""
         return self.policy.baseline
 
@@ -214,7 +214,7 @@ class Forgetting(Policy):
 def _home(policy: Policy, what: str) -> tuple[str, str] | None:
     """Where the parameter type of a policy of this package that forgets is found, by every process."""
     kind = type(policy)
-    if kind.__name__ not in HOMES or not is_ours(kind, kind.params_type, *kind.functions):
+    if kind.__name__ not in HOMES or not is_ours(kind, policy.params_type, *policy.functions):
         return None
     for number, form in enumerate(kind.forms()):
         if policy.params_type is form.params_type:

@@ -1,32 +1,22 @@
 """FTPL: the paper's policy. No convex optimisation, no resampling."""
 
-import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..arrays import Floats, Ints, Words
-from ..checks import number_from, number_in, one_of
-from ..kernels import centred
-from ..kernels.compiled import compiled
-from ..kernels.dispatch import Functions
-from ..kernels.rank_limits import fill_limits, limited_surrogates
-from ..kernels.ranking import move_arm, sort_arms
-from ..kernels.sampling import categorical, pareto_leader, total
-from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
+from ..arrays import Floats, Ints
+from ..checks import number_in, one_of
+from ..kernels.compose import Composed
+from ..kernels.laws import leader, leader_tiered
+from ..kernels.laws.leader_tiered import BASELINE, COVERED, COVERED_ARMS, fill_exploration_law
+from ..kernels.state import State
 from ..kernels.weights import pareto_winner_law
-from . import ftpl_strata
-from .additions import Form, OfForm
 from .base import Policy
-from .ftpl_strata import BASELINE, COVERED, COVERED_ARMS, fill_exploration_law
+from .composed import ComposedPolicy
 
-SCALE, ETA, SURROGATE_SUM = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 3)
-ESTIMATES, RANKED, RANK_LIMIT, SURROGATE = range(4)
-ORDER = 0
-
-PAPERS = ("alpha", "c", "ranking")  # the parameters of the paper's policy
+RANKINGS = ("improved", "sorting", "strata", "auto")
 
 # With ranking "auto", from so many arms on in strata. There the round is faster, but does not know its
 # propensities; and with centred losses strata give a baseline to the first 64 ranks alone, which costs regret
@@ -35,94 +25,8 @@ MANY_ARMS = 1_024
 MANY_CENTRED = 4_096
 
 
-class Params(NamedTuple):
-    """The parameters as compiled code takes them."""
-
-    alpha: float
-    c: float
-    sorting: float
-
-
-@compiled
-def refresh(params: Params, state: State) -> None:
-    """Compute eta_t and the surrogates q in rank order; they stay until the next observation."""
-    scalars = state.scalars
-    eta = scalars[SCALE] / math.sqrt(scalars[ROUND])
-    scalars[ETA] = eta
-    floats = state.floats
-    exponent = 0.5 * (params.alpha + 1.0)
-    limited_surrogates(floats, RANK_LIMIT, floats[RANKED], eta, exponent, floats[SURROGATE])
-    scalars[SURROGATE_SUM] = total(floats[SURROGATE])
-
-
-@compiled
-def init(params: Params, state: State) -> None:
-    """Rank the arms and tabulate rank ** (-(alpha + 1) / (2 alpha))."""
-    state.scalars[SCALE] = params.c * state.scalars[ARMS] ** (1.0 / params.alpha - 0.5)
-    exponent = (params.alpha + 1.0) / (2.0 * params.alpha)
-    fill_limits(state.floats, RANK_LIMIT, exponent)
-    sort_arms(state.floats[ESTIMATES], state.floats[RANKED], state.ints[ORDER])
-    refresh(params, state)
-
-
-@compiled
-def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """The perturbed leader, and an arm drawn from p = q / sum q."""
-    eta, mass = state.scalars[ETA], state.scalars[SURROGATE_SUM]
-    exploit = pareto_leader(state.floats[RANKED], eta, params.alpha, stream)
-    explore = categorical(state.floats[SURROGATE], mass, stream)
-    share = state.floats[SURROGATE, explore]
-    return state.ints[ORDER, exploit], state.ints[ORDER, explore], mass / share, share / mass
-
-
-@compiled
-def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
-    """Add the importance-weighted loss to the explored arm's estimate and restore the rank order."""
-    # The paper's section 4.1 speaks of the rank of i_t; the arm whose estimate moves is j_t.
-    before = state.floats[ESTIMATES, arm]
-    after = before + weight * loss
-    state.floats[ESTIMATES, arm] = after
-    if params.sorting > 0.0:
-        sort_arms(state.floats[ESTIMATES], state.floats[RANKED], state.ints[ORDER])
-    elif after != before:  # a loss of zero moves nothing
-        move_arm(state.floats[RANKED], state.ints[ORDER], arm, before, after)
-    refresh(params, state)
-
-
-_DENSE = Form(
-    Layout(
-        scalars=("scale", "eta", "surrogate_sum"),
-        floats=("estimates", "ranked", "rank_limit", "surrogate"),
-        ints=("order",),
-        learned=("estimates",),
-    ),
-    Params,
-    Functions(init, decide, update),
-)
-_STRATA = Form(
-    ftpl_strata.LAYOUT._replace(learned=("estimates",)), ftpl_strata.Params, ftpl_strata.FUNCTIONS
-)
-_PUBLISHED = {
-    "improved": _DENSE,
-    "sorting": _DENSE,
-    "strata": _STRATA,
-    "auto": _DENSE,  # until the number of arms is known: see FTPL.at
-}
-_CENTRED = Form(centred.LAYOUT, centred.Params, centred.FUNCTIONS)
-_OURS = {
-    "improved": _CENTRED,
-    "sorting": _CENTRED,
-    "strata": _STRATA._replace(layout=ftpl_strata.LAYOUT),
-    "auto": _CENTRED,
-}
-_BY_LOSSES = {
-    ranking: form._replace(layout=form.layout._replace(learned=(*form.layout.learned, "spread")))
-    for ranking, form in _OURS.items()
-}
-
-
 @dataclass(frozen=True, repr=False)
-class FTPL(Policy):
+class FTPL(ComposedPolicy):
     """Follow the perturbed leader, with exploration from surrogate probabilities.
 
     With hat_L the summed loss estimates, u = hat_L - min(hat_L), rank 1 for the smallest hat_L, and
@@ -171,6 +75,11 @@ class FTPL(Policy):
             estimate.
         lam: for "centred": how fast the running mean of the losses moves, from 0 on and below 1.
         schedule: what the rates fall with: "rounds", the paper's, or "losses".
+        ties: which rank arms with equal estimates have. "shared": each has the mean q of the ranks that they
+            take together, so that all are explored equally often, as at the start; the theorems hold as before,
+            since that mean is at least q at the last of those ranks and sum q is the same. "numbered": the
+            lower number first, the paper's rule read literally, with which the first of four fresh arms is
+            explored with probability 0.40 and the last with 0.16.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL(alpha=3.0, c=2.0).start(arms=4, seed=1)
@@ -197,31 +106,19 @@ class FTPL(Policy):
     kappa: float = 0.1
     lam: float = 0.05
     schedule: str = "rounds"
+    ties: str = "shared"
 
     presets = ("recommended",)
-    published_form: ClassVar[Form] = _DENSE
-    fading: ClassVar[tuple[str, ...] | None] = (
-        "estimates",
-        "spread",
-    )  # the running mean forgets by itself
-    branching = ("alpha", "sorting", "by_losses")
-    layout: ClassVar[Layout] = cast(Any, OfForm("layout"))
-    params_type: ClassVar[Any] = OfForm("params_type")
-    functions: ClassVar[Functions] = cast(Any, OfForm("functions"))
+    published_fields = ("alpha", "c", "ranking")
+    branching = ("alpha", "sorting", "sharing", *ComposedPolicy.branching)
+    before: ClassVar[dict[str, Any]] = {"ties": "numbered"}
 
     def __post_init__(self) -> None:
-        def put(name: str, value: float) -> None:
-            object.__setattr__(self, name, value)
-
-        put("alpha", number_in("alpha", self.alpha, 1.0, 1e9, "the default is 3"))
-        put("c", number_in("c", self.c, 0.0, 1e100, "the default is 2"))
-        one_of("ranking", self.ranking, tuple(_PUBLISHED))
-        one_of("estimator", self.estimator, ("importance", "centred"))
-        if self.c_exploit is not None:
-            put("c_exploit", number_in("c_exploit", self.c_exploit, 0.0, 1e100, "the default, None, is c"))
-        put("kappa", number_in("kappa", self.kappa, 0.0, 1e100, "the default is 0.1"))
-        put("lam", number_from("lam", self.lam, 0.0, 1.0, "the default is 0.05"))
-        one_of("schedule", self.schedule, ("rounds", "losses"))
+        alpha = number_in("alpha", self.alpha, 1.0, 1e9, "the default is 3")
+        object.__setattr__(self, "alpha", alpha)
+        one_of("ranking", self.ranking, RANKINGS)
+        one_of("ties", self.ties, ("shared", "numbered"))
+        self._check_options()
 
     @classmethod
     def recommended(cls) -> Self:
@@ -247,60 +144,29 @@ class FTPL(Policy):
 
     @classmethod
     def forms(cls) -> tuple[Policy, ...]:
-        return cls(), cls(ranking="strata"), cls(estimator="centred")
-
-    def __repr__(self) -> str:
-        # The paper's parameters always, ours where they are set.
-        told = [
-            f"{field.name}={value!r}"
-            for field in fields(self)
-            if (value := getattr(self, field.name)) != field.default or field.name in PAPERS
-        ]
-        return f"{type(self).__qualname__}({', '.join(told)})"
-
-    # The paper's own policy has compiled functions of its own, which the additions do not slow down.
+        return cls(), cls(ranking="strata")
 
     @property
-    def published(self) -> bool:
-        """Whether this is the paper's policy: importance weighting, one rate, which falls with the rounds."""
-        ours = self.estimator == "centred" or self.schedule == "losses"
-        return not ours and self.c_exploit in (None, self.c)
+    def composed(self) -> Composed:
+        """The perturbed leader, with all arms in one order or in strata; "auto" is settled by `at`."""
+        return leader_tiered.COMPOSED if self.ranking == "strata" else leader.COMPOSED
 
     @property
-    def form(self) -> Form:
-        """The state and the compiled functions that its parameters call for."""
-        if self.published:
-            return _PUBLISHED[self.ranking]
-        return (_BY_LOSSES if self.schedule == "losses" else _OURS)[self.ranking]
-
-    @property
-    def common_rows(self) -> int:  # type: ignore[override]
+    def common_rows(self) -> int:
         """The table of rank limits, which the rounds in strata keep in the state."""
-        return int(self.ranking in ("improved", "sorting"))
+        return int(self.ranking != "strata")
 
-    @property
-    def baseline(self) -> str | None:  # type: ignore[override]
-        """The row of baselines that a pending decision keeps."""
-        return "baseline" if self.estimator == "centred" else None
+    def law_params(self) -> dict[str, float]:
+        shared = {"alpha": self.alpha, "sharing": float(self.ties == "shared")}
+        if self.ranking == "strata":
+            return shared
+        return {**shared, "sorting": float(self.ranking == "sorting")}
 
     def at(self, arms: int) -> "FTPL":
         if self.ranking != "auto":
             return self
         many = arms >= (MANY_ARMS if self.published else MANY_CENTRED)
         return _ranked(self, "strata" if many else "improved")
-
-    def params(self) -> Any:
-        kind: Any = self.params_type
-        given = {
-            "alpha": self.alpha,
-            "c": self.c,
-            "sorting": float(self.ranking == "sorting"),
-            "c_exploit": self.c if self.c_exploit is None else self.c_exploit,
-            "kappa": self.kappa if self.estimator == "centred" else math.inf,
-            "lam": 0.0 if self.published else self.lam,
-            "by_losses": float(self.schedule == "losses"),
-        }
-        return kind(*(given[name] for name in kind._fields))
 
     def baselines(self, state: State) -> tuple[Ints, Floats]:
         if self.ranking != "strata":
@@ -317,16 +183,18 @@ class FTPL(Policy):
         state.floats[BASELINE, : len(places)] = values
 
     def exploitation_law(self, state: State) -> Floats:
-        estimates = state.floats[ESTIMATES]
-        eta = float(self.layout.row(state, "eta" if self.published else "eta_exploit")[0])
+        row = self.layout.row
+        estimates = row(state, "estimates")
+        eta = float(row(state, "eta_exploit")[0])
         return pareto_winner_law(eta * (estimates - estimates.min()), self.alpha)
 
     def exploration_law(self, state: State) -> Floats:
         law = np.empty(state.floats.shape[1])
         if self.ranking == "strata":
-            fill_exploration_law(self.alpha, state, law)
+            fill_exploration_law(self.alpha, float(self.ties == "shared"), state, law)
             return law
-        law[state.ints[ORDER]] = state.floats[SURROGATE] / self.layout.row(state, "surrogate_sum")
+        row = self.layout.row
+        law[row(state, "order")] = row(state, "surrogate") / row(state, "surrogate_sum")
         return law
 
 

@@ -2,92 +2,19 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from ..arrays import Floats, Ints, Words
+from ..arrays import Floats, Ints
 from ..checks import number_in, one_of
 from ..errors import ParameterError, complaint
-from ..kernels import centred_tsallis
-from ..kernels.compiled import compiled
-from ..kernels.dispatch import Entries, Functions
+from ..kernels.compose import SCALE, Composed
+from ..kernels.dispatch import Entries
+from ..kernels.laws import tsallis
+from ..kernels.laws.explicit import ESTIMATES, EXPLOIT, EXPLOIT_SUM, EXPLORE, EXPLORE_SUM
+from ..kernels.laws.tsallis import Params
 from ..kernels.powers import tidy_exponent
-from ..kernels.sampling import draw_both, total
-from ..kernels.simplex import SOLVED, tsallis_excess, two_powers
-from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
+from ..kernels.state import ARMS, ROUND, State
 from . import conic
-from .additions import Form, PolicyWithAdditions
-
-EXCESS, SCALE, EXPLOIT_SUM, EXPLORE_SUM, STEPS = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 5)
-ESTIMATES, GAPS, EXPLOIT, EXPLORE = range(4)
-
-
-class Params(NamedTuple):
-    """The parameters as compiled code takes them."""
-
-    c: float
-    scale_power: float  # 1/2 - beta
-    rate: float  # 1 - beta
-    exploit_power: float  # a = 1 / (1 - beta)
-    explore_power: float  # a * (1 - beta/2)
-
-
-@compiled
-def scale_gaps(params: Params, state: State) -> None:
-    """Gaps = (1 - beta) * eta_t * (hat_L - min hat_L)."""
-    floats = state.floats
-    rate = params.rate * state.scalars[SCALE] / math.sqrt(state.scalars[ROUND])
-    lowest = math.inf
-    for i in range(floats.shape[1]):
-        lowest = min(lowest, floats[ESTIMATES, i])
-    for i in range(floats.shape[1]):
-        floats[GAPS, i] = rate * (floats[ESTIMATES, i] - lowest)
-
-
-@compiled
-def solve(params: Params, state: State) -> None:
-    """Newton from the last excess."""
-    floats = state.floats
-    state.scalars[EXCESS], state.scalars[STEPS] = tsallis_excess(
-        floats[GAPS], state.scalars[EXCESS], params.exploit_power, floats[EXPLOIT], floats[EXPLORE]
-    )
-
-
-@compiled
-def fill(params: Params, state: State) -> None:
-    """Both laws from the excess: w = (1 + gap + x) ** -a, and w ** (1 - beta/2), up to their sums."""
-    floats, scalars = state.floats, state.scalars
-    a, b = params.exploit_power, params.explore_power
-    two_powers(floats[GAPS], scalars[EXCESS], a, b, floats[EXPLOIT], floats[EXPLORE])
-    scalars[EXPLOIT_SUM] = total(floats[EXPLOIT])
-    scalars[EXPLORE_SUM] = total(floats[EXPLORE])
-
-
-@compiled
-def init(params: Params, state: State) -> None:
-    """Solve for the weights, unless the excess at hand already does."""
-    state.scalars[SCALE] = params.c * state.scalars[ARMS] ** params.scale_power
-    scale_gaps(params, state)
-    fill(params, state)
-    # A saved state brings its own excess, which solves the equation: then these are its very weights.
-    if abs(state.scalars[EXPLOIT_SUM] - 1.0) > SOLVED:
-        solve(params, state)
-        fill(params, state)
-
-
-@compiled
-def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """Two independent draws, from w and from p."""
-    floats, scalars = state.floats, state.scalars
-    return draw_both(floats[EXPLOIT], scalars[EXPLOIT_SUM], floats[EXPLORE], scalars[EXPLORE_SUM], stream)
-
-
-@compiled
-def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
-    """Add the importance-weighted loss and solve again."""
-    state.floats[ESTIMATES, arm] += weight * loss
-    scale_gaps(params, state)
-    solve(params, state)
-    fill(params, state)
+from .composed import ExplicitPolicy
 
 
 def settle(params: Params, state: State, t: float, estimates: Floats) -> None:
@@ -119,7 +46,7 @@ def conic_entries(newton: Entries) -> Entries:
 
 
 @dataclass(frozen=True, repr=False)
-class TsallisINF(PolicyWithAdditions):
+class TsallisINF(ExplicitPolicy):
     """Follow the regularised leader with Tsallis entropy, decoupled (FTRL in the paper's figures).
 
     With hat_L the summed loss estimates and eta_t = c * K ** (1/2 - beta) / sqrt(t), each round
@@ -135,7 +62,7 @@ class TsallisINF(PolicyWithAdditions):
     Rouyer, C. and Seldin, Y. (2020). Tsallis-INF for decoupled exploration and exploitation in
     multi-armed bandits. COLT. Equation (4) of Kim, Lee and Oh (2026).
 
-    Two options go beyond the published policy, and are ours; they are those of `FTPL`. With `c_exploit` the
+    Three options go beyond the published policy, and are ours; they are those of `FTPL`. With `c_exploit` the
     exploited arm's law has a rate of its own, c_exploit in place of c. With estimator "centred" every arm
     has a baseline,
 
@@ -143,7 +70,8 @@ class TsallisINF(PolicyWithAdditions):
 
     where b_i = B_t for arms with p_i >= kappa * eta_t and 0 for the others, and B_t is a running mean of
     the losses seen: B += lam * (loss - B), from 1/2. The estimate is unbiased, because b is fixed before
-    the draw. A pending decision keeps the b of its own round; `replay` takes b = 0.
+    the draw. A pending decision keeps the b of its own round; `replay` takes b = 0. With schedule "losses"
+    both rates fall with the spread of the losses seen, and not with the rounds.
     Each rate takes Newton steps of its own.
 
     Args:
@@ -157,6 +85,7 @@ class TsallisINF(PolicyWithAdditions):
         kappa: for "centred": the gate, above 0. No observation takes more than B_t / (kappa * eta_t) off an
             estimate.
         lam: for "centred": how fast the running mean of the losses moves, from 0 on and below 1.
+        schedule: what the rates fall with: "rounds", as published, or "losses", as in `FTPL`.
 
     >>> import decoupled as dc
     >>> learner = dc.TsallisINF(beta=0.5).start(arms=["a", "b", "c"], seed=1)
@@ -171,26 +100,18 @@ class TsallisINF(PolicyWithAdditions):
     c_exploit: float | None = None
     kappa: float = 0.1
     lam: float = 0.05
+    schedule: str = "rounds"
 
-    branching = ("exploit_power", "explore_power")
-    published_form = Form(
-        Layout(
-            scalars=("excess", "scale", "exploit_sum", "explore_sum", "steps"),
-            floats=("estimates", "gaps", "exploit", "explore"),
-            learned=("estimates", "excess"),
-        ),
-        Params,
-        Functions(init, decide, update),
-    )
-    centred_form = Form(centred_tsallis.LAYOUT, centred_tsallis.Params, centred_tsallis.FUNCTIONS)
+    published_fields = ("beta", "c", "solver")
+    branching = ("exploit_power", "explore_power", *ExplicitPolicy.branching)
 
     def __post_init__(self) -> None:
         beta = number_in("beta", self.beta, 0.0, 1.0, remedy="the default is 2/3; for beta = 1 use Exp3")
         object.__setattr__(self, "beta", beta)
-        self._check_additions()
+        self._check_options()
         if one_of("solver", self.solver, ("newton", "scs")) == "scs":
             if not self.published:
-                rule = "goes with estimator='importance' and one rate only"
+                rule = "goes with the published options only: estimator='importance', one rate, schedule='rounds'"
                 raise ParameterError(complaint("solver", self.solver, rule, "use 'newton'"))
             conic.solver()
 
@@ -202,8 +123,15 @@ class TsallisINF(PolicyWithAdditions):
         compiled_calls = super().entries()
         return conic_entries(compiled_calls) if self.solver == "scs" else compiled_calls
 
-    def published_params(self) -> Params:
+    @property
+    def composed(self) -> Composed:
+        return tsallis.COMPOSED
+
+    def law_params(self) -> dict[str, float]:
         rest = 1.0 - self.beta
-        exploit_power = tidy_exponent(1.0 / rest)
-        explore_power = tidy_exponent((1.0 - 0.5 * self.beta) / rest)
-        return Params(self.c, 0.5 - self.beta, rest, exploit_power, explore_power)
+        return {
+            "scale_power": 0.5 - self.beta,
+            "rate": rest,
+            "exploit_power": tidy_exponent(1.0 / rest),
+            "explore_power": tidy_exponent((1.0 - 0.5 * self.beta) / rest),
+        }

@@ -16,7 +16,7 @@ from .records import Experiment, Settings
 from .room import Reference, Room
 from .rows import ExperimentRow
 from .running import Running
-from .settings import as_settings, as_text, checked, plain_text
+from .settings import agree, as_settings, as_text, checked, plain_text
 from .views import experiment, gone_names
 
 
@@ -58,7 +58,7 @@ def put(
     found = room.store.named(tenant, name)
     if found is None:
         raise NotFound(f"experiment {name!r}: vanished while it was created; try again")
-    if found.settings != text or (seed is not None and found.seed != str(seed)):
+    if not agree(found.settings, settings) or (seed is not None and found.seed != str(seed)):
         raise Conflict(
             f"experiment {name!r}: exists with other settings; settings are fixed, choose another name"
         )

@@ -54,7 +54,7 @@ def checked_policy(values: object, place: str = "policy") -> Policy:
 
 def _inner(name: object) -> set[str]:
     """The parameters of a policy that are policies themselves."""
-    known: Any = Policy.known().get(name) if isinstance(name, str) else None
+    known: Any = Policy.find(name)
     parameters = () if known is None else fields(known)
     return {each.name for each in parameters if isinstance(each.default, Policy)}
 
@@ -95,13 +95,30 @@ def as_text(settings: Settings) -> str:
 
 
 def as_settings(content: dict[str, Any]) -> Settings:
-    """The settings of stored JSON."""
+    """The settings of stored JSON; a policy that an earlier version wrote keeps the behaviour it had."""
     low, high = content["loss_range"]
     return Settings(
-        content["policy"],
+        Policy.completed(content["policy"]),
         tuple(content["arms"]),
         (low, high),
         content["deadline"],
         content["expired_loss"],
         content.get("demo", False),
     )
+
+
+def agree(stored: str, settings: Settings) -> bool:
+    """Whether an experiment was created with these settings, by this version or an earlier one.
+
+    An earlier one did not write parameters that it did not know, and whoever creates an experiment at every
+    start cannot know that: those do not count.
+    """
+    known, asked = json.loads(stored), json.loads(as_text(settings))
+    asked["policy"] = _as_of(asked["policy"], known["policy"])
+    return bool(asked == known)
+
+
+def _as_of(asked: Any, known: Any) -> Any:
+    if not isinstance(asked, dict) or not isinstance(known, dict):
+        return asked
+    return {name: _as_of(value, known[name]) for name, value in asked.items() if name in known}

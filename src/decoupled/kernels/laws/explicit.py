@@ -1,0 +1,53 @@
+"""What laws share that are explicit weights of all arms, both up to their sums."""
+
+from typing import Any
+
+from ...arrays import Words
+from ..compiled import compiled
+from ..compose import OWN
+from ..sampling import draw_both, total
+from ..state import State
+
+SUMS = ("exploit_sum", "explore_sum")
+EXPLOIT_SUM, EXPLORE_SUM = OWN, OWN + 1
+ESTIMATES, EXPLOIT, EXPLORE = range(3)
+
+# After a law's own rows, and only where losses are centred or the rates differ.
+MORE_FLOATS = ("baseline", "spare")
+BASELINE, SPARE = -2, -1
+
+
+@compiled
+def add_up(state: State) -> None:
+    """The sums of both rows of weights."""
+    state.scalars[EXPLOIT_SUM] = total(state.floats[EXPLOIT])
+    state.scalars[EXPLORE_SUM] = total(state.floats[EXPLORE])
+
+
+@compiled
+def draw(params: Any, state: State, stream: Words) -> tuple[int, int, float, float]:
+    """Two independent draws, from w and from p."""
+    floats, scalars = state.floats, state.scalars
+    return draw_both(floats[EXPLOIT], scalars[EXPLOIT_SUM], floats[EXPLORE], scalars[EXPLORE_SUM], stream)
+
+
+@compiled
+def learn(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
+    """Add loss / p to the arm; where losses are centred (loss - b) / p, and b to all."""
+    estimates = state.floats[ESTIMATES]
+    if params.centred > 0.0:
+        baseline = state.floats[BASELINE]
+        estimates[arm] += weight * (loss - baseline[arm])
+        for i in range(len(estimates)):
+            estimates[i] += baseline[i]
+    else:
+        estimates[arm] += weight * loss
+
+
+@compiled
+def gate(params: Any, state: State, least: float, mean: float) -> None:
+    """The mean for arms explored with a probability of at least `least`, 0 for the others."""
+    explore, baseline = state.floats[EXPLORE], state.floats[BASELINE]
+    bar = least * state.scalars[EXPLORE_SUM]
+    for i in range(len(explore)):
+        baseline[i] = mean if explore[i] >= bar else 0.0
