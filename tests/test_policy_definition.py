@@ -143,7 +143,7 @@ def test_the_sound_policy_passes() -> None:
         ({"exploitation_law": None}, ("no method exploitation_law", "add exploitation_law(self, state)")),
         ({"exploration_law": None}, ("no method exploration_law", "add exploration_law(self, state)")),
     ],
-    ids=str,
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
 def test_parts_that_are_missing_or_wrong(parts: dict[str, Any], words: tuple[str, ...]) -> None:
     message = judged(made(**parts))

@@ -1,7 +1,7 @@
 """Python clients of the decision service: `Client` waits, `AsyncClient` awaits; otherwise they are one.
 
     with Client("http://127.0.0.1:8000") as client:
-        client.put_experiment("models", policy={"name": "FTPL"}, arms=["small", "medium", "large"])
+        client.put_experiment("models", policy=dc.FTPL.recommended(), arms=["small", "medium", "large"])
         decision = client.decide("models")
         serve(decision.exploit)
         client.feedback(decision, loss=loss_of(decision.explore))   # of the *explored* arm

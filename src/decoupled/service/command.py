@@ -264,10 +264,9 @@ def _at_this_moment(interval: dict[str, float] | None) -> dict[str, Any] | None:
 def _described(policy: str) -> dict[str, Any]:
     """A policy as the service takes it, by its name or in JSON."""
     from ..errors import ParameterError, complaint
-    from ..policies import FTPL
 
-    if policy == "recommended":
-        policy = FTPL.recommended().to_json()
+    if policy == "recommended":  # what it was called before presets had names
+        policy = "FTPL.recommended"
     if not policy.lstrip().startswith("{"):
         return {"name": policy}
     try:
@@ -286,8 +285,8 @@ def client_create(
     name: Annotated[str, typer.Argument(help="The experiment.")],
     arms: Annotated[list[str], typer.Argument(help="Its arms, two or more.")],
     policy: Annotated[
-        str, typer.Option(help="A policy's name or its JSON; recommended is FTPL.recommended().")
-    ] = "recommended",
+        str, typer.Option(help="A policy's name, such as FTPL or FTPL.recommended, or its JSON.")
+    ] = "FTPL.recommended",
     loss_range: Annotated[
         tuple[float, float],
         typer.Option(metavar="LOW HIGH", help="The lowest and the highest loss there can be."),

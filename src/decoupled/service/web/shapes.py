@@ -94,7 +94,7 @@ class ExperimentIn(Model):
         default_factory=default_policy,
         description="A policy by name and parameters; parameters left out take their defaults. An "
         "experiment that names no policy runs FTPL.recommended().",
-        examples=[{"name": "FTPL", "alpha": 3.0}],
+        examples=[{"name": "FTPL.recommended"}, {"name": "FTPL", "alpha": 3.0}],
         json_schema_extra={"default": default_policy()},
     )
     arms: Annotated[list[Arm], Field(min_length=2, max_length=MOST_ARMS, examples=[["a", "b", "c"]])]
