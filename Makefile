@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(PIP) install --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper docs test install check lint types layers unit test-gpu bench mutations reliability lock clean
+.PHONY: help run paper docs build test quick install check lint types layers unit test-gpu bench mutations reliability lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -33,6 +33,9 @@ paper: $(RUN_STAMP) ## The paper's figures and claims in full: about a quarter o
 docs: export NO_MKDOCS_2_WARNING = true
 docs: $(DEV_STAMP) ## The documentation site, in site/: open site/index.html
 	@$(BIN)/mkdocs build --strict
+
+build: $(DEV_STAMP) ## The wheel and the sdist, in dist/
+	@$(BIN)/python -m hatchling build --clean
 
 # Mypy takes most of a minute and one core, so types and layers are checked beside the tests and told after them.
 test: lint ## Every check and every test
@@ -117,4 +120,4 @@ lock: $(DEV_STAMP) ## Renew the locked versions
 	  -c requirements/run.txt -o requirements/cuda.txt
 
 clean: ## Remove .venv and everything built
-	rm -rf $(VENV) out site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) out site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
