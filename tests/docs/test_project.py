@@ -25,7 +25,9 @@ def test_supported_pythons_are_the_same_everywhere() -> None:
     assert f"needs Python {', '.join(PYTHONS[:-1])} or {PYTHONS[-1]};" in text("Makefile")
     matrix = re.findall(r"^ *python: \[(.*)\]$", text(".github/workflows/ci.yml"), re.MULTILINE)
     assert matrix == [", ".join(f'"{version}"' for version in PYTHONS)]
-    ranges = [found for page in PAGES for found in re.findall(r"Python (3\.\d+ to 3\.\d+)", page.read_text())]
+    ranges = [
+        found for page in PAGES for found in re.findall(r"Python (3\.\d+ to 3\.\d+)", page.read_text())
+    ]
     assert len(ranges) >= 3
     assert set(ranges) == {f"{PYTHONS[0]} to {PYTHONS[-1]}"}
 
