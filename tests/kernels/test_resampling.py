@@ -89,7 +89,7 @@ def test_a_cap_brings_the_bias_of_the_formula(perturbation: str, alpha: float, c
         draws = counted(perturbation, alpha, rank, among, cap)
         assert draws.max() == cap
         expected = (1 - (1 - chance) ** cap) / chance
-        assert means_agree(draws.mean(), np.array(expected), draws.std() / np.sqrt(DRAWS), LEVEL)
+        assert means_agree(np.array(draws.mean()), np.array(expected), draws.std() / np.sqrt(DRAWS), LEVEL)
         # The bias is far from nothing, so the formula is what is tested.
         assert rank < 4 or expected < 0.75 / chance
 
@@ -115,7 +115,7 @@ def test_weights_estimate_losses_without_bias(perturbation: str, alpha: float, c
     assert means_agree(mean, np.ones(len(RANKED)), error, LEVEL)
     # In any state the expected number of draws is K, or the harmonic number of K.
     expected = (1 / among).sum() if conditional else len(RANKED)
-    assert means_agree(draws.mean(), np.array(expected), draws.std() / np.sqrt(plays), LEVEL)
+    assert means_agree(np.array(draws.mean()), np.array(expected), draws.std() / np.sqrt(plays), LEVEL)
 
 
 @every_case
