@@ -16,6 +16,16 @@ LOCKED_EXTRAS := --extra conic --extra dask --extra parquet --extra postgres --e
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(PIP) install --no-compile
 
+# Tests that need no browser, database or whole reproduction. Of these --quick takes a sample: see tests/quick.py.
+QUICK := tests/contracts tests/kernels tests/learner \
+  tests/policies/test_centred.py tests/policies/test_ties.py \
+  tests/environments/test_noise.py tests/environments/test_tables.py \
+  tests/simulation/test_draws.py tests/simulation/test_parity.py tests/simulation/test_results.py \
+  tests/theory/test_regret_bounds.py tests/docs/test_project.py \
+  tests/test_checks.py tests/test_description.py tests/test_public.py tests/test_quick.py \
+  src/decoupled/policies src/decoupled/environments src/decoupled/learner.py \
+  src/decoupled/decision.py src/decoupled/description.py src/decoupled/errors.py
+
 .DEFAULT_GOAL := help
 .PHONY: help run paper docs build test quick install check lint types layers unit test-gpu bench mutations reliability lock clean
 
@@ -43,6 +53,10 @@ test: lint ## Every check and every test
 	  $(MAKE) --no-print-directory unit; unit=$$?; \
 	  wait $$beside; beside=$$?; cat $$told; rm $$told; \
 	  [ $$unit = 0 ] && [ $$beside = 0 ]
+
+quick: lint ## Format, lint and a sample of the tests: under a minute on two cores, once the machine code is cached
+	@echo "Running a sample of the tests ..."
+	@$(BIN)/pytest -q --quick --numprocesses 2 --dist worksteal $(QUICK)
 
 install: $(DEV_STAMP) ## Create .venv with locked versions, for running and for development
 

@@ -22,6 +22,8 @@ from decoupled.kernels.stream import new_stream, uniform
 from decoupled.kernels.weights import pareto_winner_law
 from twins import FTPLTwin, TsallisTwin, chi_square_p, means_agree, tsallis_law_by_brentq
 
+pytestmark = pytest.mark.slow
+
 # Far below the level of any guard, so that the rejection is no stroke of luck.
 CERTAIN = 1e-9
 

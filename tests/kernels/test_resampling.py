@@ -66,6 +66,7 @@ def counted(perturbation: str, alpha: float, rank: int, among: int, cap: float) 
     return out
 
 
+@pytest.mark.slow
 @every_case
 def test_the_count_is_geometric(perturbation: str, alpha: float, conditional: bool) -> None:
     law = law_of(perturbation, alpha)
@@ -80,6 +81,7 @@ def test_the_count_is_geometric(perturbation: str, alpha: float, conditional: bo
         assert chi_square_p([*counts[1:], 0], [*geometric, rest]) > LEVEL
 
 
+@pytest.mark.slow
 @every_case
 def test_a_cap_brings_the_bias_of_the_formula(perturbation: str, alpha: float, conditional: bool) -> None:
     cap = 3
@@ -102,6 +104,7 @@ def test_a_cap_of_one_draws_nothing(conditional: bool) -> None:
     assert words.tolist() == before
 
 
+@pytest.mark.slow
 @every_case
 def test_weights_estimate_losses_without_bias(perturbation: str, alpha: float, conditional: bool) -> None:
     # Sums of 1[I = i] * W over real plays, whose mean is 1 for every arm and variance (2 - s w) / w - 1.
