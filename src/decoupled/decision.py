@@ -25,7 +25,7 @@ class Decision(NamedTuple):
     >>> learner = dc.FTPL().start(arms=["red", "green", "blue"], seed=7)
     >>> decision = learner.decide()
     >>> decision.exploit, decision.explore, round(decision.propensity, 3)
-    ('green', 'red', 0.474)
+    ('green', 'green', 0.333)
     """
 
     id: str

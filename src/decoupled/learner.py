@@ -173,14 +173,14 @@ class Learner:
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
         >>> [decision.explore for decision in learner.decide(count=3)]
-        ['a', 'a', 'a']
+        ['b', 'b', 'a']
         >>> learner.decide(available=["b"]).propensity
         1.0
         >>> centred = dc.FTPL.recommended().start(arms=["a", "b", "c"], seed=7)
         >>> decision = centred.decide(baseline={"a": 0.9, "b": 0.2, "c": 0.4})
-        >>> centred.observe(decision, loss=0.9)
+        >>> centred.observe(decision, loss=0.2)
         >>> decision.explore, centred.estimates().tolist()    # it was foreseen: each arm learns what it is
-        ('a', [0.9, 0.2, 0.4])
+        ('b', [0.9, 0.2, 0.4])
         """
         some, expected = _listed(available), self._predictions(baseline)
         if count is None:
@@ -386,7 +386,7 @@ class Learner:
         >>> learner.retire_arms([decision.explore])
         >>> learner.observe(decision, loss=0.3)
         >>> decision.explore, learner.arms, learner.round, learner.estimates().tolist()
-        ('a', ('b', 'c'), 2, [0.0, 0.0])
+        ('b', ('a', 'c'), 2, [0.0, 0.0])
         """
         given = listed("names", names)
         with self._lock:
@@ -414,7 +414,7 @@ class Learner:
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=3, seed=7)
         >>> learner.exploration_probabilities(available=[0, 2]).round(3).tolist()
-        [0.614, 0.0, 0.386]
+        [0.5, 0.0, 0.5]
         """
         some = _listed(available)
         with self._lock:

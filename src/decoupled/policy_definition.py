@@ -84,8 +84,16 @@ def _check_class(policy: Policy) -> None:
         fail(policy, f"class {name} can be changed after it is made; write @dataclass(frozen=True)")
 
 
+def _part(policy: Policy, name: str) -> Any:
+    """What a policy says of itself, None where it does not."""
+    try:
+        return getattr(policy, name)
+    except NotImplementedError:
+        return None
+
+
 def _check_layout(policy: Policy) -> None:
-    layout = getattr(policy, "layout", None)
+    layout = _part(policy, "layout")
     if not isinstance(layout, Layout):
         fail(
             policy,
@@ -119,11 +127,8 @@ def _check_rows(policy: Policy) -> None:
             "cumulative = None if there is none",
         )
     for name in policy.fading or ():
-        if name not in layout.learned or name not in layout.floats:
-            fail(
-                policy,
-                f"fading names {name!r}, which is no learned row of floats; {_known(layout.learned)}",
-            )
+        if name not in layout.floats and name not in layout.scalars:
+            fail(policy, f"fading names {name!r}, which is no row of floats; {_known(layout.learned)}")
     if policy.baseline is not None and policy.baseline not in layout.floats:
         fail(policy, f"baseline = {policy.baseline!r} is no row of floats; {_known(layout.floats)}")
     if "estimates" not in layout.floats and type(policy).estimates is Policy.estimates:
@@ -139,7 +144,7 @@ def _known(names: tuple[str, ...]) -> str:
 
 
 def _check_params(policy: Policy) -> None:
-    kind = getattr(policy, "params_type", None)
+    kind = _part(policy, "params_type")
     if not (isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")):
         fail(
             policy,
@@ -170,7 +175,7 @@ def _check_params(policy: Policy) -> None:
 
 
 def _check_functions(policy: Policy) -> None:
-    functions = getattr(policy, "functions", None)
+    functions = _part(policy, "functions")
     if not isinstance(functions, Functions):
         fail(policy, f"functions = {shown(functions)}; write functions = Functions(init, decide, update)")
     for part, function in zip(Functions._fields, functions, strict=True):

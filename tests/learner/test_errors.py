@@ -657,7 +657,7 @@ def test_bad_rankings(value: Any, remedy: str) -> None:
         ({"name": "FTPL", "rankings": 1}, "rankings = 1: is no parameter of FTPL; did you mean 'ranking'?"),
         (
             {"name": "Exp3", "gamma": 3},
-            "gamma = 3: is no parameter of Exp3; known are 'c', 'estimator', 'c_exploit', 'kappa', 'lam'",
+            "gamma = 3: is no parameter of Exp3; known are 'c', 'estimator', 'c_exploit', 'kappa', 'lam', 'schedule'",
         ),
         (
             {"name": "Exp3", "c": -1},

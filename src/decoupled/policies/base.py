@@ -60,8 +60,7 @@ class Policy(Description, kind="policy"):
     def fading(self) -> tuple[str, ...] | None:
         """The rows of floats and scalars that add up over observations, which a discount shrinks: see `Forgetting`.
 
-        Those that its layout does not have are passed over. None stands for the row that adds up losses, where
-        nothing else is learned.
+        None stands for the row that adds up losses, where nothing else is learned.
         """
         return None
 

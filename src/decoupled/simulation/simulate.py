@@ -72,7 +72,7 @@ def simulate(
     >>> environment = dc.environments.Alternating(arms=8, gap=0.125)
     >>> results = dc.simulate([dc.FTPL(), dc.Exp3()], environment, horizon=1_000, runs=100, seed=0)
     >>> results.summary()["mean"].round(1).to_dict()
-    {'FTPL': 72.5, 'Exp3': 82.5}
+    {'FTPL': 65.9, 'Exp3': 82.5}
     """
     plan = make_plan(policies, environment, horizon, runs, seed, checkpoints, device)
     one_of("curves", curves, ("auto", "runs", "moments"))
