@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .simulation import Results as Results
     from .simulation import simulate as simulate
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 # Names are looked up when first used: the command line's help need not wait for a compiler to load.
 _HOMES = {

@@ -363,6 +363,7 @@ def assert_draws_follow(learner: dc.Learner, twin: Twin, draws: int) -> None:
     assert chi_square_p(counts, law) > LEVEL
 
 
+@pytest.mark.slow
 @every_policy
 def test_draws_have_these_laws_together(policy: dc.Policy) -> None:
     learner, twin = pair_after(policy, 30)
@@ -455,6 +456,7 @@ def test_replay_weighs_by_the_logs_own_propensity(policy: dc.Policy) -> None:
     np.testing.assert_allclose(learner.estimates() - before, [0, 0, 4.0, 0, 0], rtol=1e-12)
 
 
+@pytest.mark.slow
 @every_estimator
 def test_estimates_are_unbiased_over_real_draws_that_come_back_late(policy: dc.Policy) -> None:
     # All decisions are made in one state and observed while the state moves on under them.
@@ -594,6 +596,7 @@ def tie_losses(kind: str, arms: int) -> Floats:
     return (generator.random((1000, arms)) < np.linspace(0.3, 0.7, arms)).astype(np.float64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "weight"), [("bits", 0.0), ("bits", 1.0), ("a block at zero", 0.0)])
 @pytest.mark.parametrize("arms", [2, 8, 300])
 def test_both_rankings_make_the_same_decisions(arms: int, kind: str, weight: float) -> None:
@@ -640,6 +643,7 @@ def compiled_endure() -> Any:
     return njit(signature, error_model="numpy")(endure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("losses", [[0.0] * 5, [1.0] * 5, [1.0, 1.0, 0.0, 1.0, 1.0]])
 @every_policy
 def test_a_million_rounds_of_extreme_losses(policy: dc.Policy, losses: list[float]) -> None:

@@ -180,6 +180,7 @@ def conic_solution(estimates: Floats, barrier: float, gammas: Floats) -> tuple[F
     return solution["x"][:arms], float(solution["info"]["pobj"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [dc.JinHybrid(), dc.JinHybrid(barrier=0.05, theta=3.0, horizon=600)])
 def test_warm_starts_do_not_drift(policy: dc.JinHybrid) -> None:
     learner = policy.start(arms=8, seed=5)

@@ -23,6 +23,8 @@ from decoupled.kernels.random.sampling import categorical, pareto_leader, total
 from decoupled.kernels.random.stream import new_stream, uniform
 from twins import FTPLTwin, TsallisTwin, chi_square_p, means_agree, tsallis_law_by_brentq
 
+pytestmark = pytest.mark.slow
+
 # Far below the level of any guard, so that the rejection is no stroke of luck.
 CERTAIN = 1e-9
 

@@ -116,6 +116,7 @@ def wander(
     return most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arms", "bits"), [(1000, None), (5000, None), (1024, 5), (257, 8), (65, 1)])
 def test_many_moves_leave_the_order_of_a_full_sort(arms: int, bits: int | None) -> None:
     stream = new_stream(np.random.SeedSequence(arms))

@@ -25,6 +25,8 @@ import decoupled as dc
 from twins import Exp3Twin, Floats, FTPLTwin, Twin
 from twins_centred import CentredFTPLTwin
 
+pytestmark = pytest.mark.slow
+
 POLICIES = [dc.FTPL(), dc.FTPL.recommended(), dc.Exp3(), dc.FollowTheLeader()]
 
 POOL: list[str | int] = ["north", "east", 7, "south", "west", -1, "centre", 0]

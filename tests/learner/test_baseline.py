@@ -229,6 +229,7 @@ def regret(model: str, seed: int, rounds: int = 1_500) -> float:
     return suffered
 
 
+@pytest.mark.slow
 def test_a_good_model_lowers_regret_and_a_bad_one_is_outlived() -> None:
     # Means of 24 such runs, with standard errors: 5.2 +- 0.1, 9.8 +- 1.3 and 24.9 +- 4.0; a uniform choice
     # would suffer 125. After 6,000 rounds they are 6.0, 10.8 and 26.3: noise in the place of a model costs

@@ -27,6 +27,8 @@ from hypothesis.stateful import (
 
 import decoupled as dc
 
+pytestmark = pytest.mark.slow
+
 POLICIES = [
     dc.FTPL(),
     dc.FTPL(ranking="sorting"),

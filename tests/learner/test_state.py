@@ -110,6 +110,7 @@ def test_a_learner_reloaded_every_round_is_none_the_wiser(policy: dc.Policy) -> 
     assert stopped.to_json() == running.to_json()
 
 
+@pytest.mark.slow
 @every_policy
 @pytest.mark.filterwarnings("ignore::decoupled.UnseenArmWarning")
 @settings(deadline=None, max_examples=40)
@@ -355,6 +356,7 @@ def test_any_byte_anywhere_replaced_is_noticed(byte: bytes) -> None:
             refused(text[:place] + byte + text[place + 1 :])
 
 
+@pytest.mark.slow
 @every_policy
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())

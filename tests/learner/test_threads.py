@@ -13,6 +13,8 @@ import pytest
 
 import decoupled as dc
 
+pytestmark = pytest.mark.slow
+
 POLICIES = [
     dc.FTPL(),
     dc.FTPL(ranking="sorting"),

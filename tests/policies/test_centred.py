@@ -221,6 +221,7 @@ def test_the_proofs_are_about_the_papers_policy_alone() -> None:
         theory.check(dc.environments.Alternating(4, 0.25), dc.FTPL.recommended(), horizon=10)
 
 
+@pytest.mark.slow
 def test_regret_is_far_below_the_papers() -> None:
     # Not a matter of luck: the ratio of the means is near 0.25 with a standard error below 0.03.
     world = dc.environments.Alternating(arms=6, gap=0.15)

@@ -91,6 +91,7 @@ def test_loading_something_else_is_refused(tmp_path: Path) -> None:
         dc.Results.load(tmp_path / "missing.nc")
 
 
+@pytest.mark.slow
 def test_figure(results: dc.Results, tmp_path: Path) -> None:
     figure = results.plot(tmp_path / "regret.png", log=True)
     assert (tmp_path / "regret.png").stat().st_size > 10_000

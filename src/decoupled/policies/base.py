@@ -66,7 +66,7 @@ class Policy(Description, kind="policy"):
 
     @property
     def branching(self) -> tuple[str, ...]:
-        """The parameters of compiled code, by name, that choose between branches of it: see kernels.pinning."""
+        """The parameters of compiled code, by name, that choose between branches of it: see kernels.specialise."""
         return ()
 
     @property

@@ -1,0 +1,28 @@
+"""The option --quick, which `make quick` uses: a sample of the tests, without those that start processes."""
+
+import subprocess
+from typing import NoReturn
+
+import pytest
+
+from quick import sample
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="a sample of the tests, without processes")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--quick"):
+        kept = sample(items)
+        config.hook.pytest_deselected(items=list(set(items) - set(kept)))
+        items[:] = kept
+
+
+@pytest.fixture(autouse=True)
+def _no_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*arguments: object, **options: object) -> NoReturn:
+        pytest.skip("starts a process")
+
+    if request.config.getoption("--quick"):
+        monkeypatch.setattr(subprocess, "Popen", start)

@@ -1,0 +1,59 @@
+"""Facts that several files of the project state: the version, the Pythons it runs on, the paper to cite."""
+
+import re
+import tomllib
+
+import decoupled as dc
+from pages import PAGES, ROOT, blocks
+
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+RELEASE = re.compile(r"^## \[(\d+\.\d+\.\d+)\] - (\d{4}-\d{2}-\d{2})$", re.MULTILINE)
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text()
+
+
+def test_supported_pythons_are_the_same_everywhere() -> None:
+    project = tomllib.loads(text("pyproject.toml"))["project"]
+    prefix = "Programming Language :: Python :: 3."
+    named = [line.removeprefix(prefix) for line in project["classifiers"] if line.startswith(prefix)]
+    assert tuple(f"3.{minor}" for minor in named) == PYTHONS
+    end = int(PYTHONS[-1].partition(".")[2]) + 1
+    assert project["requires-python"] == f">={PYTHONS[0]},<3.{end}"
+    assert f"not ({PYTHONS[0].replace('.', ', ')}) <= sys.version_info[:2] < (3, {end})" in text("Makefile")
+    assert f"needs Python {', '.join(PYTHONS[:-1])} or {PYTHONS[-1]};" in text("Makefile")
+    matrix = re.findall(r"^ *python: \[(.*)\]$", text(".github/workflows/ci.yml"), re.MULTILINE)
+    assert matrix == [", ".join(f'"{version}"' for version in PYTHONS)]
+    ranges = [
+        found for page in PAGES for found in re.findall(r"Python (3\.\d+ to 3\.\d+)", page.read_text())
+    ]
+    assert len(ranges) >= 3
+    assert set(ranges) == {f"{PYTHONS[0]} to {PYTHONS[-1]}"}
+
+
+def test_the_changelog_begins_with_what_is_unreleased() -> None:
+    headings = re.findall(r"^## (.*)$", text("CHANGELOG.md"), re.MULTILINE)
+    assert headings[0] == "[Unreleased]"
+    assert len(RELEASE.findall(text("CHANGELOG.md"))) == len(headings) - 1, "## [version] - date"
+
+
+def test_the_newest_release_is_the_one_to_cite() -> None:
+    version, date = RELEASE.findall(text("CHANGELOG.md"))[0]
+    citation = text("CITATION.cff")
+    assert f"\nversion: {version}\n" in citation
+    assert f"\ndate-released: {date}\n" in citation
+    assert dc.__version__ == version or ".dev" in dc.__version__
+
+
+def test_the_readme_and_the_citation_name_the_same_paper() -> None:
+    (entry,) = blocks(ROOT / "README.md", "bibtex")
+    fields = dict(re.findall(r"(\w+) = \{(.*?)\}", entry.code))
+    paper = text("CITATION.cff").partition("references:")[2]
+    authors = re.findall(r"family-names: (.*)\n *given-names: (.*)", paper)
+    assert fields == {
+        "title": re.findall(r'title: "(.*)"', paper)[0],
+        "author": " and ".join(", ".join(names) for names in authors),
+        "booktitle": re.findall(r'collection-title: "(.*)"', paper)[0],
+        "year": re.findall(r"year: (.*)", paper)[0],
+    }
