@@ -125,7 +125,9 @@ def test_what_no_thread_can_hold_is_refused() -> None:
 
 def test_only_common_values_are_pinned() -> None:
     policy = dc.FTPL(alpha=3.0, c=2.0)
-    pinned = dict(zip(policy.params()._fields, common_values(policy.params(), policy.branching), strict=True))
+    pinned = dict(
+        zip(policy.params()._fields, common_values(policy.params(), policy.branching), strict=True)
+    )
     assert {name for name, value in pinned.items() if value == value} == set(policy.branching)
     assert (pinned["alpha"], pinned["sorting"], pinned["exploit_ratio"]) == (3.0, 0.0, 1.0)
     others = common_values(dc.FTPL(alpha=2.6).params(), ("alpha",))

@@ -328,7 +328,7 @@ dc.Forgetting(dc.UCB1(), period=9).start(arms=2, seed=0)
 print(numba.typeof(dc.UCB1().params()).name)
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.startswith("decoupled_policies_ucb1_Params(")
+    assert done.stdout.startswith("decoupled_policies_coupled_ucb1_Params(")
 
 
 def test_every_form_of_every_policy_keeps_its_machine_code() -> None:

@@ -78,7 +78,7 @@ def test_both_draws_have_their_exact_laws(arms: int, shape: str) -> None:
     stream = new_stream(np.random.SeedSequence(zlib.crc32(repr((arms, shape)).encode())))
     covered = twin.baseline()
     heaviest = count_decisions(POLICY.params(), situation.state, stream, DRAWS, counts, covered)
-    law, rate = twin.exploration_law(), POLICY.params().c_exploit / POLICY.c * twin.eta
+    law, rate = twin.exploration_law(), POLICY.params().exploit_ratio * twin.eta
     assert chi_square_p(counts[0], pareto_winner_law(rate * twin.gaps(), POLICY.alpha)) > LEVEL
     assert chi_square_p(counts[1], law) > LEVEL
     # By stratum, which gathers what single ranks at the far end are too rare to show.
