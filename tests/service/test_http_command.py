@@ -263,7 +263,7 @@ def test_tls_by_flags(tmp_path: Path) -> None:
 
 
 def test_help_does_not_wait_for_the_service_to_load() -> None:
-    script = "import sys; sys.argv = ['decoupled', '--help']\nfrom decoupled.cli import app\ntry: app()\nexcept SystemExit: pass\n"
+    script = "import sys; sys.argv = ['decoupled', '--help']\nfrom decoupled.cli.main import app\ntry: app()\nexcept SystemExit: pass\n"
     script += "assert not {'fastapi', 'uvicorn', 'httpx', 'apsw', 'numba', 'prometheus_client'} & set(sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ}

@@ -127,7 +127,7 @@ def test_sigkill_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     luck, out, kills = random.Random(0), tmp_path / "killed", 0
     # Forked from a process that has loaded the package, which takes longer than all that is done here.
     forking = get_context("forkserver")
-    forking.set_forkserver_preload(["decoupled.cli", "decoupled.cli.simulate"])
+    forking.set_forkserver_preload(["decoupled.cli.main", "decoupled.cli.simulate"])
     monkeypatch.setattr(sys, "argv", command(specification, out)[2:])
     for _ in range(8):
         process = forking.Process(target=runpy.run_module, args=("decoupled", None, "__main__"))
