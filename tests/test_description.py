@@ -1,5 +1,6 @@
 """Frozen descriptions: values that print as the call that made them and survive a JSON round trip."""
 
+import dataclasses
 import json
 from dataclasses import FrozenInstanceError, dataclass
 from typing import Any
@@ -91,6 +92,47 @@ def test_a_policy_survives_json_and_prints_as_its_call(policy: dc.Policy) -> Non
     assert eval(repr(policy), dict(dc.Policy.known())) == policy
     assert hash(dc.Policy.from_json(policy.to_json())) == hash(policy)
     assert json.loads(policy.to_json()) == policy.to_dict()
+
+
+def test_a_preset_has_a_name_wherever_a_policy_has_one() -> None:
+    recommended = dc.FTPL.recommended()
+    assert dc.Policy.from_dict({"name": "FTPL.recommended"}) == recommended
+    assert dc.Policy.from_dict({"name": "FTPL.recommended", "c": 1.0}) == dataclasses.replace(
+        recommended, c=1.0
+    )
+    assert dc.FTPL.from_json('{"name": "FTPL.recommended"}') == recommended
+    inside = {"name": "Forgetting", "policy": {"name": "FTPL.recommended"}, "period": 50}
+    assert dc.Policy.from_dict(inside) == dc.Forgetting(recommended, period=50)
+    # What is written is the policy in full, since the setting may change.
+    assert recommended.to_dict()["name"] == "FTPL"
+    assert "FTPL.recommended" in dc.Policy.names()
+    for wrong in ("FTPL.recomended", "Exp3.recommended", "FTPL.", "FTPL.start", ".recommended"):
+        with pytest.raises(dc.ParameterError, match="is no policy; "):
+            dc.Policy.from_dict({"name": wrong})
+    with pytest.raises(dc.ParameterError, match=r"^gamma = 1: is no parameter of FTPL\.recommended"):
+        dc.Policy.from_dict({"name": "FTPL.recommended", "gamma": 1})
+
+
+def test_labels_are_short_also_near_a_preset() -> None:
+    recommended = dc.FTPL.recommended()
+    assert recommended.label == "FTPL recommended"
+    assert dataclasses.replace(recommended, c=1.0).label == "FTPL recommended(c=1)"
+    assert dc.FTPL(c_exploit=3.0).label == "FTPL(c_exploit=3)"
+    assert dc.Forgetting(recommended, period=50).label == "Forgetting(FTPL recommended, period=50)"
+    easy = dc.environments.Bernoulli([0.2, 0.7])
+    results = dc.simulate([dc.FTPL(), recommended], easy, horizon=50, runs=2, seed=0)
+    assert list(results.summary().index) == ["FTPL", "FTPL recommended"]
+    assert len(results.final_regret(recommended)) == 2
+
+
+def test_a_policy_saved_before_a_parameter_came_keeps_its_behaviour() -> None:
+    saved = {"name": "FTPL", "alpha": 3.0, "c": 2.0, "ranking": "improved"}
+    assert dc.Policy.from_saved(saved) == dc.FTPL(ties="numbered")
+    assert dc.Policy.from_saved({**saved, "ties": "shared"}) == dc.FTPL()
+    assert dc.Policy.from_saved(dc.FTPL().to_dict()) == dc.FTPL()
+    inside = {"name": "Forgetting", "policy": saved, "period": 50, "discount": None}
+    assert dc.Policy.from_saved(inside) == dc.Forgetting(dc.FTPL(ties="numbered"), period=50)
+    assert dc.Policy.from_dict(saved) == dc.FTPL()
 
 
 def test_the_name_comes_first_and_parameters_in_order() -> None:

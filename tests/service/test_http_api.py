@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from decoupled.service.analysis.export import TIMES
 from decoupled.service.desk import Desk
 from decoupled.service.errors import ServiceError
 from decoupled.service.experiment.records import Experiment, Settings
-from decoupled.service.experiment.settings import as_text
+from decoupled.service.experiment.settings import agree, as_settings, as_text
 from decoupled.service.http.metrics import HELP
 from decoupled.service.http.schemas import experiment_out
 from http_service import FTPL, Service, served
@@ -84,6 +85,25 @@ def test_a_demo_experiment_is_marked_for_good(service: Service) -> None:
     refused(service.http.put("/v1/experiments/other", json={**FTPL, "demo": "yes"}), 422, "demo")
     # A store from before there were demo experiments has settings without the word: they are still the same.
     assert "demo" not in as_text(Settings({"name": "FTPL"}, ("a", "b")))
+
+
+def test_a_preset_is_named_and_stored_in_full(service: Service) -> None:
+    service.create("named", policy={"name": "FTPL.recommended"})
+    found = service.http.get("/v1/experiments/named").json()
+    assert found["policy"] == dc.FTPL.recommended().to_dict()
+    assert (
+        service.http.put("/v1/experiments/named", json={**FTPL, "policy": found["policy"]}).status_code
+        == 200
+    )
+
+
+def test_an_experiment_of_an_earlier_version_is_found_again(service: Service) -> None:
+    """Whoever creates an experiment at every start cannot know that its policy was written without `ties`."""
+    older = {name: value for name, value in dc.FTPL().to_dict().items() if name != "ties"}
+    written = as_text(Settings(older, ("a", "b")))
+    assert as_settings(json.loads(written)).policy["ties"] == "numbered"
+    assert agree(written, Settings(dc.FTPL().to_dict(), ("a", "b")))
+    assert not agree(written, Settings(dc.FTPL(c=1.0).to_dict(), ("a", "b")))
 
 
 def test_an_experiment_has_the_label_of_its_policy(service: Service) -> None:
