@@ -23,8 +23,8 @@ QUICK := tests/contracts tests/kernels tests/learner \
   tests/simulation/test_draws.py tests/simulation/test_parity.py tests/simulation/test_results.py \
   tests/theory/test_regret_bounds.py tests/docs/test_project.py \
   tests/test_checks.py tests/test_description.py tests/test_public.py tests/test_quick.py \
-  src/decoupled/policies src/decoupled/environments src/decoupled/learner.py \
-  src/decoupled/decision.py src/decoupled/description.py src/decoupled/errors.py
+  src/decoupled/policies src/decoupled/environments src/decoupled/learner/learner.py \
+  src/decoupled/decision.py src/decoupled/base/spec.py src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
 .PHONY: help run paper docs build test quick install check lint types layers unit test-gpu bench mutations reliability lock clean

@@ -18,7 +18,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 import decoupled as dc
-from decoupled import movielens
+from decoupled.environments import movielens
 
 STARS = (1.0, 5.0)
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import decoupled as dc
-from decoupled.arrays import Floats, Words
+from decoupled.base.arrays import Floats, Words
 from decoupled.kernels.adversary import AdversaryFunctions, Memory
-from decoupled.kernels.compiled import compiled
 from decoupled.kernels.dispatch import Functions
+from decoupled.kernels.jit import compiled
+from decoupled.kernels.random.stream import below, uniform
 from decoupled.kernels.state import Layout, State
-from decoupled.kernels.stream import below, uniform
 
 
 class GreedyParams(NamedTuple):

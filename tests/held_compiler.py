@@ -3,9 +3,8 @@
 import threading
 from collections.abc import Hashable, Iterator
 
-from decoupled import warming
-from decoupled.policies import FTPL, FollowTheLeader, Policy
-from decoupled.service.compiling import Compiler
+from decoupled.policies import FTPL, FollowTheLeader, Policy, warming
+from decoupled.service.compiler import Compiler
 
 
 class Held(Compiler):

@@ -11,11 +11,11 @@ from typing import Any
 import httpx
 import uvicorn
 
-from decoupled.service.app import PATIENCE, create_app
+from decoupled.service.api_keys import digest_of, new_key
 from decoupled.service.desk import Desk, open_desk
-from decoupled.service.serve import Serving, configuration, listening
-from decoupled.service.web.keys import digest_of, new_key
-from decoupled.service.web.limits import Limits
+from decoupled.service.http.app import PATIENCE, create_app
+from decoupled.service.http.rate_limit import Limits
+from decoupled.service.http.server import Serving, configuration, listening
 
 FTPL: dict[str, Any] = {"policy": {"name": "FTPL"}, "arms": ["red", "green", "blue"]}
 

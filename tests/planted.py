@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoupled.arrays import Floats
-from decoupled.movielens import Ratings
+from decoupled.base.arrays import Floats
+from decoupled.environments.movielens import Ratings
 
 
 class Planted(NamedTuple):

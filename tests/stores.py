@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from decoupled.service.desk import Desk
-from decoupled.service.room import Reference
-from decoupled.service.sqlite_store import SqliteStore
-from decoupled.service.stores import open_store
+from decoupled.service.session import Reference
+from decoupled.service.store.open import open_store
+from decoupled.service.store.sqlite import SqliteStore
 
 
 def _binaries() -> Path | None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoupled.checks import as_float, number_in, one_of, whole_number
+from decoupled.base.validation import as_float, number_in, one_of, whole_number
 from decoupled.errors import ParameterError, complaint, near_name
 
 # Numbers

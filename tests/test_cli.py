@@ -11,12 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 import decoupled as dc
-from decoupled.arrays import Floats
+from decoupled.base.arrays import Floats
 from decoupled.bench.lockstep import lockstep_ftpl
 from decoupled.bench.textbook import TextbookFTPL, TextbookTsallis, play
 from decoupled.bench.timing import Ratio, race
-from decoupled.cli import app
-from decoupled.kernels.drive import Table
+from decoupled.cli.main import app
+from decoupled.kernels.rounds import Table
 
 run = CliRunner().invoke
 

@@ -14,7 +14,7 @@ import numba
 
 import decoupled
 import decoupled as dc
-from decoupled.kernels.compiled import COMPILED, UNUSED_FOR, cache_folder, compiled, source_digest
+from decoupled.kernels.jit import COMPILED, UNUSED_FOR, cache_folder, compiled, source_digest
 
 typeof: Any = numba.typeof  # its stubs do not say what it returns
 
@@ -24,7 +24,7 @@ SOURCES = Path(decoupled.__file__).parent
 def digests_of(root: Path) -> list[str]:
     """Of the sources that machine code is made of, and of all."""
     code = (
-        "from decoupled.kernels.compiled import COMPILED, source_digest;"
+        "from decoupled.kernels.jit import COMPILED, source_digest;"
         "print(source_digest(*COMPILED), source_digest())"
     )
     environment = {**os.environ, "PYTHONPATH": str(root)}
@@ -81,7 +81,7 @@ def test_works_where_no_folder_can_be_written(tmp_path: Path) -> None:
     blocker = tmp_path / "file"
     blocker.write_text("a file where the folder should be")
     code = (
-        "import decoupled as dc; from decoupled.kernels.compiled import cache_folder;"
+        "import decoupled as dc; from decoupled.kernels.jit import cache_folder;"
         "assert cache_folder() is None; print(dc.FollowTheLeader().start(arms=2, seed=0).decide().round)"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(blocker)}
@@ -99,7 +99,7 @@ def test_old_folders_are_swept(tmp_path: Path) -> None:
     past = old.stat().st_mtime - 2 * UNUSED_FOR
     for folder in (old, foreign):
         os.utime(folder, (past, past))
-    code = "from decoupled.kernels.compiled import cache_folder; print(cache_folder())"
+    code = "from decoupled.kernels.jit import cache_folder; print(cache_folder())"
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, env=environment)
     assert not old.exists()
@@ -124,7 +124,7 @@ def test_threads_that_compile_at_once_keep_to_the_folder(tmp_path: Path) -> None
 import sys
 from concurrent.futures import ThreadPoolExecutor
 sys.setswitchinterval(1e-6)
-from decoupled.kernels.compiled import translate
+from decoupled.kernels.jit import translate
 from decoupled.kernels import powers
 
 def decorate(_):
@@ -146,7 +146,7 @@ assert len(paths) == 1, paths
 SHARED = """
 import pathlib, sys, time
 from numba.core.caching import IndexDataCacheFile
-from decoupled.kernels.compiled import translate
+from decoupled.kernels.jit import translate
 
 # Functions made alike, as the entry points of policies are: one name, one signature, other contents.
 def make(number):

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import decoupled as dc
-from decoupled.checks import number_in
-from decoupled.description import Description
+from decoupled.base.spec import Description
+from decoupled.base.validation import number_in
 
 
 class Shape(Description, kind="shape"):

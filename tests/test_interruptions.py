@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from decoupled.interruptions import AGAIN, held_while_compiling
+from decoupled.base.sigint import AGAIN, held_while_compiling
 
 STEPS = """
 def clean_up(interrupt, then):

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.kernels.compiled import compiled
 from decoupled.kernels.dispatch import Functions
+from decoupled.kernels.jit import compiled
+from decoupled.kernels.random.stream import below
 from decoupled.kernels.state import ROUND, Layout, State
-from decoupled.kernels.stream import below
 
 # A policy that is sound: it exploits and explores uniformly.
 

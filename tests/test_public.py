@@ -53,7 +53,7 @@ import sys, decoupled as dc
 dc.FTPL().start(arms=2, seed=0)
 dc.Learner.from_json({text!r})
 read = {{name for name in sys.modules if name.startswith("decoupled.policies.")}}
-needed = ("base", "homes", "composed", "ftpl")
+needed = ("base", "registry", "composed", "ftpl")
 assert read == {{"decoupled.policies." + name for name in needed}}, read
 assert {{"TopTwo", "FTPL"}} < dc.Policy.known().keys()
 """

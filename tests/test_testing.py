@@ -8,12 +8,12 @@ import pytest
 
 import decoupled as dc
 from decoupled import testing
-from decoupled.arrays import Floats
-from decoupled.kernels.compiled import compiled
+from decoupled.base.arrays import Floats
 from decoupled.kernels.dispatch import Functions
-from decoupled.kernels.sampling import draw_both, total
+from decoupled.kernels.jit import compiled
+from decoupled.kernels.random.sampling import draw_both, total
 from decoupled.kernels.state import ROUND, SHARED_SCALARS, Layout, State
-from decoupled.simulation.run import run_streams
+from decoupled.simulation.cpu import run_streams
 
 SUM = len(SHARED_SCALARS)
 ESTIMATES, WEIGHTS = 0, 1

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from decoupled.arrays import Floats, Ints
-from decoupled.kernels.compiled import compiled
-from decoupled.kernels.tiers import ROOM, Tiers, arm_at, fill_tiers, slot_bits, value_at
+from decoupled.base.arrays import Floats, Ints
+from decoupled.kernels.jit import compiled
+from decoupled.kernels.order.tiers import ROOM, Tiers, arm_at, fill_tiers, slot_bits, value_at
 from twins import cut_into_strata
 
 SHAPES = ("equal", "one far ahead", "geometric", "borders", "one past borders")

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import decoupled as dc
-from decoupled.arrays import Floats
+from decoupled.base.arrays import Floats
 
 TABLES = ("digits-01-x3", "phishing-01", "chicago-forecast", "flights-carrier")
 POLICIES = {

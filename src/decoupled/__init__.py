@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .errors import StorageError as StorageError
     from .errors import UnseenArmWarning as UnseenArmWarning
     from .errors import UnsupportedError as UnsupportedError
-    from .learner import Learner as Learner
+    from .learner.learner import Learner as Learner
     from .policies import FTPL as FTPL
     from .policies import UCB1 as UCB1
     from .policies import AvnerExp3 as AvnerExp3

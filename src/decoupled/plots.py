@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .arrays import Floats
+from .base.arrays import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

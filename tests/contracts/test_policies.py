@@ -14,11 +14,11 @@ import pytest
 from numba import float64, int64, uint64
 
 import decoupled as dc
-from decoupled.arrays import Floats, Ints, Words
-from decoupled.kernels.compiled import compiled
+from decoupled.base.arrays import Floats, Ints, Words
 from decoupled.kernels.dispatch import decide, init, update
+from decoupled.kernels.jit import compiled
+from decoupled.kernels.random.stream import new_stream
 from decoupled.kernels.state import State
-from decoupled.kernels.stream import new_stream
 from twins import (
     Exp3Twin,
     FollowTheLeaderTwin,

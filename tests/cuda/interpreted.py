@@ -15,7 +15,7 @@ import numpy as np
 import decoupled as dc
 from custom_game import ScriptedGreedy, ScriptedGrudge
 from decoupled.errors import ParameterError, UnsupportedError
-from decoupled.simulation.cuda import sizes
+from decoupled.simulation.gpu import memory as sizes
 
 worlds = dc.environments
 POLICIES: tuple[dc.Policy, ...] = (
@@ -80,14 +80,14 @@ def regroup(environment: dc.environments.Environment) -> list[str]:
     shutil.rmtree(folder)
     # Memory for the results of two runs at a time: a block goes in pieces.
     before = sizes.most_runs
-    for module in (sizes, sys.modules["decoupled.simulation.cuda.block"]):
+    for module in (sizes, sys.modules["decoupled.simulation.gpu.launch"]):
         vars(module)["most_runs"] = lambda needs, card: 2
     if differing(run(pair, environment, device="cuda"), whole):
         wrong.append("pieces")
-    for module in (sizes, sys.modules["decoupled.simulation.cuda.block"]):
+    for module in (sizes, sys.modules["decoupled.simulation.gpu.launch"]):
         vars(module)["most_runs"] = before
     # The one device under two names: blocks are shared out.
-    execution = vars(sys.modules["decoupled.simulation.cuda.execution"])
+    execution = vars(sys.modules["decoupled.simulation.gpu.executor"])
     cards = execution["cards"]
     execution["cards"] = lambda: (*cards(), *cards())
     if differing(run(pair, environment, device="cuda", block=1), whole):
@@ -98,7 +98,7 @@ def regroup(environment: dc.environments.Environment) -> list[str]:
 
 def launch_as_on_a_device() -> list[str]:
     """Each kind of parameters is compiled once, with the CPU's rounding; what cannot be is refused with the reason."""
-    kernels = sys.modules["decoupled.simulation.cuda.kernels"]
+    kernels = sys.modules["decoupled.simulation.gpu.kernels"]
     rounding: list[bool] = []
     compiled_so: list[bool] = []
 
@@ -150,7 +150,7 @@ def run_short_of_memory() -> list[str]:
     def without_room(*arguments: object) -> object:
         raise RuntimeError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY")
 
-    execution = vars(sys.modules["decoupled.simulation.cuda.execution"])
+    execution = vars(sys.modules["decoupled.simulation.gpu.executor"])
     before, execution["run_block_on"] = execution["run_block_on"], without_room
     try:
         run(dc.Exp3(), ENVIRONMENTS[0], device="cuda")

@@ -6,11 +6,11 @@ import pytest
 import decoupled as dc
 from custom_game import ScriptedGreedy
 from decoupled.errors import ParameterError, UnsupportedError
-from decoupled.kernels.pinning import OPEN, common_values
-from decoupled.kernels.seeding import fill_stream, seed_pool
-from decoupled.simulation.cuda.devices import Card, toolkit
-from decoupled.simulation.cuda.shapes import shape_of
-from decoupled.simulation.cuda.sizes import (
+from decoupled.kernels.random.seed_sequence import fill_stream, seed_pool
+from decoupled.kernels.specialise import OPEN, common_values
+from decoupled.simulation.cpu import run_streams
+from decoupled.simulation.gpu.devices import Card, toolkit
+from decoupled.simulation.gpu.memory import (
     AT_ONCE,
     BLOCK_BYTES,
     MOST_COUNT,
@@ -24,8 +24,8 @@ from decoupled.simulation.cuda.sizes import (
     registers,
     resident_threads,
 )
+from decoupled.simulation.gpu.shapes import shape_of
 from decoupled.simulation.plan import Plan, make_plan
-from decoupled.simulation.run import run_streams
 
 LARGE = Card(0, "large", 132, 140 * 2**30)
 SMALL = Card(1, "small", 8, 2**30)
@@ -124,15 +124,20 @@ def test_what_no_thread_can_hold_is_refused() -> None:
 
 
 def test_only_common_values_are_pinned() -> None:
-    params = dc.FTPL(alpha=3.0, c=2.0).params()
-    assert repr(common_values(params, dc.FTPL.branching)) == repr((3.0, OPEN, 0.0))
-    assert repr(common_values(dc.FTPL(alpha=2.6).params(), ("alpha",))) == repr((OPEN, OPEN, OPEN))
+    policy = dc.FTPL(alpha=3.0, c=2.0)
+    pinned = dict(
+        zip(policy.params()._fields, common_values(policy.params(), policy.branching), strict=True)
+    )
+    assert {name for name, value in pinned.items() if value == value} == set(policy.branching)
+    assert (pinned["alpha"], pinned["sorting"], pinned["exploit_ratio"]) == (3.0, 0.0, 1.0)
+    others = common_values(dc.FTPL(alpha=2.6).params(), ("alpha",))
+    assert repr(others) == repr((OPEN,) * len(others))
 
 
 def test_auto_is_the_form_that_its_arms_call_for() -> None:
     policy = dc.FTPL.recommended()
     assert (policy.at(8).ranking, policy.at(5_000).ranking) == ("improved", "strata")
-    assert dc.FTPL(ranking="auto").at(800).ranking == "strata"
+    assert dc.FTPL(ranking="auto").at(1_100).ranking == "strata"
     assert dc.Exp3().at(8) == dc.Exp3()
     wrapped = dc.Forgetting(policy, period=9).at(8)
     assert wrapped == dc.Forgetting(policy.at(8), period=9)

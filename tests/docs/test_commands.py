@@ -14,13 +14,14 @@ import typer
 from typer.testing import CliRunner
 
 import decoupled as dc
-from decoupled.cli import app
+from decoupled.cli.main import app
+from decoupled.service.analysis.export import COLUMNS
 from decoupled.service.client import Client, Retries
-from decoupled.service.export import COLUMNS
+from decoupled.service.experiment.records import Settings
+from decoupled.service.http import rate_limit as limits
+from decoupled.service.http import schemas as shapes
 from decoupled.service.office import Office
-from decoupled.service.records import Settings
-from decoupled.service.web import limits, shapes
-from decoupled.simulation.specification import KEYS
+from decoupled.simulation.toml import KEYS
 from http_service import served
 from pages import PAGES, ROOT, commands
 

@@ -17,7 +17,7 @@ import pytest
 import decoupled as dc
 from browsing import chromium
 from decoupled import theory
-from decoupled.service import client
+from decoupled.service.client import sync as client
 from once import made_once
 from pages import ROOT
 

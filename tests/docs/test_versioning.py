@@ -6,7 +6,7 @@ import re
 import pytest
 
 import decoupled as dc
-from decoupled import keeping
+from decoupled.learner import saving as keeping
 from decoupled.simulation import results
 from pages import ROOT
 

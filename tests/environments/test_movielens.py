@@ -13,10 +13,10 @@ import pytest
 import scipy.stats
 
 import decoupled as dc
-from decoupled import movielens
-from decoupled.environments import movielens as module
-from decoupled.environments.movielens import MovieLens
-from decoupled.kernels.losses import BETA, NONE
+from decoupled.environments import movielens
+from decoupled.environments.movielens import environment as module
+from decoupled.environments.movielens.environment import MovieLens
+from decoupled.kernels.random.noise import BETA, NONE
 from planted import as_file, planted
 
 FALSE_ALARM = 1e-5

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled import movielens
-from decoupled.movielens import download as downloading
-from decoupled.movielens.download import Publication
+from decoupled.environments import movielens
+from decoupled.environments.movielens import download as downloading
+from decoupled.environments.movielens.download import Publication
 from planted import as_file, planted
 
 GOOD = as_file(planted(users=12, movies=9).ratings)

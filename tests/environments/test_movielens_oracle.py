@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from decoupled.arrays import Floats, Ints
-from decoupled.movielens import Oracle, Ratings, fit_oracle, fits, fitted
-from decoupled.movielens.biases import mean_biases, ridge_biases
-from decoupled.movielens.choice import choose, split
-from decoupled.movielens.factors import CHANGE, Factors, factorise, incomplete, leading
+from decoupled.base.arrays import Floats, Ints
+from decoupled.environments.movielens import Oracle, Ratings, fit_oracle, fits, fitted
+from decoupled.environments.movielens.biases import mean_biases, ridge_biases
+from decoupled.environments.movielens.factors import CHANGE, Factors, factorise, incomplete, leading
+from decoupled.environments.movielens.model_selection import choose, split
 from planted import as_file, planted
 
 SMALL = planted(users=30, movies=20, noise=0.5, share=0.3)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from decoupled.arrays import Floats, Words
-from decoupled.kernels.compiled import compiled
-from decoupled.kernels.losses import BERNOULLI, BETA, NONE, draw_loss
-from decoupled.kernels.stream import new_stream, next_word
+from decoupled.base.arrays import Floats, Words
+from decoupled.kernels.jit import compiled
+from decoupled.kernels.random.noise import BERNOULLI, BETA, NONE, draw_loss
+from decoupled.kernels.random.stream import new_stream, next_word
 
 DRAWS = 200_000
 # Ten tests in this file, each at 1e-5: a correct program fails one of them once in 10,000 seeds.

@@ -32,7 +32,7 @@ def test_a_rerun_goes_on_where_it_was(tmp_path: Path) -> None:
 
 def test_many_checkpoints_and_runs_go_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = bits()
-    monkeypatch.setattr("decoupled.simulation.cuda.block.most_runs", lambda needs, card: 640)
+    monkeypatch.setattr("decoupled.simulation.gpu.launch.most_runs", lambda needs, card: 640)
     assert bits() == whole
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoupled.arrays import Floats, Ints, Words
-from decoupled.kernels.compiled import compiled
-from decoupled.kernels.sampling import frechet_leader
-from decoupled.kernels.stream import new_stream
-from decoupled.kernels.weights import frechet_winner_law
+from decoupled.base.arrays import Floats, Ints, Words
+from decoupled.kernels.jit import compiled
+from decoupled.kernels.laws.winner_law import frechet_winner_law
+from decoupled.kernels.random.sampling import frechet_leader
+from decoupled.kernels.random.stream import new_stream
 from twins import chi_square_p
 from twins_coupled import leader_law_by_quad
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import decoupled as dc
-from decoupled.arrays import Floats
-from decoupled.kernels import hybrid
-from decoupled.kernels.hybrid import (
+from decoupled.base.arrays import Floats
+from decoupled.kernels.laws import hybrid
+from decoupled.kernels.laws.hybrid import (
     Hybrid,
     cold_level,
     hybrid_weights,

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from decoupled.kernels.lifting import lift_arms
-from decoupled.kernels.ranking import sort_arms
+from decoupled.kernels.order.lifting import lift_arms
+from decoupled.kernels.order.ranked import sort_arms
 
 # Few distinct values, so that ties are the rule, also such as only rounding makes.
 VALUES = st.sampled_from((-3.0, 0.0, 0.25, 0.5, 0.5 + 2.0**-53, 0.75, 1.0, 1e12))

@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.arrays import Floats, Ints, Words
-from decoupled.kernels import simplex, weights
-from decoupled.kernels.compiled import compiled
+from decoupled.base.arrays import Floats, Ints, Words
+from decoupled.kernels.jit import compiled
+from decoupled.kernels.laws import simplex
+from decoupled.kernels.laws import winner_law as weights
+from decoupled.kernels.laws.winner_law import pareto_winner_law
+from decoupled.kernels.order.ranked import move_arm, sort_arms
 from decoupled.kernels.powers import inverse_power
-from decoupled.kernels.ranking import move_arm, sort_arms
-from decoupled.kernels.sampling import categorical, pareto_leader, total
-from decoupled.kernels.stream import new_stream, uniform
-from decoupled.kernels.weights import pareto_winner_law
+from decoupled.kernels.random.sampling import categorical, pareto_leader, total
+from decoupled.kernels.random.stream import new_stream, uniform
 from twins import FTPLTwin, TsallisTwin, chi_square_p, means_agree, tsallis_law_by_brentq
 
 pytestmark = pytest.mark.slow

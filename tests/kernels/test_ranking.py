@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoupled.arrays import Floats, Ints
-from decoupled.kernels.ranking import heap_sort, move_arm, rank_of, shift_and_look, sort_arms
+from decoupled.base.arrays import Floats, Ints
+from decoupled.kernels.order.ranked import heap_sort, move_arm, rank_of, shift_and_look, sort_arms
 
 # Few distinct values, so that ties are the rule.
 VALUES = st.sampled_from((0.0, 0.5, 1.0, 1.0 + 2.0**-52, 2.0, 1e12))

@@ -5,12 +5,12 @@ import zlib
 import numpy as np
 import pytest
 
-from decoupled.arrays import Floats, Ints, Words
-from decoupled.kernels.compiled import compiled
-from decoupled.kernels.resampling import draws_until_win
-from decoupled.kernels.sampling import frechet_leader, pareto_leader
-from decoupled.kernels.stream import new_stream
-from decoupled.kernels.weights import frechet_winner_law, pareto_winner_law
+from decoupled.base.arrays import Floats, Ints, Words
+from decoupled.kernels.jit import compiled
+from decoupled.kernels.laws.resampling import draws_until_win
+from decoupled.kernels.laws.winner_law import frechet_winner_law, pareto_winner_law
+from decoupled.kernels.random.sampling import frechet_leader, pareto_leader
+from decoupled.kernels.random.stream import new_stream
 from twins import chi_square_p, means_agree
 from twins_coupled import CoupledFTPLTwin
 

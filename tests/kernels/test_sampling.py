@@ -9,11 +9,11 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoupled.arrays import Floats, Ints, Words
-from decoupled.kernels.compiled import compiled
-from decoupled.kernels.sampling import categorical, failures, pareto_excess, pareto_leader, total
-from decoupled.kernels.stream import new_stream, uniform
-from decoupled.kernels.weights import pareto_winner_law
+from decoupled.base.arrays import Floats, Ints, Words
+from decoupled.kernels.jit import compiled
+from decoupled.kernels.laws.winner_law import pareto_winner_law
+from decoupled.kernels.random.sampling import categorical, failures, pareto_excess, pareto_leader, total
+from decoupled.kernels.random.stream import new_stream, uniform
 from twins import chi_square_p
 
 DRAWS = 1_000_000

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import decoupled as dc
-from decoupled.arrays import Floats
-from decoupled.kernels import simplex
-from decoupled.kernels.simplex import tsallis_excess, two_powers
+from decoupled.base.arrays import Floats
+from decoupled.kernels.laws import simplex
+from decoupled.kernels.laws.simplex import tsallis_excess, two_powers
 from twins import TsallisTwin, tsallis_law_by_brentq
 
 # The last one has a = 10^9: weights must not lose their digits where the exponent is huge.

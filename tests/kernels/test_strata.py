@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoupled.arrays import Floats, Ints, Words
-from decoupled.kernels.compiled import compiled
-from decoupled.kernels.sampling import pareto_leader
-from decoupled.kernels.strata import (
+from decoupled.base.arrays import Floats, Ints, Words
+from decoupled.kernels.jit import compiled
+from decoupled.kernels.laws.strata import (
     GROWTH,
     Surrogate,
     draw_rank,
@@ -21,10 +20,11 @@ from decoupled.kernels.strata import (
     sum_of_powers,
     tie_at,
 )
-from decoupled.kernels.stream import new_stream
-from decoupled.kernels.tier_moves import move_in_tiers
-from decoupled.kernels.tiers import Tiers, slot_bits
-from decoupled.kernels.weights import pareto_winner_law
+from decoupled.kernels.laws.winner_law import pareto_winner_law
+from decoupled.kernels.order.tier_moves import move_in_tiers
+from decoupled.kernels.order.tiers import Tiers, slot_bits
+from decoupled.kernels.random.sampling import pareto_leader
+from decoupled.kernels.random.stream import new_stream
 from tiered import SHAPES, assert_sorted_as, gaps_of, tiers_from
 from twins import chi_square_p, cut_into_strata, means_agree
 

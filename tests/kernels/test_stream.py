@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoupled.arrays import Words
-from decoupled.kernels.compiled import compiled
-from decoupled.kernels.stream import below, new_stream, next_word, uniform
+from decoupled.base.arrays import Words
+from decoupled.kernels.jit import compiled
+from decoupled.kernels.random.stream import below, new_stream, next_word, uniform
 from twins import Floats, Ints, chi_square_p
 
 MASK = 2**64 - 1

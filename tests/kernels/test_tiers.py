@@ -5,12 +5,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from decoupled.arrays import Floats, Ints, Words
-from decoupled.kernels.compiled import compiled
-from decoupled.kernels.stream import below, new_stream
-from decoupled.kernels.tier_lifts import lift_in_tiers
-from decoupled.kernels.tier_moves import move_in_tiers
-from decoupled.kernels.tiers import (
+from decoupled.base.arrays import Floats, Ints, Words
+from decoupled.kernels.jit import compiled
+from decoupled.kernels.order.tier_lifts import lift_in_tiers
+from decoupled.kernels.order.tier_moves import move_in_tiers
+from decoupled.kernels.order.tiers import (
     ALONE,
     FEWEST_SLOTS,
     ROOM,
@@ -21,6 +20,7 @@ from decoupled.kernels.tiers import (
     slot_bits,
     value_at,
 )
+from decoupled.kernels.random.stream import below, new_stream
 from tiered import assert_sorted_as, tiers_from
 
 # Few distinct values, so that ties are the rule.

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoupled.arrays import Floats
-from decoupled.kernels.weights import pareto_winner_law
+from decoupled.base.arrays import Floats
+from decoupled.kernels.laws.winner_law import pareto_winner_law
 from twins import pareto_law_by_quad
 
 ALPHAS = (1.05, 1.3, 2.0, 3.0, 5.5, 20.0)

@@ -11,10 +11,10 @@ import pytest
 
 import decoupled as dc
 from decoupled import testing
-from decoupled.arms import ArmNames
 from decoupled.kernels.state import MOST_PAIRED_ARMS
+from decoupled.learner.arm_ids import Serials
+from decoupled.learner.arms import ArmNames
 from decoupled.policies.ftpl import MANY_ARMS
-from decoupled.serials import Serials
 
 POLICIES: list[dc.Policy] = [
     dc.FTPL(),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.arrays import Floats
+from decoupled.base.arrays import Floats
 from twins_centred import CentredFTPLTwin
 
 ARMS = 6

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.arrays import Floats
+from decoupled.base.arrays import Floats
 from twins_coupled import CoupledTsallisTwin
 
 ARMS = 4

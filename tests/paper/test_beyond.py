@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from decoupled import FTPL, TsallisINF
-from decoupled.paper import less_regret, many_arms, watched
-from decoupled.paper.experiment import Scale
-from decoupled.paper.reproduce import EXPERIMENTS, GROUPS
+from decoupled.paper import adaptive_adversaries as watched
+from decoupled.paper import many_arms
+from decoupled.paper import recommended as less_regret
+from decoupled.paper.base import Scale
+from decoupled.paper.runner import EXPERIMENTS, GROUPS
 from decoupled.report.claims import quantile_gap
 
 

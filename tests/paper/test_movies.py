@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from decoupled.movielens import stand_in
+from decoupled.environments.movielens import stand_in
 from quick_run import Quick, quick_run
 
 

@@ -16,8 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 from browsing import chromium
-from decoupled.cli import app
-from decoupled.paper.reproduce import EXPERIMENTS
+from decoupled.cli.main import app
+from decoupled.paper.runner import EXPERIMENTS
 from decoupled.simulation import Results
 from quick_run import Quick, quick_run
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from decoupled.cli import app
+from decoupled.cli.main import app
 from decoupled.paper.systems import SYSTEMS
-from decoupled.policies.homes import HOMES
+from decoupled.policies.registry import HOMES
 
 
 def test_every_policy_of_the_package_is_compared() -> None:
@@ -19,7 +19,7 @@ def test_every_policy_of_the_package_is_compared() -> None:
 def test_systems_are_run_and_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Within this process, which spares three others that load the package and all machine code.
     monkeypatch.setenv("DECOUPLED_OFFLINE", "1")
-    monkeypatch.setattr("decoupled.paper.reproduce.compile_all", lambda code: None)
+    monkeypatch.setattr("decoupled.paper.runner.compile_all", lambda code: None)
     options = ["--quick", "--runs", "8", "--out", str(tmp_path)]
     done = CliRunner().invoke(app, ["reproduce", "systems", *options])
     assert done.exit_code == 0, done.output

@@ -9,11 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 import decoupled as dc
-from decoupled.cli import app
+from decoupled.cli.main import app
 from decoupled.errors import ParameterError
 from decoupled.paper import tuned_map
-from decoupled.paper.experiment import Scale
-from decoupled.paper.reproduce import fit_for_devices
+from decoupled.paper.base import Scale
+from decoupled.paper.runner import fit_for_devices
 from decoupled.plots import Heat
 from decoupled.report.page import build_page
 from decoupled.report.section import Section

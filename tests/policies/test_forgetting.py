@@ -13,10 +13,10 @@ from scipy.integrate import quad
 from scipy.stats import beta
 
 import decoupled as dc
-from decoupled.arrays import Floats
-from decoupled.kernels.compiled import is_ours
+from decoupled.base.arrays import Floats
+from decoupled.kernels.jit import is_ours
 from decoupled.simulation.plan import make_plan
-from decoupled.simulation.specification import read_specification
+from decoupled.simulation.toml import read_specification
 from twins import Exp3Twin, FTPLTwin, TsallisTwin, Twin
 from twins_centred import centred_twin
 from twins_classic import AvnerTwin
@@ -282,7 +282,7 @@ SHARED = """
 import sys
 import numba
 import decoupled as dc
-from decoupled.kernels.drive import drive
+from decoupled.kernels.rounds import drive
 kinds = [(dc.UCB1, {"period": 50}), (dc.Exp3, {"discount": 0.9})]
 order, load = sys.argv[1], sys.argv[2] == "load"
 policies = [dc.Forgetting(kind(), **how) for kind, how in (kinds[int(number)] for number in order)]
@@ -328,7 +328,7 @@ dc.Forgetting(dc.UCB1(), period=9).start(arms=2, seed=0)
 print(numba.typeof(dc.UCB1().params()).name)
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.startswith("decoupled_policies_ucb1_Params(")
+    assert done.stdout.startswith("decoupled_policies_coupled_ucb1_Params(")
 
 
 def test_every_form_of_every_policy_keeps_its_machine_code() -> None:

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.arrays import Floats, Ints, Words
-from decoupled.kernels.compiled import compiled
+from decoupled.base.arrays import Floats, Ints, Words
 from decoupled.kernels.dispatch import decide
+from decoupled.kernels.jit import compiled
 from decoupled.kernels.laws.leader_tiered import MOST_COVERED
+from decoupled.kernels.laws.winner_law import pareto_winner_law
+from decoupled.kernels.random.stream import new_stream
 from decoupled.kernels.state import State
-from decoupled.kernels.stream import new_stream
-from decoupled.kernels.weights import pareto_winner_law
 from tiered import SHAPES, gaps_of
 from twins import chi_square_p, cut_into_strata
 from twins_centred import CentredStrataTwin
@@ -78,7 +78,7 @@ def test_both_draws_have_their_exact_laws(arms: int, shape: str) -> None:
     stream = new_stream(np.random.SeedSequence(zlib.crc32(repr((arms, shape)).encode())))
     covered = twin.baseline()
     heaviest = count_decisions(POLICY.params(), situation.state, stream, DRAWS, counts, covered)
-    law, rate = twin.exploration_law(), POLICY.params().c_exploit / POLICY.c * twin.eta
+    law, rate = twin.exploration_law(), POLICY.params().exploit_ratio * twin.eta
     assert chi_square_p(counts[0], pareto_winner_law(rate * twin.gaps(), POLICY.alpha)) > LEVEL
     assert chi_square_p(counts[1], law) > LEVEL
     # By stratum, which gathers what single ranks at the far end are too rare to show.

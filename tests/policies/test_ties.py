@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import decoupled as dc
-from decoupled.arrays import Floats
+from decoupled.base.arrays import Floats
 from twins import FTPLTwin, StrataTwin, chi_square_p
 
 FORMS = [

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import decoupled as dc
-from decoupled.service.doctor import examine
-from decoupled.service.store import Store
-from decoupled.service.stores import open_store
-from decoupled.service.times import moment
+from decoupled.service.analysis.doctor import examine
+from decoupled.service.experiment.times import moment
+from decoupled.service.store.open import open_store
+from decoupled.service.store.store import Store
 from reliability.clients import EXPERIMENTS
 from reliability.ledger import Ledger
 from reliability.serving import Server

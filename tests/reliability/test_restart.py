@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from decoupled.service.desk import Desk
-from decoupled.service.records import MOST_DECISIONS, DecisionRecord, Settings
-from decoupled.service.sqlite_store import SqliteStore
+from decoupled.service.experiment.records import MOST_DECISIONS, DecisionRecord, Settings
+from decoupled.service.store.sqlite import SqliteStore
 from reliability.serving import Server
 from reliability.sizes import SIZES
 

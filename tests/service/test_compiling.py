@@ -11,11 +11,11 @@ import httpx
 import pytest
 
 from decoupled.policies import UCB1
-from decoupled.service import compiling
+from decoupled.service import compiler as compiling
 from decoupled.service.client import AsyncClient, Client, Retries, Undelivered
 from decoupled.service.desk import Desk
-from decoupled.service.problems import Compiling, NotCompiled
-from decoupled.service.records import Settings
+from decoupled.service.errors import Compiling, NotCompiled
+from decoupled.service.experiment.records import Settings
 from held_compiler import Held
 from http_service import served
 from stores import quick_desk

@@ -8,8 +8,8 @@ import pytest
 
 import decoupled as dc
 from decoupled.service.desk import Desk
-from decoupled.service.problems import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
-from decoupled.service.records import DecisionRecord, Feedback, Settings
+from decoupled.service.errors import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
+from decoupled.service.experiment.records import DecisionRecord, Feedback, Settings
 from stores import Clock
 
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))

@@ -18,8 +18,8 @@ from hypothesis.stateful import (
 import decoupled as dc
 from decoupled.decision import Decision
 from decoupled.service.desk import Desk
-from decoupled.service.problems import ServiceError, StoreError
-from decoupled.service.records import DecisionRecord, Mode, Settings
+from decoupled.service.errors import ServiceError, StoreError
+from decoupled.service.experiment.records import DecisionRecord, Mode, Settings
 from stores import Clock, quick_desk
 
 ARMS = ("a", "b", "c")

@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import decoupled as dc
+from decoupled.service.analysis.export import TIMES
 from decoupled.service.desk import Desk
-from decoupled.service.export import TIMES
-from decoupled.service.problems import ServiceError
-from decoupled.service.records import Experiment, Settings
-from decoupled.service.settings import as_text
-from decoupled.service.web.metrics import HELP
-from decoupled.service.web.shapes import experiment_out
+from decoupled.service.errors import ServiceError
+from decoupled.service.experiment.records import Experiment, Settings
+from decoupled.service.experiment.settings import as_text
+from decoupled.service.http.metrics import HELP
+from decoupled.service.http.schemas import experiment_out
 from http_service import FTPL, Service, served
 
 

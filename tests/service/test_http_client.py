@@ -24,8 +24,7 @@ from decoupled.service.client import (
     UndeliveredFeedback,
     Unreachable,
 )
-from decoupled.service.problems import Conflict, Gone, Invalid, NotFound, ServiceError
-from decoupled.service.web.refusals import TooMany, Unauthorized
+from decoupled.service.errors import Conflict, Gone, Invalid, NotFound, ServiceError, TooMany, Unauthorized
 from http_service import FTPL, Service, served
 
 # Two attempts in three fail: of 200 requests one fails 60 times running once in 10**8 runs.

@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 import decoupled as dc
-from decoupled.cli import app
+from decoupled.cli.main import app
 from decoupled.service.client import Client
 from decoupled.service.desk import open_desk
 from http_service import served
@@ -273,7 +273,7 @@ def test_help_does_not_wait_for_the_service_to_load() -> None:
 
 
 def test_a_missing_extra_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "decoupled.service.serve", None)
+    monkeypatch.setitem(sys.modules, "decoupled.service.http.server", None)
     result = run(app, ["serve", "--store", str(tmp_path / "store.db")])
     assert result.exit_code == 2
     assert "pip install -e '.[service]'" in result.output

@@ -9,10 +9,10 @@ import httpx
 import pytest
 from pydantic_core._pydantic_core import list_all_errors
 
-from decoupled.service.app import create_app
 from decoupled.service.desk import Desk
-from decoupled.service.web import validation
-from decoupled.service.web.limits import Limits
+from decoupled.service.http import validation
+from decoupled.service.http.app import create_app
+from decoupled.service.http.rate_limit import Limits
 from http_service import FTPL, Service, served
 
 DOCUMENT = create_app(cast(Desk, SimpleNamespace(counters=dict))).inner.openapi()

@@ -14,12 +14,12 @@ import httpx
 import pytest
 
 from decoupled.errors import ParameterError
+from decoupled.service.api_keys import new_key
 from decoupled.service.client import Client, Retries
-from decoupled.service.problems import ServiceError
-from decoupled.service.serve import Serving, check
-from decoupled.service.web import gate
-from decoupled.service.web.keys import new_key
-from decoupled.service.web.limits import Limits
+from decoupled.service.errors import ServiceError
+from decoupled.service.http import auth as gate
+from decoupled.service.http.rate_limit import Limits
+from decoupled.service.http.server import Serving, check
 from http_service import FTPL, Service, served
 
 Headers = dict[str, str]

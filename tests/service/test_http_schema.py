@@ -15,9 +15,9 @@ import schemathesis
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from decoupled.service.app import create_app
 from decoupled.service.desk import Desk
-from decoupled.service.web.limits import Limits
+from decoupled.service.http.app import create_app
+from decoupled.service.http.rate_limit import Limits
 from http_service import Service, served
 
 CASES = int(os.environ.get("DECOUPLED_SCHEMA_CASES", "100"))

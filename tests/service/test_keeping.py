@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import decoupled as dc
-from decoupled.service.backup import restore
+from decoupled.service.analysis.doctor import examine
+from decoupled.service.analysis.evaluation import evaluate
+from decoupled.service.analysis.export import COLUMNS, TIMES, LoggedDecision
 from decoupled.service.desk import Desk
-from decoupled.service.doctor import examine
-from decoupled.service.evaluation import evaluate
-from decoupled.service.export import COLUMNS, TIMES, LoggedDecision
-from decoupled.service.problems import Conflict, Invalid, NotFound, StoreError
-from decoupled.service.records import Settings
-from decoupled.service.tallies import Tallies
+from decoupled.service.errors import Conflict, Invalid, NotFound, StoreError
+from decoupled.service.experiment.records import Settings
+from decoupled.service.experiment.tallies import Tallies
+from decoupled.service.store.backup import restore
 from stores import Clock, quick_desk
 
 Opened = Callable[..., Desk]

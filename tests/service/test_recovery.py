@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import decoupled as dc
+from decoupled.service.analysis.doctor import examine
+from decoupled.service.commit_loop import Command
 from decoupled.service.desk import Desk
-from decoupled.service.doctor import examine
-from decoupled.service.problems import ReplayError, ServiceError, StoreError
-from decoupled.service.records import Settings
-from decoupled.service.sqlite_store import SqliteStore
-from decoupled.service.writer import Command
+from decoupled.service.errors import ReplayError, ServiceError, StoreError
+from decoupled.service.experiment.records import Settings
+from decoupled.service.store.sqlite import SqliteStore
 from stores import Clock, quick_desk
 
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"), deadline=50.0, expired_loss=0.5)
@@ -255,7 +255,7 @@ def test_migrations_open_a_store_of_the_first_version(
     assert desk.decide("local", "first", count=2, key="again").result()[0].id == "00c0ffee00c0ffee-1"
     desk.close()
     assert all(check.good for check in examine(file) if check.name != "disk")
-    from decoupled.service import database, schema
+    from decoupled.service.store import database, schema
 
     more = (
         *schema.MIGRATIONS,
@@ -283,7 +283,7 @@ def test_migrations_open_a_store_of_the_first_version(
 KILLED = """
     import sys
     from decoupled.service.desk import open_desk
-    from decoupled.service.records import Settings
+    from decoupled.service.experiment.records import Settings
     desk = open_desk(sys.argv[1], snapshot_every=50)
     desk.put_experiment("me", "one", Settings({"name": "Exp3"}, ("a", "b", "c")), seed=7).result()
     while True:

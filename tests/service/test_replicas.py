@@ -10,12 +10,12 @@ import threading
 import pytest
 
 import decoupled as dc
+from decoupled.service.analysis.doctor import examine
 from decoupled.service.desk import Desk
-from decoupled.service.doctor import examine
-from decoupled.service.postgres_store import PostgresStore
-from decoupled.service.problems import StoreError
-from decoupled.service.records import Settings
-from decoupled.service.rows import Decided, Settled
+from decoupled.service.errors import StoreError
+from decoupled.service.experiment.records import Settings
+from decoupled.service.experiment.rows import Decided, Settled
+from decoupled.service.store.postgres import PostgresStore
 from stores import Clock
 
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))
@@ -114,7 +114,7 @@ def _recompute(address: str) -> None:
 WORKER = """
     import sys
     from decoupled.service.desk import open_desk
-    from decoupled.service.records import Settings
+    from decoupled.service.experiment.records import Settings
     desk = open_desk(sys.argv[1])
     while True:
         made = desk.decide("me", "one", count=3).result()
@@ -152,7 +152,7 @@ def test_a_paused_replica_holds_nobody_up(
     postgres: str, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     """It stops inside a transaction: the server ends it, the others go on, and it says so when it wakes."""
-    from decoupled.service import postgres_store
+    from decoupled.service.store import postgres as postgres_store
 
     monkeypatch.setattr(postgres_store, "PATIENCE", "300ms")
     one, two = Desk(PostgresStore(postgres)), Desk(PostgresStore(postgres))

@@ -10,9 +10,9 @@ import pytest
 
 import decoupled as dc
 from decoupled.service import simulator
+from decoupled.service.http.rate_limit import Limits
+from decoupled.service.http.routes import simulator as simulating
 from decoupled.service.simulator import FRAMES, POLICIES, Question, WorldName
-from decoupled.service.web import simulating
-from decoupled.service.web.limits import Limits
 from http_service import Service, served
 
 

@@ -14,15 +14,15 @@ import apsw
 import pytest
 from typer.testing import CliRunner
 
-from decoupled.cli import app
-from decoupled.service import database, schema
-from decoupled.service.backup import restore
+from decoupled.cli.main import app
+from decoupled.service.analysis.doctor import Check, examine
 from decoupled.service.desk import Desk, open_desk
-from decoupled.service.doctor import Check, examine
-from decoupled.service.problems import Conflict, StoreError
-from decoupled.service.sqlite_files import mismatch
-from decoupled.service.sqlite_store import SqliteStore
-from decoupled.service.stores import open_store
+from decoupled.service.errors import Conflict, StoreError
+from decoupled.service.store import database, schema
+from decoupled.service.store.backup import restore
+from decoupled.service.store.open import open_store
+from decoupled.service.store.sqlite import SqliteStore
+from decoupled.service.store.sqlite_files import mismatch
 
 run = CliRunner().invoke
 KEY = "a" * 64
@@ -286,7 +286,7 @@ def test_a_backup_of_an_earlier_release_is_restored_and_stays_as_it_is(
     more = (*schema.MIGRATIONS, ("ALTER TABLE api_keys ADD COLUMN colour TEXT",))
     monkeypatch.setattr(database, "MIGRATIONS", more)
     monkeypatch.setattr(schema, "MIGRATIONS", more)
-    monkeypatch.setattr("decoupled.service.backup.MIGRATIONS", more)
+    monkeypatch.setattr("decoupled.service.store.backup.MIGRATIONS", more)
     restore(tmp_path / "copy.db", tmp_path / "new.db")
     assert keys_of(tmp_path / "new.db") == [KEY]
     assert digest_of(tmp_path / "copy.db") == before

@@ -13,14 +13,14 @@ import pytest
 
 import decoupled as dc
 from decoupled.kernels.adversary import AdversaryFunctions
-from decoupled.kernels.compiled import compiled
-from decoupled.kernels.drive import Table
+from decoupled.kernels.jit import compiled
+from decoupled.kernels.rounds import Table
 from decoupled.simulation.plan import make_plan
 
 PRETENDER = """
 from dataclasses import dataclass
 import decoupled as dc
-from decoupled.kernels.compiled import compiled
+from decoupled.kernels.jit import compiled
 from decoupled.kernels.dispatch import Functions
 
 @compiled

@@ -99,10 +99,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from distributed import Client
 import decoupled as dc
-from decoupled.kernels.compiled import compiled
+from decoupled.kernels.jit import compiled
 from decoupled.kernels.dispatch import Functions
 from decoupled.kernels.state import Layout
-from decoupled.kernels.stream import below
+from decoupled.kernels.random.stream import below
 
 class Params(NamedTuple):
     unused: float

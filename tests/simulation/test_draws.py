@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.kernels.stream import uniform
+from decoupled.kernels.random.stream import uniform
+from decoupled.simulation.cpu import run_streams
 from decoupled.simulation.draws import draws_per_round
-from decoupled.simulation.run import run_streams
 
 ROUNDS, SEED = 300, 3
 WORLD = dc.environments.Bernoulli([0.2, 0.7, 0.5, 0.5])

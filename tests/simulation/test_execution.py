@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.sealed import write_atomically
-from decoupled.simulation import store as store_module
+from decoupled.base.files import write_atomically
+from decoupled.simulation import blocks as store_module
 
 ENVIRONMENT = dc.environments.Alternating(arms=4, gap=0.2)
 POLICIES = (dc.FTPL(), dc.Exp3())
@@ -127,7 +127,7 @@ def test_sigkill_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     luck, out, kills = random.Random(0), tmp_path / "killed", 0
     # Forked from a process that has loaded the package, which takes longer than all that is done here.
     forking = get_context("forkserver")
-    forking.set_forkserver_preload(["decoupled.cli", "decoupled.simulation.command"])
+    forking.set_forkserver_preload(["decoupled.cli", "decoupled.cli.simulate"])
     monkeypatch.setattr(sys, "argv", command(specification, out)[2:])
     for _ in range(8):
         process = forking.Process(target=runpy.run_module, args=("decoupled", None, "__main__"))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.kernels.stream import uniform
-from decoupled.simulation.run import run_block, run_streams
+from decoupled.kernels.random.stream import uniform
+from decoupled.simulation.cpu import run_block, run_streams
 
 ROUNDS = 400
 POLICIES = [

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import decoupled as dc
-from decoupled.simulation.moments import GROUP, Moments
+from decoupled.simulation.curves import GROUP, Moments
 from decoupled.simulation.plan import checkpoint_rounds
 
 EASY = dc.environments.Bernoulli([0.2, 0.5, 0.7])

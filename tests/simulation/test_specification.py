@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 import decoupled as dc
-from decoupled.cli import app
-from decoupled.simulation.specification import read_specification
+from decoupled.cli.main import app
+from decoupled.simulation.toml import read_specification
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "simulation.toml"
 

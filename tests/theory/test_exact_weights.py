@@ -9,8 +9,8 @@ from scipy.stats import chi2
 
 import decoupled as dc
 from decoupled import theory
-from decoupled.kernels.moments import moved_law, winner_moments
-from decoupled.kernels.weights import winner_law
+from decoupled.kernels.laws.winner_law import winner_law
+from decoupled.kernels.laws.winner_moments import moved_law, winner_moments
 from integrals import integral, slope
 
 FAMILIES = ("pareto", "frechet")

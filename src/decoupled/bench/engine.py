@@ -7,7 +7,7 @@ import numpy as np
 from ..environments import Alternating
 from ..policies import FTPL, Policy, TsallisINF
 from ..simulation import simulate
-from ..simulation.run import run_block
+from ..simulation.cpu import run_block
 from .lockstep import lockstep_ftpl
 from .steps import running
 from .textbook import TextbookFTPL, play

@@ -9,7 +9,7 @@ import numpy as np
 from ..environments import Alternating
 from ..policies import FTPL, Exp3, Policy, TsallisINF
 from ..simulation import simulate
-from ..simulation.run import run_block
+from ..simulation.cpu import run_block
 from .start import Reading
 from .timing import Rate
 
@@ -55,10 +55,10 @@ def best(function: Callable[[], object], repetitions: int) -> float:
 
 def rate(policy: Policy, arms: int, repetitions: int, runs: int | None = None) -> Rate:
     """Rounds a second of whole waves of runs, or of so many."""
-    from ..simulation.cuda.block import run_block_on
-    from ..simulation.cuda.devices import cards
-    from ..simulation.cuda.shapes import shape_of
-    from ..simulation.cuda.sizes import resident_threads
+    from ..simulation.gpu.devices import cards
+    from ..simulation.gpu.launch import run_block_on
+    from ..simulation.gpu.memory import resident_threads
+    from ..simulation.gpu.shapes import shape_of
 
     card, world = cards()[0], Alternating(arms, 0.125)
     at_once = card.processors * resident_threads(shape_of(policy, world))

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ..arrays import Floats
-from ..kernels.drive import Table
+from ..base.arrays import Floats
+from ..kernels.rounds import Table
 
 
 def lockstep_ftpl(

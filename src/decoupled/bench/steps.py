@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Floats, Words
+from ..base.arrays import Floats, Words
 from ..environments import Alternating
-from ..kernels.compiled import compiled
 from ..kernels.dispatch import decide, init, update
-from ..kernels.drive import Table
+from ..kernels.jit import compiled
+from ..kernels.random.stream import new_stream
+from ..kernels.rounds import Table
 from ..kernels.state import State
-from ..kernels.stream import new_stream
 from ..policies import Policy
 from .textbook import TextbookFTPL, TextbookTsallis
 

@@ -7,7 +7,7 @@ from .bernoulli import Bernoulli
 from .catalogue import Catalogue
 from .drifting import Drifting
 from .loss_table import LossTable
-from .movielens import MovieLens
+from .movielens.environment import MovieLens
 from .punish_last import PunishLast
 
 __all__ = [

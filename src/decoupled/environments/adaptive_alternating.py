@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..arrays import Floats
-from ..checks import number_in, whole_number
+from ..base.arrays import Floats
+from ..base.validation import number_in, whole_number
 from ..kernels.adversary import AdversaryFunctions, Memory
-from ..kernels.compiled import compiled
+from ..kernels.jit import compiled
 from .base import Adversary
 
 

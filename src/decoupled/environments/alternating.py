@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..checks import number_in, whole_number
-from ..kernels.drive import Table
+from ..base.validation import number_in, whole_number
+from ..kernels.rounds import Table
 from .base import Environment
 
 

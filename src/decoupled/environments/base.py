@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..description import Description
+from ..base.spec import Description
 from ..kernels.adversary import AdversaryFunctions, Memory, register_adversary
-from ..kernels.drive import Table
+from ..kernels.rounds import Table
 
 
 class Environment(Description, kind="environment"):

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..checks import numbers_within
-from ..kernels.drive import Table
+from ..base.validation import numbers_within
+from ..kernels.rounds import Table
 from .base import Environment
 
 

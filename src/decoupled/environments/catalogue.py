@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Floats
-from ..checks import number_in, whole_number
+from ..base.arrays import Floats
+from ..base.validation import number_in, whole_number
 from ..errors import ParameterError, complaint
-from ..kernels.drive import Table
+from ..kernels.rounds import Table
 from .base import Environment
 
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..checks import number_in, whole_number
+from ..base.validation import number_in, whole_number
 from ..errors import ParameterError, complaint
-from ..kernels.drive import Table
+from ..kernels.rounds import Table
 from .base import Environment
 
 

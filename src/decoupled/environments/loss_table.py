@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..arrays import Floats
-from ..checks import as_loss, is_missing, is_number, kind_of, number_in, one_of
+from ..base.arrays import Floats
+from ..base.validation import as_loss, is_missing, is_number, kind_of, number_in, one_of
 from ..errors import ParameterError, UnsupportedError, complaint
-from ..kernels.drive import Table
-from ..kernels.losses import KINDS
+from ..kernels.random.noise import KINDS
+from ..kernels.rounds import Table
 from .base import Environment
 
 _TRUTHS = (True, False, "True", "False")  # in a column of their own they are read as such

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Floats
-from ..checks import number_in, whole_number
+from ..base.arrays import Floats
+from ..base.validation import number_in, whole_number
 from ..errors import ParameterError, complaint
 from ..kernels.adversary import AdversaryFunctions, Memory
-from ..kernels.compiled import compiled
+from ..kernels.jit import compiled
 from .base import Adversary
 
 

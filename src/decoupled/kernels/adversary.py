@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from numba.extending import overload
 
-from ..arrays import Floats, Ints
+from ..base.arrays import Floats, Ints
 from ..errors import ParameterError
-from .compiled import name_apart
+from .jit import name_apart
 
 
 class Memory(NamedTuple):

@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..arrays import Words
-from .compiled import translate
+from ..base.arrays import Words
 from .dispatch import Functions
+from .jit import translate
 from .state import ROUND, SHARED_SCALARS, State
 
 START = 0.5  # of the running mean of the losses: the middle of their range

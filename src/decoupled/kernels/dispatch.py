@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from numba.extending import overload
 from numba.np.unsafe import ndarray
 
-from ..arrays import Floats, Ints, Words
+from ..base.arrays import Floats, Ints, Words
 from ..errors import ParameterError
-from .compiled import is_ours, name_apart, translate
+from .jit import is_ours, name_apart, translate
 from .state import ROUND, State
 
 

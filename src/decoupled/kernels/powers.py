@@ -6,7 +6,7 @@ beta = 2/3, 1/2; the branch does not depend on the loop around it, so the compil
 
 import math
 
-from .compiled import compiled
+from .jit import compiled
 
 
 @compiled

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import Floats, Ints
+from ..base.arrays import Floats, Ints
 from ..errors import ParameterError, complaint
 
 # The scalars that every policy has, kept by the package and only read by policies.

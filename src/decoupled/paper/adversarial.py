@@ -5,8 +5,8 @@ from pathlib import Path
 from ..plots import Picture
 from ..report.section import Section
 from ..simulation.plan import Plan, make_plan
-from .experiment import HORIZON, Scale, Simulated
-from .instances import ADVERSARIAL, POLICIES, lowest_claim, regret_panel, regret_table
+from .base import HORIZON, Scale, Simulated
+from .setup import ADVERSARIAL, POLICIES, lowest_claim, regret_panel, regret_table
 
 
 class Adversarial(Simulated):

@@ -8,8 +8,8 @@ from ..policies import FTPL, FollowTheLeader
 from ..report.claims import judged_above, ratio_of
 from ..report.section import Section
 from ..simulation.plan import Plan, make_plan
-from .experiment import HORIZON, Scale, Simulated
-from .instances import (
+from .base import HORIZON, Scale, Simulated
+from .setup import (
     ADVERSARIAL,
     POLICIES,
     STOCHASTIC_EASY,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Floats
+from ..base.arrays import Floats
 from ..bench.steps import compiled_step, textbook_step
 from ..bench.textbook import TextbookFTPL
 from ..environments import Alternating
@@ -18,7 +18,7 @@ from ..plots import Panel, Picture, Series
 from ..policies import FTPL, Policy, TsallisINF
 from ..report.claims import Claim, Measure, judged_above, judged_below, mean_of, not_judged
 from ..report.section import Section, Table
-from .experiment import HORIZON, Advance, Scale, Timed
+from .base import HORIZON, Advance, Scale, Timed
 
 ARMS = (2, 4, 8, 16, 32, 64)
 PAPER = {2: 130.0, 64: 1363.0}  # the paper's ratios, the first read off its figure

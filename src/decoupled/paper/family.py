@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import Floats
+from ..base.arrays import Floats
 from ..environments import AdaptiveAlternating, Alternating, Environment, LossTable, PunishLast
 from ..policies import FTPL, Policy
 from ..simulation import simulate

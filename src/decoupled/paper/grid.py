@@ -7,8 +7,8 @@ from ..plots import Picture
 from ..report.claims import judged_above, ratio_of
 from ..report.section import Section
 from ..simulation.plan import Plan, make_plan
-from .experiment import HORIZON, Scale, Simulated
-from .instances import NAMES, POLICIES, lowest_claim, regret_panel, regret_table
+from .base import HORIZON, Scale, Simulated
+from .setup import NAMES, POLICIES, lowest_claim, regret_panel, regret_table
 
 ARMS = (4, 16, 32, 64)
 GAPS = (0.03125, 0.0625, 0.125, 0.25)

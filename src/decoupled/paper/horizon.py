@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import ndtri
 
-from ..arrays import Floats
+from ..base.arrays import Floats
 from ..environments import Alternating
 from ..plots import Panel, Picture, Series
 from ..report.claims import LEVEL, Claim, Measure, judged_below, mean_of, ratio_of
@@ -15,8 +15,8 @@ from ..report.section import Section, Table
 from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from ..theory import bounds
-from .experiment import HORIZON, Scale, Simulated
-from .instances import EASY, HARD, NAMES, POLICIES, STOCHASTIC_EASY, STOCHASTIC_HARD, regret_panel
+from .base import HORIZON, Scale, Simulated
+from .setup import EASY, HARD, NAMES, POLICIES, STOCHASTIC_EASY, STOCHASTIC_HARD, regret_panel
 
 LONG = 1_000_000
 ARMS = (4, 16, 64, 256)

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from ..base.files import write_atomically
 from ..bench.steps import running
 from ..environments import Catalogue, MovieLens
-from ..movielens.ratings import MOVIES
+from ..environments.movielens.ratings import MOVIES
 from ..plots import Panel, Picture, Series
 from ..policies import FTPL, FollowTheLeader, Policy, TsallisINF
 from ..report.claims import Claim, judged_above, judged_below, mean_of
 from ..report.section import Section, Table
-from ..sealed import write_atomically
 from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
-from .experiment import TIMES_FILE, Advance, Scale, Simulated
+from .base import TIMES_FILE, Advance, Scale, Simulated
 from .movielens import source
 
 PAPER = FTPL(ranking="strata")

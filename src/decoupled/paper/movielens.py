@@ -5,17 +5,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ..base.files import write_atomically
 from ..environments import MovieLens
+from ..environments.movielens import find
 from ..errors import StorageError
-from ..movielens import find
 from ..plots import Picture
 from ..policies import FollowTheLeader
 from ..report.claims import not_judged
 from ..report.section import Section, Table
-from ..sealed import write_atomically
 from ..simulation.plan import Plan, make_plan
-from .experiment import HORIZON, Advance, Scale, Simulated
-from .instances import POLICIES, lowest_claim, regret_panel, regret_table
+from .base import HORIZON, Advance, Scale, Simulated
+from .setup import POLICIES, lowest_claim, regret_panel, regret_table
 
 ARMS = (32, 64, 128, 256)
 SOURCE_FILE = "source.json"

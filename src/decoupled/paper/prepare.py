@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from ..kernels.compiled import cache_folder
+from ..kernels.jit import cache_folder
 
 MOST_PROCESSES = 16  # each may hold a GPU as well
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Floats
+from ..base.arrays import Floats
 from ..bench.steps import compiled_step, textbook_step
 from ..bench.textbook import TextbookFTPL, TextbookTsallis
 from ..plots import Panel, Picture, Series
 from ..policies import FTPL, TsallisINF
 from ..report.claims import Claim, judged_above, mean_of
 from ..report.section import Section, Table
-from .experiment import Advance, Scale, Timed
+from .base import Advance, Scale, Timed
 
 ARMS = tuple(4 * x + 2 for x in range(64))
 SERIES = ("FTPL (improved)", "FTPL (sorting)", "FTRL (Newton)")

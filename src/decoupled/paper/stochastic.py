@@ -11,8 +11,8 @@ from ..report.claims import Claim, Measure, judged_above, judged_below, ratio_of
 from ..report.section import Section
 from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
-from .experiment import HORIZON, Scale, Simulated
-from .instances import (
+from .base import HORIZON, Scale, Simulated
+from .setup import (
     NAMES,
     POLICIES,
     STOCHASTIC_EASY,

@@ -7,15 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Floats
-from ..environments import (
-    AdaptiveAlternating,
-    Alternating,
-    Bernoulli,
-    Environment,
-    MovieLens,
-    PunishLast,
-)
+from ..base.arrays import Floats
+from ..base.files import write_atomically
+from ..environments import AdaptiveAlternating, Alternating, Bernoulli, Environment, MovieLens, PunishLast
 from ..plots import Panel, Picture, Series
 from ..policies import (
     FTPL,
@@ -35,14 +29,13 @@ from ..policies import (
 from ..report.claims import Claim, Measure, judged_above, judged_within, mean_of, ratio_of
 from ..report.page import short
 from ..report.section import Section, Table
-from ..sealed import write_atomically
 from ..simulation import Results
+from ..simulation.cpu import run_block
 from ..simulation.draws import draws_per_round
 from ..simulation.plan import Plan, make_plan
-from ..simulation.run import run_block
-from .experiment import HORIZON, TIMES_FILE, Advance, Scale, Simulated
-from .instances import ADVERSARIAL, STOCHASTIC_EASY, STOCHASTIC_HARD
+from .base import HORIZON, TIMES_FILE, Advance, Scale, Simulated
 from .movielens import source
+from .setup import ADVERSARIAL, STOCHASTIC_EASY, STOCHASTIC_HARD
 
 # Each policy with a short name, and what must be known before the first round to run it as its theory
 # wants it.

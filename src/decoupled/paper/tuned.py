@@ -6,17 +6,17 @@ from pathlib import Path
 
 import numpy as np
 
+from ..base.files import write_atomically
 from ..environments import Environment
 from ..plots import Panel, Picture, Series
 from ..policies import FTPL, Exp3, Policy, TsallisINF
 from ..report.claims import Claim, judged_above, mean_of, ratio_of
 from ..report.section import Section, Table
-from ..sealed import write_atomically
 from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from . import tuned_map
-from .experiment import HORIZON, Advance, Scale, Simulated, device_code, rounds, simulated
-from .instances import ADVERSARIAL, STOCHASTIC_EASY, STOCHASTIC_HARD
+from .base import HORIZON, Advance, Scale, Simulated, device_code, rounds, simulated
+from .setup import ADVERSARIAL, STOCHASTIC_EASY, STOCHASTIC_HARD
 
 RATES = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0)
 QUICK_RATES = (0.5, 2.0, 4.0, 6.0, 8.0, 16.0, 32.0)

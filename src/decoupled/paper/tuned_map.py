@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Floats
+from ..base.arrays import Floats
+from ..base.files import write_atomically
 from ..environments import Alternating
 from ..plots import Heat, Picture
 from ..policies import FTPL, Exp3, Policy, TsallisINF
 from ..report.section import Table
-from ..sealed import write_atomically
 from ..simulation.plan import Plan, make_plan
 from ..simulation.simulate import simulate
-from .experiment import HORIZON, Advance, Scale, rounds
+from .base import HORIZON, Advance, Scale, rounds
 from .grid import ARMS, GAPS
 
 RUNS = 100_000

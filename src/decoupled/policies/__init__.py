@@ -2,24 +2,24 @@
 
 from typing import TYPE_CHECKING
 
-from ..learner import Learner as Learner
+from ..learner.learner import Learner as Learner
 from .base import Policy as Policy
-from .homes import HOMES, load
+from .registry import HOMES, load
 
 if TYPE_CHECKING:
     from .avner import AvnerExp3 as AvnerExp3
-    from .coupled_exp3 import CoupledExp3 as CoupledExp3
-    from .coupled_ftpl import CoupledFTPL as CoupledFTPL
-    from .coupled_tsallis import CoupledTsallisINF as CoupledTsallisINF
+    from .coupled.exp3 import CoupledExp3 as CoupledExp3
+    from .coupled.ftpl import CoupledFTPL as CoupledFTPL
+    from .coupled.thompson import ThompsonSampling as ThompsonSampling
+    from .coupled.tsallis import CoupledTsallisINF as CoupledTsallisINF
+    from .coupled.ucb1 import UCB1 as UCB1
     from .exp3 import Exp3 as Exp3
     from .follow_the_leader import FollowTheLeader as FollowTheLeader
     from .forgetting import Forgetting as Forgetting
     from .ftpl import FTPL as FTPL
     from .jin import JinHybrid as JinHybrid
-    from .thompson import ThompsonSampling as ThompsonSampling
     from .top_two import TopTwo as TopTwo
     from .tsallis import TsallisINF as TsallisINF
-    from .ucb1 import UCB1 as UCB1
 
 __all__ = sorted([*HOMES, "Learner", "Policy"])
 

@@ -4,12 +4,12 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..arrays import Floats, Words
-from ..checks import known_horizon, number_from
-from ..kernels.compiled import compiled
+from ..base.arrays import Floats, Words
+from ..base.validation import known_horizon, number_from
 from ..kernels.dispatch import Functions
+from ..kernels.jit import compiled
 from ..kernels.laws.softmax import exponential_weights
-from ..kernels.sampling import draw_both, total
+from ..kernels.random.sampling import draw_both, total
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
 from .base import Policy
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from ..arms import Arms
-from ..arrays import Floats, Ints
-from ..description import Description
+from ..base.arrays import Floats, Ints
+from ..base.spec import Description
 from ..kernels.dispatch import Entries, Functions, entries, register
 from ..kernels.state import Layout, State
-from ..learner import DEFAULT_PENDING, Learner
-from ..seeds import Seed
-from .homes import HOMES, load
+from ..learner.arms import Arms
+from ..learner.learner import DEFAULT_PENDING, Learner
+from ..learner.seeds import Seed
+from .registry import HOMES, load
 
 _one_at_a_time = Lock()
 _entries: dict[type, Entries] = {}
@@ -66,7 +66,7 @@ class Policy(Description, kind="policy"):
 
     @property
     def branching(self) -> tuple[str, ...]:
-        """The parameters of compiled code, by name, that choose between branches of it: see kernels.pinning."""
+        """The parameters of compiled code, by name, that choose between branches of it: see kernels.specialise."""
         return ()
 
     @property

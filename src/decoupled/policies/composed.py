@@ -4,8 +4,8 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Any, ClassVar, cast
 
-from ..arrays import Floats
-from ..checks import number_from, number_in, one_of
+from ..base.arrays import Floats
+from ..base.validation import number_from, number_in, one_of
 from ..kernels.compose import SCALARS, Composed, Law
 from ..kernels.dispatch import Functions
 from ..kernels.state import Layout, State

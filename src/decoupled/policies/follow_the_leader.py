@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Floats, Words
-from ..kernels.compiled import compiled
+from ..base.arrays import Floats, Words
+from ..kernels.argmin import lowest_entries, pick_lowest
 from ..kernels.dispatch import Functions
-from ..kernels.leaders import lowest_entries, pick_lowest
+from ..kernels.jit import compiled
+from ..kernels.random.stream import below
 from ..kernels.state import SHARED_SCALARS, Layout, State
-from ..kernels.stream import below
 from .base import Policy
 
 LOWEST, LEADER, TIED = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 3)

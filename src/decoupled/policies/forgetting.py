@@ -4,16 +4,16 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..arrays import Floats, Ints
-from ..checks import MOST_ROUNDS, number_in, whole_number
+from ..base.arrays import Floats, Ints
+from ..base.validation import MOST_ROUNDS, number_in, whole_number
 from ..errors import ParameterError, UnsupportedError, complaint
-from ..kernels.compiled import is_ours
 from ..kernels.dispatch import Functions
-from ..kernels.forgetting import OWN_SCALARS, START, Fading, Wrapped, wrapped
+from ..kernels.jit import is_ours
 from ..kernels.state import SHARED_SCALARS, Layout, State
+from ..kernels.wrap import OWN_SCALARS, START, Fading, Wrapped, wrapped
 from .base import Policy
 from .ftpl import FTPL
-from .homes import HOMES, load
+from .registry import HOMES, load
 
 DEFAULT_POLICY = FTPL()
 DEFAULT_PERIOD = 1000

@@ -6,13 +6,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..arrays import Floats, Ints
-from ..checks import number_in, one_of
+from ..base.arrays import Floats, Ints
+from ..base.validation import number_in, one_of
 from ..kernels.compose import Composed
 from ..kernels.laws import leader, leader_tiered
 from ..kernels.laws.leader_tiered import BASELINE, COVERED, COVERED_ARMS, fill_exploration_law
+from ..kernels.laws.winner_law import pareto_winner_law
 from ..kernels.state import State
-from ..kernels.weights import pareto_winner_law
 from .base import Policy
 from .composed import ComposedPolicy
 

@@ -4,12 +4,12 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..arrays import Floats, Words
-from ..checks import known_horizon, number_in
-from ..kernels.compiled import compiled
+from ..base.arrays import Floats, Words
+from ..base.validation import known_horizon, number_in
 from ..kernels.dispatch import Functions
-from ..kernels.hybrid import Hybrid, fill_powers, hybrid_weights, is_solved, settle_root
-from ..kernels.sampling import draw_both, total
+from ..kernels.jit import compiled
+from ..kernels.laws.hybrid import Hybrid, fill_powers, hybrid_weights, is_solved, settle_root
+from ..kernels.random.sampling import draw_both, total
 from ..kernels.state import ROUND, SHARED_SCALARS, Layout, State
 from .base import Policy
 

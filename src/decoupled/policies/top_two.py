@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Floats, Ints, Words
-from ..checks import number_in
-from ..kernels.compiled import compiled
+from ..base.arrays import Floats, Ints, Words
+from ..base.validation import number_in
 from ..kernels.dispatch import Functions
+from ..kernels.jit import compiled
+from ..kernels.random.stream import below
 from ..kernels.state import SHARED_SCALARS, Layout, State
-from ..kernels.stream import below
 from .base import Policy
 
 UNSEEN, LEADER, CHALLENGER, NEXT = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 4)

@@ -3,8 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from ..arrays import Floats, Ints
-from ..checks import number_in, one_of
+from ..base.arrays import Floats, Ints
+from ..base.validation import number_in, one_of
 from ..errors import ParameterError, complaint
 from ..kernels.compose import SCALE, Composed
 from ..kernels.dispatch import Entries
@@ -13,7 +13,7 @@ from ..kernels.laws.explicit import ESTIMATES, EXPLOIT, EXPLOIT_SUM, EXPLORE, EX
 from ..kernels.laws.tsallis import Params
 from ..kernels.powers import tidy_exponent
 from ..kernels.state import ARMS, ROUND, State
-from . import conic
+from . import scs as conic
 from .composed import ExplicitPolicy
 
 

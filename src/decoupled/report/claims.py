@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri, stdtrit  # scipy.stats takes half a second to load
 
-from ..arrays import Floats
+from ..base.arrays import Floats
 
 HOLDS, FAILS, UNDECIDED, NOT_JUDGED = "holds", "fails", "undecided", "not judged"
 LEVEL = 0.95

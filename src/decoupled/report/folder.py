@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..base.files import write_atomically
 from ..plots import save_static
-from ..sealed import write_atomically
 from .page import build_page
 from .section import Section
 

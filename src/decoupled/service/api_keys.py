@@ -1,54 +1,62 @@
-"""API keys: who may ask. Only digests are stored; what a key itself looks like is decided above."""
+"""API keys: made with 256 bits, shown once, kept as a digest, compared in constant time.
 
-from dataclasses import dataclass
+A key is random, so its SHA-256 is enough: there is nothing to guess that a slow hash would protect.
+"""
 
-from .problems import Conflict, NotFound
-from .settings import plain_text
-from .store import Store
+import hashlib
+import hmac
+import secrets
 
-_COLUMNS = "digest, tenant, role, label, created_at, revoked_at"
+from ..errors import ParameterError, complaint, near_name
 
-
-@dataclass(frozen=True, slots=True)
-class ApiKey:
-    """A key by the SHA-256 digest of its secret, in hexadecimal."""
-
-    digest: str
-    tenant: str
-    role: str
-    label: str
-    created_at: float
-    revoked_at: float | None = None
+PREFIX = "dk_"
+ROLES = ("read", "decide", "admin")  # each may do what those before it may
+OPERATOR = "local"  # the tenant whose keys also see to the whole instance: metrics, backups
 
 
-def add(store: Store, key: ApiKey) -> ApiKey:
-    """Store a key."""
-    for name in ("digest", "tenant", "role"):
-        plain_text(name, getattr(key, name))
-    sql = f"INSERT INTO api_keys ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1"
-    values = (key.digest, key.tenant, key.role, key.label, key.created_at, key.revoked_at)
-    if not store.run(sql, values):
-        raise Conflict("key: is known already; make another")
-    return key
+def new_key() -> str:
+    """A fresh key, 256 random bits.
+
+    >>> key = new_key()
+    >>> key.startswith("dk_"), len(key)
+    (True, 46)
+    """
+    return PREFIX + secrets.token_urlsafe(32)
 
 
-def find(store: Store, digest: str) -> ApiKey | None:
-    """The key of that digest, revoked or not."""
-    rows = store.run(f"SELECT {_COLUMNS} FROM api_keys WHERE digest = ?", (digest,))
-    return ApiKey(*rows[0]) if rows else None
+def digest_of(key: str) -> str:
+    """What is kept of a key.
+
+    >>> digest_of("dk_example")[:16]
+    '9c85cfe0efedb48e'
+    """
+    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def listing(store: Store, tenant: str | None) -> list[ApiKey]:
-    """The keys of a tenant, or of all, oldest first."""
-    who = "tenant = ?" if tenant is not None else "CAST(? AS TEXT) IS NULL"
-    sql = f"SELECT {_COLUMNS} FROM api_keys WHERE {who} ORDER BY created_at, digest"
-    return [ApiKey(*row) for row in store.run(sql, (tenant,))]
+def same_digest(one: str, other: str) -> bool:
+    """Whether two digests are equal, in a time that does not depend on where they differ.
+
+    >>> same_digest(digest_of("a"), digest_of("b"))
+    False
+    """
+    return hmac.compare_digest(one, other)
 
 
-def revoke(store: Store, digest: str, now: float) -> ApiKey:
-    """Have a key be refused from now on."""
-    store.run("UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) WHERE digest = ?", (now, digest))
-    found = find(store, digest)
-    if found is None:
-        raise NotFound("key: is not known; list the keys there are")
-    return found
+def checked_role(role: str) -> str:
+    """A role by its name.
+
+    >>> checked_role("decide")
+    'decide'
+    """
+    if role not in ROLES:
+        raise ParameterError(complaint("role", role, "is not a role", near_name(role, ROLES)))
+    return role
+
+
+def reaches(role: str, needed: str) -> bool:
+    """Whether a role may do what `needed` may.
+
+    >>> reaches("admin", "decide"), reaches("read", "decide")
+    (True, False)
+    """
+    return ROLES.index(role) >= ROLES.index(needed)

@@ -6,12 +6,14 @@ from concurrent.futures import Future
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from ..decision import Arm
-from . import deciding, experiments, settling, views
+from .commands import decide as deciding
+from .commands import experiments, views
+from .commands import feedback as settling
+from .errors import Compiling, NotCompiled, ServiceError
+from .experiment.records import DecisionRecord, Experiment, Feedback, Mode, Settings, State
 from .keeping import Keeping
-from .problems import Compiling, NotCompiled, ServiceError
-from .records import DecisionRecord, Experiment, Feedback, Mode, Settings, State
-from .room import Reference
-from .stores import open_store
+from .session import Reference
+from .store.open import open_store
 
 __all__ = ["Desk", "open_desk"]
 
@@ -187,7 +189,7 @@ def open_desk(url_or_path: str | os.PathLike[str], *, create: bool = True, **opt
     Without `create` a store that is not there is an error, and stays away.
 
     >>> import pathlib, tempfile
-    >>> from decoupled.service.records import Settings
+    >>> from decoupled.service.experiment.records import Settings
     >>> desk = open_desk(pathlib.Path(tempfile.mkdtemp()) / "store.db")
     >>> _ = desk.put_experiment("local", "colours", Settings({"name": "FTPL"}, ("red", "blue")), seed=7).result()
     >>> [decision] = desk.decide("local", "colours").result()

@@ -9,17 +9,19 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..policies import Policy
-from . import api_keys, export, retaining
-from .api_keys import ApiKey
-from .backup import back_up
-from .evaluation import Evaluation, evaluate
-from .experiments import as_experiment
-from .export import LoggedDecision
+from .analysis import export
+from .analysis.evaluation import Evaluation, evaluate
+from .analysis.export import LoggedDecision
+from .commands import keys as api_keys
+from .commands import retention as retaining
+from .commands.experiments import as_experiment
+from .commands.keys import ApiKey
+from .experiment.rows import ExperimentRow
+from .experiment.settings import as_settings
 from .office import Office
-from .room import Reference
-from .rows import ExperimentRow
-from .settings import as_settings
-from .store import Store
+from .session import Reference
+from .store.backup import back_up
+from .store.store import Store
 
 T = TypeVar("T")
 

@@ -9,13 +9,13 @@ from threading import Event
 from typing import Any, TypeVar
 
 from ..policies import Policy
-from . import settling
-from .compiling import LATER, STORED, Compiler, code_of, needed
-from .problems import Compiling, NotCompiled, NotFound, StoreError
-from .room import Reference, Room
-from .rows import ExperimentRow
-from .store import Store
-from .writer import Command, Outcome, Writer, as_service_error, resolve
+from .commands import feedback as settling
+from .commit_loop import Command, Outcome, Writer, as_service_error, resolve
+from .compiler import LATER, STORED, Compiler, code_of, needed
+from .errors import Compiling, NotCompiled, NotFound, StoreError
+from .experiment.rows import ExperimentRow
+from .session import Reference, Room
+from .store.store import Store
 
 T = TypeVar("T")
 U = TypeVar("U")

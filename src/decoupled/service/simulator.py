@@ -12,19 +12,12 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from ..arrays import Ints
-from ..environments import (
-    Adversary,
-    Alternating,
-    Bernoulli,
-    Drifting,
-    Environment,
-    PunishLast,
-)
-from ..kernels.drive import drive_adaptive
+from ..base.arrays import Ints
+from ..environments import Adversary, Alternating, Bernoulli, Drifting, Environment, PunishLast
+from ..kernels.rounds import drive_adaptive
 from ..policies import FTPL, Exp3, Policy, TsallisINF
-from ..simulation.run import checked_table, run_streams, table_loop
-from .problems import Invalid
+from ..simulation.cpu import checked_table, run_streams, table_loop
+from .errors import Invalid
 
 MOST_ARMS, MOST_ROUNDS, MOST_RUNS = 32, 100_000, 32
 MOST_WORK = 4_000_000  # rounds x arms x runs: a second of one core or less, for all policies

@@ -2,17 +2,17 @@
 
 import numpy as np
 
-from ..arrays import Floats, Words
+from ..base.arrays import Floats, Words
 from ..environments import Environment
 from ..environments.base import Adversary
 from ..errors import UnsupportedError
-from ..kernels.compiled import compiled
 from ..kernels.dispatch import decide, init, update
-from ..kernels.drive import Table
-from ..kernels.losses import draw_loss
+from ..kernels.jit import compiled
+from ..kernels.random.noise import draw_loss
+from ..kernels.rounds import Table
 from ..kernels.state import State
-from ..policies.coupled_ftpl import CoupledFTPL, Params, draws_made
-from .run import checked_table, run_streams
+from ..policies.coupled.ftpl import CoupledFTPL, Params, draws_made
+from .cpu import checked_table, run_streams
 
 
 @compiled

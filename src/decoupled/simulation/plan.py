@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..arrays import Ints
-from ..checks import one_of, whole_number
-from ..description import Description
+from ..base.arrays import Ints
+from ..base.spec import Description
+from ..base.validation import one_of, whole_number
 from ..environments import Environment
 from ..errors import ParameterError, UnsupportedError, complaint
-from ..kernels.compiled import is_ours, source_digest
+from ..kernels.jit import is_ours, source_digest
 from ..policies import Policy
 
 Checkpoints: TypeAlias = int | str | Sequence[int] | dict[str, Any]
@@ -59,7 +59,7 @@ class Plan:
 
     def digest(self) -> str:
         """A name for the plan and the code that runs it: what was computed by other code is not reused."""
-        code = [_source_of(kind) for each in (*self.policies, self.environment) for kind in _kinds(each)]
+        code = [_source_of(part) for each in (*self.policies, self.environment) for part in _parts(each)]
         content = json.dumps([source_digest(), code, self.to_dict()], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
@@ -168,22 +168,20 @@ def _check_plain(each: Description) -> None:
         ) from None
 
 
-def _kinds(each: Description) -> list[type]:
-    """The class of a description, and of any that is a parameter of it."""
+def _parts(each: Description) -> list[Description]:
+    """A description, and any that is a parameter of it."""
     values = [getattr(each, field.name) for field in fields(each)]  # type: ignore[arg-type]
-    return [
-        type(each),
-        *(kind for value in values if isinstance(value, Description) for kind in _kinds(value)),
-    ]
+    return [each, *(part for value in values if isinstance(value, Description) for part in _parts(value))]
 
 
-def _source_of(kind: type) -> str:
-    """The source of a class from outside this package, and of its compiled functions."""
+def _source_of(each: Description) -> str:
+    """The source of a description's class, if it is from outside this package, and of its compiled functions."""
+    kind = type(each)
     if is_ours(kind):
         return ""
-    functions = getattr(kind, "functions", ())
+    functions = getattr(each, "functions", ())
     try:
-        return "".join(inspect.getsource(each) for each in (kind, *(f.py_func for f in functions)))
+        return "".join(inspect.getsource(part) for part in (kind, *(f.py_func for f in functions)))
     except (OSError, TypeError):  # typed at a prompt: nothing to tell versions apart by
         return ""
 

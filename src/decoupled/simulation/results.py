@@ -9,12 +9,12 @@ import numpy as np
 import xarray as xr
 from scipy.special import stdtr, stdtrit  # scipy.stats takes half a second to load
 
-from ..arrays import Floats
-from ..checks import number_in
+from ..base.arrays import Floats
+from ..base.files import replacing
+from ..base.validation import number_in
 from ..errors import ParameterError, StorageError, complaint, near_name
 from ..plots import Panel, Picture, Series, draw
 from ..policies import Policy
-from ..sealed import replacing
 from .plan import Plan
 
 if TYPE_CHECKING:

@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checks import one_of, whole_number
+from ..base.files import write_atomically
+from ..base.sigint import held_while_compiling
+from ..base.validation import one_of, whole_number
 from ..environments import Environment
 from ..errors import ParameterError, complaint
-from ..interruptions import held_while_compiling
 from ..policies import Policy
-from ..sealed import write_atomically
-from .execute import Report, execute, own_executor
-from .moments import Moments
+from .blocks import RESULTS_FILE, TIMINGS_FILE, BlockStore, explained
+from .curves import Moments
 from .plan import DEFAULT_CHECKPOINTS, Checkpoints, Plan, make_plan
 from .results import Results, assemble
-from .store import RESULTS_FILE, TIMINGS_FILE, BlockStore, explained
+from .scheduler import Report, execute, own_executor
 
 MOST_NUMBERS = 20_000_000  # curves of single runs are kept up to this many numbers (160 MB)
 
@@ -113,8 +113,8 @@ class _Devices(NamedTuple):
 def _devices(plan: Plan) -> _Devices:
     if plan.device == "cpu":
         return _Devices()
-    from .cuda.execution import device_executor, devices_for  # takes a second to load
-    from .cuda.sizes import block_size
+    from .gpu.executor import device_executor, devices_for
+    from .gpu.memory import block_size
 
     found = devices_for(plan)
     return _Devices(block_size(plan, found), device_executor(found))

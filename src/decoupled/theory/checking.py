@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..checks import number_in, whole_number
+from ..base.validation import number_in, whole_number
 from ..environments.base import Environment
 from ..errors import ParameterError, complaint
 from ..policies import FTPL

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Floats
+from ..base.arrays import Floats
 from .moment import Moment
 
 CLAIMED = "claimed"  # the paper states it

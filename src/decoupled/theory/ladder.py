@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..checks import whole_number
+from ..base.validation import whole_number
 from ..environments.base import Environment
 from ..policies import FTPL
 from .bounds import first_round_constant, penalty_constant, theorem1

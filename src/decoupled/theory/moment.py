@@ -5,8 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ..arrays import Bools, Floats, Ints
-from ..kernels.moments import Moments, moved_law, winner_moments
+from ..base.arrays import Bools, Floats, Ints
+from ..kernels.laws.winner_moments import Moments, moved_law, winner_moments
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import Floats
-from ..checks import number_in, one_of
+from ..base.arrays import Floats
+from ..base.validation import number_in, one_of
 from ..errors import ParameterError, complaint
-from ..kernels.moments import winner_jacobian, winner_moments
-from ..kernels.weights import winner_law
+from ..kernels.laws.winner_law import winner_law
+from ..kernels.laws.winner_moments import winner_jacobian, winner_moments
 
 FAMILIES = ("pareto", "frechet")
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Floats, Ints, Words
+from ..base.arrays import Floats, Ints, Words
 from ..environments.base import Adversary, Environment
 from ..kernels.adversary import fill_losses, note_play
-from ..kernels.losses import BERNOULLI, draw_loss
-from ..kernels.stream import new_stream
+from ..kernels.random.noise import BERNOULLI, draw_loss
+from ..kernels.random.stream import new_stream
 from ..policies import FTPL
 from .moment import Moment
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from ...arrays import Words
-from ..compiled import compiled
+from ...base.arrays import Words
 from ..compose import OWN
-from ..sampling import draw_both, total
+from ..jit import compiled
+from ..random.sampling import draw_both, total
 from ..state import State
 
 SUMS = ("exploit_sum", "explore_sum")

@@ -2,14 +2,14 @@
 
 from typing import NamedTuple
 
-from ...arrays import Words
-from ..compiled import compiled
+from ...base.arrays import Words
 from ..compose import ETA, ETA_EXPLOIT, OWN, Law, Rows, compose
-from ..lifting import lift_arms
-from ..rank_limits import fill_limits, limited_surrogates
-from ..ranking import move_arm, sort_arms
-from ..sampling import categorical, pareto_leader, total
+from ..jit import compiled
+from ..order.lifting import lift_arms
+from ..order.ranked import move_arm, sort_arms
+from ..random.sampling import categorical, pareto_leader, total
 from ..state import ARMS, State
+from .rank_limits import fill_limits, limited_surrogates
 
 SURROGATE_SUM = OWN
 ESTIMATES, RANKED, RANK_LIMIT, SURROGATE, BASELINE, SPARE = range(6)

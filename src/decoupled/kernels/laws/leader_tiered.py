@@ -7,24 +7,16 @@ the arm explored: a decision carries an unbiased estimate of its inverse.
 import math
 from typing import NamedTuple
 
-from ...arrays import Floats, Words
-from ..compiled import compiled
+from ...base.arrays import Floats, Words
 from ..compose import ETA, ETA_EXPLOIT, OWN, Law, Rows, compose
-from ..sampling import pareto_leader
+from ..jit import compiled
+from ..order.tier_lifts import lift_in_tiers
+from ..order.tier_moves import move_in_tiers
+from ..order.tiers import ROOM, Tiers, arm_at, fill_tiers, slot_bits
+from ..random.sampling import pareto_leader
+from ..random.stream import below
 from ..state import ARMS, State
-from ..strata import (
-    Surrogate,
-    draw_rank,
-    draw_sum,
-    fill_envelope,
-    ranks_above,
-    shared_surrogate,
-    tie_at,
-)
-from ..stream import below
-from ..tier_lifts import lift_in_tiers
-from ..tier_moves import move_in_tiers
-from ..tiers import ROOM, Tiers, arm_at, fill_tiers, slot_bits
+from .strata import Surrogate, draw_rank, draw_sum, fill_envelope, ranks_above, shared_surrogate, tie_at
 
 ENVELOPE_SUM, STRATA, COVERED, BITS, BLOCKS = range(OWN, OWN + 5)
 ESTIMATES, SPARE, RANK_LIMIT, ENVELOPE, BASELINE, FIRST_VALUES, VALUES = range(7)

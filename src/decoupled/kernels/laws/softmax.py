@@ -3,9 +3,9 @@
 import math
 from typing import NamedTuple
 
-from ...arrays import Floats
-from ..compiled import compiled
+from ...base.arrays import Floats
 from ..compose import ETA, ETA_EXPLOIT, Law, Rows, compose
+from ..jit import compiled
 from ..state import ARMS, State
 from .explicit import ESTIMATES, EXPLOIT, EXPLORE, MORE_FLOATS, SPARE, SUMS, add_up, draw, gate, learn
 

@@ -3,13 +3,13 @@
 import math
 from typing import NamedTuple
 
-from ...arrays import Floats
-from ..compiled import compiled
+from ...base.arrays import Floats
 from ..compose import OWN, SCALE, Law, Rows, compose
-from ..sampling import total
-from ..simplex import SOLVED, tsallis_excess, two_powers
+from ..jit import compiled
+from ..random.sampling import total
 from ..state import ARMS, State
 from .explicit import ESTIMATES, EXPLOIT, EXPLORE, MORE_FLOATS, SPARE, SUMS, add_up, draw, gate, learn
+from .simplex import SOLVED, tsallis_excess, two_powers
 
 EXCESS, EXCESS_EXPLOIT, STEPS = range(OWN + len(SUMS), OWN + len(SUMS) + 3)
 GAPS = 3

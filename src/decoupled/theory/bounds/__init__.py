@@ -13,13 +13,7 @@ from .others import (
     zimmert_seldin,
     zimmert_seldin_stochastic,
 )
-from .stochastic import (
-    early_rounds,
-    gap_constant,
-    self_bounding_constant,
-    surrogate_sum_bound,
-    theorem2,
-)
+from .stochastic import early_rounds, gap_constant, self_bounding_constant, surrogate_sum_bound, theorem2
 from .tuning import Tuned, corollary, leading_constant, optimal_c
 
 __all__ = [

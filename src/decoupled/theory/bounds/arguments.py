@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...arrays import Floats
-from ...checks import as_float, number_in, whole_number
+from ...base.arrays import Floats
+from ...base.validation import as_float, number_in, whole_number
 from ...errors import ParameterError, complaint
 
 

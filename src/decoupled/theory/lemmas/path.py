@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...kernels.moments import winner_moments
-from ...kernels.weights import winner_law
+from ...kernels.laws.winner_law import winner_law
+from ...kernels.laws.winner_moments import winner_moments
 from ..inequality import Inequality, Sides
 from ..trajectory import Trajectory
 

@@ -1,0 +1,1 @@
+"""What every room builds on: arrays, validation, specifications, files."""

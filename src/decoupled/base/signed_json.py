@@ -1,0 +1,46 @@
+"""Signed JSON: a versioned text with a checksum, so that a changed byte is noticed."""
+
+import hashlib
+import json
+from typing import Any
+
+from ..errors import StateError, shown
+
+
+def _ending(body: str) -> str:
+    # What was altered may be no text that UTF-8 can hold; its checksum is wrong all the same.
+    digest = hashlib.sha256(body.encode(errors="surrogatepass")).hexdigest()
+    return f',"checksum":"{digest}"}}'
+
+
+def seal(kind: str, version: int, content: dict[str, Any]) -> str:
+    """The content as JSON text, with the format's name, its version and a checksum of the text itself."""
+    body = json.dumps(
+        {"format": kind, "version": version, "content": content}, separators=(",", ":"), allow_nan=False
+    )
+    return body[:-1] + _ending(body)
+
+
+def unseal(text: str | bytes, kind: str, version: int, writer: str) -> dict[str, Any]:
+    """The content of a sealed text; anything but an intact text of this version is an error."""
+    remedy = f"give the text that {writer} wrote"
+    try:
+        whole = text if isinstance(text, str) else bytes(text).decode()
+        sealed = json.loads(whole)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise StateError(f"state: is not readable JSON ({error}); {remedy}") from None
+    for key in ("format", "version", "content", "checksum"):
+        if not isinstance(sealed, dict) or key not in sealed:
+            raise StateError(f"state: has no {key!r}; {remedy}")
+    if sealed["format"] != kind:
+        raise StateError(f"state: its format is {shown(sealed['format'])}, not {kind!r}; {remedy}")
+    if type(sealed["version"]) is not int or sealed["version"] != version:
+        raise StateError(
+            f"state: its version is {shown(sealed['version'])} and this package reads {version}; "
+            "load it with the release that wrote it"
+        )
+    body = whole[: -len(_ending(""))] + "}"
+    if whole != body[:-1] + _ending(body):
+        raise StateError(f"state: does not match its checksum, so it was altered; {remedy}")
+    content: dict[str, Any] = sealed["content"]
+    return content

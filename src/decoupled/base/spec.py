@@ -1,0 +1,176 @@
+"""Frozen descriptions: values that print as the call that made them and survive a JSON round trip."""
+
+import json
+from dataclasses import MISSING, asdict, fields, replace
+from typing import Any, ClassVar, Self, cast
+
+from ..errors import ParameterError, near_name, shown
+
+
+class Description:
+    """The base of policies and environments, which are frozen dataclasses.
+
+    Its JSON is the class's name and its parameters, `{"name": "FTPL", "alpha": 3.0, ...}`. Every
+    concrete subclass is known by name from the moment it is defined. A class may name *presets*, class
+    methods that make one without arguments, and they have names too: `{"name": "FTPL.recommended"}`.
+    """
+
+    kind: ClassVar[str]
+    presets: ClassVar[tuple[str, ...]] = ()
+
+    # Parameters that came later, with what a complete description from before stood for: see `from_saved`.
+    before: ClassVar[dict[str, Any]] = {}
+    _known: ClassVar[dict[str, type["Description"]]]
+
+    def __init_subclass__(cls, kind: str | None = None, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if kind is not None:  # the root of a family: policies, environments
+            cls.kind = kind
+            cls._known = {}
+            return
+        cls.summon(cls.__name__)  # the package's own is there first
+        before = cls._known.get(cls.__name__)
+        if before is not None and before.__module__ != cls.__module__:
+            raise ParameterError(
+                f"class {cls.__name__}: {before.__module__} has a {cls.kind} of that name; choose another"
+            )
+        cls._known[cls.__name__] = cls
+
+    @property
+    def label(self) -> str:
+        """A short name for tables and figures: the name, and what differs from the defaults or the nearest preset.
+
+        >>> import decoupled as dc
+        >>> dc.FTPL().label, dc.FTPL(c=4).label, dc.FTPL.recommended().label
+        ('FTPL', 'FTPL(c=4)', 'FTPL recommended')
+        """
+        name = type(self).__name__
+        told = self._told({field.name: field.default for field in fields(self)})  # type: ignore[arg-type]
+        for preset in self.presets:
+            differences = self._told(vars(getattr(type(self), preset)()))
+            if len(differences) < len(told):
+                name, told = f"{type(self).__name__} {preset}", differences
+        return name + (f"({', '.join(told)})" if told else "")
+
+    def _told(self, known: dict[str, Any]) -> list[str]:
+        """The parameters that differ from what is known, as in a call."""
+        return [
+            f"{name}={value:g}"
+            if isinstance(value, float) and float(f"{value:g}") == value
+            else f"{name}={value!r}"
+            for name in (field.name for field in fields(self))  # type: ignore[arg-type]
+            if (value := getattr(self, name)) != known[name]
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The name and every parameter, as plain values."""
+        nested = {
+            field.name: value.to_dict()
+            for field in fields(self)  # type: ignore[arg-type]
+            if isinstance(value := getattr(self, field.name), Description)
+        }
+        return {"name": type(self).__name__, **asdict(self), **nested}  # type: ignore[call-overload]
+
+    def to_json(self) -> str:
+        """The description as JSON text."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """The description that `to_dict` wrote; parameters left out take their defaults, or the preset's.
+
+        >>> import decoupled as dc
+        >>> dc.Policy.from_dict({"name": "FTPL.recommended"}) == dc.FTPL.recommended()
+        True
+        >>> dc.Policy.from_dict({"name": "FTPL.recommended", "ranking": "improved"}).label
+        "FTPL recommended(ranking='improved')"
+        """
+        if not isinstance(values, dict) or "name" not in values:
+            raise ParameterError(
+                f"{cls.kind} = {shown(values)}: must be an object with a 'name'; see to_dict()"
+            )
+        parameters = dict(values)
+        name = parameters.pop("name")
+        known = cls.find(name)
+        if known is None:
+            what = cls.kind if cls.__name__ not in cls._known else cls.__name__
+            raise ParameterError(f"name = {shown(name)}: is no {what}; {near_name(name, cls.names())}")
+        allowed = [field.name for field in fields(known)]  # type: ignore[arg-type]
+        for key in parameters:
+            if key not in allowed:
+                raise ParameterError(
+                    f"{key} = {shown(parameters[key])}: is no parameter of {name}; {near_name(key, allowed)}"
+                )
+        _, _, preset = name.partition(".")
+        if preset:
+            return cast(Self, replace(getattr(known, preset)(), **parameters))
+        for field in fields(known):  # type: ignore[arg-type]
+            if field.default is MISSING and field.name not in parameters:
+                raise ParameterError(f"{field.name}: is missing; {name} needs it")
+        return known(**parameters)
+
+    @classmethod
+    def from_saved(cls, values: dict[str, Any]) -> Self:
+        """What `to_dict` wrote, perhaps by an earlier version, whose behaviour it then keeps.
+
+        >>> import decoupled as dc
+        >>> saved = {"name": "FTPL", "alpha": 3.0, "c": 2.0, "ranking": "improved"}  # before there was `ties`
+        >>> dc.Policy.from_saved(saved).ties, dc.Policy.from_dict(saved).ties
+        ('numbered', 'shared')
+        """
+        return cls.from_dict(cls.completed(values))
+
+    @classmethod
+    def completed(cls, values: Any) -> Any:
+        """The same values with what a description from before a parameter came stood for."""
+        known = cls.find(values.get("name")) if isinstance(values, dict) else None
+        if known is None:
+            return values
+        nested = {key: cls.completed(value) for key, value in values.items()}
+        return {**known.before, **nested}
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The description that `to_json` wrote."""
+        try:
+            values = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ParameterError(f"{cls.kind}: is not JSON ({error}); see to_json()") from None
+        return cls.from_dict(values)
+
+    @classmethod
+    def known(cls) -> dict[str, type[Self]]:
+        """Every description of this kind, by name: all of a family, or those that derive from one class."""
+        cls.summon()
+        return {name: known for name in sorted(cls._known) if (known := cls.find(name)) is not None}
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Every name that `from_dict` takes: those of `known`, each followed by its presets.
+
+        >>> import decoupled as dc
+        >>> [name for name in dc.Policy.names() if name.startswith("FTPL")]
+        ['FTPL', 'FTPL.recommended']
+        """
+        return [
+            each
+            for name, known in cls.known().items()
+            for each in (name, *(f"{name}.{preset}" for preset in known.presets))
+        ]
+
+    @classmethod
+    def summon(cls, name: str | None = None) -> None:
+        """Have the description of that name defined, or all: for families that are read when needed."""
+
+    @classmethod
+    def find(cls, name: object) -> type[Self] | None:
+        """The class of a name or of a preset's name, None where there is none."""
+        if not isinstance(name, str):
+            return None
+        kind, dot, preset = name.partition(".")
+        cls.summon(kind)
+        known = cls._known.get(kind)
+        # What is not a dataclass of its own is a base for others.
+        if known is None or not issubclass(known, cls) or "__dataclass_fields__" not in vars(known):
+            return None
+        return known if not dot or preset in known.presets else None

@@ -1,0 +1,122 @@
+"""Checks at the boundary: what a user passes becomes a plain value or a clear error."""
+
+import math
+import operator
+from collections.abc import Sequence
+from numbers import Real
+
+from ..errors import ParameterError, complaint, near_name
+
+MOST_ROUNDS = 10**15  # whole numbers up to here are exact as floats
+
+
+def as_float(value: object) -> float | None:
+    """A finite float, or None where `value` is no number, not finite, or a truth value."""
+    if type(value) is float:  # by far the most common, and this is asked of every loss
+        return value if math.isfinite(value) else None
+    if isinstance(value, (bool, complex, str, bytes, bytearray, memoryview)):
+        return None
+    # NumPy's truth values, complex numbers and texts would convert as well.
+    if getattr(getattr(value, "dtype", None), "kind", "f") not in "iuf":
+        return None
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def as_loss(value: object) -> float | None:
+    """As `as_float`, but a truth value is 1 or 0: `prediction != label` is a loss."""
+    if isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b":
+        try:
+            return float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):  # an array of several
+            return None
+    return as_float(value)
+
+
+def is_missing(value: object) -> bool:
+    """Whether a value says that there is none: None, NaN, or pandas' NA."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    try:
+        return math.isnan(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a real number or a truth value, however large, NaN and infinities included."""
+    return isinstance(value, Real) or as_loss(value) is not None
+
+
+def kind_of(value: object) -> str:
+    """The type of a value, with its article: "a str", "an int"."""
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' or name == 'ndarray' else 'a'} {name}"
+
+
+def number_in(
+    name: str, value: object, low: float, high: float = math.inf, remedy: str = "choose another"
+) -> float:
+    """A finite number strictly between `low` and `high`."""
+    number = as_float(value)
+    if number is None or not low < number < high:
+        rule = f"must be a finite number above {low:g}" + (
+            f" and below {high:g}" if high < math.inf else ""
+        )
+        raise ParameterError(complaint(name, value, rule, remedy))
+    return number
+
+
+def number_from(name: str, value: object, low: float, high: float, remedy: str) -> float:
+    """A finite number of at least `low` and below `high`."""
+    number = as_float(value)
+    if number is None or not low <= number < high:
+        rule = f"must be a finite number from {low:g} on and below {high:g}"
+        raise ParameterError(complaint(name, value, rule, remedy))
+    return number + 0.0  # the zero with a sign becomes the other one
+
+
+def whole_number(name: str, value: object, low: int, remedy: str) -> int:
+    """An integer of at least `low`."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = low - 1
+    if number < low or isinstance(value, bool):
+        raise ParameterError(complaint(name, value, f"must be a whole number from {low} on", remedy))
+    return number
+
+
+def known_horizon(horizon: object) -> int | None:
+    """A number of rounds that a policy may be told in advance, or None."""
+    if horizon is None:
+        return None
+    rounds = whole_number("horizon", horizon, 1, "leave it out where it is not known")
+    if rounds > MOST_ROUNDS:
+        rule = f"must not exceed {MOST_ROUNDS}"
+        raise ParameterError(complaint("horizon", horizon, rule, "leave it out where it is not known"))
+    return rounds
+
+
+def one_of(name: str, value: object, choices: Sequence[str]) -> str:
+    """One of the given words."""
+    if not isinstance(value, str) or value not in choices:
+        rule = "must be " + " or ".join(repr(choice) for choice in choices)
+        raise ParameterError(complaint(name, value, rule, near_name(value, choices)))
+    return value
+
+
+def numbers_within(name: str, values: object, least: int, remedy: str) -> tuple[float, ...]:
+    """A tuple of at least `least` numbers, each in [0, 1]."""
+    try:
+        numbers = [as_float(value) for value in values]  # type: ignore[attr-defined]
+    except TypeError:
+        numbers = []
+    good = [number for number in numbers if number is not None and 0.0 <= number <= 1.0]
+    if len(good) < max(least, len(numbers)):
+        rule = f"must be {least} numbers or more, each in [0, 1]"
+        raise ParameterError(complaint(name, values, rule, remedy))
+    return tuple(good)

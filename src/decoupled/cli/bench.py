@@ -1,0 +1,65 @@
+"""What `decoupled bench` prints and writes."""
+
+import json
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from ..base.files import write_atomically
+from ..bench import engine, gpu, learner, machine, service, start
+from ..bench.timing import Rate, Ratio
+from ..errors import ParameterError, complaint, near_name
+
+GROUPS: dict[str, Any] = {
+    "learner": learner,
+    "engine": engine,
+    "start": start,
+    "service": service,
+    "gpu": gpu,
+}
+UNASKED = ("learner", "engine", "start")  # the others need an extra, and the machine to themselves
+
+
+def run_bench(groups: Sequence[str], repetitions: int, out: Path, soak: float = 0.0) -> None:
+    """Measure the groups named, or all; print each line as it is measured. `soak` is in minutes."""
+    for name in groups:
+        if name not in GROUPS:
+            raise ParameterError(complaint("group", name, "is not known", near_name(name, GROUPS)))
+    check_out(out)
+    out.parent.mkdir(parents=True, exist_ok=True)  # before the work, so that it is not lost
+    lines = []
+    for name in groups or UNASKED:
+        print(f"\n{name}")
+        lengthy = service.soak(60.0 * soak) if name == "service" and soak else ()
+        for line in chain(GROUPS[name].measure(repetitions), lengthy):
+            print(told(line), flush=True)
+            lines.append({"group": name, "line": line.name, **line._asdict()})
+    write_atomically(out, json.dumps({"machine": machine.describe(), "lines": lines}, indent=1) + "\n")
+    print(f"\nWritten to {out}")
+
+
+def check_out(out: Path) -> None:
+    """Refuse to replace a file that no bench wrote."""
+    if not out.exists():
+        return
+    try:
+        held = json.loads(out.read_bytes())
+    except (OSError, ValueError):
+        held = None
+    if not isinstance(held, dict) or held.keys() != {"machine", "lines"}:
+        rule = "exists, and is not what decoupled bench writes"
+        raise ParameterError(complaint("--out", str(out), rule, "choose another file"))
+
+
+def told(line: Any) -> str:
+    """A line of the table."""
+    if isinstance(line, Ratio):
+        return (
+            f"  {line.name:<58} {line.seconds * 1e6:9.3f} us   {line.rival:<31} {line.rival_seconds * 1e6:9.3f} us"
+            f"   ratio {line.ratio:7.2f}  ({line.lowest:.2f} to {line.highest:.2f})"
+        )
+    if isinstance(line, Rate):
+        wish = f"   (meant to be {line.least:g} at least)" if line.least else ""
+        return f"  {line.name:<58} {line.value:9.3f} {line.unit}{wish}"
+    return f"  {line.name:<58} {line.value:9.2f} {line.unit}   (meant to stay under {line.limit:g})"

@@ -1,0 +1,27 @@
+"""What the commands of the command line share."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from ..base.sigint import held_while_compiling
+from ..errors import DecoupledError
+
+
+@contextmanager
+def errors_said(kept: str = "nothing was written") -> Iterator[None]:
+    """Errors of this package and of files, and interruptions, end a command with one line."""
+    try:
+        with held_while_compiling():
+            yield
+    except (DecoupledError, OSError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None
+    except ModuleNotFoundError as error:
+        remedy = "install the extra it belongs to; that of the service: pip install -e '.[service]', in the repository"
+        typer.echo(f"error: the package {error.name!r} is missing; {remedy}", err=True)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        typer.echo(f"interrupted: {kept}", err=True)
+        raise typer.Exit(130) from None

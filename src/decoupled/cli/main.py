@@ -1,0 +1,166 @@
+"""The command line: parsing only; what a command needs is imported when it runs."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import service as service
+from .errors import errors_said
+
+app = typer.Typer(
+    help="Decoupled bandits: exploit one arm, explore another.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from .. import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def policies() -> None:
+    """List the policies, each as the call that makes it, with one line on what it is."""
+    from ..policies import Policy
+
+    for kind in Policy.known().values():
+        typer.echo(f"{kind()!r}\n    {(kind.__doc__ or '').splitlines()[0]}")
+        for preset in kind.presets:
+            about = getattr(kind, preset).__doc__ or ""
+            typer.echo(f"{kind.__name__}.{preset}()\n    {about.splitlines()[0]}")
+
+
+@app.command()
+def environments() -> None:
+    """List the environments with one line on what each is."""
+    from ..environments import Environment
+
+    for name, kind in Environment.known().items():
+        typer.echo(f"{name}\n    {(kind.__doc__ or '').splitlines()[0]}")
+
+
+@app.command()
+def reproduce(
+    experiments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Any of adversarial, stochastic-easy, stochastic-hard, grid, runtime, conic, movielens, "
+            "tuned, baseline, horizon, systems, less-regret, watched, many-arms (the last three together: "
+            "beyond); all if none is named."
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A small version: a minute or two.")] = False,
+    runs: Annotated[
+        int | None, typer.Option(min=2, help="Runs of each policy; 1,000, or 40 if quick.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for results; out/paper, or out/quick if quick.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Keep what an earlier run finished.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Folder with MovieLens 100K (u.data).")] = None,
+    device: Annotated[str, typer.Option(help="cpu, or cuda for NVIDIA GPUs.")] = "cpu",
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> None:
+    """Run the paper's experiments, draw its figures and judge its claims."""
+    from ..environments.movielens.files import FOLDER_VARIABLE
+    from ..paper import runner as paper
+    from ..paper.base import Scale
+    from .reproduce import print_claims
+
+    folder = out or Path("out") / ("quick" if quick else "paper")
+    count = runs or (paper.QUICK_RUNS if quick else paper.FULL_RUNS)
+    scale = Scale(count, quick, seed, device)
+    if not quiet:
+        typer.echo(f"The paper's experiments, {count:,} runs each. The first time, code is compiled.")
+    if data:
+        os.environ[FOLDER_VARIABLE] = str(data)  # also for the processes that compile
+    with errors_said("what is finished is kept; the same command with --resume goes on from there"):
+        sections = paper.reproduce(experiments or [], scale, folder, resume=resume, quiet=quiet)
+        print_claims(sections, folder)
+    if quick:
+        typer.echo("In full, in about a quarter of an hour: make paper, or decoupled reproduce")
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="A folder that decoupled reproduce filled.")],
+) -> None:
+    """Judge the claims and draw report.html again from saved results; nothing is run."""
+    from ..paper import runner as paper
+    from .reproduce import print_claims
+
+    with errors_said():
+        print_claims(paper.rebuild(folder), folder)
+
+
+@app.command()
+def simulate(
+    specification: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="What to simulate.")],
+    out: Annotated[Path, typer.Option(help="Folder for results; a rerun goes on where it was.")] = Path(
+        "out"
+    ),
+    workers: Annotated[int | None, typer.Option(min=1, help="Threads; all cores if not given.")] = None,
+    device: Annotated[str, typer.Option(help="cpu, or cuda for NVIDIA GPUs.")] = "cpu",
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Run on a Dask cluster.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the plan and an estimate of its time.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+) -> None:
+    """Run a simulation written in a TOML file; see examples/simulation.toml."""
+    from ..simulation.toml import read_specification
+    from .simulate import estimate, run_all
+
+    with errors_said("finished blocks are kept; the same command goes on from there"):
+        plans = read_specification(specification)
+        if dry_run:
+            typer.echo(estimate(plans, workers, device))
+        else:
+            run_all(plans, out, workers=workers, dask=dask, device=device, quiet=quiet)
+
+
+@app.command()
+def bench(
+    groups: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Any of learner, engine, start, service, gpu; all but the last two if none is named."
+        ),
+    ] = None,
+    repetitions: Annotated[int, typer.Option(min=3, help="Repetitions of every line.")] = 15,
+    out: Annotated[Path, typer.Option(help="File for the lines as JSON.")] = Path("out/bench.json"),
+    soak: Annotated[
+        float,
+        typer.Option(min=0.0, help="With service: so many minutes more, to see that memory stays flat."),
+    ] = 0.0,
+) -> None:
+    """Measure speed: every line is a ratio of two things timed in turn within this run."""
+    from .bench import run_bench
+
+    with errors_said():
+        run_bench(groups or [], repetitions, out, soak)
+
+
+service.add_to(app)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

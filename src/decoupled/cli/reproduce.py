@@ -1,0 +1,37 @@
+"""The verdicts on the paper's claims, for a terminal."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from ..report.claims import FAILS, HOLDS, UNDECIDED
+from ..report.folder import CLAIMS_FILE, PAGE_FILE
+from ..report.page import told
+from ..report.section import Section
+
+
+def print_claims(sections: Sequence[Section], folder: Path) -> None:
+    """The claims table, for a terminal."""
+    table = Table(title="What the paper says, and what was measured", show_lines=False)
+    table.add_column("verdict")
+    table.add_column("claim", ratio=3)
+    table.add_column("measured (95 % interval)", ratio=2)
+    colours = {HOLDS: "green", FAILS: "red"}
+    claims = [claim for section in sections for claim in section.claims]
+    for claim in claims:
+        colour = colours.get(claim.verdict, "yellow")
+        shown = claim.judged and claim.parts
+        worst = (
+            f"{told(claim.parts[0])}, meant to be {claim.threshold}; {claim.parts[0].of}" if shown else ""
+        )
+        table.add_row(f"[{colour}]{claim.verdict}[/]", claim.statement, worst)
+    console = Console()
+    console.print(table)
+    if any(claim.verdict == UNDECIDED for claim in claims):
+        print("Undecided: there are too few runs to tell. It does not mean that the claim is wrong.")
+    for warning in [each for section in sections for each in section.warnings]:
+        console.print(warning, style="bold red", markup=False)
+    print(f"Figures and data are in {folder}; the claims as data in {folder / CLAIMS_FILE}.")
+    print(f"The report is {folder / PAGE_FILE}: open it in a browser.")

@@ -1,0 +1,167 @@
+"""What `decoupled simulate` does: run plans, show tables, write figures."""
+
+import os
+import re
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from ..base.progress import duration, progress_bar
+from ..base.validation import one_of
+from ..errors import ParameterError
+from ..simulation.blocks import RESULTS_FILE
+from ..simulation.cpu import run_block
+from ..simulation.plan import DEVICES, Plan
+from ..simulation.results import Results
+from ..simulation.simulate import simulate
+
+
+def run_all(
+    plans: Sequence[Plan],
+    out: Path,
+    *,
+    workers: int | None = None,
+    dask: str | None = None,
+    device: str = "cpu",
+    quiet: bool = False,
+) -> None:
+    """Run every plan into a folder of its own under `out`."""
+    with dask_executor(dask) as (executor, size):
+        workers = workers or size
+        for number, plan in enumerate(plans):
+            name = re.sub(r"[^A-Za-z0-9.]+", "-", plan.environment.label).strip("-")[:60]
+            show(
+                replace(plan, device=one_of("device", device, DEVICES)),
+                out / f"{number:02d}-{name}",
+                workers=workers,
+                executor=executor,
+                quiet=quiet,
+            )
+
+
+def show(
+    plan: Plan,
+    folder: Path,
+    *,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    quiet: bool = False,
+) -> None:
+    """Run one plan, or go on where a killed run was; print its table and write its figure."""
+    folder.mkdir(parents=True, exist_ok=True)  # before the work, so that it is not lost
+    total = len(plan.policies) * plan.runs * plan.horizon
+    with progress_bar(total, quiet) as report:
+        results = simulate(
+            plan.policies,
+            plan.environment,
+            plan.horizon,
+            plan.runs,
+            plan.seed,
+            checkpoints=plan.checkpoints,
+            workers=workers,
+            executor=executor,
+            out=folder,
+            device=plan.device,
+            report=report,
+        )
+    Console().print(summary_table(plan, results))
+    results.plot(folder / "regret.png")
+    results.summary().to_csv(folder / "summary.csv")
+    print(f"{RESULTS_FILE}, summary.csv and regret.png are in {folder}")
+
+
+def summary_table(plan: Plan, results: Results) -> Table:
+    """The summary of final regret, for a terminal."""
+    title = f"{plan.environment.label}: regret after {plan.horizon:,} rounds, {plan.runs:,} runs"
+    table = Table(title=title)
+    table.add_column("policy")
+    for name in ("mean", "95 % interval", "median", "99th percentile"):
+        table.add_column(name, justify="right")
+    for label, line in results.summary().iterrows():
+        interval = f"{line['low']:.1f} to {line['high']:.1f}"
+        figures = (f"{line['mean']:.1f}", interval, f"{line['median']:.1f}", f"{line['p99']:.1f}")
+        table.add_row(str(label), *figures)
+    return table
+
+
+def estimate(plans: Sequence[Plan], workers: int | None, device: str = "cpu") -> str:
+    """The plans in words, with the time they should take on this machine."""
+    count = workers or os.cpu_count() or 1
+    where = f"{count} threads"
+    if one_of("device", device, DEVICES) != "cpu":
+        from ..simulation.gpu.devices import cards
+        from ..simulation.gpu.memory import block_size
+
+        count = len(cards())
+        where = " and ".join(card.name for card in cards())
+        plans = [replace(plan, device=device) for plan in plans]
+    lines = []
+    whole = 0.0
+    for plan in plans:
+        seconds = sum(_seconds_a_round(plan, number) for number in range(len(plan.policies)))
+        seconds *= plan.runs * plan.horizon / count
+        whole += seconds
+        size = plan.block_size() if plan.device == "cpu" else block_size(plan, cards())
+        blocks = sum(1 for _ in plan.blocks(size))
+        lines += [
+            f"{plan.environment!r}",
+            *(f"    {policy!r}" for policy in plan.policies),
+            f"    {plan.runs:,} runs of {plan.horizon:,} rounds each, seed {plan.seed}, "
+            f"{len(plan.checkpoints)} checkpoints, {blocks} blocks: about {duration(seconds)}",
+        ]
+    return "\n".join([*lines, f"In all about {duration(whole)} on {where}."])
+
+
+def _seconds_a_round(plan: Plan, policy: int, budget: float = 0.2) -> float:
+    """Time a few short runs: rounds get cheaper as a policy settles, so this errs on the long side."""
+    if plan.device != "cpu":
+        return _seconds_on_device(plan, policy)
+    rounds = min(plan.horizon, 1_000)
+    arguments = (plan.policies[policy], plan.environment, rounds, np.array([rounds]), plan.seed)
+    run_block(*arguments, 0, 1)  # compile
+    start, runs = time.perf_counter(), 0
+    while time.perf_counter() - start < budget:
+        run_block(*arguments, runs, runs + 1)
+        runs += 1
+    return (time.perf_counter() - start) / (runs * rounds)
+
+
+def _seconds_on_device(plan: Plan, policy: int) -> float:
+    """The same for a block of a device, which is there for many runs at once."""
+    from ..simulation.gpu.executor import devices_for
+    from ..simulation.gpu.launch import run_block_on
+    from ..simulation.gpu.memory import block_size
+
+    found = devices_for(plan)
+    rounds, runs = min(plan.horizon, 1_000), block_size(plan, found)
+    arguments = (plan.policies[policy], plan.environment, rounds, np.array([rounds]), plan.seed, 0)
+    run_block_on(found[0], *arguments, 1)  # compile
+    start = time.perf_counter()
+    run_block_on(found[0], *arguments, runs)
+    return (time.perf_counter() - start) / (runs * rounds)
+
+
+@contextmanager
+def dask_executor(address: str | None) -> Iterator[tuple[Executor | None, int | None]]:
+    """The executor of a Dask cluster and its number of threads, or none where no address is given."""
+    if address is None:
+        yield None, None
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ParameterError(
+            "--dask: needs the package distributed, which is not installed; "
+            "in the repository, pip install -e '.[dask]'"
+        ) from None
+    connect: Any = Client
+    with connect(address) as client:
+        yield client.get_executor(), max(1, sum(client.ncores().values()))

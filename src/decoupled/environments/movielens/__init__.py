@@ -1,0 +1,28 @@
+"""MovieLens 100K as a world of losses: finding the data, reading it, and the oracle fitted to it.
+
+The data may not be passed on, so it is no part of this package. It comes from a local copy or from its
+publisher; where neither is to be had there is a generated stand-in of the same shape, which never goes
+by the name of the data.
+
+Harper, F. M. and Konstan, J. A. (2015). The MovieLens datasets: history and context. ACM Transactions on
+Interactive Intelligent Systems 5(4).
+"""
+
+from .files import Source, find, load
+from .fits import fitted
+from .oracle import Oracle, fit_oracle
+from .ratings import Ratings, parse_ratings, read_titles
+from .synthetic import stand_in
+
+__all__ = [
+    "Oracle",
+    "Ratings",
+    "Source",
+    "find",
+    "fit_oracle",
+    "fitted",
+    "load",
+    "parse_ratings",
+    "read_titles",
+    "stand_in",
+]

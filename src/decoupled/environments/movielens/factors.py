@@ -1,0 +1,86 @@
+"""What users and movies have to do with each other beyond their biases: a part of low rank."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...base.arrays import Floats
+from .ratings import Ratings
+
+CHANGE = 1e-5  # a sweep that lowers the objective by a smaller share is the last
+SWEEPS = 100
+
+
+class Factors(NamedTuple):
+    """The part of user u and movie i is the inner product of users[u] and movies[i]."""
+
+    users: Floats
+    movies: Floats
+
+    def predict(self, ratings: Ratings) -> Floats:
+        """The part for each rating."""
+        predicted: Floats = (self.users[ratings.users] * self.movies[ratings.movies]).sum(axis=1)
+        return predicted
+
+
+class Incomplete(NamedTuple):
+    """A table with holes, by users and by movies: its values, and 1 where there is one."""
+
+    by_user: Any
+    by_movie: Any
+    seen_by_user: Any
+    seen_by_movie: Any
+
+
+def incomplete(ratings: Ratings, values: Floats) -> Incomplete:
+    """A value for each rating as a table of users x movies."""
+    from scipy.sparse import csr_array
+
+    places = (ratings.users, ratings.movies)
+    table = csr_array((values, places), shape=ratings.shape)
+    seen = csr_array((np.ones(len(values)), places), shape=ratings.shape)
+    return Incomplete(table, table.T.tocsr(), seen, seen.T.tocsr())
+
+
+def leading(table: Incomplete, dimension: int) -> Floats:
+    """Movies' factors to start from: the leading singular vectors of the table with zeros in its holes."""
+    from scipy.sparse.linalg import svds
+
+    # ARPACK starts from a random vector unless it is given one.
+    _, values, vectors = svds(table.by_user, k=dimension, v0=np.ones(min(table.by_user.shape)))
+    order = np.argsort(-values, kind="stable")
+    start: Floats = vectors[order].T * np.sqrt(values[order])
+    return start
+
+
+def factorise(table: Incomplete, movies: Floats, penalty: float) -> Factors:
+    """A minimum of sum (value - <user, movie>)^2 + penalty * (|users|^2 + |movies|^2).
+
+    Alternating least squares: given the movies' factors, each user's are a ridge regression, and the
+    other way round. The objective is not convex, so where this ends depends on where it starts.
+    """
+    squares = float((table.by_user.data**2).sum())
+    before = np.inf
+    for _ in range(SWEEPS):
+        users, _explained = _regressions(table.seen_by_user, table.by_user, movies, penalty)
+        movies, explained = _regressions(table.seen_by_movie, table.by_movie, users, penalty)
+        objective = squares - explained + penalty * float((users**2).sum())
+        if before - objective < CHANGE * objective:
+            break
+        before = objective
+    return Factors(users, movies)
+
+
+def _regressions(seen: Any, table: Any, others: Floats, penalty: float) -> tuple[Floats, float]:
+    """A ridge regression for each row, and by how much they lower the objective in all."""
+    dimension = others.shape[1]
+    row, column = np.triu_indices(dimension)
+    half = seen @ (others[:, row] * others[:, column])
+    products = np.empty((len(half), dimension, dimension))
+    products[:, row, column] = half
+    products[:, column, row] = half
+    products[:, np.arange(dimension), np.arange(dimension)] += penalty
+    right = table @ others
+    solved: Floats = np.linalg.solve(products, right[:, :, None])[:, :, 0]
+    # At its minimum |y - X b|^2 + penalty |b|^2 = |y|^2 - <X'y, b>, which spares a pass over all ratings.
+    return solved, float((right * solved).sum())

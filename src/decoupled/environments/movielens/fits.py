@@ -1,0 +1,63 @@
+"""Fitted oracles kept on disk, so that other runs and other workers need not fit again."""
+
+import hashlib
+import io
+import json
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from ...base.files import read_with_checksum, with_checksum, write_atomically
+from .files import cache_root
+from .model_selection import Choice
+from .oracle import Oracle, fit_oracle
+from .ratings import parse_ratings
+
+ARRAYS = ("rewards", "movies", "sequence")
+
+
+def fitted(content: bytes) -> Oracle:
+    """The oracle of a file of ratings, from the user's cache folder or fitted now and kept there.
+
+    What is kept is used only if it is whole, of the same ratings and of the same code.
+    """
+    digest = hashlib.sha256(content).hexdigest()
+    path = cache_root() / "movielens" / f"oracle-{digest[:16]}.npz"
+    kept = _load(path, digest)
+    if kept is not None:
+        return kept
+    oracle = fit_oracle(parse_ratings(content))
+    with suppress(OSError):  # what cannot be kept is fitted again next time
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _save(path, oracle)
+    return oracle
+
+
+@cache
+def _version() -> str:
+    """A digest of the sources that make an oracle: no number to forget to raise."""
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+def _save(path: Path, oracle: Oracle) -> None:
+    told = {"version": _version(), "digest": oracle.digest, "choice": oracle.choice._asdict()}
+    buffer = io.BytesIO()
+    np.savez(buffer, told=json.dumps(told), **{name: getattr(oracle, name) for name in ARRAYS})
+    write_atomically(path, with_checksum(buffer.getvalue()))
+
+
+def _load(path: Path, digest: str) -> Oracle | None:
+    body = read_with_checksum(path)
+    if body is None:
+        return None
+    with np.load(io.BytesIO(body)) as held:
+        told = json.loads(str(held["told"]))
+        if (told["version"], told["digest"]) != (_version(), digest):
+            return None
+        rewards, movies, sequence = (held[name] for name in ARRAYS)
+        return Oracle(rewards, movies, sequence, Choice(**told["choice"]), digest)

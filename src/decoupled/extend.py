@@ -1,0 +1,24 @@
+"""Everything that a policy, an environment or an adversary of your own needs beside `decoupled` itself.
+
+>>> from decoupled.extend import Functions, Layout, compiled
+>>> Layout(floats=("estimates",), learned=("estimates",)).new_state(3).floats.shape
+(1, 3)
+"""
+
+from .kernels.adversary import AdversaryFunctions as AdversaryFunctions
+from .kernels.adversary import Memory as Memory
+from .kernels.dispatch import Functions as Functions
+from .kernels.jit import compiled as compiled
+from .kernels.random.sampling import categorical as categorical
+from .kernels.random.sampling import draw_both as draw_both
+from .kernels.random.sampling import draw_one as draw_one
+from .kernels.random.sampling import pareto_leader as pareto_leader
+from .kernels.random.sampling import total as total
+from .kernels.random.stream import below as below
+from .kernels.random.stream import uniform as uniform
+from .kernels.rounds import Table as Table
+from .kernels.state import ARMS as ARMS
+from .kernels.state import ROUND as ROUND
+from .kernels.state import SHARED_SCALARS as SHARED_SCALARS
+from .kernels.state import Layout as Layout
+from .kernels.state import State as State

@@ -1,0 +1,1 @@
+"""Arms kept in rank order, in one array or in tiers."""

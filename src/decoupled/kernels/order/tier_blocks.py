@@ -1,0 +1,138 @@
+"""The blocks of a tiered vector: found by their first arms, cut in half, joined, and struck off.
+
+A block whose slot is full is cut before it takes another arm, and two neighbours that together fill no
+more than three quarters of a slot become one. So any two neighbours hold more than that: K arms make
+at most 2 * K / (3/4 * slot) + 1 blocks, one more while a block is being cut, and as K is six slots or more,
+or a single block, these fit into the memory of 3 * K arms.
+"""
+
+from ...base.arrays import Floats, Ints
+from ..jit import compiled, compiled_apart
+from .tiers import Tiers, guide_length, note_first
+
+
+@compiled
+def size_of(tiers: Tiers, block: int) -> int:
+    """How many arms a block holds."""
+    size: int = tiers.starts[block + 1] - tiers.starts[block]
+    return size
+
+
+@compiled
+def is_full(tiers: Tiers, block: int) -> bool:
+    """Whether a block's slot has no room left."""
+    return size_of(tiers, block) == 1 << tiers.bits
+
+
+@compiled
+def home_of(tiers: Tiers, value: float, arm: int) -> int:
+    """The last block that does not begin after (value, arm), or else the first."""
+    low, rest = 0, int(tiers.counts[0])
+    while rest > 1:
+        half = rest >> 1
+        first = tiers.first_values[low + half]
+        low += half * ((first < value) | ((first == value) & (tiers.first_arms[low + half] <= arm)))
+        rest -= half
+    return low
+
+
+@compiled
+def count_before(tiers: Tiers, block: int, value: float, arm: int) -> int:
+    """How many arms of a block come before (value, arm).
+
+    All are counted, several at once: that is as fast as a search by halves, where memory is cold faster.
+    """
+    start = tiers.slots[block] << tiers.bits
+    size = size_of(tiers, block)
+    values, arms = tiers.values[start : start + size], tiers.arms[start : start + size]
+    found = 0
+    for k in range(size):
+        found += (values[k] < value) | ((values[k] == value) & (arms[k] < arm))
+    return found
+
+
+# Over slices, whose indices the compiler knows to be in range: then each loop is a single move of memory.
+
+
+@compiled
+def shift_forward(part: Floats | Ints, number: int) -> None:
+    """Drop the first so many of a slice: the others move up, and what they leave behind is free."""
+    for k in range(len(part) - number):
+        part[k] = part[k + number]
+
+
+@compiled
+def shift_back(part: Floats | Ints, number: int) -> None:
+    """Make room for so many at the start of a slice, over what its end holds."""
+    for k in range(len(part) - 1, number - 1, -1):
+        part[k] = part[k - number]
+
+
+@compiled
+def add_to(part: Ints, number: int) -> None:
+    """Add a number to all."""
+    for k in range(len(part)):
+        part[k] += number
+
+
+# What changes the directory is seldom called.
+
+
+@compiled_apart
+def cut(tiers: Tiers, block: int) -> None:
+    """Move the second half of a full block to a slot of its own."""
+    blocks = int(tiers.counts[0])
+    slot = tiers.slots[blocks]
+    shift_back(tiers.slots[block + 1 : blocks + 1], 1)
+    shift_back(tiers.first_values[block + 1 : blocks + 1], 1)
+    shift_back(tiers.first_arms[block + 1 : blocks + 1], 1)
+    shift_back(tiers.starts[block + 1 : blocks + 2], 1)
+    half = 1 << (tiers.bits - 1)
+    tiers.slots[block + 1] = slot
+    tiers.starts[block + 1] = tiers.starts[block] + half
+    tiers.counts[0] += 1.0
+    _renumber(tiers.guide[: guide_length(tiers)], block + 1, 1)
+    _copy(tiers, (tiers.slots[block] << tiers.bits) + half, slot << tiers.bits, half)
+    note_first(tiers, block + 1)
+    join(tiers, block + 1)
+    join(tiers, block - 1)
+
+
+@compiled_apart
+def join(tiers: Tiers, block: int) -> None:
+    """Make one of a block and the next, if they are small."""
+    if block < 0 or block + 1 >= int(tiers.counts[0]):
+        return
+    size, more = size_of(tiers, block), size_of(tiers, block + 1)
+    if 4 * (size + more) <= 3 << tiers.bits:
+        source = tiers.slots[block + 1] << tiers.bits
+        _copy(tiers, source, (tiers.slots[block] << tiers.bits) + size, more)
+        strike(tiers, block + 1)
+
+
+@compiled_apart
+def strike(tiers: Tiers, block: int) -> None:
+    """Take a block out of the directory; its slot is free."""
+    blocks = int(tiers.counts[0])
+    slot = tiers.slots[block]
+    shift_forward(tiers.slots[block:blocks], 1)
+    shift_forward(tiers.first_values[block:blocks], 1)
+    shift_forward(tiers.first_arms[block:blocks], 1)
+    shift_forward(tiers.starts[block : blocks + 1], 1)
+    tiers.slots[blocks - 1] = slot
+    tiers.counts[0] -= 1.0
+    _renumber(tiers.guide[: guide_length(tiers)], max(block, 1), -1)
+
+
+@compiled
+def _renumber(guide: Ints, first: int, number: int) -> None:
+    """Blocks from `first` on have other numbers now."""
+    for entry in range(len(guide)):
+        guide[entry] += number * (guide[entry] >= first)
+
+
+@compiled
+def _copy(tiers: Tiers, source: int, target: int, count: int) -> None:
+    for k in range(count):
+        tiers.values[target + k] = tiers.values[source + k]
+        tiers.arms[target + k] = tiers.arms[source + k]

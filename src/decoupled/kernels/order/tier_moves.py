@@ -1,0 +1,87 @@
+"""Arms that move in a tiered vector: out of one block and into another.
+
+Goodrich, M. T. and Kloss, J. G. (1999). Tiered vectors: efficient dynamic arrays for rank-based
+sequences. WADS. There blocks are rings of equal length, and every ring on the way turns: with a million
+arms those are hundreds of turns, each of them far from the last in memory.
+"""
+
+from ..jit import compiled, compiled_apart
+from .tier_blocks import (
+    add_to,
+    count_before,
+    cut,
+    home_of,
+    is_full,
+    join,
+    shift_back,
+    shift_forward,
+    size_of,
+    strike,
+)
+from .tiers import Tiers, guide_length, note_first, renew_guide
+
+RENEWAL_BITS = (
+    9  # after so many moves, in bits, all of the guide is new: blocks shift by one in about that time
+)
+
+
+@compiled
+def move_in_tiers(tiers: Tiers, arm: int, before: float, after: float) -> None:
+    """Give `arm` the estimate `after` in place of `before`."""
+    if is_full(tiers, home_of(tiers, after, arm)):
+        _make_room(tiers, before, after, arm)
+    here, there = home_of(tiers, before, arm), home_of(tiers, after, arm)
+    offset, goal = count_before(tiers, here, before, arm), count_before(tiers, there, after, arm)
+    if here == there:
+        goal -= before < after  # it has counted itself
+        close_gap(tiers, here, offset, max(offset, goal) + 1, 1)
+        open_gap(tiers, here, goal, max(offset, goal) + 1, 1)
+    else:
+        close_gap(tiers, here, offset, size_of(tiers, here), 1)
+        open_gap(tiers, there, goal, size_of(tiers, there) + 1, 1)
+        add_to(tiers.starts[here + 1 : there + 1], -1)
+        add_to(tiers.starts[there + 1 : here + 1], 1)
+    place = (tiers.slots[there] << tiers.bits) + goal
+    tiers.values[place] = after
+    tiers.arms[place] = arm
+    note_first(tiers, there)
+    if here != there:
+        tidy(tiers, here)
+    renew_guide(tiers, 1 + (guide_length(tiers) >> RENEWAL_BITS))
+
+
+@compiled_apart
+def _make_room(tiers: Tiers, before: float, after: float, arm: int) -> None:
+    """Cut the block that the arm moves to, unless it comes from there."""
+    there = home_of(tiers, after, arm)
+    if there != home_of(tiers, before, arm):
+        cut(tiers, there)
+
+
+@compiled
+def close_gap(tiers: Tiers, block: int, gap: int, stop: int, number: int) -> None:
+    """In a block, what lies behind a gap of so many, up to before `stop`, moves over it."""
+    start = tiers.slots[block] << tiers.bits
+    shift_forward(tiers.values[start + gap : start + stop], number)
+    shift_forward(tiers.arms[start + gap : start + stop], number)
+
+
+@compiled
+def open_gap(tiers: Tiers, block: int, gap: int, stop: int, number: int) -> None:
+    """In a block, what lies from `gap` on moves back by so many, up to before `stop`."""
+    start = tiers.slots[block] << tiers.bits
+    shift_back(tiers.values[start + gap : start + stop], number)
+    shift_back(tiers.arms[start + gap : start + stop], number)
+
+
+@compiled
+def tidy(tiers: Tiers, block: int) -> None:
+    """After arms have left a block: strike it off if none is left, and join it if few are."""
+    size = size_of(tiers, block)
+    if size == 0:
+        strike(tiers, block)
+    else:
+        note_first(tiers, block)
+        if 4 * size <= 3 << tiers.bits:
+            join(tiers, block)
+            join(tiers, block - 1)

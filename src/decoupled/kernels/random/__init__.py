@@ -1,0 +1,1 @@
+"""The random stream, and draws from it."""

@@ -1,0 +1,213 @@
+"""Draws: the perturbed leader, and an index with given weights."""
+
+import math
+
+from ...base.arrays import Floats, Words
+from ..jit import compiled
+from ..order.tiers import Tiers, count_of, value_at
+from ..powers import inverse_power, power
+from .stream import next_word, uniform, unit
+
+_RARE = 5.0  # once in more than so many, two logarithms are cheaper than looking at the next arms
+
+
+@compiled
+def pareto_leader(ranked: Floats | Tiers, eta: float, alpha: float, stream: Words) -> int:
+    """The rank of the arm that wins when each score is a Pareto(alpha) draw less eta times the gap.
+
+    `ranked` gives the estimates in increasing order: an array or a tiered vector. The winner has exactly the law of drawing every
+    arm, yet only about log K arms are looked at. An arm beats the best score so far once in
+    (best + eta * gap) ** alpha draws, and in rank order that only gets rarer. So the distance to the next
+    *candidate* is geometric under the chance at hand, and the candidate is accepted with the ratio of
+    its own chance to that bound. The first arm's own draw is at least 1, and more of it need not be
+    known until another arm has beaten 1.
+
+    Scores are kept less 1, because a large alpha leaves little above it.
+    """
+    arms = count_of(ranked)
+    lowest = value_at(ranked, 0)
+    best = 0.0
+    leader = -1
+    place = 1
+    while place < arms:
+        shift = eta * (value_at(ranked, place) - lowest)
+        rarity = power(best + shift, alpha)  # one over the chance
+        mark = uniform(stream)
+        if rarity > _RARE:
+            # (1 - chance) ** m >= 1 - m * chance: most often this says at once that no arm is left.
+            # Written so that an infinite rarity ends the search as well.
+            if not (1.0 - mark) * rarity < arms - place:
+                break
+            bound = 1.0 / rarity
+            place += failures(mark, bound, arms)
+            if place >= arms:
+                break
+            shift = eta * (value_at(ranked, place) - lowest)
+            rarity = power(best + shift, alpha)
+            mark = uniform(stream) * bound
+        # Twice at most: one place for both draws keeps the threads of a GPU together.
+        while leader < place and mark * rarity <= 1.0:
+            excess = pareto_excess(alpha, stream)
+            if leader < 0:
+                leader = 0
+                best = excess
+                rarity = power(best + shift, alpha)
+            else:
+                leader = place
+                # A Pareto draw that is known to exceed some level is that level times another such draw.
+                best += (1.0 + (best + shift)) * excess
+        place += 1
+    return max(leader, 0)
+
+
+@compiled
+def pareto_excess(alpha: float, stream: Words) -> float:
+    """A Pareto(alpha) draw less 1, exact also where a large alpha leaves little above it."""
+    if alpha == 3.0 or alpha == 2.0:
+        # One over the largest of three uniforms, or two: a quarter of the cost of U ** (-1 / alpha).
+        word = max(next_word(stream), next_word(stream))
+        if alpha == 3.0:
+            word = max(word, next_word(stream))
+        largest = unit(word)
+        return (1.0 - largest) / largest
+    return math.expm1(-math.log(uniform(stream)) / alpha)
+
+
+@compiled
+def frechet_leader(ranked: Floats, eta: float, alpha: float, stream: Words) -> int:
+    """The rank of the arm that wins when each score is a Frechet(alpha) draw less eta times the gap.
+
+    A Frechet draw is t ** (-1/alpha) with t exponential. An arm beats the best score so far where its t
+    falls below level = (best + eta * gap) ** -alpha, and in rank order the level only falls. So one
+    exponential number serves many arms: each arm that is passed over uses up one level of it, and what
+    is left when less than a level remains is the t of the next *candidate*, already drawn below the
+    level at hand. The candidate leads if that t is below its own level too. Only about log K arms are
+    looked at, and the winner has exactly the law of drawing every arm.
+
+    Scores are kept less 1, because a large alpha leaves little around it.
+    """
+    arms = len(ranked)
+    lowest = ranked[0]
+    best = inverse_root_excess(-math.log(uniform(stream)), alpha)
+    leader = 0
+    place = 1
+    while place < arms:
+        level = inverse_power(best + eta * (ranked[place] - lowest), alpha)
+        life = -math.log(uniform(stream))
+        # Written so that a level of zero ends the search as well.
+        if not life < level * (arms - place):
+            break
+        passed = int(life / level)
+        place += passed
+        if place >= arms:
+            break
+        rest = max(life - passed * level, 0.0)
+        score = inverse_root_excess(rest, alpha) - eta * (ranked[place] - lowest)
+        if score > best:
+            leader = place
+            best = score
+        place += 1
+    return leader
+
+
+@compiled
+def inverse_root_excess(tail: float, alpha: float) -> float:
+    """The perturbation with a given tail, less 1: tail ** (-1/alpha) - 1, infinite for a tail of 0."""
+    if alpha == 2.0:
+        return 1.0 / math.sqrt(tail) - 1.0
+    return math.expm1(-math.log(tail) / alpha)
+
+
+@compiled
+def failures(mark: float, chance: float, most: int) -> int:
+    """How many trials fail before one succeeds, by inversion of a uniform `mark`; `most` and more are all one.
+
+    It is the largest m with (1 - chance) ** m >= mark. Up to 64, m is put together from powers of two: two
+    logarithms were a quarter of a GPU's instructions in a round of eight arms.
+    """
+    rest = 1.0 - chance
+    if most > 64:
+        return int(math.log(mark) / log_of_rest(chance))
+    second = rest * rest
+    fourth = second * second
+    count, left = 0, 1.0
+    if most > 8:
+        eighth = fourth * fourth
+        if most > 16:
+            sixteenth = eighth * eighth
+            if most > 32:
+                half = sixteenth * sixteenth
+                if half >= mark:
+                    count, left = 32, half
+            if left * sixteenth >= mark:
+                count, left = count + 16, left * sixteenth
+        if left * eighth >= mark:
+            count, left = count + 8, left * eighth
+    if left * fourth >= mark:
+        count, left = count + 4, left * fourth
+    if left * second >= mark:
+        count, left = count + 2, left * second
+    if left * rest >= mark:
+        count += 1
+    return count
+
+
+@compiled
+def log_of_rest(chance: float) -> float:
+    """log(1 - chance) to ten digits, at a third of the cost of log1p."""
+    return math.log(1.0 - chance) if chance > 1e-6 else -chance * (1.0 + 0.5 * chance)
+
+
+@compiled
+def total(weights: Floats) -> float:
+    """The sum, in eight lanes: additions need not wait for each other, on any processor in one order."""
+    count = len(weights)
+    a = b = c = d = e = f = g = h = 0.0
+    whole = count - count % 8
+    for k in range(0, whole, 8):
+        a += weights[k]
+        b += weights[k + 1]
+        c += weights[k + 2]
+        d += weights[k + 3]
+        e += weights[k + 4]
+        f += weights[k + 5]
+        g += weights[k + 6]
+        h += weights[k + 7]
+    for k in range(whole, count):
+        a += weights[k]
+    return ((a + b) + (c + d)) + ((e + f) + (g + h))
+
+
+@compiled
+def categorical(weights: Floats, weight_sum: float, stream: Words) -> int:
+    """An index drawn with probability weights[k] / weight_sum; one of weight zero is never drawn."""
+    target = uniform(stream) * weight_sum
+    for k in range(len(weights)):
+        target -= weights[k]
+        if target <= 0.0 and weights[k] > 0.0:
+            return k
+    # Rounding left a remainder. The heaviest index takes it, whose probability it changes the least.
+    heaviest = 0
+    for k in range(len(weights)):
+        if weights[k] > weights[heaviest]:
+            heaviest = k
+    return heaviest
+
+
+@compiled
+def draw_both(
+    exploit_weights: Floats, exploit_sum: float, explore_weights: Floats, explore_sum: float, stream: Words
+) -> tuple[int, int, float, float]:
+    """What a policy with two explicit laws decides: (exploit, explore, weight, propensity)."""
+    exploit = categorical(exploit_weights, exploit_sum, stream)
+    explore = categorical(explore_weights, explore_sum, stream)
+    share = explore_weights[explore]
+    return exploit, explore, explore_sum / share, share / explore_sum
+
+
+@compiled
+def draw_one(weights: Floats, weight_sum: float, stream: Words) -> tuple[int, int, float, float]:
+    """What a policy of the standard game with an explicit law decides: the same arm twice."""
+    arm = categorical(weights, weight_sum, stream)
+    share = weights[arm]
+    return arm, arm, weight_sum / share, share / weight_sum

@@ -1,0 +1,152 @@
+"""The round loop: one policy against one world, for a whole horizon.
+
+Each round takes the same amount of the noise stream whatever is played, so every policy meets the same
+losses. Regret is counted by mean loss.
+"""
+
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from numba.extending import overload
+
+from ..base.arrays import Floats, Ints, Words
+from .adversary import Memory, fill_losses, note_play
+from .dispatch import decide, init, update
+from .jit import compiled
+from .random.noise import BERNOULLI, draw_loss
+from .state import State
+
+
+class Table(NamedTuple):
+    """An oblivious world: mean losses (rows x arms), the row that holds in each round, and the noise."""
+
+    rows: Floats
+    row_at: Ints
+    noise: int = BERNOULLI
+    concentration: float = 1.0
+
+
+def count_plays(plays: Ints, exploit: int, explore: int) -> None:
+    """Note one round's arms in `plays` (exploited, explored)."""
+    plays[0, exploit] += 1
+    plays[1, explore] += 1
+
+
+@overload(count_plays, target="cpu")
+def _count_plays(plays: Any, exploit: Any, explore: Any) -> Any:
+    def implementation(plays: Any, exploit: Any, explore: Any) -> Any:
+        plays[0, exploit] += 1
+        plays[1, explore] += 1
+
+    return implementation
+
+
+@overload(count_plays, target="cuda")
+def _count_plays_together(plays: Any, exploit: Any, explore: Any) -> Any:
+    # Counts of its own would take a fifth of a thread's memory; those that a block's threads share take none.
+    cuda: Any = import_module("numba.cuda")
+
+    def implementation(plays: Any, exploit: Any, explore: Any) -> Any:
+        cuda.atomic.add(plays, (0, exploit), 1)
+        cuda.atomic.add(plays, (1, explore), 1)
+
+    return implementation
+
+
+@compiled
+def drive(
+    params: Any,
+    state: State,
+    stream: Words,
+    noise: Words,
+    local: Words,
+    table: Table,
+    best: int,
+    checkpoints: Ints,
+    regret: Floats,
+    plays: Ints,
+) -> None:
+    """Run every round of `table`; fill `regret` against arm `best`, and `plays` (exploited, explored).
+
+    `local` is work space for two words.
+    """
+    init(params, state)
+    rows, row_at = table.rows, table.row_at
+    so_far = 0.0
+    checkpoint = 0
+    upcoming = checkpoints[0]
+    for t in range(len(row_at)):
+        row = row_at[t]
+        exploit, explore, weight, _ = decide(params, state, stream)
+        loss = draw_loss(table.noise, table.concentration, rows[row, explore], noise, local)
+        update(params, state, explore, weight, loss)
+        so_far += rows[row, exploit] - rows[row, best]
+        count_plays(plays, exploit, explore)
+        if t + 1 == upcoming:
+            regret[checkpoint] = so_far
+            checkpoint += 1
+            upcoming = checkpoints[checkpoint] if checkpoint < len(checkpoints) else 0
+
+
+@compiled
+def drive_adaptive(
+    params: Any,
+    state: State,
+    stream: Words,
+    noise: Words,
+    local: Words,
+    adversary: Any,
+    memory: Memory,
+    horizon: int,
+    losses: Floats,
+    arm_sums: Floats,
+    checkpoints: Ints,
+    suffered: Floats,
+    arm_losses: Floats,
+    plays: Ints,
+) -> None:
+    """Run `horizon` rounds against an adversary, with Bernoulli losses.
+
+    Fills, at the checkpoints, what was `suffered` and what every arm would have cost on the losses that
+    came (`arm_losses`, checkpoints x arms). `losses`, `arm_sums` and `local` are work space.
+    """
+    init(params, state)
+    so_far = 0.0
+    checkpoint = 0
+    upcoming = checkpoints[0]
+    for t in range(horizon):
+        fill_losses(adversary, memory, t, losses)
+        exploit, explore, weight, _ = decide(params, state, stream)
+        loss = draw_loss(BERNOULLI, 1.0, losses[explore], noise, local)
+        update(params, state, explore, weight, loss)
+        note_play(adversary, memory, t, exploit)
+        so_far += losses[exploit]
+        for arm in range(len(losses)):
+            arm_sums[arm] += losses[arm]
+        count_plays(plays, exploit, explore)
+        if t + 1 == upcoming:
+            suffered[checkpoint] = so_far
+            for arm in range(len(losses)):
+                arm_losses[checkpoint, arm] = arm_sums[arm]
+            checkpoint += 1
+            upcoming = checkpoints[checkpoint] if checkpoint < len(checkpoints) else 0
+
+
+@compiled
+def against_best(checkpoints: Ints, arm_losses: Floats, suffered: Floats) -> bool:
+    """Turn what was suffered into regret against the best arm of the whole run, which is known only at its end.
+
+    Whether every arm's losses lay in [0, 1] is returned: they may be those of a user's own adversary.
+    """
+    last = len(checkpoints) - 1
+    best, within = 0, True
+    for arm in range(arm_losses.shape[1]):
+        if arm_losses[last, arm] < arm_losses[last, best]:
+            best = arm
+        for place in range(len(checkpoints)):
+            # Written so that what is not a number is outside as well.
+            if not 0.0 <= arm_losses[place, arm] <= checkpoints[place]:
+                within = False
+    for place in range(len(checkpoints)):
+        suffered[place] -= arm_losses[place, best]
+    return within

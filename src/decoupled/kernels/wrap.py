@@ -1,0 +1,155 @@
+"""Restarts and discounts around the compiled functions of any policy.
+
+A wrapped policy works on a state of its own within the wrapper's: the same rows, and the scalars from
+its own round on. So it reads the round of its schedule where it always does, while the package goes on
+counting all observations in the first scalar.
+"""
+
+from collections import namedtuple
+from threading import Lock
+from typing import Any, NamedTuple
+
+from ..base.arrays import Words
+from .dispatch import Functions
+from .jit import compiled, name_apart, translate
+from .state import ARMS, ROUND, SHARED_SCALARS, State
+
+# What the wrapper keeps: the number of observations that are not forgotten, which is learned; and the
+# shared scalars of the policy inside.
+OWN_SCALARS = ("forgetting_kept", "forgetting_round", "forgetting_arms")
+KEPT = len(SHARED_SCALARS)
+START = KEPT + 1
+
+NOTHING = 1e-300  # what has faded to this is gone: smaller numbers lose their digits and are slow
+
+
+class Fading(NamedTuple):
+    """What a discount shrinks: the numbers of a policy's rows of floats, and of its scalars."""
+
+    rows: tuple[int, ...]
+    scalars: tuple[int, ...] = ()
+
+
+class Wrapped(NamedTuple):
+    """What a wrapper runs on, made once for each policy's parameter type."""
+
+    params_type: Any
+    functions: Functions
+
+
+_one_at_a_time = Lock()
+_made: dict[tuple[Any, ...], Wrapped] = {}
+
+
+def wrapped(
+    params_type: Any, inner: Functions, fading: Fading | None, home: tuple[str, str] | None
+) -> Wrapped:
+    """The parameter type and functions of a policy that restarts, or for which `fading` is discounted.
+
+    `home` is the module and the name under which any process finds the parameter type. Without one,
+    machine code for it is not kept on disk: whoever reads the files there has to find every type that is
+    named in them.
+    """
+    key = (params_type, inner, fading, home)
+    with _one_at_a_time:  # two types for one wrapper would be two policies to the compiler
+        if key not in _made:
+            _made[key] = _wrap(params_type, inner, fading, home)
+        return _made[key]
+
+
+def _wrap(
+    params_type: Any, inner: Functions, fading: Fading | None, home: tuple[str, str] | None
+) -> Wrapped:
+    name_apart(params_type)  # before the compiler meets it, which here may be before it runs by itself
+    apart = f"{params_type.__module__}.{params_type.__qualname__}.{len(_made)}"
+    module, name = home or ("forgetting", apart)
+    kind = namedtuple("Params", [*params_type._fields, "forgetting"], module=module)  # type: ignore[misc]
+    kind.__qualname__ = name
+    functions = (
+        _restarting(params_type, inner) if fading is None else _discounting(params_type, inner, fading)
+    )
+    for function in functions:
+        # All take parameters of this type, so that no two of them have one name in machine code.
+        function.__module__ = module
+    made: Any = [translate(each, keep=False, counting=False) for each in functions]
+    return Wrapped(kind, Functions(*made))
+
+
+@compiled
+def inside(state: State) -> State:
+    """The state as the wrapped policy sees it, without a copy."""
+    return State(state.scalars[START:], state.floats, state.ints)
+
+
+@compiled
+def set_round(state: State) -> None:
+    """The round and the number of arms of the wrapped policy."""
+    state.scalars[START + ROUND] = 1.0 + state.scalars[KEPT]
+    state.scalars[START + ARMS] = state.scalars[ARMS]
+
+
+@compiled
+def clear(state: State) -> None:
+    """All but the shared scalars as before the first observation."""
+    state.scalars[KEPT:] = 0.0
+    state.floats[:] = 0.0
+    state.ints[:] = 0
+
+
+@compiled
+def fade(row: Any, discount: float) -> None:
+    """Shrink every number of a row."""
+    for i in range(len(row)):
+        shrunk = discount * row[i]
+        row[i] = shrunk if abs(shrunk) > NOTHING else 0.0
+
+
+def _common(params_type: Any, inner: Functions) -> tuple[Any, Any]:
+    """Starting and deciding, which restarts and discounts share."""
+    inner_init, inner_decide, _ = inner
+
+    def init(params: Any, state: State) -> None:
+        set_round(state)
+        inner_init(params_type(*params[:-1]), inside(state))
+
+    def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, float]:
+        return inner_decide(params_type(*params[:-1]), inside(state), stream)
+
+    return init, decide
+
+
+def _restarting(params_type: Any, inner: Functions) -> Functions:
+    inner_init, _, inner_update = inner
+
+    def update(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
+        known = params_type(*params[:-1])
+        # What would be forgotten at once is not learned.
+        if state.scalars[KEPT] + 1.0 >= params[-1]:
+            clear(state)
+            set_round(state)
+            inner_init(known, inside(state))
+        else:
+            state.scalars[KEPT] += 1.0
+            set_round(state)
+            inner_update(known, inside(state), arm, weight, loss)
+
+    return Functions(*_common(params_type, inner), update)
+
+
+def _discounting(params_type: Any, inner: Functions, fading: Fading) -> Functions:
+    inner_init, _, inner_update = inner
+    rows, scalars = fading.rows, (KEPT, *(START + number for number in fading.scalars))
+
+    def update(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
+        known, discount = params_type(*params[:-1]), params[-1]
+        state.scalars[START + ROUND] += 1.0
+        inner_update(known, inside(state), arm, weight, loss)
+        state.scalars[KEPT] += 1.0
+        for number in scalars:
+            state.scalars[number] *= discount
+        for row in rows:
+            fade(state.floats[row], discount)
+        set_round(state)
+        inner_init(known, inside(state))
+
+    return Functions(*_common(params_type, inner), update)

@@ -1,0 +1,142 @@
+"""The names of the arms: a number of them, or a list of names."""
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from ..base.arrays import Ints
+from ..decision import Arm
+from ..errors import ArmError, complaint, near_name, shown
+from .name_index import NameTable
+
+Arms: TypeAlias = int | Iterable[Arm]
+
+MOST_ARMS = 10**9
+
+
+class ArmNames:
+    """The arms in order, and the way from a name to its place."""
+
+    def __init__(self, names: Sequence[Arm], table: NameTable | None = None) -> None:
+        self.names = names
+        # Numbered arms are their own places; a table is made only for names.
+        self._places = table or (None if isinstance(names, range) else NameTable.of(names))
+
+    @classmethod
+    def checked(cls, arms: Arms) -> "ArmNames":
+        """The arms that a user gave."""
+        return cls(_checked(arms))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return self._find(name) is not None
+
+    def place(self, name: object) -> int:
+        """The place of one arm."""
+        place = self._find(name)
+        if place is None:
+            raise ArmError(f"arm = {shown(name)}: is not an arm of this learner; {self._hint(name)}")
+        return place
+
+    def places(self, names: Iterable[object]) -> Ints:
+        """The places of a set of arms, in order."""
+        return np.array(sorted({self.place(name) for name in names}), np.int64)
+
+    def _find(self, name: object) -> int | None:
+        try:
+            # 1.0 and True equal 1, but they are not the name of an arm.
+            key = _checked_name(name)
+            if self._places is not None:
+                return self._places[key]
+            return int(key) if key in self.names else None
+        except (ArmError, KeyError):
+            return None
+
+    def extended(self, names: Iterable[object]) -> "ArmNames":
+        """With these arms more, at the end."""
+        newcomers = self._newcomers(names)
+        count = len(self) + len(newcomers)
+        if count > MOST_ARMS:
+            rule = f"would be {count:,} arms, and must not exceed {MOST_ARMS:,}"
+            raise ArmError(complaint("names", newcomers, rule, "retire others first"))
+        if isinstance(self.names, range) and newcomers == list(range(len(self), count)):
+            return ArmNames(range(count))
+        together = [*self.names, *newcomers]
+        return ArmNames(together, None if self._places is None else self._places.extended(together))
+
+    def without(self, gone: Ints) -> "ArmNames":
+        """Without the arms of these places."""
+        if len(self) - len(gone) < 2:
+            named = [self.names[place] for place in gone]
+            rule = f"would leave {len(self) - len(gone)} of {len(self)} arms, and two at least must stay"
+            raise ArmError(complaint("names", named, rule, "add others first"))
+        stays = np.ones(len(self), np.bool_)
+        stays[gone] = False
+        left = [self.names[place] for place in np.flatnonzero(stays).tolist()]
+        return ArmNames(left, None if self._places is None else self._places.without(gone, left))
+
+    def _newcomers(self, names: Iterable[object]) -> list[Arm]:
+        newcomers = [_checked_name(name, "names") for name in names]
+        seen: set[Arm] = set()
+        for name in newcomers:
+            if name in seen:
+                raise ArmError(f"names: {name!r} appears twice; give every arm a name of its own")
+            if name in self:
+                raise ArmError(
+                    f"names: {name!r} is an arm of this learner already; choose another name, or retire that arm first"
+                )
+            seen.add(name)
+        return newcomers
+
+    def to_json(self) -> int | list[Arm]:
+        """What `ArmNames` takes to make these again."""
+        return len(self.names) if self._places is None else list(self.names)
+
+    def _hint(self, name: object) -> str:
+        if self._places is None:
+            return f"the arms are 0 to {len(self.names) - 1}"
+        return near_name(name, self.names)
+
+
+def _checked(arms: Arms) -> Sequence[Arm]:
+    if isinstance(arms, (str, bytes, bool)):
+        raise ArmError(f"arms = {arms!r}: must be a number or a list of names; put the names in a list")
+    if isinstance(arms, Iterable) and getattr(arms, "ndim", 1) == 1:
+        names = [_checked_name(name) for name in arms]
+    else:
+        try:
+            count = operator.index(arms)  # type: ignore[arg-type]
+        except TypeError:
+            raise ArmError(
+                f"arms = {shown(arms)}: must be a number or a list of names; for example 3, or ['a', 'b', 'c']"
+            ) from None
+        if count > MOST_ARMS:
+            raise ArmError(f"arms = {shown(arms)}: must not exceed {MOST_ARMS:,}; check the number")
+        names = range(count)  # type: ignore[assignment]
+    if len(names) < 2:
+        raise ArmError(
+            f"arms = {shown(arms)}: must be two at least; with one arm there is nothing to decide"
+        )
+    return names
+
+
+def listed(argument: str, names: object) -> list[object]:
+    """The arms that a user named, in whatever can be gone through."""
+    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable) or getattr(names, "ndim", 1) != 1:
+        raise ArmError(f"{argument} = {shown(names)}: must be a list of arms; put the names in a list")
+    return list(names)
+
+
+def _checked_name(name: object, argument: str = "arms") -> Arm:
+    if isinstance(name, str):
+        return str(name)
+    if not isinstance(name, bool):
+        try:
+            return operator.index(name)  # type: ignore[arg-type]
+        except TypeError:
+            pass
+    raise ArmError(f"{argument}: {shown(name)} is no name; use strings or whole numbers")

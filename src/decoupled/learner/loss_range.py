@@ -1,0 +1,64 @@
+"""The range that losses live in: from what a user reports to a loss in [0, 1]."""
+
+import math
+from typing import NamedTuple
+
+from ..base.validation import as_float, as_loss, is_missing, is_number, kind_of
+from ..errors import LossError, Message, ParameterError, complaint, shown
+
+UNKNOWN = "report the loss when it is known; feedback may come late, or never"
+
+
+class LossRange(NamedTuple):
+    """The lowest and highest loss there can be; rewards live in the same range, mirrored."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def checked(cls, ends: object) -> "LossRange":
+        """A range from what a user gave."""
+        try:
+            low, high = (as_float(end) for end in ends)  # type: ignore[attr-defined]
+        except (TypeError, ValueError):
+            low = high = None
+        if low is None or high is None or not low < high or not math.isfinite(high - low):
+            rule = "must be two finite numbers, the lower first"
+            raise ParameterError(complaint("loss_range", ends, rule, "the default is (0, 1)"))
+        return cls(low, high)
+
+    def scaled(self, loss: object, reward: object = None) -> float:
+        """The loss on a scale from 0 to 1, from a loss or a reward: one of them, and not both."""
+        if (message := not_one_of(loss, reward)) is not None:
+            raise LossError(message)
+        if reward is None:
+            return self.scaled_as("loss", loss)
+        return (self.high - self._within("reward", reward)) / (self.high - self.low)
+
+    def scaled_as(self, name: str, loss: object, if_missing: str = UNKNOWN) -> float:
+        """A loss on a scale from 0 to 1; `name` is what an error calls it, and what to do if there is none."""
+        return (self._within(name, loss, if_missing) - self.low) / (self.high - self.low)
+
+    def _within(self, name: str, value: object, if_missing: str = UNKNOWN) -> float:
+        number = as_loss(value)
+        if number is not None and self.low <= number <= self.high:
+            return number
+        if is_missing(value):
+            rule = "is missing" if value is None else "is not a number"
+            remedy = if_missing
+        elif is_number(value):
+            rule = f"must lie in [{self.low}, {self.high}]"
+            remedy = "declare another range with start(..., loss_range=(low, high))"
+        else:
+            rule, remedy = f"is {kind_of(value)}", f"give a number in [{self.low}, {self.high}]"
+        raise LossError(complaint(name, value, rule, remedy))
+
+
+def not_one_of(loss: object, reward: object) -> Message | None:
+    """The error where both a loss and a reward are given, or neither; None where it is one of them."""
+    remedy = "give either the loss of the explored arm or its reward"
+    if loss is None and reward is None:
+        return Message("loss, reward: neither was given", remedy)
+    if loss is not None and reward is not None:
+        return Message(f"loss = {shown(loss)}, reward = {shown(reward)}: both were given", remedy)
+    return None

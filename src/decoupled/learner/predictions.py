@@ -1,0 +1,49 @@
+"""What a user expects of each arm's next loss, checked: a baseline of one's own for a decision."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..base.arrays import Floats, Ints
+from ..decision import Arm
+from ..errors import ParameterError, complaint
+from .arms import ArmNames
+from .loss_range import LossRange
+
+# For some arms by name, or for all in their order.
+Predictions: TypeAlias = Mapping[str, float] | Mapping[int, float] | Mapping[Arm, float] | Iterable[float]
+
+MISSING = "give a mapping that leaves out the arms without a prediction"
+
+
+def listed_predictions(given: Predictions) -> dict[Any, Any] | list[Any] | Floats:
+    """What a user gave as a dictionary, or as a list or an array of numbers: gone through once."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    if isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "fiu":
+        return given.astype(np.float64)
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
+        rule = "must be a mapping from arms to losses, or a list of losses in the order of arms"
+        raise ParameterError(complaint("baseline", given, rule, "for example {'a': 0.3}"))
+    return list(given)
+
+
+def scaled_predictions(
+    given: dict[Any, Any] | list[Any] | Floats, arms: ArmNames, losses: LossRange
+) -> tuple[Ints, Floats]:
+    """The places that have a prediction, and what it is on a scale from 0 to 1."""
+    if isinstance(given, dict):
+        places = np.array([arms.place(name) for name in given], np.int64)
+        values = [losses.scaled_as(f"baseline[{name!r}]", value, MISSING) for name, value in given.items()]
+        return places, np.array(values, np.float64)
+    if len(given) != len(arms):
+        rule = f"must have one loss for each of {len(arms)} arms, and has {len(given)}"
+        raise ParameterError(complaint("baseline", given, rule, "give a mapping where only some have one"))
+    if isinstance(given, np.ndarray):
+        outside = np.flatnonzero(~((given >= losses.low) & (given <= losses.high)))
+        if len(outside) > 0:  # the first of them says what is wrong
+            losses.scaled_as(f"baseline[{outside[0]}]", float(given[outside[0]]), MISSING)
+        return np.arange(len(given)), (given - losses.low) / (losses.high - losses.low)
+    each = [losses.scaled_as(f"baseline[{i}]", value, MISSING) for i, value in enumerate(given)]
+    return np.arange(len(given)), np.array(each, np.float64)

@@ -1,0 +1,120 @@
+"""Records of a log, checked: what another policy explored, with what probability, and what it cost."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ..base.validation import as_float, is_missing, kind_of
+from ..errors import ArmError, LossError, Message, ParameterError, complaint, shown
+from .arms import ArmNames
+from .loss_range import LossRange
+
+_NAMED = 10  # so many arms a warning names
+_KEYS = {"explore", "propensity", "loss"}
+
+
+class Record(NamedTuple):
+    """A record of a log as a learner takes it: the place of an arm, and its loss from 0 to 1."""
+
+    arm: int
+    weight: float
+    loss: float
+
+
+def listed_records(records: Iterable[Any]) -> list[Any]:
+    """The records as a list."""
+    if isinstance(records, (str, bytes)) or not isinstance(records, Iterable):
+        rule, remedy = "must be a list of records", "each is (explored arm, propensity, loss)"
+        raise ParameterError(complaint("records", records, rule, remedy))
+    if isinstance(records, Mapping) or hasattr(records, "columns"):  # going through either gives its keys
+        problem = f"records: is {kind_of(records)}, not a list of records"
+        remedy = "give a list of (explored arm, propensity, loss); of a DataFrame, to_dict('records')"
+        raise ParameterError(Message(problem, remedy))
+    return list(records)
+
+
+def checked_records(records: list[Any], arms: ArmNames, losses: LossRange) -> list[Record]:
+    """The place, the weight and the scaled loss of every record."""
+    return [_checked(i, record, arms, losses) for i, record in enumerate(records)]
+
+
+def is_unrandomised(records: list[Record]) -> bool:
+    """Whether nothing in a log was left to chance, by its own account."""
+    return len(records) > 0 and all(record.weight == 1.0 for record in records)
+
+
+def unrandomised_error(records: list[Record], arms: ArmNames) -> ParameterError:
+    """The error for a log of propensities that are all 1."""
+    if len(records) == 1:
+        what = "records: the only propensity is 1"
+    else:
+        what = f"records: all {len(records)} propensities are 1"
+    problem = (
+        f"{what}, with {len(arms)} arms: nothing was left to chance, so the estimate of an arm would show how "
+        "seldom it was tried, and an arm never tried would seem the best"
+    )
+    remedy = (
+        "give the probability with which each arm was explored; if there was none, start without this log "
+        "(docs: In operation, A log without propensities); if every arm was seen in every round, pass "
+        "unrandomised=True"
+    )
+    return ParameterError(Message(problem, remedy))
+
+
+def unseen_message(names: list[Any]) -> Message:
+    """The warning for arms of which neither a log nor a learner knows anything."""
+    shown_names = ", ".join(repr(name) for name in names[:_NAMED])
+    rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    one = len(names) == 1
+    never = f"arm {shown_names} never occurs" if one else f"arms {shown_names}{rest} never occur"
+    has, may, it = ("has", "it may", "it") if one else ("have", "they may", "them")
+    return Message(
+        f"records: {never} and {has} no loss on record, so {may} be exploited at once",
+        f"start without {it}, replay, then bring {it} in with add_arms()",
+    )
+
+
+def _checked(place: int, record: Any, arms: ArmNames, losses: LossRange) -> Record:
+    arm, propensity, loss = _parts(place, record)
+    if is_missing(propensity):
+        raise _no_propensity(f"records[{place}].propensity = {shown(propensity)}: is missing")
+    chance = as_float(propensity)
+    # Far below any real propensity, and far enough from overflow that no sum of estimates reaches it.
+    if chance is None or not 1e-200 <= chance <= 1.0:
+        rule = "must be a probability of at least 1e-200"
+        remedy = "log the probability with which the arm was explored"
+        raise ParameterError(complaint(f"records[{place}].propensity", propensity, rule, remedy))
+    try:
+        return Record(
+            arms.place(arm),
+            1.0 / chance,
+            losses.scaled_as("loss", loss, "leave out records without a loss"),
+        )
+    except (ArmError, LossError) as error:
+        raise error.within(f"records[{place}]") from None
+
+
+def _parts(place: int, record: Any) -> tuple[Any, Any, Any]:
+    if isinstance(record, Mapping) and _KEYS - record.keys() == {"propensity"}:
+        raise _no_propensity(f"records[{place}] = {shown(record)}: has no 'propensity'")
+    try:
+        if isinstance(record, Mapping):
+            arm, propensity, loss = record["explore"], record["propensity"], record["loss"]
+        else:
+            arm, propensity, loss = record
+    except (TypeError, ValueError, KeyError):
+        raise ParameterError(
+            Message(
+                f"records[{place}] = {shown(record)}: must be (arm, propensity, loss), or a mapping with the "
+                "keys 'explore', 'propensity' and 'loss'",
+                "correct that record",
+            )
+        ) from None
+    return arm, propensity, loss
+
+
+def _no_propensity(problem: str) -> ParameterError:
+    remedy = (
+        "log the probability with which the arm was explored; a log that has none cannot be replayed "
+        "(docs: In operation, A log without propensities)"
+    )
+    return ParameterError(Message(problem, remedy))

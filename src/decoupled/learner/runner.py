@@ -1,0 +1,223 @@
+"""A policy set running: its state, its random stream, and its compiled calls over them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..base.arrays import Floats, Ints, Words
+from ..kernels.state import ARMS, ROUND, State
+from .arm_ids import Serials
+from .pending import Baseline, Covered, Pending
+from .protocol import RunnablePolicy
+
+NONE: Baseline = (np.array([], np.int64), np.array([], np.float64), False)
+
+
+class Running:
+    """A policy's state and what happens to it.
+
+    Arms are places here, names are the learner's, and what is pending knows arms by their serials. The
+    policy may have several forms, and `form` is the one for this number of arms: `state` has its rows.
+    """
+
+    def __init__(
+        self, policy: RunnablePolicy, state: State, stream: Words, serials: Serials | None = None
+    ) -> None:
+        arms = state.floats.shape[1]
+        self.serials = serials or Serials(arms)
+        self.policy, self.state, self.stream = policy, state, stream
+        self.form = policy.at(arms)
+        self.layout = self.form.layout
+        self.values = np.array(self.form.params(), np.float64)
+        self.entries = self.form.entries()
+        self.entries.init(self.values, *state)
+        # The arrays every compiled call takes, kept together because gathering them is part of its cost.
+        self.flat = (self.values, *state)
+        self.round = int(state.scalars[ROUND])  # every decision carries it, and an array is slow to ask
+        self.baseline = policy.baseline
+        self._shared_baseline: Baseline | None = None
+        self._shared_round = 0
+
+    @classmethod
+    def fresh(cls, policy: RunnablePolicy, arms: int, stream: Words) -> "Running":
+        """A policy that has seen nothing yet."""
+        return cls(policy, policy.at(arms).layout.new_state(arms), stream)
+
+    def only(self, part: Ints) -> "Running":
+        """Some arms alone, for what is asked of them now: the learning rate stays that of all arms."""
+        state = self.layout.restrict(self.state, part, self.policy.at(len(part)).layout)
+        return Running(self.policy, state, self.stream)
+
+    def draw(self, part: Ints | None) -> tuple[int, int, float, float]:
+        """The arm to exploit, the arm to explore, its weight and its propensity."""
+        if part is None:
+            return self.entries.decide(*self.flat, self.stream)
+        exploit, explore, weight, propensity = self.only(part).draw(None)
+        return int(part[exploit]), int(part[explore]), weight, propensity
+
+    def baseline_of(
+        self, part: Ints | None, predicted: tuple[Ints, Floats] | None = None
+    ) -> Baseline | None:
+        """The baselines of decisions made now, None if all are zero.
+
+        An arm that cannot be had has none. Decisions made in one round share theirs. What is `predicted`
+        for some places takes the place of the policy's own numbers, for the arms that it gives one.
+        """
+        if self.baseline is None:
+            return None
+        if part is None and predicted is None:
+            if self._shared_round != self.round:
+                self._shared_round = self.round
+                self._shared_baseline = self._known(*self.form.baselines(self.state))
+            return self._shared_baseline
+        if part is None:
+            places, values = self.form.baselines(self.state)
+        else:
+            some = self.only(part)
+            places, values = some.form.baselines(some.state)
+            places = part[places]
+        if predicted is None:
+            return self._known(places, values)
+        # An arm with a number of the policy's own passed its gate; the others have none, whatever is predicted.
+        return self._known(places, _replaced(places, values, *predicted), foreseen=True)
+
+    def _known(self, places: Ints, values: Floats, foreseen: bool = False) -> Baseline | None:
+        """Baselines as what is pending keeps them: by serials, and none that is zero."""
+        found = np.flatnonzero(values)
+        return None if len(found) == 0 else (self.serials.of(places[found]), values[found], foreseen)
+
+    # Learning
+
+    def settle(self, pending: Pending, loss: float) -> None:
+        """Learn from the feedback of a decision, which may have explored an arm that is here no longer."""
+        decision, serial, covered, baseline = pending
+        arm = self.serials.place(serial)
+        if covered is not None:
+            self._charge_absent(covered, loss)
+        if arm is not None:
+            self.learn(arm, decision.weight, loss, baseline)
+        elif self.policy.cumulative is not None:
+            self.learn(0, 0.0, loss, baseline)  # of no weight: what the other arms get is all there is
+        else:
+            self._learn_of_a_stranger(decision.weight, loss)
+
+    def learn(self, arm: int, weight: float, loss: float, baseline: Baseline | None = None) -> None:
+        """Learn the loss of an arm that was explored."""
+        if baseline is not None and baseline is self._shared_baseline and self._shared_round == self.round:
+            pass  # of this very round: the state has it
+        elif self.baseline is not None:
+            self._remind(arm, baseline or NONE)
+        self.entries.update(*self.flat, arm, weight, loss)
+        self.round += 1
+
+    def _remind(self, arm: int, baseline: Baseline) -> None:
+        """Put the baseline of a decision where the update of an arm reads it."""
+        serials, values, foreseen = baseline
+        places, found = self.serials.places(serials)
+        values = values[found]
+        if foreseen:
+            # The policy's own baselines are of one kind, such as one amount for all, and its update may count
+            # on that. Of others it meets that of the arm alone; the other arms are given theirs here.
+            others = places != arm
+            self.layout.row(self.state, str(self.policy.cumulative))[places[others]] += values[others]
+            self.entries.init(*self.flat)
+            places, values = places[~others], values[~others]
+        self.form.set_baselines(self.state, places, values)
+
+    def _charge_absent(self, covered: Covered, loss: float) -> None:
+        """Add a loss to every arm that could not be chosen."""
+        if self.policy.cumulative is None:
+            return
+        absent = np.ones(self.state.floats.shape[1], np.bool_)
+        if isinstance(covered, tuple):
+            absent[self.serials.places(np.array(covered, np.int64))[0]] = False
+        elif covered is not None:
+            absent[: self.serials.first_from(covered)] = False
+        self.layout.row(self.state, self.policy.cumulative)[absent] += loss
+        self.entries.init(*self.flat)
+
+    def _learn_of_a_stranger(self, weight: float, loss: float) -> None:
+        """Learn the loss of an arm that is here for this one observation, so that it counts as one."""
+        arms = self.state.floats.shape[1]
+        state = self._extended(1)
+        state.scalars[ARMS] = arms
+        crowd = Running(self.policy, state, self.stream)
+        crowd.learn(arms, weight, loss)
+        left = crowd.layout.restrict(state, np.arange(arms), self.layout)
+        for mine, new in zip(self.state, left, strict=True):
+            mine[:] = new
+        self.entries.init(*self.flat)
+        self.round += 1
+
+    def weighs(self) -> bool:
+        """Whether what is learned depends on the weight of an observation: to a mean it does not matter."""
+        one, two = self._after_one(1.0), self._after_one(2.0)
+        return any(not np.array_equal(*rows) for rows in zip(one, two, strict=True))
+
+    def _after_one(self, weight: float) -> list[Any]:
+        """What two new arms have learned from one observation."""
+        state = self.layout.new_state(2)
+        self.entries.init(self.values, *state)
+        self.entries.update(self.values, *state, 0, weight, 1.0)
+        return [self.layout.row(state, name) for name in self.layout.learned]
+
+    def unknown(self) -> NDArray[np.bool_]:
+        """Of which arms nothing is learned, or nothing but losses of zero."""
+        found = np.ones(self.state.floats.shape[1], np.bool_)
+        for name in self.layout.learned:
+            row = self.layout.row(self.state, name)
+            if name in self.layout.pairs:
+                found &= ~row.any(axis=1)
+            elif name not in self.layout.scalars:
+                found &= row == 0
+        return found
+
+    # Coming and going
+
+    def extended(self, newcomers: int) -> "Running":
+        """With so many arms more."""
+        serials = self.serials.extended(newcomers)
+        return Running(self.policy, self._extended(newcomers), self.stream, serials)
+
+    def without(self, gone: Ints) -> "Running":
+        """Without the arms of these places."""
+        stays = np.ones(self.state.floats.shape[1], np.bool_)
+        stays[gone] = False
+        left = np.flatnonzero(stays)
+        state = self.layout.restrict(self.state, left, self.policy.at(len(left)).layout)
+        state.scalars[ARMS] = len(left)
+        return Running(self.policy, state, self.stream, self.serials.only(left))
+
+    def _extended(self, newcomers: int) -> State:
+        arms = self.state.floats.shape[1]
+        form = self.policy.at(arms + newcomers)
+        state = self.layout.extend(self.state, newcomers, form.layout)
+        form.welcome(state, arms)
+        return state
+
+    def exploitation_law(self, part: Ints | None) -> Floats:
+        """The probability with which each arm is exploited, of some arms or of all."""
+        return self._of_all(part, lambda running: running.form.exploitation_law(running.state))
+
+    def exploration_law(self, part: Ints | None) -> Floats:
+        """The probability with which each arm is explored, of some arms or of all."""
+        return self._of_all(part, lambda running: running.form.exploration_law(running.state))
+
+    def _of_all(self, part: Ints | None, law: Callable[["Running"], Floats]) -> Floats:
+        if part is None:
+            return law(self)
+        probabilities = np.zeros(self.state.floats.shape[1])
+        probabilities[part] = law(self.only(part))
+        return probabilities
+
+
+def _replaced(places: Ints, values: Floats, others: Ints, new_values: Floats) -> Floats:
+    """The values of some places, with new ones where others have one."""
+    if len(others) == 0:
+        return values
+    by_place = np.argsort(others)
+    found = np.searchsorted(others, places, sorter=by_place)
+    match = by_place[np.minimum(found, len(others) - 1)]
+    return np.where(others[match] == places, new_values[match], values)

@@ -1,0 +1,21 @@
+"""From a seed to a random stream."""
+
+from typing import TypeAlias
+
+import numpy as np
+
+from ..base.arrays import Words
+from ..base.validation import whole_number
+from ..kernels.random.stream import new_stream
+
+Seed: TypeAlias = int | np.random.SeedSequence | None
+
+
+def randomness(seed: object) -> tuple[Words, str]:
+    """A random stream, and a tag that keeps one learner's decision ids apart from another's."""
+    if not isinstance(seed, np.random.SeedSequence):
+        if seed is not None:
+            seed = whole_number("seed", seed, 0, "leave it out for fresh randomness")
+        seed = np.random.SeedSequence(seed)
+    tag = int(seed.generate_state(3, np.uint64)[2]) >> 16
+    return new_stream(seed), f"{tag:012x}"

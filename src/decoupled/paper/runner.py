@@ -1,0 +1,180 @@
+"""What `decoupled reproduce` and `decoupled report` do."""
+
+import json
+import shutil
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from ..base.files import write_atomically
+from ..base.progress import duration, progress_bar
+from ..base.validation import one_of
+from ..bench.machine import describe
+from ..errors import ParameterError, StorageError, complaint, near_name
+from ..report.folder import write_report
+from ..report.section import Section
+from ..simulation.plan import DEVICES
+from .adaptive_adversaries import Watched
+from .adversarial import Adversarial
+from .base import Experiment, Scale
+from .baseline import Baseline
+from .conic import Conic
+from .grid import Grid
+from .horizon import Horizon
+from .many_arms import ManyArms
+from .movielens import Movies
+from .prepare import compile_all
+from .recommended import LessRegret
+from .runtime import Runtime
+from .stochastic import StochasticEasy, StochasticHard
+from .systems import Systems
+from .tuned import Tuned
+
+EXPERIMENTS: dict[str, Experiment] = {
+    each.name: each
+    for each in (
+        Adversarial(),
+        StochasticEasy(),
+        StochasticHard(),
+        Grid(),
+        Runtime(),
+        Conic(),
+        Movies(),
+        Tuned(),
+        Baseline(),
+        Horizon(),
+        Systems(),
+        LessRegret(),
+        Watched(),
+        ManyArms(),
+    )
+}
+GROUPS = {"beyond": ("less-regret", "watched", "many-arms")}  # names for several at once
+PAPERS = {name for name, each in EXPERIMENTS.items() if each.in_quick}  # what judges the paper
+RUN_FILE = "run.json"
+FULL_RUNS, QUICK_RUNS = 1_000, 40
+TITLE = "Follow-the-Perturbed-Leader for Decoupled Bandits, reproduced"
+
+
+def reproduce(names: Sequence[str], scale: Scale, out: Path, *, resume: bool, quiet: bool) -> list[Section]:
+    """Run the experiments named, or all, and write the report; with `resume`, keep what is finished."""
+    for name in names:
+        if name not in EXPERIMENTS and name not in GROUPS:
+            known = (*EXPERIMENTS, *GROUPS)
+            raise ParameterError(complaint("experiment", name, "is not known", near_name(name, known)))
+    default = [name for name, each in EXPERIMENTS.items() if each.in_quick or not scale.quick]
+    wanted = [each for name in names for each in GROUPS.get(name, (name,))] or default
+    if one_of("device", scale.device, DEVICES) != "cpu":
+        wanted = fit_for_devices(wanted, bool(names))
+    chosen = [EXPERIMENTS[name] for name in EXPERIMENTS if name in wanted]
+    out.mkdir(parents=True, exist_ok=True)
+    record = begin(out, scale, resume)
+    compile_all({key: call for experiment in chosen for key, call in experiment.code(scale).items()})
+    for number, experiment in enumerate(chosen, 1):
+        folder = out / experiment.name
+        if not resume:
+            shutil.rmtree(folder, ignore_errors=True)
+        start = time.perf_counter()
+        label = f"[{number}/{len(chosen)}] {experiment.name}"
+        with progress_bar(experiment.units(scale), quiet, label, experiment.unit) as report:
+            experiment.measure(scale, folder, lambda done, report=report: report(done, 0.0))  # type: ignore[misc]
+        seconds = time.perf_counter() - start
+        record["experiments"][experiment.name] = {"seconds": round(seconds, 1)}
+        write_atomically(out / RUN_FILE, json.dumps(record, indent=1))
+        if not quiet:
+            print(f"{label}: {duration(seconds)}", flush=True)
+    return rebuild(out)
+
+
+def fit_for_devices(wanted: Sequence[str], asked: bool) -> list[str]:
+    """The experiments that a GPU can run. One that was asked for by name and is not among them is refused."""
+    unfit = [name for name in wanted if not EXPERIMENTS[name].on_device]
+    rule = "cannot run on a GPU: it times the CPU, or has too many arms"
+    if asked and unfit:
+        raise ParameterError(complaint("experiment", unfit[0], rule, "leave it out, or use --device cpu"))
+    if unfit:
+        print(f"Left out with --device cuda: {', '.join(unfit)}; they time the CPU, or have too many arms.")
+    return [name for name in wanted if name not in unfit]
+
+
+def begin(out: Path, scale: Scale, resume: bool) -> dict[str, Any]:
+    """The record of what was run in this folder; experiments of another scale are not mixed in."""
+    record: dict[str, Any] = {
+        "scale": scale._asdict(),
+        "machine": describe(),
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "experiments": {},
+    }
+    if not (out / RUN_FILE).exists():
+        return record
+    before = read_record(out)
+    if Scale(**before["scale"]) == scale:
+        record["experiments"] = before["experiments"]
+    elif resume:
+        raise StorageError(
+            f"{out}: holds a run with {before['scale']}, not {record['scale']}; "
+            "give the same options, or another folder with --out"
+        )
+    return record
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """What was run in a folder."""
+    path = folder / RUN_FILE
+    try:
+        record: dict[str, Any] = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise StorageError(f"{path}: is not there; give a folder that decoupled reproduce filled") from None
+    except ValueError as error:
+        raise StorageError(f"{path}: is not readable ({error}); run decoupled reproduce again") from None
+    return record
+
+
+def rebuild(folder: Path) -> list[Section]:
+    """Judge and draw everything again from what is saved; nothing is run."""
+    record = read_record(folder)
+    sections = [
+        each.section(folder / name)._replace(extent=each.extent(folder / name))
+        for name, each in EXPERIMENTS.items()
+        if name in record["experiments"]
+    ]
+    write_report(folder, TITLE, lead(record, sections), facts(record), sections)
+    return sections
+
+
+def lead(record: dict[str, Any], sections: Sequence[Section]) -> str:
+    """What the reader is looking at."""
+    scale = Scale(**record["scale"])
+    quick = ""
+    if scale.quick:
+        quick = (
+            " This is the <b>quick</b> version, with few runs: many claims stay undecided. "
+            "The full one is <code>decoupled reproduce</code>."
+        )
+    paper = "the paper by Kim, Lee and Oh (ICML 2026)"
+    if {section.name for section in sections} >= PAPERS:
+        what = f"Every figure of {paper}, drawn again, and every empirical sentence of it judged"
+    else:
+        titles = ", ".join(escape(section.title) for section in sections)
+        what = (
+            f"Some of the experiments around {paper}, run again, with the claims they judge. Here: {titles}"
+        )
+    return f"{what}. Each section says how many runs it has; the seed is {scale.seed}.{quick}"
+
+
+def facts(record: dict[str, Any]) -> dict[str, str]:
+    """Machine, versions, seeds, times."""
+    scale = Scale(**record["scale"])
+    times = ", ".join(f"{name} {each['seconds']:.0f} s" for name, each in record["experiments"].items())
+    whole = sum(each["seconds"] for each in record["experiments"].values())
+    return {
+        "runs": f"{scale.runs:,} asked for; each section says how many it has, which may be more or fewer",
+        "device": scale.device,
+        "seed": f"{scale.seed} (environment noise and policy draws are children of it, by run number)",
+        "finished": str(record["when"]),
+        "time": f"{duration(whole)} in all: {times}",
+        **{name: str(value) for name, value in record["machine"].items()},
+    }

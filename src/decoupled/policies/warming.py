@@ -1,0 +1,76 @@
+"""Compiling ahead of time: all the machine code that a learner calls, before somebody waits for it.
+
+A policy's entry points are compiled, or loaded from disk, when they are first called. So warming a policy
+means calling each of them once, on a learner that nobody uses.
+"""
+
+import json
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+from . import Policy
+
+_warm: set[Hashable] = set()
+
+
+def warm(policy: Policy, arms: int = 2) -> None:
+    """Compile all that a learner of this policy calls, or load it from disk; at once if that was done before.
+
+    >>> import decoupled as dc
+    >>> warm(dc.FollowTheLeader())
+    >>> is_warm(dc.FollowTheLeader(), arms=2)
+    True
+    """
+    if not is_warm(policy, arms):
+        for _ in steps(policy, arms):
+            pass
+
+
+def is_warm(policy: Policy, arms: int) -> bool:
+    """Whether `warm` has done its work for this policy and number of arms in this process."""
+    return is_warm_form(form(policy, arms))
+
+
+def is_warm_form(known: Hashable) -> bool:
+    """The same for what `form` gave."""
+    return known in _warm
+
+
+def steps(policy: Policy, arms: int = 2) -> Iterator[None]:
+    """`warm` in parts of up to half a minute each, for whoever has something more urgent to do in between."""
+    learner = policy.start(arms, seed=0)
+    yield
+    decision = learner.decide()
+    yield
+    learner.observe(decision, 0.5)
+    yield
+    learner.exploitation_probabilities()
+    yield
+    learner.exploration_probabilities()
+    yield
+    # Some arms alone may call for another form than all of them.
+    learner.observe(learner.decide(available=learner.arms[:2]), 0.5)
+    yield
+    learner.exploration_probabilities(available=learner.arms[:2])
+    _warm.add(form(policy, arms))
+
+
+def form(policy: Policy, arms: int) -> Hashable:
+    """Equal for policies that run the same machine code: numbers are its arguments, all else chooses it.
+
+    >>> import decoupled as dc
+    >>> form(dc.FTPL(alpha=2.5), arms=3) == form(dc.FTPL(), arms=4)
+    True
+    >>> form(dc.FTPL(), arms=3) == form(dc.FTPL.recommended(), arms=3)
+    False
+    """
+    here = policy.at(arms)
+    return here.params_type, json.dumps(_without_numbers(here.to_dict()), sort_keys=True)
+
+
+def _without_numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_numbers(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_numbers(each) for each in value]
+    return 0 if type(value) in (int, float) else value

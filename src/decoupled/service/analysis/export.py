@@ -1,0 +1,176 @@
+"""The log for analysis: one line for each decision, with the true probability of what was explored.
+
+Where a policy knows only an unbiased estimate of the inverse, the log is replayed, and the exact law of
+exploration is asked of the learner as it stood before each draw.
+"""
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ...base.files import replacing
+from ...decision import Arm
+from ...errors import complaint
+from ..errors import Invalid
+from ..experiment.rows import Decided, ExperimentRow
+from ..experiment.times import microseconds, moment
+from ..recovery import from_beginning
+from ..store.store import Store
+
+FORMATS = ("parquet", "csv")
+_AT_ONCE = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedDecision:
+    """One decision of the log and what became of it. `loss` is that of `explore`; docs/log.md tells each column.
+
+    `propensity` is the true one. It is None for mode "exploit", and for decisions older than what
+    retention kept where it would have to be computed.
+    """
+
+    id: str
+    seq: int
+    mode: str
+    available: tuple[Arm, ...] | None
+    exploit: Arm | None
+    explore: Arm | None
+    propensity: float | None
+    weight: float | None
+    round: int
+    state_version: int
+    made_at: float
+    expires_at: float | None
+    status: str
+    loss: float | None
+    settled_seq: int | None
+    settled_at: float | None
+
+
+# The type of each column, as Parquet names it. Arms are text, whatever they are: a column has one type.
+_TYPES = {
+    **dict.fromkeys(("seq", "round", "state_version", "settled_seq"), "int64"),
+    **dict.fromkeys(("propensity", "weight", "loss"), "double"),
+    **dict.fromkeys(("made_at", "expires_at", "settled_at"), "timestamp[us, tz=UTC]"),
+}
+COLUMNS = {field.name: _TYPES.get(field.name, "string") for field in fields(LoggedDecision)}
+TIMES = tuple(name for name, kind in COLUMNS.items() if kind.startswith("timestamp"))
+
+
+def logged(
+    store: Store, row: ExperimentRow, after: int = 0, limit: int | None = None
+) -> Iterator[LoggedDecision]:
+    """The decisions after a row of the log, in order. `store` is a reader."""
+    names: list[Arm] = json.loads(row.arms)
+    true = true_propensities(store, row) if store.lacks_propensity(row.id, after) else iter(())
+    for decided, seq, kind, loss, at in islice(store.joined(row.id, after), limit):
+        propensity = decided.propensity
+        if propensity is None and decided.explore is not None:
+            propensity = _at(true, decided.seq)
+        places = None if decided.available is None else json.loads(decided.available)
+        yield LoggedDecision(
+            f"{row.tag}-{decided.seq}",
+            decided.seq,
+            decided.mode,
+            None if places is None else tuple(names[place] for place in places),
+            None if decided.exploit is None else names[decided.exploit],
+            None if decided.explore is None else names[decided.explore],
+            propensity,
+            decided.weight,
+            decided.round,
+            decided.version,
+            decided.made_at,
+            decided.expires_at,
+            "unobserved"
+            if decided.explore is None
+            else {None: "pending", "observed": "applied", "expired": "expired"}[kind],
+            loss,
+            seq,
+            at,
+        )
+
+
+def true_propensities(store: Store, row: ExperimentRow) -> Iterator[tuple[int, float]]:
+    """The exact probability of every arm explored, by row, from a replay of the whole log."""
+    running = from_beginning(store, row)
+    state: tuple[int, str | None] | None = None
+    law: Any = None
+    for each in store.rows_since(row.id, running.head):
+        if isinstance(each, Decided) and each.explore is not None:
+            learner = running.learner
+            if state != (running.version, each.available):
+                places = None if each.available is None else json.loads(each.available)
+                arms = None if places is None else [running.names[place] for place in places]
+                law = dict(
+                    zip(
+                        learner.arms,
+                        learner.exploration_probabilities(available=arms).tolist(),
+                        strict=True,
+                    )
+                )
+                state = (running.version, each.available)
+            yield each.seq, law[running.names[each.explore]]
+        running.replay(each)
+
+
+def _at(true: Iterator[tuple[int, float]], sought: int) -> float | None:
+    for seq, propensity in true:
+        if seq == sought:
+            return float(propensity)
+        if seq > sought:
+            break
+    return None
+
+
+def write(decisions: Iterable[LoggedDecision], path: Path, kind: str) -> int:
+    """Write decisions to a file, whole or not at all, and give their number."""
+    if kind not in FORMATS:
+        raise Invalid(complaint("format", kind, "must be 'parquet' or 'csv'", "CSV needs nothing else"))
+    with replacing(path) as temporary:
+        return (_parquet if kind == "parquet" else _csv)(decisions, temporary)
+
+
+def _plain(decision: LoggedDecision, time: Callable[[float], Any]) -> dict[str, Any]:
+    """The values of a line, with times written by `time`."""
+    values = {name: getattr(decision, name) for name in COLUMNS}
+    for name in ("exploit", "explore"):
+        values[name] = None if values[name] is None else str(values[name])
+    if decision.available is not None:
+        values["available"] = json.dumps(decision.available)
+    for name in TIMES:
+        values[name] = None if values[name] is None else time(values[name])
+    return values
+
+
+def _csv(decisions: Iterable[LoggedDecision], path: Path) -> int:
+    count = 0
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, tuple(COLUMNS))
+        writer.writeheader()
+        for decision in decisions:
+            writer.writerow(_plain(decision, moment))
+            count += 1
+    return count
+
+
+def _parquet(decisions: Iterable[LoggedDecision], path: Path) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = {
+        "string": pa.string(),
+        "int64": pa.int64(),
+        "double": pa.float64(),
+        "timestamp[us, tz=UTC]": pa.timestamp("us", tz="UTC"),
+    }
+    schema = pa.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
+    count, left = 0, iter(decisions)
+    with pq.ParquetWriter(path, schema) as writer:
+        while part := [_plain(each, microseconds) for each in islice(left, _AT_ONCE)]:
+            writer.write_table(pa.Table.from_pylist(part, schema))
+            count += len(part)
+    return count

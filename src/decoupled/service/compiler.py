@@ -1,0 +1,229 @@
+"""Compiling policies beside everything else: one at a time, and first what somebody waits for.
+
+Numba compiles one function at a time in a process, so that more threads than one would gain nothing. What it
+has compiled before on this machine it loads from disk, in a fraction of a second.
+"""
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import lru_cache
+from itertools import count
+from typing import Any, NamedTuple
+
+from numba.core import event as numba_event
+
+from ..errors import DecoupledError
+from ..policies import Policy, warming
+from .errors import HOW_LONG, Compiling, NotCompiled
+from .experiment.rows import ExperimentRow
+
+# Who wants a policy compiled: a request that waits, an experiment in the store, or nobody yet.
+ASKED, STORED, LATER = range(3)
+AGAIN = 60.0  # seconds after which a policy that failed is tried once more, if it is asked for
+
+_log = logging.getLogger("decoupled.service")
+_events: Any = numba_event
+
+
+class Code(NamedTuple):
+    """The machine code that an experiment needs: that of a policy with a number of arms."""
+
+    policy: Policy
+    arms: int
+    form: Hashable
+
+
+def code_of(policy: dict[str, Any], arms: int) -> Code:
+    """The code for a policy as it is stored. One that is not known here counts as one that does not compile."""
+    try:
+        return _code_of(json.dumps(policy, sort_keys=True), arms)
+    except DecoupledError as error:
+        raise NotCompiled(str(error)) from None
+
+
+def needed(row: ExperimentRow) -> tuple[dict[str, Any], set[int]]:
+    """The policy of a stored experiment, and the numbers of arms that it is run with.
+
+    With how many it began, how many it has now, and all it ever had: a replay comes by these, and with
+    each the policy may have another form.
+    """
+    settings, ever = json.loads(row.settings), len(json.loads(row.arms))
+    return settings["policy"], {len(settings["arms"]), ever, ever - len(json.loads(row.retired))}
+
+
+@lru_cache(maxsize=4096)
+def _code_of(policy: str, arms: int) -> Code:
+    found = Policy.from_json(policy)
+    return Code(found, arms, warming.form(found, arms))
+
+
+class _Waiter(NamedTuple):
+    then: Callable[[], None]
+    give_up: Callable[[], None]
+    until: float
+
+
+class Job:
+    """A policy to compile, and those who wait for it."""
+
+    def __init__(self, code: Code, steps: Iterator[None], number: int) -> None:
+        self.code, self.steps, self.number = code, steps, number
+        self.urgency = LATER
+        self.stored = False  # whether an experiment needed it when the service started
+        self.problem: str | None = None
+        self.announced_at: float | None = None
+        self.ended_at: float | None = None
+        self.waiters: list[_Waiter] = []
+
+
+class Compiler:
+    """Has policies compiled in a thread that lives as long as there is something to do.
+
+    Args:
+        steps: compiles a policy for a number of arms, in parts.
+        is_warm: whether the code of a form was compiled before in this process.
+    """
+
+    def __init__(
+        self,
+        steps: Callable[[Policy, int], Iterator[None]] = warming.steps,
+        is_warm: Callable[[Hashable], bool] = warming.is_warm_form,
+    ) -> None:
+        self._steps, self._is_warm = steps, is_warm
+        self._jobs: dict[Hashable, Job] = {}  # all that are not ready: those to do, and those that failed
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._numbers = count()
+        self._closed = False
+
+    # Asking
+
+    def require(self, experiment: str, policy: dict[str, Any], arms: Iterable[int]) -> None:
+        """Go on only if a policy is ready for all these numbers of arms. If it is not it begins to compile."""
+        try:
+            jobs = [job for each in arms if (job := self.begin(code_of(policy, each))) is not None]
+        except NotCompiled as error:
+            raise NotCompiled(f"experiment {experiment!r}: {error}") from None
+        for job in jobs:
+            if job.problem is not None:
+                raise NotCompiled(f"experiment {experiment!r}: {job.problem}")
+        for job in jobs:
+            raise Compiling(
+                f"experiment {experiment!r}: the service is compiling {job.code.policy}; {HOW_LONG}: "
+                "ask again in 1 s",
+                job,
+            )
+
+    def begin(self, code: Code, urgency: int = ASKED) -> Job | None:
+        """Have a policy compiled, unless that is done: then None. Whoever wants it first, sets how urgent it is."""
+        if self._is_warm(code.form):
+            return None
+        with self._lock:
+            job = self._jobs.get(code.form)
+            if job is None or (job.ended_at is not None and time.monotonic() > job.ended_at + AGAIN):
+                steps = self._steps(code.policy, code.arms)
+                job = self._jobs[code.form] = Job(code, steps, next(self._numbers))
+            job.urgency = min(job.urgency, urgency)
+            job.stored = job.stored or urgency == STORED
+            if self._thread is None and not self._closed:
+                # No daemon: the process must not end in the midst of LLVM, which would crash it.
+                self._thread = threading.Thread(target=self._work, name="decoupled-compiler")
+                self._thread.start()
+            return job
+
+    def wait(
+        self, job: Job, then: Callable[[], None], give_up: Callable[[], None], patience: float | None
+    ) -> None:
+        """Call `then` when a job has ended, or `give_up` at some time after so many seconds."""
+        until = float("inf") if patience is None else time.monotonic() + patience
+        with self._lock:
+            closed = self._closed
+            if job.ended_at is None and not closed:
+                job.waiters.append(_Waiter(then, give_up, until))
+                return
+        (give_up if closed else then)()
+
+    def dismiss(self, now: float | None = None) -> None:
+        """Have those give up who have waited long enough."""
+        due = []
+        with self._lock:
+            now = time.monotonic() if now is None else now
+            for job in self._jobs.values():
+                due += [each for each in job.waiters if each.until <= now]
+                job.waiters = [each for each in job.waiters if each.until > now]
+        for each in due:
+            each.give_up()
+
+    def stored_to_do(self) -> int:
+        """How many policies of stored experiments are still to be compiled."""
+        with self._lock:
+            return sum(job.stored and job.ended_at is None for job in self._jobs.values())
+
+    def busy(self) -> bool:
+        """Whether something is being compiled, which cannot be interrupted."""
+        thread = self._thread
+        return thread is not None and thread.is_alive()
+
+    def close(self) -> None:
+        """Begin nothing more. Whoever waits gives up; what is being compiled goes on to the end of its step."""
+        with self._lock:
+            self._closed = True
+        self.dismiss(float("inf"))
+
+    # Working
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                waiting = [job for job in self._jobs.values() if job.ended_at is None]
+                if not waiting or self._closed:
+                    self._thread = None
+                    return
+                job = min(waiting, key=lambda each: (each.urgency, each.number))
+            self._step(job)
+
+    def _step(self, job: Job) -> None:
+        problem = None
+        try:
+            with _events.install_listener("numba:compile", _Announcer(job)):
+                next(job.steps)
+            return
+        except StopIteration:
+            if job.announced_at is not None:
+                took = time.monotonic() - job.announced_at
+                _log.info("%s is ready, compiled in %.0f s", job.code.policy.label, took)
+        except Exception as error:
+            _log.exception("%s does not compile", job.code.policy.label)
+            told = str(error).strip().partition("\n")[0]
+            problem = (
+                f"{job.code.policy} does not compile here ({type(error).__name__}: {told}); see the service's "
+                "log, and create an experiment with another policy"
+            )
+        with self._lock:
+            job.problem, job.ended_at = problem, time.monotonic()
+            if problem is None:
+                del self._jobs[job.code.form]
+            waiters, job.waiters = job.waiters, []
+        for each in waiters:
+            try:
+                each.then()
+            except Exception:  # one caller's trouble, and others wait
+                _log.exception("a request that waited for %s could not go on", job.code.policy.label)
+
+
+class _Announcer(_events.Listener):  # type: ignore[misc]
+    """Says that a policy is being compiled, once, and only if it is: what is loaded from disk is there at once."""
+
+    def __init__(self, job: Job) -> None:
+        self._job, self._thread = job, threading.get_ident()
+
+    def on_start(self, event: object) -> None:
+        if self._job.announced_at is None and threading.get_ident() == self._thread:
+            self._job.announced_at = time.monotonic()
+            _log.info("compiling %s: %s", self._job.code.policy.label, HOW_LONG)
+
+    def on_end(self, event: object) -> None:
+        pass

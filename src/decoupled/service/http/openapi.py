@@ -1,0 +1,64 @@
+"""What the OpenAPI document says beyond what the framework finds by itself: every refusal there can be."""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from .problem_json import PROBLEM
+from .schemas import Problem
+
+_WHY = {
+    400: "The request is not JSON, or not well-formed.",
+    401: "The key is missing, unknown or revoked.",
+    403: "The key's role does not reach so far, or a browser's page of another site asks.",
+    404: "No such experiment, decision or path for this tenant.",
+    405: "The path does not take this method.",
+    408: "The body did not come in time.",
+    409: "The same name, key or decision with other contents, or an experiment that is archived.",
+    410: "Feedback after the decision's deadline. It is counted, and not applied.",
+    413: "The body is larger than the limit.",
+    415: "The body does not say that it is JSON.",
+    422: "A field is outside its domain, or a body is not of the shape it should have.",
+    429: "More requests than the limit; Retry-After says how many seconds to wait.",
+    503: "The store cannot write now, or the policy is being compiled. Nothing was done; ask again.",
+}
+_ALWAYS = (401, 403, 408, 413, 415, 422, 429, 503)
+RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
+
+
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The declared refusals of an operation: those named and those that any may give.
+
+    >>> sorted(refusals(404))[:3]
+    [401, 403, 404]
+    """
+    declared: dict[int | str, dict[str, Any]] = {}
+    for status in sorted({*statuses, *_ALWAYS}):
+        schema = {"$ref": f"#/components/schemas/{Problem.__name__}"}
+        declared[status] = {"description": _WHY[status], "content": {PROBLEM.decode(): {"schema": schema}}}
+        if status in (429, 503):
+            declared[status]["headers"] = RETRY_AFTER
+    return declared
+
+
+def body_of(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
+    """The request body of a route that reads it by hand."""
+    schema = model.model_json_schema()
+    return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
+
+
+def completed(document: dict[str, Any]) -> dict[str, Any]:
+    """The framework's document with the shape of problems and the way to authenticate."""
+    components = document.setdefault("components", {})
+    schemas = components.setdefault("schemas", {})
+    schemas[Problem.__name__] = Problem.model_json_schema()
+    for name in (
+        "HTTPValidationError",
+        "ValidationError",
+    ):  # the framework's own shape, which is never sent
+        schemas.pop(name, None)
+    components["securitySchemes"] = {
+        "key": {"type": "http", "scheme": "bearer", "description": "A key that decoupled keys add made."}
+    }
+    document["security"] = [{"key": []}]
+    return document

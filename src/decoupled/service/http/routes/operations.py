@@ -1,0 +1,85 @@
+"""Routes: health, metrics, backups."""
+
+import hashlib
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+
+from ...desk import Desk
+from ...errors import HOW_LONG, Compiling, Conflict, StoreError
+from ..futures import Bridge
+from ..metrics import KIND, Metrics
+from ..openapi import refusals
+from ..strict_routes import StrictRoute, access_of
+
+
+class Health(BaseModel):
+    """That the service is there."""
+
+    status: str = Field(examples=["ok"])
+
+
+class BackupOut(BaseModel):
+    """A backup that was written, in the folder that --backups names."""
+
+    file: str
+    bytes: int
+    sha256: str
+
+
+def operation_routes(desk: Desk, bridge: Bridge, metrics: Metrics, backups: Path | None) -> APIRouter:
+    """What whoever runs the service needs."""
+    router = APIRouter(tags=["operations"], route_class=StrictRoute)
+
+    @router.get("/healthz", response_model=Health, responses=refusals(), openapi_extra={"security": []})
+    async def healthz() -> Response:
+        """Whether the process answers. Needs no key."""
+        return JSONResponse({"status": "ok"})
+
+    @router.get("/readyz", response_model=Health, responses=refusals(), openapi_extra={"security": []})
+    async def readyz() -> Response:
+        """Whether the store takes writes and what is stored can decide; 503 if not. Needs no key.
+
+        After a start it is 503 until the policies of all experiments are compiled, or have failed to. An
+        experiment that is created later does not change it.
+        """
+        if not desk.ready():
+            raise StoreError("store: does not take writes; see the service's log, and run decoupled doctor")
+        if desk.stored_to_compile():
+            raise Compiling(f"policies: those of the stored experiments are being compiled; {HOW_LONG}")
+        return JSONResponse({"status": "ok"})
+
+    @router.get(
+        "/metrics",
+        response_class=Response,
+        responses={
+            200: {
+                "description": "Prometheus's text format.",
+                "content": {"text/plain": {"schema": {"type": "string"}}},
+            },
+            **refusals(),
+        },
+    )
+    async def read_metrics(request: Request) -> Response:
+        """Counters of the whole instance, for Prometheus; a key of the operator's tenant is needed."""
+        access_of(request).require_operator("read")
+        return Response(metrics.text(), media_type=KIND)
+
+    @router.post("/v1/backups", status_code=201, response_model=BackupOut, responses=refusals(409))
+    async def back_up(request: Request) -> Response:
+        """Write a consistent copy of the whole store, while it runs, to a new file in the folder of --backups."""
+        access_of(request).require_operator("admin")
+        if backups is None:
+            raise Conflict("backups: no folder is set; start the service with --backups FOLDER")
+        name = f"decoupled-{datetime.now(UTC):%Y%m%dT%H%M%S}-{time.time_ns() % 10**9:09d}.db"
+        path = backups / name
+        await bridge.wait(desk.backup(path))
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return JSONResponse({"file": name, "bytes": path.stat().st_size, "sha256": digest}, 201)
+
+    return router

@@ -1,0 +1,153 @@
+"""Running the service: what must hold before it listens, and how it ends."""
+
+import errno
+import ipaddress
+import logging
+import os
+import signal
+import socket
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import uvicorn
+
+from ...errors import ParameterError, complaint
+from ...policies import FTPL
+from ..desk import open_desk
+from ..store.open import is_postgres
+from .app import create_app
+from .header_timeout import connections_within
+from .rate_limit import Limits
+
+# With two threads that both compute, the default of 5 ms makes one wait for the other much too long.
+SWITCH_INTERVAL = 0.0005
+# What most experiments begin with: ready, or on its way, before the first is created.
+OFFERED = (FTPL.recommended(), FTPL())
+log = logging.getLogger("decoupled.service")
+
+
+@dataclass(frozen=True)
+class Serving:
+    """How to serve; see `decoupled serve --help`."""
+
+    store: str
+    host: str = "127.0.0.1"
+    port: int = 8000
+    certificate: Path | None = None
+    private_key: Path | None = None
+    backups: Path | None = None
+    access_log: bool = False
+    drain: int = 30
+    limits: Limits = field(default_factory=Limits)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a service that listens on `host`.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check(serving: Serving, *, any_key: bool) -> None:
+    """Refuse what would be unsafe; say what is doubtful."""
+    if (serving.certificate is None) != (serving.private_key is None):
+        raise ParameterError("--tls-certificate, --tls-key: must be given together; give both, or none")
+    for name, file in (("--tls-certificate", serving.certificate), ("--tls-key", serving.private_key)):
+        if file is not None and not os.access(file, os.R_OK):
+            raise ParameterError(
+                complaint(name, str(file), "cannot be read", "check the path and its rights")
+            )
+    if serving.backups is not None and not serving.backups.is_dir():
+        raise ParameterError(
+            complaint("--backups", str(serving.backups), "is no folder", "create it first")
+        )
+    if is_loopback(serving.host):
+        if not any_key:
+            log.warning("no keys: whoever can reach %s on this machine is admin", serving.host)
+        return
+    if not any_key:
+        rule = "is not loopback, and the store has no key"
+        named = "..." if is_postgres(serving.store) else serving.store  # an address may hold a password
+        remedy = f"make one with `decoupled keys add --store {named} --role admin`, or serve on 127.0.0.1"
+        raise ParameterError(complaint("--host", serving.host, rule, remedy))
+    if serving.certificate is None:
+        log.warning("no TLS: keys travel in the clear unless something before this service encrypts")
+
+
+def run(serving: Serving) -> None:
+    """Serve until SIGTERM or SIGINT; then finish what was begun, and close the store."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
+    logging.getLogger("decoupled.access").setLevel(logging.INFO if serving.access_log else logging.WARNING)
+    desk = open_desk(serving.store)
+    try:
+        any_key = any(key.revoked_at is None for key in desk.keys_list().result())
+        check(serving, any_key=any_key)
+        open_to_all = is_loopback(serving.host) and not any_key
+        app = create_app(desk, open_to_all=open_to_all, limits=serving.limits, backups=serving.backups)
+        sys.setswitchinterval(SWITCH_INTERVAL)
+        server = uvicorn.Server(configuration(app, serving))
+        # Once it has drained, uvicorn raises the signal again, for those who were there before it. By then
+        # the signal has been heeded, and the store is still to be closed.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)
+        with listening(serving) as listener:
+            scheme = "http" if serving.certificate is None else "https"
+            host, port = listener.getsockname()[:2]
+            print(f"Serving on {scheme}://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
+            desk.compile_stored(OFFERED)
+            server.run(sockets=[listener])
+    finally:
+        desk.close()
+    if desk.still_compiling():
+        # A compiler cannot be interrupted, and everything is on disk: whoever asked us to end need not wait.
+        logging.shutdown()
+        sys.stdout.flush()
+        os._exit(0)
+
+
+def configuration(app: object, serving: Serving) -> uvicorn.Config:
+    """How uvicorn runs it. Its own access log stays off: it would show query strings."""
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type]
+        http=connections_within(serving.limits),
+        loop="uvloop",
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        log_level="warning",
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=serving.drain,
+        ssl_certfile=serving.certificate,
+        ssl_keyfile=serving.private_key,
+    )
+
+
+def listening(serving: Serving) -> socket.socket:
+    """Bound before anything is promised: port 0 takes a free one, and a port in use is an error of one line."""
+    family = socket.AF_INET6 if ":" in serving.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((serving.host, serving.port))
+        listener.listen(2048)  # from here on who connects waits to be served, and is not refused
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            rule, remedy = (
+                f"is taken on {serving.host}",
+                "choose another with --port, or 0 for any that is free",
+            )
+            raise ParameterError(complaint("--port", serving.port, rule, remedy)) from None
+        raise
+    return listener

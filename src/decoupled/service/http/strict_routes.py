@@ -1,0 +1,101 @@
+"""Routes of the framework that parse JSON strictly, and its errors in the shape of all others."""
+
+import logging
+import re
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+
+from ...errors import shown
+from ..errors import BadRequest, Invalid, MethodNotAllowed, NotFound, ServiceError
+from .auth import Access
+from .problem_json import FAULT, PROBLEM, encoded, headers_of, is_fault, problem_of
+from .strict_json import parsed
+from .validation import SEE, invalid
+
+faults = logging.getLogger("decoupled.service")
+
+
+class _StrictRequest(Request):
+    async def json(self) -> Any:
+        """The body; what is not strict JSON is refused."""
+        return parsed(await self.body())
+
+
+class StrictRoute(APIRoute):
+    """A route whose body is strict JSON, and that takes each query parameter it knows once, and no other."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The framework's handler, on a request that parses strictly."""
+        handle = super().get_route_handler()
+        known = {each.alias for each in self.dependant.query_params}
+
+        async def strict(request: Request) -> Response:
+            given = [name for name, _ in request.query_params.multi_items()]
+            for name in given:
+                if name not in known:
+                    told = ", ".join(sorted(known)) or "none"
+                    raise Invalid(f"{shown(name)}: is no query parameter of this path; those are: {told}")
+                if given.count(name) > 1:  # which of them counted would be anyone's guess
+                    raise Invalid(f"{name}: is given {given.count(name)} times; give it once")
+            try:
+                return await handle(_StrictRequest(request.scope, request.receive))
+            except RequestValidationError as error:
+                raise invalid(error, self.dependant) from None
+
+        return strict
+
+
+def access_of(request: Request) -> Access:
+    """Whom the gate let in."""
+    access: Access = request.scope["access"]
+    return access
+
+
+def as_problem(error: ServiceError) -> Response:
+    """An error as a response."""
+    headers = {name.decode(): value.decode() for name, value in headers_of(error)}
+    return Response(encoded(problem_of(error)), error.status, headers, PROBLEM.decode())
+
+
+def install(app: FastAPI) -> None:
+    """Give every error of the framework and of the desk the one shape."""
+
+    @app.exception_handler(ServiceError)
+    async def of_the_desk(request: Request, error: ServiceError) -> Response:
+        if is_fault(error):
+            faults.error("%s: %s", error.title, error)
+        return as_problem(error)
+
+    @app.exception_handler(Exception)
+    async def of_nobody(request: Request, error: Exception) -> Response:
+        return as_problem(ServiceError(FAULT))  # the front logs it
+
+    @app.exception_handler(HTTPException)
+    async def of_the_framework(request: Request, error: HTTPException) -> Response:
+        if isinstance(error.__cause__, ServiceError):
+            return as_problem(error.__cause__)
+        if error.status_code == 405:
+            response = as_problem(
+                MethodNotAllowed(f"{request.method}: this path does not take it; see Allow")
+            )
+            response.headers["Allow"] = ", ".join(
+                sorted(_methods(app.openapi()["paths"], request.scope["path"]))
+            )
+            return response
+        if error.status_code == 404:
+            return as_problem(
+                NotFound(f"path {request.url.path!r}: is not known; the paths are in /v1/openapi.json")
+            )
+        return as_problem(BadRequest(f"request: is not one that this service knows; {SEE}"))
+
+
+def _methods(paths: dict[str, dict[str, Any]], path: str) -> Iterator[str]:
+    """The methods that a path takes: the framework tells only those of the first route it finds."""
+    for template, operations in paths.items():
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path):
+            yield from (method.upper() for method in operations)

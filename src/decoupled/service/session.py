@@ -1,0 +1,163 @@
+"""The experiments in memory, and how they are brought to where the log stands."""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import TypeAlias
+
+from .compiler import Compiler, needed
+from .errors import Compiling, NotCompiled, NotFound, ReplayError, ServiceError, StoreError
+from .experiment.live import Running
+from .experiment.rows import ExperimentRow, Row
+from .experiment.snapshots import snapshot
+from .recovery import restored
+from .store.store import Store
+
+# How a command names an experiment: ("name", tenant, name) or ("tag", tenant, tag).
+Reference: TypeAlias = tuple[str, str, str]
+
+
+class Room:
+    """Holds the experiments that run. Between `enter` and `leave` a transaction is open.
+
+    Everything in memory is a copy that can be thrown away: after a failure `abandon` does so, and the
+    experiments are made again from the store when they are next asked for.
+    """
+
+    def __init__(
+        self, store: Store, clock: Callable[[], float], snapshot_every: int, compiler: Compiler
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.compiler = compiler
+        self._snapshot_every = snapshot_every
+        self._running: dict[int, Running] = {}
+        self._ids: dict[Reference, int] = {}
+        self._held: dict[int, Running] = {}
+        self._heads: dict[int, tuple[int, int]] = {}
+        self._broken: dict[int, ServiceError] = {}
+
+    # Transactions
+
+    def enter(self, about: Iterable[Reference]) -> None:
+        """Open a transaction that holds these experiments, each at its head."""
+        self._held.clear()
+        self._heads.clear()
+        self._broken.clear()
+        self.store.begin()
+        ids = {found for each in set(about) if (found := self._find(each)) is not None}
+        if ids:
+            self.hold(ids)
+
+    def hold(self, ids: Iterable[int]) -> list[Running]:
+        """Hold experiments until the transaction ends; other replicas wait. One that cannot run is left out."""
+        held = []
+        for row in self.store.lock(sorted(ids)):
+            try:
+                running = self._at_head(row)
+            except (ReplayError, Compiling, NotCompiled) as error:
+                self._running.pop(row.id, None)
+                self._broken[row.id] = error
+                continue
+            running.late = row.late
+            self._running[row.id] = self._held[row.id] = running
+            self._heads[row.id] = (running.head, running.version)
+            held.append(running)
+        return held
+
+    def _at_head(self, row: ExperimentRow) -> Running:
+        running = self._running.get(row.id)
+        if running is None or running.head > row.head:
+            self.compiler.require(row.name, *needed(row))
+            running = restored(self.store, row)
+        if running.head < row.head:
+            for each in self.store.rows_since(row.id, running.head):
+                running.replay(each)
+        if running.head != row.head:
+            raise ReplayError(f"experiment {row.name!r}: its log ends at {running.head}, not {row.head}")
+        return running
+
+    def leave(self) -> bool:
+        """Write where each experiment stands, and commit; whether something was written."""
+        for running in self._held.values():
+            if self._heads[running.id] != (running.head, running.version):
+                self.store.update(running.id, head=running.head, version=running.version)
+                self._save_if_due(running)
+        return self.store.commit()
+
+    def abandon(self) -> None:
+        """Roll back, and forget what is in memory."""
+        self._running.clear()
+        self._held.clear()
+        self._ids.clear()
+        with suppress(StoreError):  # the next transaction says so again, to somebody who asks
+            self.store.rollback()
+
+    # Experiments
+
+    def get(self, reference: Reference) -> Running:
+        """An experiment this transaction holds, by its name."""
+        running = self.find(reference)
+        if running is None:
+            raise NotFound(
+                f"experiment {reference[2]!r}: is not known; create the experiment first, or check the name"
+            )
+        return running
+
+    def find(self, reference: Reference) -> Running | None:
+        """An experiment this transaction holds, None if there is none."""
+        found = self._ids.get(reference)
+        running = None if found is None else self._held.get(found)
+        if running is None and found in self._broken:
+            raise self._broken[found]
+        return running
+
+    def check_compiled(self, about: Iterable[Reference]) -> None:
+        """Refuse, before anything is done, if the policy of one of these is being compiled."""
+        for each in about:
+            error = self._broken.get(self._ids.get(each, 0))
+            if isinstance(error, Compiling):
+                raise error
+
+    def all_running(self) -> list[Running]:
+        """Every experiment in memory, at its head or behind it."""
+        return list(self._running.values())
+
+    def _find(self, reference: Reference) -> int | None:
+        found = self._ids.get(reference)
+        if found is None:
+            kind, tenant, name = reference
+            row = self.store.named(tenant, name) if kind == "name" else self.store.tagged(name)
+            if row is None or row.tenant != tenant:
+                return None
+            found = self._ids[reference] = row.id
+        return found
+
+    def append(self, running: Running, row: Row) -> None:
+        """Add a row that `running` has applied to the log."""
+        self.store.append(running.id, row)
+
+    # Snapshots
+
+    def _save_if_due(self, running: Running) -> None:
+        # A snapshot lists every decision that waits: the more there are, the rarer it is.
+        if running.head - running.saved >= max(self._snapshot_every, len(running.pending)):
+            self.save(running)
+
+    def save(self, running: Running) -> None:
+        """Write a snapshot."""
+        self.store.add_snapshot(running.id, running.head, snapshot(running), self.clock())
+        running.saved = running.head
+
+    def close(self) -> None:
+        """Write a snapshot of every experiment that has moved, and let go of the store."""
+        try:
+            moved = [each.id for each in self._running.values() if each.head > each.saved]
+            if moved:
+                self.enter(())
+                for running in self.hold(moved):
+                    self.save(running)
+                self.leave()
+        except StoreError:  # a snapshot only shortens the next start
+            self.abandon()
+        finally:
+            self.store.close()

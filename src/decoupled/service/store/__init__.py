@@ -1,0 +1,1 @@
+"""The log on disk: one SQL text for SQLite and PostgreSQL."""

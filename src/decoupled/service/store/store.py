@@ -1,0 +1,238 @@
+"""The store: what the desk writes and reads, once in SQL for every database."""
+
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from operator import itemgetter
+from typing import Any
+
+from ..experiment.rows import Changed, Decided, ExperimentRow, KeyRow, Row, Settled
+from .database import Database, Values
+
+EXPERIMENTS = f"SELECT {', '.join(ExperimentRow._fields)} FROM experiments"
+_DECIDED = f"SELECT {', '.join(Decided._fields)} FROM decided"
+_SETTLED = f"SELECT {', '.join(Settled._fields)} FROM settled"
+_CHANGED = f"SELECT {', '.join(Changed._fields)} FROM changed"
+_LOG = ("decided", "settled", "changed")
+_INTO = {
+    Decided: f"INSERT INTO decided (experiment, {', '.join(Decided._fields)}) VALUES ({', '.join('?' * 13)})",
+    Settled: f"INSERT INTO settled (experiment, {', '.join(Settled._fields)}) VALUES ({', '.join('?' * 6)})",
+    Changed: f"INSERT INTO changed (experiment, {', '.join(Changed._fields)}) VALUES ({', '.join('?' * 5)})",
+    KeyRow: f"INSERT INTO request_keys ({', '.join(KeyRow._fields)}) VALUES ({', '.join('?' * 6)})",
+}
+
+
+class Store(Database):
+    """The tables of the service in a database.
+
+    Rows are gathered and written together, at the latest when the transaction is committed.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[type, list[Values]] = {kind: [] for kind in _INTO}
+        self._any_waiting = False
+        self._new_keys: dict[tuple[int, str], KeyRow] = {}
+        self._wrote = False
+
+    # Transactions
+
+    def commit(self) -> bool:
+        """Write what waits, and make the transaction durable; whether an experiment was written to."""
+        self.flush()
+        self._new_keys.clear()
+        self.end()
+        wrote, self._wrote = self._wrote, False
+        return wrote
+
+    def probe(self) -> None:
+        """Write something and take it back, to see whether the store takes writes."""
+        self.run("INSERT INTO schema_migrations VALUES (-1, 0.0)")
+        self.run("DELETE FROM schema_migrations WHERE version = -1")
+        self._wrote = True
+
+    def rollback(self) -> None:
+        """Forget what waits and undo what was written."""
+        for rows in self._waiting.values():
+            rows.clear()
+        self._any_waiting = self._wrote = False
+        self._new_keys.clear()
+        self.undo()
+
+    def flush(self) -> None:
+        """Write the rows that wait, so that queries see them."""
+        if not self._any_waiting:
+            return
+        for kind, rows in self._waiting.items():
+            if rows:
+                self.run_many(_INTO[kind], rows)
+                rows.clear()
+        self._any_waiting = False
+
+    # Writing
+
+    def append(self, experiment: int, row: Row) -> None:
+        """Add a row to an experiment's log."""
+        self._waiting[type(row)].append((experiment, *row))
+        self._any_waiting = True
+
+    def add_key(self, row: KeyRow) -> None:
+        """Remember what an idempotency key asked for."""
+        self._waiting[KeyRow].append(row)
+        self._any_waiting = True
+        self._new_keys[row.experiment, row.key] = row
+
+    def create(self, row: ExperimentRow) -> bool:
+        """Add an experiment, whose id the database chooses; False if its name is taken."""
+        columns = ", ".join(ExperimentRow._fields[1:])
+        marks = ", ".join("?" * (len(row) - 1))
+        sql = f"INSERT INTO experiments ({columns}) VALUES ({marks}) ON CONFLICT DO NOTHING RETURNING id"
+        return bool(self.run(sql, row[1:]))
+
+    def update(self, experiment: int, **columns: Any) -> None:
+        """Set columns of an experiment."""
+        names = ", ".join(f"{name} = ?" for name in columns)
+        self._wrote = True
+        self.run(f"UPDATE experiments SET {names} WHERE id = ?", (*columns.values(), experiment))
+
+    def mark_late(self, experiment: int, decision: int, at: float) -> bool:
+        """Note that feedback came too late; False if it was noted before."""
+        self.flush()
+        sql = "UPDATE settled SET late_at = ? WHERE experiment = ? AND decision = ? AND late_at IS NULL RETURNING 1"
+        if not self.run(sql, (at, experiment, decision)):
+            return False
+        self.run("UPDATE experiments SET late = late + 1 WHERE id = ?", (experiment,))
+        return True
+
+    def add_snapshot(self, experiment: int, seq: int, content: str, at: float, base: bool = False) -> None:
+        """Keep a snapshot. A base, which rows before it may be missing for, replaces all before it.
+
+        Of other older ones only the newest stays, in case this one is damaged.
+        """
+        self.run("DELETE FROM snapshots WHERE experiment = ? AND seq = ? AND base = 0", (experiment, seq))
+        sql = "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        self.run(sql, (experiment, seq, content, at, int(base)))
+        if base:
+            self.run("DELETE FROM snapshots WHERE experiment = ? AND seq < ?", (experiment, seq))
+        else:
+            older = "SELECT max(seq) FROM snapshots WHERE experiment = ? AND seq < ?"
+            sql = f"DELETE FROM snapshots WHERE experiment = ? AND base = 0 AND seq < ({older})"
+            self.run(sql, (experiment, experiment, seq))
+
+    def drop_rows(self, experiment: int, first: int, last: int, keeping: Sequence[int]) -> int:
+        """Drop a part of a log but for these decisions, which are in order; give how many rows went."""
+        dropped, start = 0, first
+        for end in (*(seq for seq in keeping if first <= seq <= last), last + 1):
+            for table in _LOG if end > start else ():
+                sql = f"DELETE FROM {table} WHERE experiment = ? AND seq >= ? AND seq < ? RETURNING 1"
+                dropped += len(self.run(sql, (experiment, start, end)))
+            start = end + 1
+        return dropped
+
+    def drop_keys(self, before: float, most: int) -> None:
+        """Drop idempotency keys from before a time, the oldest first."""
+        old = "SELECT experiment, key FROM request_keys WHERE at < ? ORDER BY at LIMIT ?"
+        self.run(f"DELETE FROM request_keys WHERE (experiment, key) IN ({old})", (before, most))
+
+    def drop_keys_of(self, experiment: int, before: float) -> None:
+        """Drop the idempotency keys of one experiment from before a time."""
+        self.run("DELETE FROM request_keys WHERE experiment = ? AND at < ?", (experiment, before))
+
+    # Reading
+
+    def named(self, tenant: str, name: str) -> ExperimentRow | None:
+        """The experiment of that name."""
+        return self._experiment("tenant = ? AND name = ?", (tenant, name))
+
+    def tagged(self, tag: str) -> ExperimentRow | None:
+        """The experiment whose decisions carry that tag."""
+        return self._experiment("tag = ?", (tag,))
+
+    def _experiment(self, where: str, values: Values) -> ExperimentRow | None:
+        rows = self.run(f"{EXPERIMENTS} WHERE {where}", values)
+        return ExperimentRow(*rows[0]) if rows else None
+
+    def experiments(
+        self, tenant: str | None, after: str = "", limit: int = 1_000_000_000
+    ) -> list[ExperimentRow]:
+        """The experiments of a tenant, or of all, by name."""
+        who = "tenant = ?" if tenant is not None else "CAST(? AS TEXT) IS NULL"
+        sql = f"{EXPERIMENTS} WHERE {who} AND name > ? ORDER BY name, tenant LIMIT ?"
+        return [ExperimentRow(*row) for row in self.run(sql, (tenant, after, limit))]
+
+    def rows_since(self, experiment: int, seq: int) -> Iterator[Row]:
+        """The rows of the log after `seq`, in order."""
+        self.flush()
+        where, values = "WHERE experiment = ? AND seq > ? ORDER BY seq", (experiment, seq)
+        return merge(
+            (Decided(*row) for row in self.each(f"{_DECIDED} {where}", values)),
+            (Settled(*row) for row in self.each(f"{_SETTLED} {where}", values)),
+            (Changed(*row) for row in self.each(f"{_CHANGED} {where}", values)),
+            key=itemgetter(0),
+        )
+
+    def decided(self, experiment: int, seq: int, count: int = 1) -> list[Decided]:
+        """The decisions among `count` rows from `seq` on."""
+        self.flush()
+        sql = f"{_DECIDED} WHERE experiment = ? AND seq >= ? AND seq < ? ORDER BY seq"
+        return [Decided(*row) for row in self.run(sql, (experiment, seq, seq + count))]
+
+    def decided_among(self, experiment: int, seqs: Sequence[int]) -> list[Decided]:
+        """The decisions of these rows, in order."""
+        found: list[Decided] = []
+        for start in range(0, len(seqs), 500):
+            part = seqs[start : start + 500]
+            sql = f"{_DECIDED} WHERE experiment = ? AND seq IN ({', '.join('?' * len(part))}) ORDER BY seq"
+            found.extend(Decided(*row) for row in self.run(sql, (experiment, *part)))
+        return found
+
+    def settled(self, experiment: int, decision: int) -> Settled | None:
+        """What became of a decision, if anything."""
+        self.flush()
+        rows = self.run(f"{_SETTLED} WHERE experiment = ? AND decision = ?", (experiment, decision))
+        return Settled(*rows[0]) if rows else None
+
+    def joined(
+        self, experiment: int, after: int
+    ) -> Iterator[tuple[Decided, int | None, str | None, float | None, float | None]]:
+        """The decisions after a row, each with the row, kind, loss and time of what settled it."""
+        columns = ", ".join(f"d.{name}" for name in Decided._fields)
+        sql = (
+            f"SELECT {columns}, s.seq, s.kind, s.loss, s.at FROM decided d LEFT JOIN settled s "
+            "ON s.experiment = d.experiment AND s.decision = d.seq "
+            "WHERE d.experiment = ? AND d.seq > ? ORDER BY d.seq"
+        )
+        for row in self.each(sql, (experiment, after)):
+            seq, kind, loss, at = row[12:]
+            yield Decided(*row[:12]), seq, kind, loss, at
+
+    def arms_changed(self, experiment: int) -> int:
+        """The row at which arms last came or went, 0 for none."""
+        sql = "SELECT coalesce(max(seq), 0) FROM changed WHERE experiment = ? AND kind IN ('added', 'retired')"
+        return int(self.run(sql, (experiment,))[0][0])
+
+    def lacks_propensity(self, experiment: int, after: int) -> bool:
+        """Whether some decision that explored was logged without its propensity."""
+        sql = (
+            "SELECT 1 FROM decided WHERE experiment = ? AND seq > ? "
+            "AND explore IS NOT NULL AND propensity IS NULL LIMIT 1"
+        )
+        return bool(self.run(sql, (experiment, after)))
+
+    def key(self, experiment: int, key: str) -> KeyRow | None:
+        """What an idempotency key asked for, if it was used."""
+        new = self._new_keys.get((experiment, key))
+        if new is not None:
+            return new
+        sql = f"SELECT {', '.join(KeyRow._fields)} FROM request_keys WHERE experiment = ? AND key = ?"
+        rows = self.run(sql, (experiment, key))
+        return KeyRow(*rows[0]) if rows else None
+
+    def snapshots(self, experiment: int) -> list[tuple[int, str]]:
+        """The snapshots of an experiment, newest first: the row they stand at, and their text."""
+        sql = "SELECT seq, content FROM snapshots WHERE experiment = ? ORDER BY seq DESC"
+        return [(seq, content) for seq, content in self.run(sql, (experiment,))]
+
+    def base(self, experiment: int) -> tuple[int, str] | None:
+        """The snapshot that the log begins from, None where it begins at the beginning."""
+        sql = "SELECT seq, content FROM snapshots WHERE experiment = ? AND base = 1 ORDER BY seq DESC"
+        rows = self.run(sql, (experiment,))
+        return (rows[0][0], rows[0][1]) if rows else None

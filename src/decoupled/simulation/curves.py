@@ -1,0 +1,81 @@
+"""Mean and variance of curves over any number of runs, in bounded memory.
+
+Runs are reduced over fixed groups in run order, whatever the blocks they came in, so that no block
+size, executor or number of workers changes a bit of the result.
+"""
+
+import numpy as np
+
+from ..base.arrays import Floats
+from ..kernels.jit import compiled
+
+GROUP = 50
+
+
+@compiled
+def merge_groups(curves: Floats, count: int, mean: Floats, squares: Floats) -> int:
+    """Merge runs, fifty at a time, into the mean and the squared deviations of `count`; returns the new count.
+
+    Every number is summed in the order of the runs, so that the bits depend on the groups alone.
+    """
+    for start in range(0, len(curves), GROUP):
+        size = min(GROUP, len(curves) - start)
+        whole = count + size
+        for column in range(len(mean)):
+            middle = 0.0
+            for run in range(start, start + size):
+                middle += curves[run, column]
+            middle /= size
+            spread = 0.0
+            for run in range(start, start + size):
+                spread += (curves[run, column] - middle) ** 2
+            shift = middle - mean[column]
+            squares[column] += spread + shift**2 * (count * size / whole)
+            mean[column] += shift * (size / whole)
+        count = whole
+    return count
+
+
+class Moments:
+    """Running mean and sum of squared deviations, merged group by group (Chan et al., 1983)."""
+
+    def __init__(self, width: int) -> None:
+        self.mean = np.zeros(width)
+        self._squares = np.zeros(width)
+        self._waiting = np.empty((GROUP, width))
+        self._filled = 0
+        self._merged = 0
+
+    @property
+    def count(self) -> int:
+        """How many runs are merged."""
+        return self._merged
+
+    def add(self, curves: Floats) -> None:
+        """Take in the next runs, in run order."""
+        taken = min(GROUP - self._filled, len(curves)) if self._filled else 0
+        self._waiting[self._filled : self._filled + taken] = curves[:taken]
+        self._filled += taken
+        if self._filled == GROUP:
+            self._merge(self._waiting)
+            self._filled = 0
+        whole = taken + (len(curves) - taken) // GROUP * GROUP
+        self._merge(curves[taken:whole])
+        if whole < len(curves):
+            self._filled = len(curves) - whole
+            self._waiting[: self._filled] = curves[whole:]
+
+    def _merge(self, curves: Floats) -> None:
+        self._merged = merge_groups(curves, self._merged, self.mean, self._squares)
+
+    def finish(self) -> None:
+        """Merge the last, smaller group."""
+        self._merge(self._waiting[: self._filled])
+        self._filled = 0
+
+    @property
+    def standard_deviation(self) -> Floats:
+        """The sample standard deviation (NaN for a single run)."""
+        if self.count < 2:
+            return np.full_like(self.mean, np.nan)
+        return np.asarray(np.sqrt(self._squares / (self.count - 1)))

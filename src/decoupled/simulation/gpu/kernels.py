@@ -1,0 +1,278 @@
+"""The kernels: a thread's share of the state, and the loops that the CPU runs.
+
+A thread's state is local memory, which the device lays out so that neighbouring threads are served
+together, and keeps near the processor while it fits. Sizes are part of the code, so that loops over a few
+arms are unrolled into registers: a kernel serves one number of arms.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numba import float64, int32, int64, uint64
+
+from ...environments.base import Adversary, Environment
+from ...errors import UnsupportedError
+from ...kernels.adversary import Memory
+from ...kernels.jit import cache_folder, compiled, is_ours, kept_in
+from ...kernels.random.noise import BERNOULLI
+from ...kernels.random.seed_sequence import fill_stream
+from ...kernels.rounds import Table, against_best, drive, drive_adaptive
+from ...kernels.specialise import common_values, pinned
+from ...kernels.state import ARMS, ROUND, State
+from ...policies import Policy
+from .devices import REMEDY, simulated, toolkit
+from .memory import registers
+from .shapes import Shape
+
+cuda: Any = toolkit()  # a global of this very module, because that is what the simulator replaces
+
+_making, _compiling = Lock(), Lock()
+_made: dict[tuple[Any, ...], "Kernel"] = {}
+
+
+class Kernel:
+    """A kernel, compiled when it is first launched on a kind of device with a kind of parameters."""
+
+    def __init__(self, dispatcher: Any, shared: int, what: str) -> None:
+        self._dispatcher = dispatcher
+        self._shared = shared  # bytes of a block's memory for what policies keep there
+        self._what = what
+        self._compiled: set[object] = set()
+
+    def launch(self, blocks: int, threads: int, stream: Any, *arguments: Any) -> None:
+        """Put it into the stream; it is not waited for."""
+        configured = self._dispatcher[blocks, threads, stream, self._shared]
+        if simulated():  # it swaps names, for one thread at a time
+            with _compiling:
+                configured(*arguments)
+            return
+        kind = (
+            toolkit().get_current_device().compute_capability,
+            *(tuple(map(type, each)) for each in arguments if isinstance(each, tuple)),
+        )
+        if kind in self._compiled:
+            configured(*arguments)
+            return
+        with _compiling, _rounding_as_on_the_cpu():
+            try:
+                configured(*arguments)
+            except Exception as error:  # whatever the compiler and the driver say of a user's code
+                first = next(
+                    (line for line in str(error).splitlines() if line.strip()), type(error).__name__
+                )
+                raise UnsupportedError(
+                    f"device = 'cuda': {self._what} cannot be compiled for a device or started there "
+                    f"({first.strip()}); {REMEDY}"
+                ) from error
+            self._compiled.add(kind)
+
+
+def kernel_for(policy: Policy, environment: Environment, shape: Shape, noise: int = BERNOULLI) -> Kernel:
+    """The kernel of a policy; what it takes is said by `_table_kernel` and `_adaptive_kernel`."""
+    adversary = environment if isinstance(environment, Adversary) else None
+    if adversary is not None:
+        adversary.prepare()
+    policy.entries()  # makes its functions known to the compiler
+    values = common_values(policy.params(), policy.branching)
+    key = kernel_key(policy, environment, shape, noise)
+    with _making:
+        if key not in _made:
+            made = (
+                _table_kernel(shape, values, noise)
+                if adversary is None
+                else _adaptive_kernel(shape, values)
+            )
+            code = [policy.params_type, *policy.functions]
+            if adversary is not None:
+                code += [adversary.params_type, *adversary.functions]
+            what = policy.label if adversary is None else f"{policy.label} with {adversary.label}"
+            _made[key] = Kernel(_jit(made, registers(shape), keep=is_ours(*code)), 8 * shape.arms, what)
+        return _made[key]
+
+
+def kernel_key(policy: Policy, environment: Environment, shape: Shape, noise: int) -> tuple[object, ...]:
+    """The same for all that one kernel serves."""
+    against = environment.params_type if isinstance(environment, Adversary) else None
+    # As text, because what stands for an open parameter is not equal to itself.
+    values = repr(common_values(policy.params(), policy.branching))
+    return policy.params_type, against, shape, values, noise
+
+
+def _jit(function: Any, most: int, keep: bool) -> Any:
+    """A kernel whose threads have `most` registers, its machine code kept on disk or not."""
+    if simulated():
+        return toolkit().jit(function)
+    folder = cache_folder() if keep else None
+    if folder is None:
+        return toolkit().jit(max_registers=most)(function)
+    dispatcher = kept_in(folder, toolkit().jit(max_registers=most, cache=True), function)
+    save = dispatcher._cache.save_overload
+
+    def save_if_possible(signature: object, kernel: object) -> None:
+        with suppress(RuntimeError):  # what is linked with code of Numba's own cannot be kept
+            save(signature, kernel)
+
+    dispatcher._cache.save_overload = save_if_possible
+    return dispatcher
+
+
+@contextmanager
+def _rounding_as_on_the_cpu() -> Iterator[None]:
+    """Compile without fusing a product and a sum into one operation, which rounds once where the CPU rounds twice.
+
+    It is what makes a run's plays the CPU's own; what it costs is told in docs/gpu.md. Numba has no
+    option for it.
+    """
+    if simulated():
+        yield
+        return
+    nvvm: Any = import_module("numba.cuda.cudadrv.nvvm")
+    fusing = nvvm.compile_ir
+    nvvm.compile_ir = lambda code, **options: fusing(code, **options, fma=0)
+    try:
+        yield
+    finally:
+        nvvm.compile_ir = fusing
+
+
+@compiled
+def begin(state: State) -> None:
+    """A state before the first observation: round 1, all else zero."""
+    scalars, floats, ints = state
+    for place in range(len(scalars)):
+        scalars[place] = 0.0
+    for arm in range(floats.shape[1]):
+        for row in range(floats.shape[0]):
+            floats[row, arm] = 0.0
+        for row in range(ints.shape[0]):
+            ints[row, arm] = 0
+    scalars[ROUND] = 1.0
+    scalars[ARMS] = floats.shape[1]
+
+
+@compiled
+def begin_counts(played: Any) -> None:
+    """No plays yet; the threads of a block share the work."""
+    for arm in range(cuda.threadIdx.x, played.shape[1], cuda.blockDim.x):
+        played[0, arm] = 0
+        played[1, arm] = 0
+    cuda.syncthreads()
+
+
+@compiled
+def add_counts(played: Any, plays: Any) -> None:
+    """Add what the threads of a block played, once all are done, to what all blocks did."""
+    cuda.syncthreads()
+    for arm in range(cuda.threadIdx.x, played.shape[1], cuda.blockDim.x):
+        cuda.atomic.add(plays, (0, arm), int64(played[0, arm]))
+        cuda.atomic.add(plays, (1, arm), int64(played[1, arm]))
+
+
+def _table_kernel(shape: Shape, values: tuple[float, ...], noise_kind: int) -> Any:
+    arms, scalar_count, float_rows, int_rows = shape[:4]
+    whole = np.int32 if shape.int_bytes == 4 else np.int64
+
+    def play_table(
+        params: Any,
+        rows: Any,
+        row_at: Any,
+        concentration: Any,
+        best: Any,
+        checkpoints: Any,
+        pool: Any,
+        first: Any,
+        regret: Any,
+        plays: Any,
+    ) -> None:
+        scalars = cuda.local.array(scalar_count, float64)
+        floats = cuda.local.array((float_rows, arms), float64)
+        ints = cuda.local.array((int_rows, arms), whole)
+        played = cuda.shared.array((2, arms), int32)
+        draws = cuda.local.array(2, uint64)
+        noise = cuda.local.array(2, uint64)
+        local = cuda.local.array(2, uint64)
+        begin_counts(played)
+        state = State(scalars, floats, ints)
+        known = pinned(params, values)
+        table = Table(rows, row_at, noise_kind, concentration)
+        for number in range(cuda.grid(1), regret.shape[0], cuda.gridsize(1)):
+            begin(state)
+            fill_stream(pool, first + number, 0, noise)
+            fill_stream(pool, first + number, 1, draws)
+            drive(known, state, draws, noise, local, table, best, checkpoints, regret[number], played)
+        add_counts(played, plays)
+
+    return play_table
+
+
+def _adaptive_kernel(shape: Shape, values: tuple[float, ...]) -> Any:
+    arms, scalar_count, float_rows, int_rows, memory_floats, memory_ints = shape[:6]
+    float_room, int_room = max(1, memory_floats), max(1, memory_ints)
+    whole = np.int32 if shape.int_bytes == 4 else np.int64
+
+    def play_adversary(
+        params: Any,
+        adversary: Any,
+        first_floats: Any,
+        first_ints: Any,
+        horizon: Any,
+        checkpoints: Any,
+        pool: Any,
+        first: Any,
+        regret: Any,
+        plays: Any,
+        arm_losses: Any,
+        outside: Any,
+    ) -> None:
+        scalars = cuda.local.array(scalar_count, float64)
+        floats = cuda.local.array((float_rows, arms), float64)
+        ints = cuda.local.array((int_rows, arms), whole)
+        played = cuda.shared.array((2, arms), int32)
+        draws = cuda.local.array(2, uint64)
+        noise = cuda.local.array(2, uint64)
+        local = cuda.local.array(2, uint64)
+        losses = cuda.local.array(arms, float64)
+        sums = cuda.local.array(arms, float64)
+        remembered = cuda.local.array(float_room, float64)
+        counted = cuda.local.array(int_room, int64)
+        begin_counts(played)
+        state = State(scalars, floats, ints)
+        known = pinned(params, values)
+        memory = Memory(remembered[:memory_floats], counted[:memory_ints])
+        would_have_cost = arm_losses[cuda.grid(1)]
+        for number in range(cuda.grid(1), regret.shape[0], cuda.gridsize(1)):
+            begin(state)
+            for place in range(memory_floats):
+                remembered[place] = first_floats[place]
+            for place in range(memory_ints):
+                counted[place] = first_ints[place]
+            for arm in range(arms):
+                sums[arm] = 0.0
+            fill_stream(pool, first + number, 0, noise)
+            fill_stream(pool, first + number, 1, draws)
+            suffered = regret[number]
+            drive_adaptive(
+                known,
+                state,
+                draws,
+                noise,
+                local,
+                adversary,
+                memory,
+                horizon,
+                losses,
+                sums,
+                checkpoints,
+                suffered,
+                would_have_cost,
+                played,
+            )
+            if not against_best(checkpoints, would_have_cost, suffered):
+                outside[0] = 1
+        add_counts(played, plays)
+
+    return play_adversary

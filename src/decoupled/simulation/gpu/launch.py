@@ -1,0 +1,143 @@
+"""A block of runs on a device: what `run_block` is on a CPU, and the same arguments."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from threading import Lock
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...base.arrays import Ints
+from ...environments import Environment
+from ...environments.base import Adversary
+from ...kernels.random.noise import BERNOULLI
+from ...kernels.random.seed_sequence import seed_pool
+from ...policies import Policy
+from ..cpu import BlockResult, went_outside, world
+from .devices import Card, cards, simulated, toolkit
+from .kernels import kernel_for, kernel_key
+from .memory import Grid, Needs, launch_grid, most_runs, resident_threads
+from .shapes import shape_of
+
+_turns: dict[int, Lock] = defaultdict(Lock)  # by device
+
+# Launches some runs: (number of the first, their regret to fill, plays to add to).
+Launch: TypeAlias = Callable[[int, Any, Any], None]
+
+
+def run_block_on(
+    card: Card,
+    policy: Policy,
+    environment: Environment,
+    horizon: int,
+    checkpoints: Ints,
+    seed: int,
+    first: int,
+    last: int,
+) -> BlockResult:
+    """Runs `first` to `last - 1` of one policy, as many in a launch as the device has room for."""
+    cuda = toolkit()
+    policy = policy.at(environment.arms)
+    needs = Needs(shape_of(policy, environment), horizon, len(checkpoints))
+    regret = np.empty((last - first, len(checkpoints)))
+    with cuda.gpus[card.number]:
+        stream = cuda.stream()
+        shared = cuda.to_device(checkpoints, stream), cuda.to_device(seed_pool(seed), stream)
+        plays = cuda.to_device(np.zeros((2, environment.arms), np.int64), stream)
+        launch = (_against_adversary if needs.shape.adaptive else _on_table)(
+            card, policy, environment, needs, shared, stream
+        )
+        most = most_runs(needs, card)
+        for start in range(first, last, most):
+            piece = regret[start - first : min(start + most, last) - first]
+            there = cuda.device_array(piece.shape, np.float64, stream=stream)
+            launch(start, there, plays)
+            _fetch(there, piece, stream)
+            del there  # before the next is taken
+        counted = np.empty((2, environment.arms), np.int64)
+        _fetch(plays, counted, stream)
+    return BlockResult(regret, counted)
+
+
+def kernel_name(policy: Policy, environment: Environment) -> str:
+    """The same for two policies that one kernel serves."""
+    policy = policy.at(environment.arms)
+    noise = BERNOULLI if isinstance(environment, Adversary) else environment.table(2).noise
+    return repr(kernel_key(policy, environment, shape_of(policy, environment), noise))
+
+
+def compile_kernel(policy: Policy, environment: Environment) -> None:
+    """Have the kernel of a policy compiled and kept on disk."""
+    run_block_on(cards()[0], policy, environment, 2, np.array([2]), 0, 0, 1)
+
+
+def _on_table(
+    card: Card, policy: Policy, environment: Environment, needs: Needs, shared: Any, stream: Any
+) -> Launch:
+    table, best = world(environment, needs.horizon)
+    sent = _sent(environment, needs.horizon, card.number)
+    kernel = kernel_for(policy, environment, needs.shape, table.noise)
+    facts = (policy.params(), *sent, table.concentration, best, *shared)
+
+    def launch(first: int, regret: Any, plays: Any) -> None:
+        grid = launch_grid(needs, card, regret.shape[0])
+        with _turn(card, grid, needs, stream):
+            kernel.launch(*grid, stream, *facts, first, regret, plays)
+
+    return launch
+
+
+def _against_adversary(
+    card: Card, policy: Policy, environment: Any, needs: Needs, shared: Any, stream: Any
+) -> Launch:
+    cuda = toolkit()
+    kernel = kernel_for(policy, environment, needs.shape)
+    # One number more, because an array on a device cannot be empty.
+    memory = [cuda.to_device(np.append(each, each.dtype.type(0)), stream) for each in environment.memory()]
+    facts = (policy.params(), environment.params(), *memory, needs.horizon, *shared)
+
+    def launch(first: int, regret: Any, plays: Any) -> None:
+        grid = launch_grid(needs, card, regret.shape[0])
+        size = (grid.size, needs.checkpoints, environment.arms)
+        arm_losses = cuda.device_array(size, np.float64, stream=stream)
+        outside = np.zeros(1, np.int64)
+        there = cuda.to_device(outside, stream)
+        with _turn(card, grid, needs, stream):
+            kernel.launch(*grid, stream, *facts, first, regret, plays, arm_losses, there)
+        _fetch(there, outside, stream)
+        if outside[0]:
+            raise went_outside(environment)
+
+    return launch
+
+
+@contextmanager
+def _turn(card: Card, grid: Grid, needs: Needs, stream: Any) -> Iterator[None]:
+    """Let launches that fill a device go one after another: together, their states would not stay near it."""
+    if 2 * grid.size <= card.processors * resident_threads(needs.shape):
+        yield
+        return
+    with _turns[card.number]:
+        yield
+        _finish(stream)
+
+
+@lru_cache(maxsize=16)
+def _sent(environment: Environment, horizon: int, card: int) -> tuple[Any, Any]:
+    """The table on a device; several policies and many blocks share it."""
+    table, _ = world(environment, horizon)
+    cuda = toolkit()
+    return cuda.to_device(table.rows), cuda.to_device(table.row_at.astype(np.int32))
+
+
+def _fetch(there: Any, here: Any, stream: Any) -> None:
+    """Copy what a device holds, once all that is in the stream is done."""
+    there.copy_to_host(here, stream=stream)
+    _finish(stream)
+
+
+def _finish(stream: Any) -> None:
+    if not simulated():
+        stream.synchronize()

@@ -1,0 +1,178 @@
+"""`SPEC.toml`: a simulation written down. Lists sweep; mistakes are named with their line."""
+
+import itertools
+import os
+import re
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..base.spec import Description
+from ..environments import Environment
+from ..errors import ParameterError, near_name
+from ..policies import Policy
+from .plan import DEFAULT_CHECKPOINTS, Plan, make_plan
+
+KEYS = ("horizon", "runs", "seed", "checkpoints", "policy", "environment")
+REQUIRED = ("horizon", "runs", "policy", "environment")
+
+_HEAD = re.compile(r"\s*\[\[?\s*(\w+)\s*\]")
+
+
+class _Text(NamedTuple):
+    """The text of a specification, to find the line of a mistake."""
+
+    name: str
+    lines: list[str]
+
+    def error(self, line: int, message: str) -> ParameterError:
+        return ParameterError(f"{self.name}, line {line}: {message}")
+
+    def line_of(self, key: str, table: str | None = None, number: int = 0) -> int:
+        """The line of `key`, within the given (number-th) table if one is named."""
+        start, end = 0, len(self.lines)
+        heads = [i for i, line in enumerate(self.lines) if _HEAD.match(line)]
+        if table is None:
+            end = heads[0] if heads else end
+        else:
+            named = [i for i in heads if _HEAD.match(self.lines[i])[1] == table]  # type: ignore[index]
+            if number < len(named):
+                start = named[number]
+                end = next((i for i in heads if i > start), end)
+        pattern = re.compile(rf"^\s*[\"']?{re.escape(key)}[\"']?\s*=")
+        return next((i for i in range(start, end) if pattern.match(self.lines[i])), start) + 1
+
+
+def read_specification(path: str | os.PathLike[str]) -> list[Plan]:
+    """One plan for each environment of the specification.
+
+    >>> import decoupled as dc, pathlib, tempfile
+    >>> from decoupled.simulation.toml import read_specification
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "spec.toml"
+    >>> _ = path.write_text('''
+    ... horizon = 1000
+    ... runs = 10
+    ... [[policy]]
+    ... name = "FTPL"
+    ... c = [1.0, 2.0]
+    ... [[environment]]
+    ... name = "Alternating"
+    ... arms = 8
+    ... gap = 0.125
+    ... ''')
+    >>> [policy.label for policy in read_specification(path)[0].policies]
+    ['FTPL(c=1)', 'FTPL']
+    """
+    text = _Text(Path(path).name, [])
+    try:
+        content = Path(path).read_text(encoding="utf-8")
+        text = text._replace(lines=content.splitlines())
+        values = tomllib.loads(content)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ParameterError(f"{text.name}: is not TOML: {error}; mend that line") from None
+    _check_keys(text, values)
+    policies = _described(text, values, "policy", Policy, Path(path).parent)
+    environments = _described(text, values, "environment", Environment, Path(path).parent)
+    plans = []
+    for environment in environments:
+        try:
+            plans.append(
+                make_plan(
+                    policies,
+                    environment,
+                    values["horizon"],
+                    values["runs"],
+                    values.get("seed", 0),
+                    values.get("checkpoints", DEFAULT_CHECKPOINTS),
+                )
+            )
+        except ParameterError as error:
+            key = re.match(r"\w+", str(error))
+            word = key.group() if key else ""
+            if word == "policies":
+                raise text.error(
+                    text.line_of("name", "policy", len(values["policy"]) - 1), str(error)
+                ) from None
+            raise text.error(text.line_of(word), str(error)) from None
+    return plans
+
+
+def _check_keys(text: _Text, values: dict[str, Any]) -> None:
+    for key in values:
+        if key not in KEYS:
+            raise text.error(
+                text.line_of(key), f"{key} is no key of a specification; {near_name(key, KEYS)}"
+            )
+    for key in REQUIRED:
+        if key not in values:
+            raise ParameterError(f"{text.name}: has no {key}; a specification needs {', '.join(REQUIRED)}")
+
+
+def _described(
+    text: _Text, values: dict[str, Any], table: str, family: type[Description], folder: Path
+) -> list[Any]:
+    entries = values[table]
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise text.error(
+            text.line_of(table), f"{table} must be a list of tables; write [[{table}]] above it"
+        )
+    if not entries:
+        raise text.error(text.line_of(table), f"{table} is an empty list; name one at least")
+    found = []
+    for number, entry in enumerate(entries):
+        if "name" not in entry:
+            known = near_name("", family.names())
+            raise text.error(text.line_of("name", table, number), f"this {table} has no name; {known}")
+        for key in [key for key, value in entry.items() if value == []]:
+            raise text.error(
+                text.line_of(key, table, number), f"{key} is an empty list; give one value at least"
+            )
+        if isinstance(entry.get("rows"), str):  # a recorded log, beside the specification
+            entry["rows"] = str(folder / entry["rows"])
+        for choice in _sweep(entry, family):
+            try:
+                found.append(family.from_dict(choice))
+            except (ParameterError, FileNotFoundError) as error:
+                raise text.error(*_placed(text, table, number, choice, error)) from None
+    return found
+
+
+def _placed(
+    text: _Text, table: str, number: int, choice: dict[str, Any], error: Exception
+) -> tuple[int, str]:
+    """The line of the parameter that an error speaks of."""
+    key = re.match(r"\w+", str(error))
+    word = key.group() if key and key.group() in choice else "name"
+    if isinstance(error, FileNotFoundError) or _of_file(choice.get("rows"), str(error)):
+        word = "rows"
+    return text.line_of(word, table, number), str(error)
+
+
+def _of_file(rows: object, message: str) -> bool:
+    """Whether an error speaks of the file that `rows` names."""
+    return isinstance(rows, str) and message.startswith(f"{Path(rows).name}:")
+
+
+def _sweep(entry: dict[str, Any], family: type[Description]) -> list[dict[str, Any]]:
+    """Every combination of the values that are lists; a parameter that is itself a list sweeps as lists."""
+    name = entry.get("name")
+    if isinstance(name, list):
+        return [choice for each in name for choice in _sweep({**entry, "name": each}, family)]
+    kind = family.find(name)
+    depths = {field.name: field.metadata.get("depth", 0) for field in fields(kind)} if kind else {}  # type: ignore[arg-type]
+    choices = []
+    for key, value in entry.items():
+        sweeps = isinstance(value, list) and _depth(value) > depths.get(key, 0)
+        values = value if sweeps else [value]
+        # A policy within a policy is a table of its own, whose lists sweep as well.
+        nested = [_sweep(each, family) if isinstance(each, dict) else [each] for each in values]
+        choices.append([(key, each) for some in nested for each in some])
+    return [dict(each) for each in itertools.product(*choices)]
+
+
+def _depth(value: object) -> int:
+    """How deep lists are nested: 1 for a list of numbers."""
+    if not isinstance(value, list):
+        return 0
+    return 1 + max((_depth(each) for each in value), default=0)
