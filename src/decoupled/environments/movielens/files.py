@@ -37,7 +37,7 @@ def load(
 
     A file that is there and is not what it should be is an error, never a reason for the stand-in.
 
-    >>> from decoupled import movielens
+    >>> from decoupled.environments import movielens
     >>> ratings, source = movielens.load(fetch=False)
     >>> len(ratings), ratings.shape, source.kind in ("local folder", "cache", "stand-in")
     (100000, (943, 1682), True)

@@ -21,7 +21,7 @@ def stand_in(seed: int = 0) -> bytes:
     Stars are a level, what users and movies add to it, a part of rank 8 and noise, rounded to 1, ..., 5.
     A few movies are rated by many users and most by few; a user rates within an hour.
 
-    >>> from decoupled import movielens
+    >>> from decoupled.environments import movielens
     >>> content = movielens.stand_in()
     >>> content.count(b"\n"), content == movielens.stand_in()
     (100000, True)
