@@ -68,7 +68,7 @@ def ladder(
         regret += float(moment.moments.law @ means) - float(means[best])
         exact[0] += float(moment.stability @ means)
         stability = next(sides for sides in stability_sides(moment) if sides.inequality is LEMMA)
-        lemmas[0] += float(np.sum(stability.right))
+        lemmas[0] += float(np.asarray(stability.right).sum())
     last = first_round_constant(alpha) * np.sqrt(arms) / policy.c
     slow = penalty_constant(alpha) / policy.c * np.sqrt(arms * horizon) + last
     whole = theorem1(horizon, arms, alpha, policy.c)
