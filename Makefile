@@ -54,7 +54,7 @@ test: lint ## Every check and every test
 	  wait $$beside; beside=$$?; cat $$told; rm $$told; \
 	  [ $$unit = 0 ] && [ $$beside = 0 ]
 
-quick: lint ## Format, lint and a sample of the tests: under a minute on two cores, once the machine code is cached
+quick: lint ## Format, lint and a sample of the tests: 80 s of processor time, once the machine code is cached
 	@echo "Running a sample of the tests ..."
 	@$(BIN)/pytest -q --quick --numprocesses 2 --dist worksteal $(QUICK)
 

@@ -24,9 +24,6 @@ SCALARS = ("scale", "eta", "eta_exploit", "rise", "spread")
 SCALE, ETA, ETA_EXPLOIT, RISE, SPREAD = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + len(SCALARS))
 OWN = SPREAD + 1  # the first scalar of a law's own
 
-# The parameters that every composed policy has, after its law's own.
-OPTIONS = ("c", "exploit_ratio", "centred", "kappa", "lam", "by_losses")
-
 
 class Rows(NamedTuple):
     """The names of what a law keeps, beside the estimates."""
@@ -79,7 +76,7 @@ class Composed(NamedTuple):
 
 
 def compose(law: Law, params_type: Any) -> Composed:
-    """The rounds of a law; the type of the parameters has the law's own fields and `OPTIONS`."""
+    """The rounds of a law; the type of the parameters has the law's own fields and the options."""
     start, fill, draw, learn, gate = law.init, law.fill, law.draw, law.learn, law.gate
     module = params_type.__module__
 

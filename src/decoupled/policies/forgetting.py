@@ -115,7 +115,7 @@ class Forgetting(Policy):
             rule = (
                 f"does not suit {type(self.policy).__name__}, which learns {learned}: not all of it fades"
             )
-            remedy = "give a period, which suits every policy, or name in `fading` the rows that may shrink"
+            remedy = "give a period, which suits every policy"
             raise ParameterError(complaint("discount", discount, rule, remedy))
         object.__setattr__(self, "discount", discount)
 
