@@ -16,13 +16,13 @@ LOCKED_EXTRAS := --extra conic --extra dask --extra parquet --extra postgres --e
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(PIP) install --no-compile
 
-# Tests that need no browser, database or whole reproduction. Of these --quick takes a sample: see tests/quick.py.
-QUICK := tests/contracts tests/kernels tests/learner \
+# Tests that need no browser, database or whole reproduction. Of these --quick takes a sample: see tests/support/quick.py.
+QUICK := tests/policies/test_contract.py tests/kernels tests/learner \
   tests/policies/test_centred.py tests/policies/test_ties.py \
-  tests/environments/test_noise.py tests/environments/test_tables.py \
+  tests/environments/test_noise.py tests/environments/test_loss_table.py \
   tests/simulation/test_draws.py tests/simulation/test_parity.py tests/simulation/test_results.py \
   tests/theory/test_regret_bounds.py tests/docs/test_project.py \
-  tests/test_checks.py tests/test_description.py tests/test_public.py tests/test_quick.py \
+  tests/base/test_validation.py tests/base/test_spec.py tests/test_public.py tests/test_quick.py \
   src/decoupled/policies src/decoupled/environments src/decoupled/learner/learner.py \
   src/decoupled/decision.py src/decoupled/base/spec.py src/decoupled/errors.py
 
@@ -105,16 +105,16 @@ $(CUDA_STAMP): requirements/cuda.txt $(DEV_STAMP)
 	@touch $@
 
 test-gpu: $(CUDA_STAMP) ## What needs an NVIDIA GPU: statistics against the CPU, grouping, refusals (three minutes)
-	@$(BIN)/pytest -q -rs -W default --numprocesses 12 --dist worksteal tests/gpu/*_on_gpu.py
+	@$(BIN)/pytest -q -rs -W default --numprocesses 12 --dist worksteal tests/simulation/gpu/*_on_gpu.py
 
 mutations: $(DEV_STAMP) ## Break each kernel in turn and see that a test fails (most of an hour)
 	@$(BIN)/python tests/mutations.py
 
 reliability: export DECOUPLED_RELIABILITY = long
 reliability: $(DEV_STAMP) ## Kill, pause, trace and starve the service, and hold it to its word (an hour)
-	@$(BIN)/pytest -q -rsP --numprocesses 2 tests/reliability/test_kills.py
-	@$(BIN)/pytest -q -rsP tests/reliability --ignore tests/reliability/test_kills.py
-	@DECOUPLED_SCHEMA_CASES=2000 $(BIN)/pytest -q -rsP --numprocesses 2 tests/service/test_http_schema.py
+	@$(BIN)/pytest -q -rsP --numprocesses 2 tests/service/reliability/test_kills.py
+	@$(BIN)/pytest -q -rsP tests/service/reliability --ignore tests/service/reliability/test_kills.py
+	@DECOUPLED_SCHEMA_CASES=2000 $(BIN)/pytest -q -rsP --numprocesses 2 tests/service/http/test_http_schema.py
 	@$(BIN)/decoupled bench service --soak 10 --out out/reliability.json
 
 bench: $(DEV_STAMP) ## Measure speed, as ratios within one run

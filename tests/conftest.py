@@ -5,7 +5,7 @@ from typing import NoReturn
 
 import pytest
 
-from quick import sample
+from support.quick import sample
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import decoupled as dc
-from pages import ROOT
-from quick import SETS, sample
+from support.pages import ROOT
+from support.quick import SETS, sample
 
 
 def item(name: str, *parameters: object, slow: bool = False) -> Any:

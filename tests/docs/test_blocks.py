@@ -11,7 +11,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.simulation.toml import read_specification
-from pages import LANGUAGES, PAGES, ROOT, alike, blocks, draws
+from support.pages import LANGUAGES, PAGES, ROOT, alike, blocks, draws
 
 MARK = "\x1e"  # printed between blocks
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]

@@ -22,8 +22,8 @@ from decoupled.service.http import rate_limit as limits
 from decoupled.service.http import schemas as shapes
 from decoupled.service.office import Office
 from decoupled.simulation.toml import KEYS
-from http_service import served
-from pages import PAGES, ROOT, commands
+from support.http_service import served
+from support.pages import PAGES, ROOT, commands
 
 COMMANDS = (ROOT / "docs" / "commands.md").read_text()
 SETTINGS = (ROOT / "docs" / "settings.md").read_text()

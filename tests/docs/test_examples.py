@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import decoupled as dc
-from pages import ROOT
+from support.pages import ROOT
 
 
 def test_a_radio_that_forgets_keeps_up_with_the_band() -> None:

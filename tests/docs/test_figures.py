@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from pages import ROOT
+from support.pages import ROOT
 
 MAKE = runpy.run_path(str(ROOT / "docs" / "figures" / "make.py"))
 

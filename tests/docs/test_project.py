@@ -4,7 +4,7 @@ import re
 import tomllib
 
 import decoupled as dc
-from pages import PAGES, ROOT, blocks
+from support.pages import PAGES, ROOT, blocks
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 RELEASE = re.compile(r"^## \[(\d+\.\d+\.\d+)\] - (\d{4}-\d{2}-\d{2})$", re.MULTILINE)

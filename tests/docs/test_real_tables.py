@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from pages import ROOT
+from support.pages import ROOT
 
 SCRIPT = runpy.run_path(str(ROOT / "docs" / "tools" / "real_tables.py"))
 PAGE = (ROOT / "docs" / "choosing.md").read_text()

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from browsing import chromium
 from decoupled import theory
 from decoupled.service.client import sync as client
-from once import made_once
-from pages import ROOT
+from support.browser import chromium
+from support.once import made_once
+from support.pages import ROOT
 
 PHONE = {"width": 390, "height": 844}
 NAMES = [

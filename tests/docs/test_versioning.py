@@ -8,7 +8,7 @@ import pytest
 import decoupled as dc
 from decoupled.learner import saving as keeping
 from decoupled.simulation import results
-from pages import ROOT
+from support.pages import ROOT
 
 # States of version 1, and what their learners said. Those without additions were written before arms could come
 # and go. They are never written anew: where one cannot be read any more, the version has to rise.

@@ -22,8 +22,8 @@ from hypothesis.stateful import (
 )
 
 import decoupled as dc
-from twins import Exp3Twin, Floats, FTPLTwin, Twin
-from twins_centred import CentredFTPLTwin
+from support.twins import Exp3Twin, Floats, FTPLTwin, Twin
+from support.twins.centred import CentredFTPLTwin
 
 pytestmark = pytest.mark.slow
 

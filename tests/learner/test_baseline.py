@@ -8,7 +8,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
-from twins_centred import CentredFTPLTwin
+from support.twins.centred import CentredFTPLTwin
 
 ARMS = 6
 CENTRED: list[dc.Policy] = [

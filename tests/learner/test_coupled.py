@@ -7,7 +7,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
-from twins_coupled import CoupledTsallisTwin
+from support.twins.coupled import CoupledTsallisTwin
 
 ARMS = 4
 LOSSES = np.array([0.2, 0.4, 0.9, 1.0])

@@ -12,7 +12,7 @@ from decoupled.base.arrays import Floats
 from decoupled.kernels.random.stream import new_stream
 from decoupled.paper.family import ARMS as FAMILY_ARMS
 from decoupled.paper.family import KINDS, family
-from twins_centred import Centring, centred_twin
+from support.twins.centred import Centring, centred_twin
 
 ARMS = 5
 LOSSES = np.array([0.1, 0.35, 0.6, 0.9, 1.0])

@@ -17,11 +17,11 @@ from decoupled.base.arrays import Floats
 from decoupled.kernels.jit import is_ours
 from decoupled.simulation.plan import make_plan
 from decoupled.simulation.toml import read_specification
-from twins import Exp3Twin, FTPLTwin, TsallisTwin, Twin
-from twins_centred import centred_twin
-from twins_classic import AvnerTwin
-from twins_coupled import CoupledExp3Twin
-from twins_forgetting import ForgettingTwin
+from support.twins import Exp3Twin, FTPLTwin, TsallisTwin, Twin
+from support.twins.centred import centred_twin
+from support.twins.classic import AvnerTwin
+from support.twins.coupled import CoupledExp3Twin
+from support.twins.forgetting import ForgettingTwin
 
 ARMS = 4
 # Their machine code is kept on disk, so this takes long once.

@@ -16,9 +16,9 @@ from decoupled.kernels.laws.leader_tiered import MOST_COVERED
 from decoupled.kernels.laws.winner_law import pareto_winner_law
 from decoupled.kernels.random.stream import new_stream
 from decoupled.kernels.state import State
-from tiered import SHAPES, gaps_of
-from twins import chi_square_p, cut_into_strata
-from twins_centred import CentredStrataTwin
+from support.tiered import SHAPES, gaps_of
+from support.twins import chi_square_p, cut_into_strata
+from support.twins.centred import CentredStrataTwin
 
 POLICY = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", kappa=0.05, lam=0.1, ranking="strata")
 CASES = [(arms, shape) for arms in (64, 1000, 20_000) for shape in SHAPES]

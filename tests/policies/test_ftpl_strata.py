@@ -8,7 +8,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.policies.ftpl import MANY_ARMS, MANY_CENTRED
-from twins import StrataTwin, cut_into_strata, means_agree
+from support.twins import StrataTwin, cut_into_strata, means_agree
 
 STRATA = dc.FTPL(ranking="strata")
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
-from twins import FTPLTwin, StrataTwin, chi_square_p
+from support.twins import FTPLTwin, StrataTwin, chi_square_p
 
 FORMS = [
     dc.FTPL(),

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from twins import chi_square_p
-from twins_classic import TopTwoTwin
+from support.twins import chi_square_p
+from support.twins.classic import TopTwoTwin
 
 
 def counts(learner: dc.Learner, name: str) -> list[Any]:

@@ -18,7 +18,7 @@ from decoupled.service.desk import Desk
 from decoupled.service.errors import ReplayError, ServiceError, StoreError
 from decoupled.service.experiment.records import Settings
 from decoupled.service.store.sqlite import SqliteStore
-from stores import Clock, quick_desk
+from support.stores import Clock, quick_desk
 
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"), deadline=50.0, expired_loss=0.5)
 

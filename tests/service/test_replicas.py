@@ -16,7 +16,7 @@ from decoupled.service.errors import StoreError
 from decoupled.service.experiment.records import Settings
 from decoupled.service.experiment.rows import Decided, Settled
 from decoupled.service.store.postgres import PostgresStore
-from stores import Clock
+from support.stores import Clock
 
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))
 

@@ -13,7 +13,7 @@ from decoupled.service import simulator
 from decoupled.service.http.rate_limit import Limits
 from decoupled.service.http.routes import simulator as simulating
 from decoupled.service.simulator import FRAMES, POLICIES, Question, WorldName
-from http_service import Service, served
+from support.http_service import Service, served
 
 
 @pytest.mark.parametrize("world", ["alternating", "drifting", "punish-last"])

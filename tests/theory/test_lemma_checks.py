@@ -25,7 +25,7 @@ from decoupled.theory.lemmas import (
 from decoupled.theory.moment import Moment
 from decoupled.theory.survey import regimes
 from decoupled.theory.trajectory import run
-from twins import FTPLTwin
+from support.twins import FTPLTwin
 
 EVENT_PRINTED = probabilities.BEST_PRINTED.name
 TAIL_PRINTED = best_arm.TAIL_PRINTED.name

@@ -1,0 +1,324 @@
+"""`decoupled serve`, `keys` and `client`, as a user calls them."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+import decoupled as dc
+from decoupled.cli.main import app
+from decoupled.service.client import Client
+from decoupled.service.desk import open_desk
+from support.http_service import served
+
+run = CliRunner().invoke
+
+
+@contextmanager
+def serving(store: Path, *options: str) -> Iterator[tuple[str, "subprocess.Popen[str]", Path]]:
+    """A service in a process of its own: its address, its process, and the file of its log."""
+    errors = store.with_suffix(".log")
+    command = [sys.executable, "-m", "decoupled", "serve", "--store", str(store), "--port", "0", *options]
+    with errors.open("w") as file:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True)
+    assert process.stdout is not None
+    try:
+        found = re.search(r"https?://\S+", process.stdout.readline())
+        assert found, errors.read_text()
+        yield found[0], process, errors
+    finally:
+        process.kill()
+        process.wait(10)
+        process.stdout.close()
+
+
+def made_key(store: Path, *options: str) -> str:
+    result = run(app, ["keys", "add", "--store", str(store), *options])
+    assert result.exit_code == 0, result.output
+    return result.stdout.strip().splitlines()[-1]
+
+
+def test_off_loopback_it_refuses_to_start_without_keys(tmp_path: Path) -> None:
+    store = str(tmp_path / "store.db")
+    result = run(app, ["serve", "--store", store, "--host", "0.0.0.0", "--port", "0"])
+    assert result.exit_code == 2
+    assert f"decoupled keys add --store {store}" in result.output
+    assert made_key(Path(store)), "it was created, so that a key can be added"
+    result = run(app, ["serve", "--store", store, "--tls-key", str(tmp_path / "none.pem")])
+    assert result.exit_code == 2
+    assert "together" in result.output
+
+
+def test_keys_are_made_rotated_and_revoked(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    open_desk(store).close()
+    old = made_key(store, "--role", "admin", "--tenant", "shop", "--label", "till")
+    listed = run(app, ["keys", "list", "--store", str(store)]).output
+    assert old not in listed
+    [line] = listed.splitlines()
+    assert re.search(r"shop +admin +'till' .* active$", line)
+    name = line.split()[0]
+    rotated = run(app, ["keys", "rotate", name, "--store", str(store)])
+    assert rotated.exit_code == 0, rotated.output
+    lines = run(app, ["keys", "list", "--store", str(store)]).output
+    assert (lines.count("active"), lines.count("revoked")) == (1, 1)
+    again = run(app, ["keys", "revoke", name, "--store", str(store)])
+    assert again.exit_code == 2
+    assert "not an active key" in again.output
+    for option, word in (("--role=root", "is not a role"), ("--tenant=a/b", "tenant")):
+        refused = run(app, ["keys", "add", "--store", str(store), option])
+        assert refused.exit_code == 2
+        assert word in refused.output
+
+
+def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "store.db"
+    open_desk(store).close()
+    key = made_key(store, "--role", "admin")
+    with serving(store, "--access-log") as (url, process, log):
+        assert httpx.get(f"{url}/v1/experiments?key={key}").status_code == 401
+        monkeypatch.setenv("DECOUPLED_URL", url)
+        key_file = tmp_path / "key"
+        key_file.write_text(key + "\n")
+        with_key = ["--key-file", str(key_file)]
+        assert run(app, ["client", "show"]).exit_code == 2
+        created = run(app, ["client", "create", "colours", "red", "blue", *with_key])
+        assert created.exit_code == 0, created.output
+        assert json.loads(created.output)["policy"] == json.loads(dc.FTPL.recommended().to_json())
+        wrong = run(app, ["client", "create", "colours", "red", "blue", "--policy", "{", *with_key])
+        assert (wrong.exit_code, "is not JSON" in wrong.output) == (2, True)
+        taken = run(app, ["serve", "--store", str(tmp_path / "other.db"), "--port", url.rsplit(":", 1)[1]])
+        assert (taken.exit_code, "is taken" in taken.output) == (2, True)
+        decision = json.loads(run(app, ["client", "decide", "colours", *with_key]).output)
+        assert decision["send_back_the_loss_of"] == decision["explore"]
+        other = {"red": "blue", "blue": "red"}[decision["explore"]]
+        sent = ["client", "feedback", decision["id"], "--loss", "0.25", *with_key]
+        refused = run(app, [*sent, "--arm", other])
+        assert (refused.exit_code, other in refused.output) == (2, True)
+        given = run(app, [*sent, "--arm", decision["explore"]])
+        assert json.loads(given.output)["loss"] == 0.25
+        assert json.loads(run(app, ["client", "show", "colours", *with_key]).output)["applied"] == 1
+        check_logs(tmp_path, decision["id"], with_key)
+        check_settings(with_key)
+        found = json.loads(run(app, ["client", "evaluate", "colours", *with_key]).output)
+        assert found["observed"] == 1
+        shown = json.loads(run(app, ["client", "show", "colours", *with_key]).output)
+        for interval in (shown["regret"], found["exploited"], *(each["value"] for each in found["arms"])):
+            assert interval["interval"] == "95 %, at this moment"
+        assert run(app, ["client", "archive", "colours", *with_key]).exit_code == 0
+        conflict = run(app, ["client", "decide", "colours", *with_key])
+        assert (conflict.exit_code, "archived" in conflict.output) == (2, True)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        text = log.read_text()
+        assert '"/v1/experiments/colours/decisions" 201' in text
+        assert key not in text
+        assert key[3:] not in text
+    examined = run(app, ["doctor", "--store", str(store)]).output
+    assert re.search(r"^ok +replay of 'colours'", examined, re.MULTILINE), examined
+    backup, restored = tmp_path / "backup.db", tmp_path / "restored.db"
+    assert run(app, ["backup", str(backup), "--store", str(store)]).exit_code == 0
+    result = run(app, ["restore", str(backup), "--store", str(restored)])
+    assert result.exit_code == 0, result.output
+    assert run(app, ["restore", str(backup), "--store", str(restored)]).exit_code == 2, (
+        "it is not empty any more"
+    )
+
+
+def check_logs(folder: Path, decision: str, with_key: list[str]) -> None:
+    """A log has the format that its file's name or the option says, and replaces no file unasked."""
+    log = ["client", "log", "colours"]
+    file = folder / "log.csv"
+    assert run(app, [*log, str(file), *with_key]).exit_code == 0
+    written = file.read_text()
+    assert decision in written
+    file.write_text("mine")
+    refused = run(app, [*log, str(file), *with_key])
+    assert (refused.exit_code, "--force" in refused.output, file.read_text()) == (2, True, "mine")
+    assert run(app, [*log, str(file), "--force", *with_key]).exit_code == 0
+    assert file.read_text() == written
+    assert run(app, [*log, str(folder / "log.PARQUET"), *with_key]).exit_code == 0
+    assert (folder / "log.PARQUET").read_bytes().startswith(b"PAR1")
+    refused = run(app, [*log, str(folder / "log.txt"), *with_key])
+    assert (refused.exit_code, ".csv, .parquet" in refused.output) == (2, True), refused.output
+    assert not (folder / "log.txt").exists()
+    assert run(app, [*log, str(folder / "log.txt"), "--format", "csv", *with_key]).exit_code == 0
+    assert (folder / "log.txt").read_text() == written
+    refused = run(app, [*log, str(folder / "log.xls"), "--format", "xls", *with_key])
+    assert (refused.exit_code, "csv, parquet" in refused.output) == (2, True), refused.output
+
+
+def check_settings(with_key: list[str]) -> None:
+    """Whatever an experiment can be told over HTTP, the command can tell it."""
+    options = ["--loss-range", "-1", "3", "--deadline", "60", "--expired-loss", "-0.5", "--seed", "7"]
+    made = run(app, ["client", "create", "paths", "north", "south", *options, *with_key])
+    assert made.exit_code == 0, made.output
+    told = json.loads(made.output)
+    assert (told["loss_range"], told["deadline_seconds"], told["expired_loss"]) == ([-1.0, 3.0], 60.0, -0.5)
+    assert run(app, ["client", "create", "paths", "north", "south", *options, *with_key]).exit_code == 0
+    other = run(app, ["client", "create", "paths", "north", "south", *options[:-1], "8", *with_key])
+    assert other.exit_code == 2, "another seed is another experiment"
+
+
+def test_the_first_experiment_on_a_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With nothing compiled. The only such test: it takes the processor 40 s."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    with serving(tmp_path / "store.db") as (url, process, log), Client(url) as client:
+        client.put_experiment("other", policy={"name": "FollowTheLeader"}, arms=["red", "blue"])
+        created = threading.Event()
+        meanwhile: list[str] = []
+
+        def ask() -> None:
+            while not created.wait(0.05):
+                meanwhile.append(client.decide("other").id)
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        result = run(app, ["client", "create", "first", "red", "blue", "--url", url])
+        created.set()
+        thread.join(20)
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.stdout)["status"] == "ready"
+        assert "compiling FTPL" in result.stderr
+        assert len(meanwhile) > 10, "others went on"
+        assert client.decide("first").explore in ("red", "blue")
+        text = log.read_text()
+        assert "compiling FTPL recommended" in text
+        assert re.search(r"FTPL recommended.*is ready, compiled in \d+ s", text)
+        process.send_signal(signal.SIGTERM)  # as it compiles what is on offer
+        assert process.wait(20) == 0
+
+
+def test_sigterm_answers_what_was_asked_and_a_restart_goes_on(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    answered: list[str] = []
+    with serving(store) as (url, process, _):
+        with Client(url) as client:
+            client.put_experiment("drain", policy={"name": "FTPL"}, arms=["a", "b"])
+        broken: list[Exception] = []
+        begun = threading.Event()
+
+        def ask() -> None:
+            with httpx.Client(base_url=url) as plain:
+                while True:
+                    try:
+                        answer = plain.post("/v1/experiments/drain/decisions")
+                    except httpx.ConnectError:
+                        return  # not listening any more: nothing was asked
+                    except httpx.TransportError as error:
+                        broken.append(error)
+                        return
+                    assert answer.status_code == 201, answer.text
+                    answered.append(answer.json()["id"])
+                    begun.set()
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        assert begun.wait(20)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        for thread in threads:
+            thread.join(20)
+        # A request that meets the closing of an idle connection is not begun: the client's retry covers it.
+        assert len(broken) <= len(threads)
+    with serving(store) as (url, _, _), Client(url) as client:
+        assert len(answered) <= client.state("drain")["decisions"] <= len(answered) + len(broken)
+        for each in answered[:5] + answered[-5:]:
+            assert client.decision(each).status == "pending"
+
+
+@pytest.mark.skipif(
+    shutil.which("openssl") is None, reason="needs the openssl command to make a certificate"
+)
+def test_tls_by_flags(tmp_path: Path) -> None:
+    certificate, private = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    files = ["-keyout", str(private), "-out", str(certificate)]
+    subprocess.run(["openssl", "req", "-x509", *curve, *names, *files], check=True, capture_output=True)
+    options = ("--tls-certificate", str(certificate), "--tls-key", str(private))
+    with serving(tmp_path / "store.db", *options) as (url, _, _):
+        assert url.startswith("https://")
+        context = ssl.create_default_context(cafile=str(certificate))
+        assert httpx.get(f"{url}/healthz", verify=context).json() == {"status": "ok"}
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{url}/healthz")
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"http{url.removeprefix('https')}/healthz")
+
+
+def test_help_does_not_wait_for_the_service_to_load() -> None:
+    script = "import sys; sys.argv = ['decoupled', '--help']\nfrom decoupled.cli.main import app\ntry: app()\nexcept SystemExit: pass\n"
+    script += "assert not {'fastapi', 'uvicorn', 'httpx', 'apsw', 'numba', 'prometheus_client'} & set(sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ}
+    )
+    assert done.returncode == 0, done.stderr
+    assert "serve" in done.stdout
+
+
+def test_a_missing_extra_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "decoupled.service.http.server", None)
+    result = run(app, ["serve", "--store", str(tmp_path / "store.db")])
+    assert result.exit_code == 2
+    assert "pip install -e '.[service]'" in result.output
+
+
+def test_messages_in_the_shell_have_remedies_of_the_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DECOUPLED_KEY", raising=False)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # between attempts
+    with served(tmp_path, open_to_all=False) as service:
+        monkeypatch.setenv("DECOUPLED_URL", service.url)
+        missing = run(app, ["client", "show"])
+        assert (missing.exit_code, missing.stdout) == (2, "")
+        assert missing.stderr == (
+            f"error: key: is missing; {service.url} needs one; pass --key-file, or set DECOUPLED_KEY\n"
+        )
+        key_file = tmp_path / "key"
+        key_file.write_text("dk_wrong")
+        wrong = run(app, ["client", "show", "--key-file", str(key_file)])
+        assert "is unknown to" in wrong.stderr
+        assert "pass --key-file, or set DECOUPLED_KEY" in wrong.stderr
+        key_file.write_text(service.key("admin")["Authorization"].removeprefix("Bearer "))
+        with_key = ["--key-file", str(key_file)]
+        create = ["client", "create", "delays", "north", "south", "--policy", "FTPL"]
+        created = run(app, [*create, "--loss-range", "0", "250", *with_key])
+        assert json.loads(created.output)["loss_range"] == [0.0, 250.0]
+        decision = json.loads(run(app, ["client", "decide", "delays", *with_key]).output)["id"]
+        beyond = run(app, ["client", "feedback", decision, "--loss", "251", *with_key])
+        assert "loss = 251.0: must lie in [0.0, 250.0]" in beyond.stderr
+        assert "start(" not in beyond.stderr
+        for options, rule in (
+            ([], "neither --loss nor --reward is given"),
+            (["--loss", "1", "--reward", "1"], "--loss and --reward are both given"),
+        ):
+            refused = run(app, ["client", "feedback", decision, *options, *with_key])
+            assert refused.exit_code == 2
+            words = " ".join(
+                re.sub(r"[│╭╮╰╯─]", " ", refused.stderr).split()
+            )  # from the box it is drawn in
+            assert f"{rule}; give the loss of the explored arm" in words
+    gone = run(app, ["client", "feedback", decision, "--loss", "1", *with_key])
+    assert gone.exit_code == 2
+    assert f"PUT {service.url}/v1/decisions/{decision}/feedback: no answer (ConnectError" in gone.stderr
+    assert "is `decoupled serve` running there? pass its address with --url" in gone.stderr
+    assert "outbox" not in gone.stderr
+    nowhere = run(app, ["client", "show", "--url", "localhost:8000"])
+    assert "url = 'localhost:8000': must be an address that begins with http://" in nowhere.stderr

@@ -1,0 +1,123 @@
+"""Exact probabilities of the perturbed leader against integrals in twenty-digit arithmetic."""
+
+from typing import Any
+
+import mpmath  # type: ignore[import-untyped]
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decoupled.base.arrays import Floats
+from decoupled.kernels.laws.winner_law import pareto_winner_law
+from support.twins import pareto_law_by_quad
+
+ALPHAS = (1.05, 1.3, 2.0, 3.0, 5.5, 20.0)
+TOLERANCE = 1e-12
+
+# Shifts and how many arms have each; few distinct ones keep the slow integral affordable at 64 arms.
+GROUPS: dict[str, list[tuple[float, int]]] = {
+    "2 equal": [(0.0, 2)],
+    "2 apart": [(0.0, 1), (0.7, 1)],
+    "2 far apart": [(0.0, 1), (1e12, 1)],
+    "5 near ties": [(0.0, 1), (1e-9, 2), (2e-9, 1), (1e-3, 1)],
+    "5 spread": [(0.0, 1), (0.2, 1), (1.0, 1), (5.0, 1), (40.0, 1)],
+    "5 over twelve orders": [(0.0, 1), (1e3, 1), (1e6, 1), (1e9, 1), (1e12, 1)],
+    "64 in blocks": [(0.0, 20), (0.5, 20), (3.0, 23), (1e12, 1)],
+    "64 one ahead": [(0.0, 1), (2.0, 63)],
+}
+
+
+def expanded(groups: list[tuple[float, int]]) -> Floats:
+    return np.repeat([shift for shift, _ in groups], [count for _, count in groups])
+
+
+def chance_by_mpmath(groups: list[tuple[float, int]], alpha: float, mine: float) -> float:
+    """Integral of f(z + mine) * prod F(z + other) over z >= 1, in the variable s = 1/z."""
+
+    def integrand(s: Any) -> Any:
+        value = alpha * s ** (alpha - 1) * (1 + s * mpmath.mpf(mine)) ** (-alpha - 1)
+        for shift, count in groups:
+            others = count - (shift == mine)
+            value *= (1 - (s / (1 + s * mpmath.mpf(shift))) ** alpha) ** others
+        return value
+
+    breakpoints = sorted({0, 1, *(1 / (1 + mpmath.mpf(shift)) for shift, _ in groups)})
+    with mpmath.workdps(20):
+        value, error = mpmath.quad(integrand, breakpoints, error=True)
+    assert error < TOLERANCE / 100
+    return float(value)
+
+
+@pytest.mark.parametrize("name", GROUPS)
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_law_is_the_integral(alpha: float, name: str) -> None:
+    groups = GROUPS[name]
+    exact = [chance_by_mpmath(groups, alpha, shift) for shift, _ in groups]
+    expected = np.repeat(exact, [count for _, count in groups])
+    np.testing.assert_allclose(pareto_winner_law(expanded(groups), alpha), expected, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e-9, 0.3, 1.0, 20.0, 1e6, 1e12])
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_two_arms_have_a_closed_form(alpha: float, shift: float) -> None:
+    # The integral of alpha s^(2 alpha - 1) (1 + shift s)^-(alpha + 1) over [0, 1] is half of a 2F1.
+    with mpmath.workdps(30):
+        tail = (1 + mpmath.mpf(shift)) ** -mpmath.mpf(alpha)
+        behind = float(tail - mpmath.hyp2f1(alpha + 1, 2 * alpha, 2 * alpha + 1, -shift) / 2)
+    law = pareto_winner_law(np.array([0.0, shift]), alpha)
+    np.testing.assert_allclose(law, [1 - behind, behind], rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("arms", [1, 2, 5, 64, 10_000])
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_equal_arms_share_equally(alpha: float, arms: int) -> None:
+    law = pareto_winner_law(np.zeros(arms), alpha)
+    np.testing.assert_allclose(law, np.full(arms, 1 / arms), rtol=1e-11, atol=0)
+
+
+SHIFTS = st.lists(
+    st.one_of(st.just(0.0), st.floats(0.0, 10.0), st.floats(-12.0, 12.0).map(lambda x: 10.0**x)),
+    min_size=1,
+    max_size=40,
+)
+
+
+@settings(deadline=None)
+@given(SHIFTS, st.floats(1.01, 30.0))
+def test_law_is_a_law_and_falls_with_the_shift(values: list[float], alpha: float) -> None:
+    shifts = np.array([0.0, *sorted(values)])
+    law = pareto_winner_law(shifts, alpha)
+    assert abs(law.sum() - 1.0) < TOLERANCE
+    assert (law >= 0.0).all()
+    assert (np.diff(law) <= TOLERANCE).all()
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_ten_thousand_spread_arms_sum_to_one(alpha: float) -> None:
+    shifts = np.concatenate(([0.0], np.random.default_rng(1).exponential(5.0, 9_999)))
+    assert abs(pareto_winner_law(shifts, alpha).sum() - 1.0) < TOLERANCE
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_order_of_arms_does_not_matter(alpha: float) -> None:
+    shifts = np.array([0.0, 3.0, 0.1, 0.1, 7.0, 0.0])
+    order = np.array([4, 0, 5, 2, 1, 3])
+    np.testing.assert_allclose(
+        pareto_winner_law(shifts[order], alpha), pareto_winner_law(shifts, alpha)[order], rtol=1e-13
+    )
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_twin_integral_agrees(alpha: float) -> None:
+    # The twin of FTPL leans on this integral, so it is held against the kernel at distinct shifts.
+    shifts = np.concatenate(([0.0], 0.05 * 1.4 ** np.arange(11.0)))
+    law = pareto_winner_law(shifts, alpha)
+    np.testing.assert_allclose(pareto_law_by_quad(shifts, alpha), law, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_bounds_of_the_paper_hold(alpha: float) -> None:
+    # w_i <= (1 + v_i)^-alpha, with equality only for a lone arm.
+    shifts = np.concatenate(([0.0], np.logspace(-3, 3, 30)))
+    assert (pareto_winner_law(shifts, alpha) <= (1 + shifts) ** -alpha + TOLERANCE).all()

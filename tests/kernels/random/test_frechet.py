@@ -1,0 +1,139 @@
+"""Frechet perturbations: the exact law against integrals in twenty digits, the draws against the law."""
+
+import zlib
+from typing import Any
+
+import mpmath  # type: ignore[import-untyped]
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decoupled.base.arrays import Floats, Ints, Words
+from decoupled.kernels.jit import compiled
+from decoupled.kernels.laws.winner_law import frechet_winner_law
+from decoupled.kernels.random.sampling import frechet_leader
+from decoupled.kernels.random.stream import new_stream
+from support.twins import chi_square_p
+from support.twins.coupled import leader_law_by_quad
+
+ALPHAS = (1.05, 2.0, 3.0, 20.0)
+TOLERANCE = 1e-12
+
+# Shifts and how many arms have each; few distinct ones keep the slow integral affordable at 64 arms.
+GROUPS: dict[str, list[tuple[float, int]]] = {
+    "2 apart": [(0.0, 1), (0.7, 1)],
+    "2 far apart": [(0.0, 1), (1e12, 1)],
+    "5 near ties": [(0.0, 1), (1e-9, 2), (2e-9, 1), (1e-3, 1)],
+    "5 over twelve orders": [(0.0, 1), (1e3, 1), (1e6, 1), (1e9, 1), (1e12, 1)],
+    "64 in blocks": [(0.0, 20), (0.5, 20), (3.0, 23), (1e12, 1)],
+    "64 one ahead": [(0.0, 1), (2.0, 63)],
+}
+
+
+def chance_by_mpmath(groups: list[tuple[float, int]], alpha: float, mine: float) -> float:
+    """Integral of f(z + mine) * prod F(z + other) over z > 0, in the variable s = log z."""
+
+    def integrand(s: Any) -> Any:
+        z = mpmath.exp(s)
+        hazard = sum(count * (z + mpmath.mpf(shift)) ** -alpha for shift, count in groups)
+        return z * alpha * (z + mpmath.mpf(mine)) ** (-alpha - 1) * mpmath.exp(-hazard)
+
+    with mpmath.workdps(20):
+        bends = {mpmath.log(shift) for shift, _ in groups if 1e-4 < shift < 1e5}
+        ends = {mpmath.mpf(-4) / alpha, *(mpmath.mpf(k) / alpha for k in (-1, 0, 1, 3, 6, 12, 24, 48))}
+        value, error = mpmath.quad(integrand, sorted(bends | ends), error=True)
+    assert error < TOLERANCE / 100
+    return float(value)
+
+
+@pytest.mark.parametrize("name", GROUPS)
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_law_is_the_integral(alpha: float, name: str) -> None:
+    groups = GROUPS[name]
+    sizes = [count for _, count in groups]
+    exact = [chance_by_mpmath(groups, alpha, shift) for shift, _ in groups]
+    law = frechet_winner_law(np.repeat([shift for shift, _ in groups], sizes), alpha)
+    np.testing.assert_allclose(law, np.repeat(exact, sizes), rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("arms", [1, 2, 64, 10_000])
+@pytest.mark.parametrize("alpha", [*ALPHAS, 1e6])
+def test_equal_arms_share_equally(alpha: float, arms: int) -> None:
+    law = frechet_winner_law(np.zeros(arms), alpha)
+    np.testing.assert_allclose(law, np.full(arms, 1 / arms), rtol=1e-11, atol=0)
+
+
+SHIFTS = st.lists(
+    st.one_of(st.just(0.0), st.floats(0.0, 10.0), st.floats(-12.0, 12.0).map(lambda x: 10.0**x)),
+    min_size=1,
+    max_size=40,
+)
+
+
+@settings(deadline=None)
+@given(SHIFTS, st.floats(1.01, 30.0))
+def test_law_is_a_law_and_falls_with_the_shift(values: list[float], alpha: float) -> None:
+    law = frechet_winner_law(np.array([0.0, *sorted(values)]), alpha)
+    assert abs(law.sum() - 1.0) < TOLERANCE
+    assert (law >= 0.0).all()
+    assert (np.diff(law) <= TOLERANCE).all()
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_twin_integral_agrees(alpha: float) -> None:
+    # The twins of FTPL lean on this integral, so it is held against the kernel at distinct shifts.
+    shifts = np.concatenate(([0.0], 0.05 * 1.4 ** np.arange(11.0)))
+    law = frechet_winner_law(shifts, alpha)
+    np.testing.assert_allclose(leader_law_by_quad(shifts, alpha, "frechet"), law, rtol=0, atol=TOLERANCE)
+
+
+# Draws
+
+DRAWS = 1_000_000
+ETA = 0.7
+SPREADS: dict[str, Floats] = {
+    "two": np.array([0.0, 0.5]),
+    "equal": np.zeros(64),
+    "one ahead": np.concatenate(([0.0], np.full(63, 3.0))),
+    "geometric": np.concatenate(([0.0], 0.01 * 1.5 ** np.arange(1, 30.0))),
+    "two blocks": np.repeat([0.0, 0.8], 20),
+}
+CASES = [(alpha, kind) for alpha in (1.2, 2.0, 5.5) for kind in SPREADS]
+# The chance that some chi-square below fails on a sound kernel, were its seed drawn afresh, is 1e-3.
+LEVEL = 1e-3 / (len(CASES) + 1)
+
+
+@compiled
+def count_leaders(counts: Ints, draws: int, ranked: Floats, eta: float, alpha: float, words: Words) -> None:
+    for _ in range(draws):
+        counts[frechet_leader(ranked, eta, alpha, words)] += 1
+
+
+def leaders(ranked: Floats, alpha: float, draws: int = DRAWS) -> Ints:
+    seed = zlib.crc32(repr((ranked.tolist(), alpha)).encode())
+    counts = np.zeros(len(ranked), np.int64)
+    count_leaders(counts, draws, ranked, ETA, alpha, new_stream(np.random.SeedSequence(seed)))
+    assert counts.sum() == draws
+    return counts
+
+
+@pytest.mark.parametrize(("alpha", "kind"), CASES)
+def test_leader_has_its_exact_law(alpha: float, kind: str) -> None:
+    gaps = SPREADS[kind]
+    # Estimates that start at 5 and not at 0 show whether gaps are taken from the smallest.
+    assert chi_square_p(leaders(5.0 + gaps, alpha), frechet_winner_law(ETA * gaps, alpha)) > LEVEL
+
+
+def test_a_thousand_arms_are_passed_over_fairly() -> None:
+    assert chi_square_p(leaders(np.zeros(1000), 2.0), np.full(1000, 1e-3)) > LEVEL
+
+
+def test_an_arm_far_ahead_always_leads() -> None:
+    assert leaders(np.concatenate(([0.0], np.full(63, 1e15))), 1.2, 100_000)[0] == 100_000
+
+
+@pytest.mark.parametrize("alpha", [1.2, 2.0])
+def test_the_largest_uniform_is_no_trap(alpha: float) -> None:
+    # The words 0, 2^64 - 1 give the uniform 1: an exponential of 0, and an infinite Frechet draw.
+    assert frechet_leader(np.zeros(5), ETA, alpha, np.array([0, 2**64 - 1], np.uint64)) == 0

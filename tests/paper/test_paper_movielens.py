@@ -1,0 +1,63 @@
+"""The MovieLens experiment: with the data, without it, and with a damaged file."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from decoupled.environments.movielens import stand_in
+from support.quick_run import Quick, quick_run
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
+    return quick_run(tmp_path_factory)
+
+
+def reproduce(out: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if name != "DECOUPLED_DATA"}
+    environment = {**kept, "DECOUPLED_OFFLINE": "1", **settings}
+    command = [sys.executable, "-m", "decoupled", "reproduce", "movielens", "--quick", "--runs", "4"]
+    return subprocess.run(
+        [*command, "--out", str(out), *arguments], capture_output=True, text=True, env=environment
+    )
+
+
+def test_without_the_data_the_report_says_in_red_that_the_claim_was_not_judged(quick: Quick) -> None:
+    assert "not judged" in quick.output
+    assert "DECOUPLED_DATA" in quick.output  # the remedy
+    assert "urlopen" not in quick.output
+    assert "data='stand-in'" not in quick.output
+    page = (quick.folder / "report.html").read_text()
+    assert page.count('<p class="alarm">MovieLens 100K was not at hand') == 2  # on top, and in its section
+    claims = {each["id"]: each for each in json.loads((quick.folder / "claims.json").read_text())}
+    assert claims["movielens-lowest"]["verdict"] == "not judged: MovieLens was not at hand"
+    # What was measured on generated ratings stands in the data, and never beside the claim.
+    row = page.split('<tr id="claim-movielens-lowest">')[1].split("</tr>")[0]
+    assert row.endswith("<td>&ndash;</td>")
+
+
+def test_a_damaged_file_is_refused_by_name_and_line_before_anything_is_run(tmp_path: Path) -> None:
+    lines = stand_in().decode().splitlines()
+    lines[41] = lines[41].replace("\t", " ")
+    folder = tmp_path / "ml-100k"
+    folder.mkdir()
+    (folder / "u.data").write_text("\n".join(lines) + "\n")
+    done = reproduce(tmp_path / "out", "--data", str(tmp_path))
+    assert done.returncode == 2
+    assert "u.data" in done.stderr
+    assert "line 42" in done.stderr
+    assert not (tmp_path / "out" / "movielens").exists()
+
+
+@pytest.mark.skipif(
+    not os.environ.get("DECOUPLED_DATA"), reason="DECOUPLED_DATA does not name MovieLens 100K"
+)
+def test_with_the_data_the_claim_is_judged(tmp_path: Path) -> None:
+    done = reproduce(tmp_path, DECOUPLED_DATA=os.environ["DECOUPLED_DATA"])
+    assert done.returncode == 0, done.stderr
+    assert "not judged" not in done.stdout
+    assert "alarm" not in (tmp_path / "report.html").read_text().split("</style>")[1].split("<script")[0]

@@ -1,0 +1,675 @@
+"""One contract for every policy: a frozen description whose compiled form has the laws of its twin."""
+
+import dataclasses
+import json
+import math
+import zlib
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple, cast
+
+import numba
+import numpy as np
+import pytest
+from numba import float64, int64, uint64
+
+import decoupled as dc
+from decoupled.base.arrays import Floats, Ints, Words
+from decoupled.kernels.dispatch import decide, init, update
+from decoupled.kernels.jit import compiled
+from decoupled.kernels.random.stream import new_stream
+from decoupled.kernels.state import State
+from support.twins import (
+    Exp3Twin,
+    FollowTheLeaderTwin,
+    FTPLTwin,
+    StrataTwin,
+    TsallisTwin,
+    Twin,
+    chi_square_p,
+    means_agree,
+)
+from support.twins.centred import centred_twin
+from support.twins.classic import CLASSIC_TWINS
+from support.twins.coupled import (
+    CoupledExp3Twin,
+    CoupledFTPLTwin,
+    CoupledTsallisTwin,
+    ThompsonTwin,
+    UCB1Twin,
+)
+from support.twins.forgetting import ForgettingTwin
+
+POLICIES: list[dc.Policy] = [
+    dc.FTPL(),
+    dc.FTPL(ranking="sorting"),
+    dc.FTPL(alpha=2.0, c=1.0),
+    dc.FTPL(alpha=1.3),
+    dc.FTPL(alpha=6.0, c=3.0, ranking="sorting"),
+    dc.FTPL(ranking="strata"),
+    dc.FTPL(alpha=1.3, ranking="strata"),
+    dc.FTPL(c=0.5, c_exploit=3.0),
+    dc.FTPL(estimator="centred"),
+    dc.FTPL(alpha=2.0, c=1.0, c_exploit=0.5, estimator="centred", ranking="sorting", kappa=0.4, lam=0.3),
+    dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", ranking="strata", schedule="losses"),
+    dc.FTPL(alpha=2.0, c_exploit=1.0, estimator="centred", ranking="strata", kappa=0.3, lam=0.3),
+    dc.FTPL.recommended(),
+    dc.TsallisINF(),
+    dc.TsallisINF(beta=0.5, c=4.0),
+    dc.TsallisINF(beta=0.1),
+    dc.TsallisINF(beta=0.95),
+    dc.TsallisINF(c=1.5, c_exploit=6.0, estimator="centred", kappa=0.4),
+    dc.TsallisINF(beta=0.4, c_exploit=1.0),
+    dc.Exp3(),
+    dc.Exp3(c=0.5),
+    dc.Exp3(c=1.0, c_exploit=4.0, estimator="centred", kappa=0.4, lam=0.3),
+    dc.FollowTheLeader(),
+    dc.AvnerExp3(),
+    dc.AvnerExp3(horizon=300),
+    dc.AvnerExp3(horizon=40, mixing=0.1),
+    dc.JinHybrid(),
+    dc.JinHybrid(barrier=0.1, theta=2.0, horizon=200),
+    dc.TopTwo(),
+    dc.TopTwo(epsilon=0.02, beta=0.3),
+    dc.CoupledFTPL(),
+    dc.CoupledFTPL(resampling="conditional"),
+    dc.CoupledFTPL(perturbation="pareto", cap=None),
+    dc.CoupledFTPL(perturbation="pareto", resampling="conditional", alpha=3.0, c=1.0, cap=None),
+    dc.CoupledTsallisINF(),
+    dc.CoupledTsallisINF(estimator="reduced-variance"),
+    dc.CoupledTsallisINF(estimator="reduced-variance", c=0.9),  # so that baselines begin early
+    dc.CoupledExp3(),
+    dc.UCB1(),
+    dc.ThompsonSampling(),
+    dc.Forgetting(dc.FTPL(), period=29),
+    dc.Forgetting(dc.TsallisINF(), discount=0.97),
+    dc.Forgetting(dc.CoupledTsallisINF(estimator="reduced-variance", c=0.9), period=29),
+]
+
+TWINS: dict[str, Callable[[Any, int], Twin]] = {
+    "FTPL": lambda policy, arms: (
+        (StrataTwin if policy.ranking == "strata" else FTPLTwin)(arms, policy.alpha, policy.c)
+        if policy.published
+        else centred_twin(arms, policy)
+    ),
+    "TsallisINF": lambda policy, arms: (
+        TsallisTwin(arms, policy.beta, policy.c) if policy.published else centred_twin(arms, policy)
+    ),
+    "Exp3": lambda policy, arms: (
+        Exp3Twin(arms, policy.c) if policy.published else centred_twin(arms, policy)
+    ),
+    "FollowTheLeader": lambda policy, arms: FollowTheLeaderTwin(arms),
+    **CLASSIC_TWINS,
+    "CoupledFTPL": lambda policy, arms: CoupledFTPLTwin(
+        arms, policy.perturbation, policy.resampling, policy.alpha, policy.c
+    ),
+    "CoupledTsallisINF": lambda policy, arms: (
+        CoupledTsallisTwin(arms, False, policy.c or 2.0)
+        if policy.estimator == "importance"
+        else CoupledTsallisTwin(arms, True, policy.c or 4.0)
+    ),
+    "CoupledExp3": lambda policy, arms: CoupledExp3Twin(arms, policy.c),
+    "UCB1": lambda policy, arms: UCB1Twin(arms, policy.c),
+    "ThompsonSampling": lambda policy, arms: ThompsonTwin(arms),
+    "Forgetting": lambda policy, arms: ForgettingTwin(
+        lambda: twin_of(policy.policy, arms), policy.period, policy.discount
+    ),
+}
+
+# Those that know the probability of what they drew; of the others a decision's propensity is None.
+KNOWING = [
+    policy
+    for policy in POLICIES
+    if type(policy) not in (dc.CoupledFTPL, dc.ThompsonSampling)
+    and getattr(policy, "ranking", None) != "strata"
+]
+
+every_policy = pytest.mark.parametrize("policy", POLICIES, ids=repr)
+coupled_policy = pytest.mark.parametrize(
+    "policy", [policy for policy in POLICIES if policy.coupled], ids=repr
+)
+# Those whose estimates add up importance-weighted losses; the others take means, or forget.
+ESTIMATORS = [
+    policy
+    for policy in POLICIES
+    if policy.cumulative == "estimates" and not isinstance(policy, dc.Forgetting)
+]
+every_estimator = pytest.mark.parametrize("policy", ESTIMATORS, ids=repr)
+exact_estimator = pytest.mark.parametrize(
+    "policy", [policy for policy in ESTIMATORS if policy in KNOWING], ids=repr
+)
+
+ARMS = 5
+
+# The chance that some statistical test below fails on a sound policy, were its seed drawn afresh.
+FALSE_ALARM = 1e-3
+COMPARISONS = len(POLICIES) * (2 + 2 + ARMS) + 5
+LEVEL = FALSE_ALARM / COMPARISONS
+
+
+def twin_of(policy: dc.Policy, arms: int) -> Twin:
+    return TWINS[type(policy).__name__](policy, arms)
+
+
+def seed_for(*case: object) -> int:
+    """Every case has randomness of its own, the same in every process."""
+    return zlib.crc32(repr(case).encode())
+
+
+def explored(decision: dc.Decision) -> int:
+    return cast(int, decision.explore)
+
+
+def exploited(decision: dc.Decision) -> int:
+    return cast(int, decision.exploit)
+
+
+class Pair(NamedTuple):
+    """A learner and its twin after the same observations."""
+
+    learner: dc.Learner
+    twin: Twin
+
+
+def pair_after(policy: dc.Policy, rounds: int, arms: int = ARMS) -> Pair:
+    """A state with history: the losses differ between arms, and every arm has been seen."""
+    learner = policy.start(arms=arms, seed=seed_for("history", policy))
+    twin = twin_of(policy, arms)
+    for arm in range(arms):
+        learner.replay([(arm, 1 / arms, arm / arms)])
+        twin.replay(arm, 1 / (1 / arms), arm / arms)
+    generator = np.random.default_rng(seed_for("losses", policy))
+    for _ in range(rounds):
+        decision = learner.decide()
+        loss = float(generator.random() < 0.3 + 0.1 * explored(decision))
+        learner.observe(decision, loss=loss)
+        twin.update(explored(decision), decision.weight, loss)
+    return Pair(learner, twin)
+
+
+# Descriptions
+
+
+def test_every_policy_is_under_contract() -> None:
+    # Other tests may define policies of their own; the contract is for those of the package.
+    names = {name for name, cls in dc.Policy.known().items() if cls.__module__.startswith("decoupled.")}
+    assert {type(policy).__name__ for policy in POLICIES} == names == set(TWINS)
+
+
+@every_policy
+def test_policy_is_frozen(policy: dc.Policy) -> None:
+    names = [field.name for field in dataclasses.fields(cast(Any, policy))]
+    for name in [*names, "something_new"]:
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(policy, name, 2.5)
+
+
+@every_policy
+def test_equal_policies_are_one_key(policy: dc.Policy) -> None:
+    again = dataclasses.replace(cast(Any, policy))
+    assert again is not policy
+    assert again == policy
+    assert hash(again) == hash(policy)
+    assert {policy: "here"}[again] == "here"
+
+
+def test_different_policies_differ() -> None:
+    assert len(set(POLICIES)) == len(POLICIES)
+
+
+def test_whole_numbers_make_the_same_policy() -> None:
+    assert dc.FTPL(alpha=3, c=2) == dc.FTPL(alpha=3.0, c=2.0)
+    assert repr(dc.FTPL(alpha=3, c=np.float64(2))) == repr(dc.FTPL(alpha=3.0, c=2.0))
+    assert dc.Exp3(c=2).to_json() == dc.Exp3(c=2.0).to_json()
+
+
+@every_policy
+def test_repr_is_the_call_that_makes_it(policy: dc.Policy) -> None:
+    assert eval(repr(policy), dict(dc.Policy.known())) == policy
+
+
+@every_policy
+def test_json_round_trip(policy: dc.Policy) -> None:
+    values = json.loads(policy.to_json())
+    assert values["name"] == type(policy).__name__
+    assert dc.Policy.from_json(policy.to_json()) == policy
+    assert type(policy).from_json(policy.to_json()) == policy
+    assert dc.Policy.from_dict({"name": values["name"]}) == type(policy)()
+
+
+NEVER_NUMBERS = [math.nan, math.inf, -math.inf, "2", b"2", True, False, None, [2.0], (2.0,), 2j, {}]
+NEVER_HORIZONS = [0, -5, 10.0, 10**16, *(value for value in NEVER_NUMBERS if value is not None)]
+BAD: list[tuple[type[dc.Policy], str, list[Any]]] = [
+    (dc.FTPL, "alpha", [1.0, 1, 0.5, 0.0, -3.0, np.float64(1.0), *NEVER_NUMBERS]),
+    (dc.FTPL, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
+    (dc.FTPL, "ranking", ["Sorting", "", "sort", None, 1, True]),
+    (dc.FTPL, "estimator", ["centered", "", None, 1, True]),
+    (dc.FTPL, "c_exploit", [0.0, 0, -1.0, *(each for each in NEVER_NUMBERS if each is not None)]),
+    (dc.FTPL, "kappa", [0.0, -0.1, *NEVER_NUMBERS]),
+    (dc.FTPL, "lam", [-0.1, 1.0, 1, *NEVER_NUMBERS]),
+    (dc.FTPL, "schedule", ["round", "", None, 1]),
+    (dc.TsallisINF, "beta", [0.0, 1.0, 1, -0.1, 1.5, *NEVER_NUMBERS]),
+    (dc.TsallisINF, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
+    (dc.Exp3, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
+    (dc.Exp3, "estimator", ["centered", None]),
+    (dc.Exp3, "c_exploit", [0.0, math.nan, "2"]),
+    (dc.Exp3, "kappa", [0.0, None]),
+    (dc.Exp3, "lam", [-0.1, 1.0, None]),
+    (dc.AvnerExp3, "horizon", NEVER_HORIZONS),
+    (dc.AvnerExp3, "mixing", [-0.1, 1.0, 1, *NEVER_NUMBERS]),
+    (dc.JinHybrid, "horizon", NEVER_HORIZONS),
+    (dc.JinHybrid, "barrier", [0.0, -1.0, 1e-7, 1e7, *NEVER_NUMBERS]),
+    (dc.JinHybrid, "theta", [0.0, -1.0, 1e-7, 1e7, *NEVER_NUMBERS]),
+    (dc.TopTwo, "epsilon", [0.0, -0.1, *NEVER_NUMBERS]),
+    (dc.TopTwo, "beta", [0.0, 1.0, 1, -0.1, *NEVER_NUMBERS]),
+    (dc.CoupledFTPL, "perturbation", ["Frechet", "gumbel", "", None, 1]),
+    (dc.CoupledFTPL, "resampling", ["Geometric", "", None, True]),
+    (dc.CoupledFTPL, "alpha", [1.0, 1, 0.5, 0.0, -3.0, *NEVER_NUMBERS]),
+    (dc.CoupledFTPL, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
+    (dc.CoupledFTPL, "cap", [0, -1, 2.0, 1e6, *(each for each in NEVER_NUMBERS if each is not None)]),
+    (dc.CoupledTsallisINF, "estimator", ["reduced_variance", "", None, 1]),
+    (dc.CoupledTsallisINF, "c", [0.0, -1.0, *(each for each in NEVER_NUMBERS if each is not None)]),
+    (dc.CoupledExp3, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
+    (dc.UCB1, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
+    (dc.Forgetting, "policy", ["FTPL", None, 3, dc.FTPL, dc.Forgetting()]),
+    (
+        dc.Forgetting,
+        "period",
+        [1, 0, -5, 10.0, 10**16, *(each for each in NEVER_NUMBERS if each is not None)],
+    ),
+    (dc.Forgetting, "discount", [0.0, 1.0, 1, -0.1, *(each for each in NEVER_NUMBERS if each is not None)]),
+]
+BAD_CASES = [(cls, name, value) for cls, name, values in BAD for value in values]
+
+
+@pytest.mark.parametrize(("cls", "name", "value"), BAD_CASES)
+def test_bad_parameters_are_refused_by_name_and_value(cls: type[dc.Policy], name: str, value: Any) -> None:
+    with pytest.raises(dc.ParameterError) as refusal:
+        cls(**{name: value})
+    assert f"{name} = {value!r}" in str(refusal.value)
+
+
+@pytest.mark.parametrize(("cls", "name"), [(dc.FTPL, "alpha"), (dc.FTPL, "c"), (dc.Exp3, "c")])
+def test_truth_values_of_numpy_are_no_numbers_either(cls: type[dc.Policy], name: str) -> None:
+    value = np.array([2.0]) > 1.0  # what a comparison of arrays leaves behind
+    with pytest.raises(dc.ParameterError, match=name):
+        cls(**{name: value[0]})
+
+
+@every_policy
+def test_unknown_parameters_are_refused(policy: dc.Policy) -> None:
+    with pytest.raises(dc.ParameterError, match="gamma"):
+        dc.Policy.from_dict({**policy.to_dict(), "gamma": 0.5})
+
+
+# Laws
+
+
+def assert_same_laws(learner: dc.Learner, twin: Twin) -> None:
+    exploration = learner.exploration_probabilities()
+    exploitation = learner.exploitation_probabilities()
+    if learner.policy in KNOWING or not cast(dc.Policy, learner.policy).coupled:
+        np.testing.assert_allclose(exploration, twin.exploration_law(), rtol=1e-12, atol=0)
+    if cast(dc.Policy, learner.policy).coupled:
+        assert exploration.tolist() == exploitation.tolist()
+    np.testing.assert_allclose(exploitation, twin.exploitation_law(), rtol=0, atol=1e-9)
+    assert abs(exploration.sum() - 1.0) < 1e-12
+    assert abs(exploitation.sum() - 1.0) < 1e-12
+
+
+def losses_of(kind: str, rounds: int, arms: int) -> Floats:
+    generator = np.random.default_rng(seed_for(kind))
+    if kind == "bits":
+        return (generator.random((rounds, arms)) < np.linspace(0.2, 0.8, arms)).astype(np.float64)
+    if kind == "ties":  # losses of two values and many zeros, so that estimates and means often coincide
+        return np.asarray(generator.choice([0.0, 0.0, 0.5], (rounds, arms)), np.float64)
+    return generator.random((rounds, arms))
+
+
+@pytest.mark.parametrize("kind", ["bits", "ties", "reals"])
+@every_policy
+def test_laws_are_the_twins_after_every_observation(policy: dc.Policy, kind: str) -> None:
+    learner = policy.start(arms=ARMS, seed=seed_for(policy, kind))
+    twin = twin_of(policy, ARMS)
+    assert_same_laws(learner, twin)
+    # The twins of FTPL that is coupled and of Thompson sampling find every law by slow integrals.
+    for row in losses_of(kind, 100 if policy in KNOWING else 30, ARMS):
+        decision = learner.decide()
+        arm = explored(decision)
+        if policy in KNOWING:
+            chance = twin.exploration_law()[arm]
+            assert decision.propensity == pytest.approx(chance, rel=1e-12)
+            assert decision.weight == pytest.approx(1.0 / chance, rel=1e-12)
+        else:
+            assert decision.propensity is None
+            assert decision.weight >= 1.0
+        learner.observe(decision, loss=row[arm])
+        twin.update(arm, decision.weight, row[arm])
+        assert_same_laws(learner, twin)
+    assert learner.round == twin.round
+    if policy.cumulative == "estimates" and policy.baseline is None:
+        assert learner.estimates().tolist() == twin.estimates.tolist()
+    elif policy.cumulative == "estimates":  # their sums have three terms, in an order of their own
+        np.testing.assert_allclose(learner.estimates(), twin.estimates, rtol=1e-12, atol=1e-12)
+
+
+@every_policy
+def test_laws_are_the_twins_at_other_numbers_of_arms(policy: dc.Policy) -> None:
+    for arms in (2, 3, 17):
+        assert_same_laws(*pair_after(policy, 20, arms))
+
+
+def assert_draws_follow(learner: dc.Learner, twin: Twin, draws: int) -> None:
+    """Both laws, from one table of pairs: the two draws are independent, or in the standard game one."""
+    pairs = [ARMS * exploited(each) + explored(each) for each in learner.decide(count=draws)]
+    counts = np.bincount(pairs, minlength=ARMS * ARMS).reshape(ARMS, ARMS)
+    law = np.outer(twin.exploitation_law(), twin.exploration_law())
+    if cast(dc.Policy, learner.policy).coupled:
+        law = np.diag(twin.exploitation_law())
+    assert chi_square_p(counts, law) > LEVEL
+
+
+@pytest.mark.slow
+@every_policy
+def test_draws_have_these_laws_together(policy: dc.Policy) -> None:
+    learner, twin = pair_after(policy, 30)
+    assert_draws_follow(learner, twin, 50_000)
+
+
+@every_policy
+def test_first_draws_have_these_laws(policy: dc.Policy) -> None:
+    learner = policy.start(arms=ARMS, seed=seed_for("first", policy))
+    assert_draws_follow(learner, twin_of(policy, ARMS), 20_000)
+
+
+def test_follow_the_leader_breaks_ties_at_random() -> None:
+    learner, twin = dc.FollowTheLeader().start(arms=ARMS, seed=seed_for("ties")), FollowTheLeaderTwin(ARMS)
+    for arm, loss in enumerate([0.9, 0.25, 0.5, 0.25, 0.25]):
+        learner.replay([(arm, 0.2, loss)])
+        twin.update(arm, 5.0, loss)
+    assert twin.exploitation_law().tolist() == [0, 1 / 3, 0, 1 / 3, 1 / 3]
+    assert_draws_follow(learner, twin, 20_000)
+
+
+@pytest.mark.parametrize("alpha", [1.3, 2.0, 3.0, 6.0])
+def test_perturbing_every_arm_gives_the_same_law(alpha: float) -> None:
+    learner, twin = pair_after(dc.FTPL(alpha=alpha), 30)
+    perturbed = cast(FTPLTwin, twin).draw_exploits(200_000, np.random.default_rng(seed_for(alpha)))
+    counts = np.bincount(perturbed, minlength=ARMS)
+    assert chi_square_p(counts, learner.exploitation_probabilities()) > LEVEL
+
+
+# Estimates
+
+
+def one_decision_per_arm(learner: dc.Learner) -> dict[int, dc.Decision]:
+    decisions: dict[int, dc.Decision] = {}
+    for _ in range(40):  # an arm far behind is explored once in thousands of draws
+        decisions |= {explored(decision): decision for decision in learner.decide(count=2000)}
+        if len(decisions) == ARMS:
+            break
+    assert sorted(decisions) == list(range(ARMS))
+    return alone(decisions, learner)
+
+
+def alone(decisions: dict[int, dc.Decision], learner: dc.Learner) -> dict[int, dc.Decision]:
+    """Have the learner forget all others, so that it is soon saved and loaded."""
+    for each in learner.pending:
+        if decisions.get(explored(each)) is not each:
+            learner.forget(each)
+    return decisions
+
+
+def change_by(saved: str, decision: dc.Decision, loss: float) -> Floats:
+    """What observing one decision does to the estimates, the learner being as it was saved."""
+    learner = dc.Learner.from_json(saved)
+    before = learner.estimates()
+    learner.observe(decision, loss=loss)
+    change: Floats = learner.estimates() - before
+    return change
+
+
+LOSSES = np.array([0.0, 0.3, 1.0, 0.7, 0.05])
+
+
+@exact_estimator
+def test_estimates_are_unbiased_exactly(policy: dc.Policy) -> None:
+    learner, _ = pair_after(policy, 10)
+    law = learner.exploration_probabilities()
+    decisions = one_decision_per_arm(learner)
+    saved = learner.to_json()
+    mean = sum(law[arm] * change_by(saved, decisions[arm], LOSSES[arm]) for arm in range(ARMS))
+    np.testing.assert_allclose(mean, LOSSES, rtol=1e-10, atol=1e-12)
+
+
+@exact_estimator
+def test_late_feedback_counts_with_the_propensity_of_its_decision(policy: dc.Policy) -> None:
+    learner, _ = pair_after(policy, 10)
+    law = learner.exploration_probabilities()
+    decisions = one_decision_per_arm(learner)
+    learner.replay([(arm, 0.2, 0.25 * arm) for arm in range(ARMS)] * 4)
+    assert np.abs(learner.exploration_probabilities() / law - 1.0).max() > 0.05
+    saved = learner.to_json()
+    mean = sum(law[arm] * change_by(saved, decisions[arm], LOSSES[arm]) for arm in range(ARMS))
+    np.testing.assert_allclose(mean, LOSSES, rtol=1e-10, atol=1e-12)
+
+
+@every_estimator
+def test_replay_weighs_by_the_logs_own_propensity(policy: dc.Policy) -> None:
+    learner, _ = pair_after(policy, 10)
+    before = learner.estimates()
+    learner.replay([(2, 0.125, 0.5)])
+    np.testing.assert_allclose(learner.estimates() - before, [0, 0, 4.0, 0, 0], rtol=1e-12)
+
+
+@pytest.mark.slow
+@every_estimator
+def test_estimates_are_unbiased_over_real_draws_that_come_back_late(policy: dc.Policy) -> None:
+    # All decisions are made in one state and observed while the state moves on under them.
+    draws = 20_000
+    learner, twin = pair_after(policy, 10)
+    before = learner.estimates()
+    decisions = learner.decide(count=draws)
+    for decision in decisions:
+        learner.observe(decision, loss=LOSSES[explored(decision)])
+    mean = (learner.estimates() - before) / draws
+    error = np.sqrt(twin.estimate_variance(LOSSES) / draws)
+    assert means_agree(mean, LOSSES, error, LEVEL)
+
+
+def test_means_of_follow_the_leader_are_those_of_its_twin() -> None:
+    learner, twin = pair_after(dc.FollowTheLeader(), 50)
+    assert learner.estimates().tolist() == cast(FollowTheLeaderTwin, twin).means()
+
+
+@every_policy
+def test_deciding_changes_nothing_that_is_learned(policy: dc.Policy) -> None:
+    learner, twin = pair_after(policy, 10)
+    before = learner.exploration_probabilities(), learner.exploitation_probabilities()
+    learner.decide(count=100)
+    learner.decide(available=[0, 2])
+    if not policy.coupled:
+        learner.explore()
+        learner.exploit()
+    assert learner.round == twin.round
+    assert learner.exploration_probabilities().tolist() == before[0].tolist()
+    assert learner.exploitation_probabilities().tolist() == before[1].tolist()
+
+
+@coupled_policy
+def test_one_arm_alone_is_refused_in_the_standard_game(policy: dc.Policy) -> None:
+    learner = policy.start(arms=ARMS, seed=0)
+    before = learner.to_json()
+    for name in ("exploit", "explore"):
+        with pytest.raises(
+            dc.UnsupportedError, match=rf"^{name}\(\): {type(policy).__name__} plays the standard"
+        ):
+            getattr(learner, name)()
+        with pytest.raises(dc.UnsupportedError, match=r"use decide\(\)"):
+            getattr(learner, name)(available=[0])
+    assert learner.to_json() == before
+
+
+# Some arms only
+
+
+def assert_same_laws_on(places: list[int], learner: dc.Learner, twin: Twin) -> None:
+    part = twin.restricted(sorted(places))
+    exploration = learner.exploration_probabilities(available=places)
+    exploitation = learner.exploitation_probabilities(available=places)
+    assert not np.delete(exploration, places).any()
+    assert not np.delete(exploitation, places).any()
+    # Where a solution is good to 1e-12 without the missing arms it is taken as it stands.
+    if learner.policy in KNOWING or not cast(dc.Policy, learner.policy).coupled:
+        np.testing.assert_allclose(exploration[sorted(places)], part.exploration_law(), rtol=1e-11)
+    np.testing.assert_allclose(exploitation[sorted(places)], part.exploitation_law(), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("places", [[0, 2, 3], [4, 1], [3], [0, 1, 2, 3, 4]])
+@every_policy
+def test_laws_on_some_arms_are_the_twins_on_those_alone(policy: dc.Policy, places: list[int]) -> None:
+    assert_same_laws_on(places, *pair_after(policy, 30))
+
+
+@pytest.mark.parametrize("propensity", [1e-2, 1e-3, 1e-4, 1e-6])
+@every_policy
+def test_leaving_out_an_arm_far_behind(policy: dc.Policy, propensity: float) -> None:
+    # Without it the laws move very little, which a solver that starts from the last root may overlook.
+    learner, twin = pair_after(policy, 30)
+    learner.replay([(4, propensity, 1.0)])
+    twin.replay(4, 1.0 / propensity, 1.0)
+    assert_same_laws(learner, twin)
+    assert_same_laws_on([0, 1, 2, 3], learner, twin)
+
+
+@every_policy
+def test_draws_among_some_arms_have_those_laws(policy: dc.Policy) -> None:
+    places = [0, 2, 3]
+    learner, _ = pair_after(policy, 30)
+    decisions = learner.decide(count=8_000, available=places)
+    law = learner.exploration_probabilities(available=places)
+    chances = [decision.propensity for decision in decisions]
+    if policy not in KNOWING:
+        assert set(chances) == {None}
+    else:
+        expected = law[[explored(each) for each in decisions]]
+        np.testing.assert_allclose(np.array(chances, np.float64), expected, rtol=1e-12)
+    counts = np.bincount([explored(decision) for decision in decisions], minlength=ARMS)
+    assert chi_square_p(counts, law) > LEVEL
+    counts = np.bincount([exploited(decision) for decision in decisions], minlength=ARMS)
+    assert chi_square_p(counts, learner.exploitation_probabilities(available=places)) > LEVEL
+
+
+@exact_estimator
+def test_estimates_on_some_arms_are_unbiased_exactly(policy: dc.Policy) -> None:
+    # An absent arm is charged what the available ones cost on average.
+    places = [0, 2, 3]
+    learner, _ = pair_after(policy, 10)
+    law = learner.exploration_probabilities(available=places)
+    decisions = alone({explored(d): d for d in learner.decide(count=2000, available=places)}, learner)
+    saved = learner.to_json()
+    mean = sum(law[arm] * change_by(saved, decisions[arm], LOSSES[arm]) for arm in places)
+    expected = np.full(ARMS, law @ LOSSES)
+    expected[places] = LOSSES[places]
+    np.testing.assert_allclose(mean, expected, rtol=1e-10, atol=1e-12)
+
+
+# Long runs
+
+
+@compiled
+def record(params: Any, state: State, stream: Words, losses: Floats, weight: float, plays: Ints) -> None:
+    """Play one row of losses a round; a `weight` above 0 replaces the decision's own."""
+    init(params, state)
+    for t in range(len(plays)):
+        exploit, explore, own, _ = decide(params, state, stream)
+        update(params, state, explore, weight if weight > 0.0 else own, losses[t % len(losses), explore])
+        plays[t, 0] = exploit
+        plays[t, 1] = explore
+
+
+def recorded(policy: dc.Policy, losses: Floats, weight: float, rounds: int) -> tuple[Ints, State]:
+    state = policy.layout.new_state(losses.shape[1])
+    plays = np.empty((rounds, 2), np.int64)
+    record(policy.params(), state, new_stream(np.random.SeedSequence(11)), losses, weight, plays)
+    return plays, state
+
+
+def tie_losses(kind: str, arms: int) -> Floats:
+    if kind == "a block at zero":  # half the arms never lose, and stay tied for ever
+        return (np.arange(arms) >= arms // 2).astype(np.float64).reshape(1, arms)
+    generator = np.random.default_rng(seed_for(kind, arms))
+    return (generator.random((1000, arms)) < np.linspace(0.3, 0.7, arms)).astype(np.float64)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "weight"), [("bits", 0.0), ("bits", 1.0), ("a block at zero", 0.0)])
+@pytest.mark.parametrize("arms", [2, 8, 300])
+def test_both_rankings_make_the_same_decisions(arms: int, kind: str, weight: float) -> None:
+    # With weight 1 in place of 1/p the estimates are whole numbers, and most of them are tied.
+    losses = tie_losses(kind, arms)
+    kept, kept_state = recorded(dc.FTPL(ranking="improved"), losses, weight, 100_000)
+    anew, anew_state = recorded(dc.FTPL(ranking="sorting"), losses, weight, 100_000)
+    assert np.array_equal(kept, anew)
+    assert np.array_equal(kept_state.floats, anew_state.floats)
+    assert np.array_equal(kept_state.ints, anew_state.ints)
+
+
+# Pointers to the entries that every policy has, so that `endure` is compiled once and not for each policy.
+types: Any = numba.types  # untyped
+FLAT = (float64[::1], float64[::1], float64[:, ::1], int64[:, ::1])
+DECIDE = types.FunctionType(types.Tuple((int64, int64, float64, float64))(*FLAT, uint64[::1]))
+UPDATE = types.FunctionType(types.void(*FLAT, int64, float64, float64))
+
+
+def endure(
+    decide: Any, update: Any, flat: Any, stream: Words, losses: Floats, rounds: int
+) -> tuple[float, float]:
+    """The smallest propensity met, and the largest error of weight * propensity = 1."""
+    smallest = math.inf
+    worst = 0.0
+    for _ in range(rounds):
+        _, explore, weight, propensity = decide(*flat, stream)
+        if propensity != propensity:  # not known: then the weight is to be some finite number from 1 on
+            propensity = 1.0 / weight if 1.0 <= weight < math.inf else -1.0
+        smallest = min(smallest, propensity)
+        error = abs(weight * propensity - 1.0)
+        # Written so that a NaN is kept and not passed over.
+        worst = worst if error <= worst else error
+        update(*flat, explore, weight, losses[explore])
+    return smallest, worst
+
+
+@cache
+def compiled_endure() -> Any:
+    signature = types.UniTuple(float64, 2)(
+        DECIDE, UPDATE, types.Tuple(FLAT), uint64[::1], float64[::1], int64
+    )
+    njit: Any = numba.njit
+    return njit(signature, error_model="numpy")(endure)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("losses", [[0.0] * 5, [1.0] * 5, [1.0, 1.0, 0.0, 1.0, 1.0]])
+@every_policy
+def test_a_million_rounds_of_extreme_losses(policy: dc.Policy, losses: list[float]) -> None:
+    entries, state = policy.entries(), policy.layout.new_state(ARMS)
+    flat = (np.array(policy.params(), np.float64), *state)
+    stream = new_stream(np.random.SeedSequence(seed_for(policy, losses)))
+    # A million rounds of every policy; a quarter of it where only parameters differ.
+    for _ in range(4 if policy == type(policy)() else 1):
+        entries.init(*flat)
+        # The first round is played from Python, which finds the entries as every learner does.
+        _, explore, weight, _ = entries.decide(*flat, stream)
+        entries.update(*flat, explore, weight, losses[explore])
+        smallest, worst = compiled_endure()(
+            entries.decide, entries.update, flat, stream, np.array(losses), 249_999
+        )
+        assert smallest > 0.0
+        assert worst < 1e-12
+        assert np.isfinite(state.floats).all()
+        assert np.isfinite(state.scalars).all()
+        assert abs(policy.exploration_law(state).sum() - 1.0) < 1e-12
+        assert abs(policy.exploitation_law(state).sum() - 1.0) < 1e-12
+    if losses[2] == 0.0 < losses[0]:
+        assert policy.exploitation_law(state).argmax() == 2

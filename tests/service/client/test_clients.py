@@ -1,0 +1,423 @@
+"""The clients against a real service, through a line that drops connections at every stage."""
+
+import asyncio
+import random
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled.errors import ParameterError
+from decoupled.service.client import (
+    AsyncClient,
+    Client,
+    Outbox,
+    Retries,
+    Undelivered,
+    UndeliveredFeedback,
+    Unreachable,
+)
+from decoupled.service.errors import Conflict, Gone, Invalid, NotFound, ServiceError, TooMany, Unauthorized
+from support.http_service import FTPL, Service, served
+
+# Two attempts in three fail: of 200 requests one fails 60 times running once in 10**8 runs.
+HASTY = Retries(attempts=60, first=0.001, most=0.01)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with served(tmp_path_factory.mktemp("client")) as running:
+        yield running
+
+
+@contextmanager
+def bad_line(service: Service, fate: Callable[[], str]) -> Iterator[str]:
+    """A proxy: for each request `fate` says "pass", "before" (drop it unheard) or "after" (drop its answer)."""
+    there = ("127.0.0.1", int(service.url.rsplit(":", 1)[1]))
+
+    def handle(client: socket.socket) -> None:
+        with client, socket.create_connection(there) as upstream:
+            while request := whole_message(client):
+                what = fate()
+                if what == "before":
+                    return
+                upstream.sendall(request)
+                answer = whole_message(upstream)
+                if what == "after" or not answer:
+                    return
+                client.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def accept() -> None:
+            while True:
+                try:
+                    client, _ = listener.accept()
+                except OSError:
+                    return
+                threading.Thread(target=handle, args=(client,), daemon=True).start()
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+    thread.join(5)
+
+
+def whole_message(connection: socket.socket) -> bytes:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        part = connection.recv(65_536)
+        if not part:
+            return b""
+        data += part
+    head, _, body = data.partition(b"\r\n\r\n")
+    lengths = [
+        int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")
+    ]
+    while len(body) < (lengths or [0])[0]:
+        part = connection.recv(65_536)
+        if not part:
+            return b""
+        data += part
+        body += part
+    return data
+
+
+def fates(seed: int) -> Callable[[], str]:
+    rng = random.Random(seed)
+    return lambda: rng.choice(["pass", "before", "after"])
+
+
+def test_a_bad_line_loses_and_doubles_nothing(service: Service) -> None:
+    service.create("bad-line")
+    with bad_line(service, fates(1)) as url, Client(url, retries=HASTY) as client:
+        decisions = [client.decide("bad-line") for _ in range(40)]
+        for i, decision in enumerate(decisions):
+            applied = client.feedback(decision, loss=i / 40)
+            assert applied is not None
+            assert (applied.status, applied.loss) == ("applied", i / 40)
+        several = client.decide("bad-line", count=5)
+        results = client.feedback_many([Undelivered(each.id, reward=1.0) for each in several])
+        assert [getattr(each, "loss", None) for each in results] == [0.0] * 5
+    state = service.http.get("/v1/experiments/bad-line/state").json()
+    assert (state["decisions"], state["applied"], state["pending"]) == (45, 45, 0)
+
+
+def test_the_async_client_does_the_same(service: Service) -> None:
+    service.create("bad-async")
+
+    async def main(url: str) -> None:
+        async with AsyncClient(url, retries=HASTY) as client:
+            decisions = await asyncio.gather(*(client.decide("bad-async") for _ in range(20)))
+            await asyncio.gather(*(client.feedback(each, loss=0.5) for each in decisions))
+            assert (await client.state("bad-async"))["applied"] == 20
+            assert (await client.decision(decisions[0].id)).status == "applied"
+
+    with bad_line(service, fates(2)) as url:
+        asyncio.run(main(url))
+    assert service.http.get("/v1/experiments/bad-async/state").json()["decisions"] == 20
+
+
+def test_both_clients_write_a_log_as_its_file_is_called(service: Service, tmp_path: Path) -> None:
+    service.create("log")
+    decision = service.decide("log")["id"]
+    linked, real = tmp_path / "linked.csv", tmp_path / "real.csv"
+    linked.symlink_to(real)
+
+    async def awaiting() -> None:
+        async with AsyncClient(service.url) as client:
+            await client.log("log", tmp_path / "a.parquet")
+            await client.log("log", linked)
+            with pytest.raises(ParameterError, match=r"known are \.csv, \.parquet"):
+                await client.log("log", tmp_path / "a.txt")
+            with pytest.raises(FileExistsError):
+                await client.log("log", real, overwrite=False)
+
+    asyncio.run(awaiting())
+    with Client(service.url) as client:
+        client.log("log", tmp_path / "b.parquet")
+        client.log("log", tmp_path / "b.txt", "csv")
+        with pytest.raises(ParameterError, match=r"known are \.csv, \.parquet"):
+            client.log("log", tmp_path / "c.txt")
+        with pytest.raises(ParameterError, match="csv, parquet"):
+            client.log("log", tmp_path / "c.csv", "xls")  # type: ignore[arg-type]
+        with pytest.raises(FileExistsError):
+            client.log("log", tmp_path / "b.txt", "csv", overwrite=False)
+        client.log("log", "/dev/null", "csv")
+    assert Path("/dev/null").is_char_device(), "nothing takes the place of a device"
+    assert (tmp_path / "a.parquet").read_bytes()[:4] == (tmp_path / "b.parquet").read_bytes()[:4] == b"PAR1"
+    assert decision in real.read_text() == (tmp_path / "b.txt").read_text()
+    assert linked.is_symlink()
+    names = ["a.parquet", "b.parquet", "b.txt", "linked.csv", "real.csv"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == names
+
+
+def test_an_outbox_takes_no_other_file_for_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "notes"
+    for content in (b"a single line", b"a line\nand another", b"[1, 2]\n"):
+        file.write_bytes(content)
+        with pytest.raises(ParameterError, match="outbox"):
+            Outbox(file)
+        assert file.read_bytes() == content
+
+
+def test_both_clients_offer_the_same() -> None:
+    def public(kind: type) -> set[str]:
+        return {name for name in vars(kind) if not name.startswith("_")}
+
+    assert public(Client) == public(AsyncClient)
+
+
+def test_undeliverable_feedback_raises_with_what_was_not_delivered(service: Service) -> None:
+    service.create("undelivered")
+    decision = service.decide("undelivered")["id"]
+    retries = Retries(attempts=2, first=0.001)
+    with bad_line(service, lambda: "before") as url, Client(url, retries=retries) as client:
+        with pytest.raises(UndeliveredFeedback) as told:
+            client.feedback(decision, loss=0.5)
+        assert told.value.items == [Undelivered(decision, loss=0.5)]
+        with pytest.raises(Unreachable):
+            client.state("undelivered")
+
+
+def test_an_outbox_survives_the_program(service: Service, tmp_path: Path) -> None:
+    service.create("outbox", deadline_seconds=3600)
+    decisions = service.decide("outbox", count=3)["decisions"]
+    file, retries = tmp_path / "outbox.jsonl", Retries(attempts=2, first=0.001)
+    fate = ["before"]
+    with bad_line(service, lambda: fate[0]) as url:
+        with Client(url, outbox=file, retries=retries) as client:
+            for each in decisions:
+                assert client.feedback(each["id"], loss=0.25, arm=each["explore"]) is None
+            client.outbox.add(Undelivered("none-1", loss=0.5))  # type: ignore[union-attr]
+            assert len(file.read_bytes().splitlines()) == 4, (
+                "on disk before the program ends, however it ends"
+            )
+        with file.open("ab") as torn:  # the program dies while it writes
+            torn.write(b'{"decision": "torn')
+        fate[0] = "pass"
+        with Client(url, outbox=file, retries=retries) as client:
+            assert len(client.outbox or []) == 4
+            flushed = client.flush()
+            assert {each.id for each in flushed.delivered} == {each["id"] for each in decisions}
+            assert [(item.decision, type(error)) for item, error in flushed.refused] == [
+                ("none-1", NotFound)
+            ]
+            assert flushed.left == 0
+    assert file.read_bytes() == b""
+    assert service.http.get("/v1/experiments/outbox/state").json()["applied"] == 3
+
+
+def test_an_outbox_in_memory_is_not_dropped_silently(service: Service) -> None:
+    service.create("memory")
+    decision = service.decide("memory")["id"]
+    with bad_line(service, lambda: "before") as url:
+        client = Client(url, outbox=Outbox(), retries=Retries(attempts=1))
+        assert client.feedback(decision, loss=0.5) is None
+        with pytest.raises(ParameterError, match="another loss"):
+            client.feedback(decision, loss=0.75)
+        with pytest.raises(UndeliveredFeedback) as told:
+            client.close()
+        assert told.value.items == [Undelivered(decision, loss=0.5)]
+
+
+def test_refusals_are_raised_by_their_kind(service: Service) -> None:
+    with Client(service.url, retries=HASTY) as client:
+        client.put_experiment("kinds", **FTPL, deadline_seconds=1e-9)
+        with pytest.raises(NotFound, match="'nothing'"):
+            client.decide("nothing")
+        with pytest.raises(Conflict, match="other settings"):
+            client.put_experiment("kinds", **FTPL)
+        with pytest.raises(Invalid, match="mauve"):
+            client.decide("kinds", available=["mauve"])
+        decision = client.decide("kinds")
+        with pytest.raises(Gone):
+            client.feedback(decision, loss=0.5)
+        with pytest.raises(ParameterError, match="explored"):
+            client.feedback(decision)
+        assert client.experiments(after="kind", limit=1)["next"] == "kinds"
+
+
+POLICIES: list[tuple[Any, dict[str, Any]]] = [
+    (dc.FTPL(alpha=2.5), dc.FTPL(alpha=2.5).to_dict()),
+    (dc.Forgetting(dc.FTPL(), period=50), dc.Forgetting(dc.FTPL(), period=50).to_dict()),
+    ({"name": "FTPL", "alpha": 2.5}, dc.FTPL(alpha=2.5).to_dict()),
+    ("FTPL", dc.FTPL().to_dict()),
+    (dc.FTPL.recommended(), dc.FTPL.recommended().to_dict()),
+    (None, dc.FTPL.recommended().to_dict()),
+]
+
+
+def test_a_policy_may_be_an_object_a_dict_or_a_name(service: Service) -> None:
+    async def same(name: str, policy: Any) -> dict[str, Any]:
+        async with AsyncClient(service.url, timeout=60.0) as client:
+            return await client.put_experiment(name, policy=policy, arms=["a", "b"])
+
+    with Client(service.url, timeout=60.0) as client:
+        for i, (given, stored) in enumerate(POLICIES):
+            created = client.put_experiment(f"policy-{i}", policy=given, arms=["a", "b"])
+            assert created["policy"] == stored
+            assert asyncio.run(same(f"policy-{i}", given)) == created
+        with pytest.raises(ParameterError, match=r"policy = 3: must be a policy.*for example dc\.FTPL"):
+            client.put_experiment("policy-x", policy=3, arms=["a", "b"])  # type: ignore[arg-type]
+        with pytest.raises(Invalid, match=r"policy\.name = 'FTLP'.*did you mean 'FTPL'"):
+            client.put_experiment("policy-x", policy="FTLP", arms=["a", "b"])
+
+
+def test_all_settings_of_an_experiment_are_sent(service: Service) -> None:
+    with Client(service.url) as client:
+        created = client.put_experiment(
+            "all", **FTPL, loss_range=(0, 250), deadline_seconds=60, expired_loss=250, seed=7
+        )
+        assert (created["loss_range"], created["deadline_seconds"], created["expired_loss"]) == (
+            [0, 250],
+            60,
+            250,
+        )
+        with pytest.raises(Conflict):
+            client.put_experiment(
+                "all", **FTPL, loss_range=(0, 250), deadline_seconds=60, expired_loss=250, seed=8
+            )
+
+
+@pytest.mark.parametrize(
+    ("loss", "applied"),
+    [(True, 1.0), (False, 0.0), (np.True_, 1.0), (np.float32(0.5), 0.5), (np.int64(1), 1.0), (1, 1.0)],
+)
+def test_losses_are_numbers_or_truth_values(service: Service, loss: Any, applied: float) -> None:
+    if service.http.get("/v1/experiments/numbers").status_code == 404:
+        service.create("numbers")
+    with Client(service.url) as client:
+        one, two = client.decide("numbers", count=2)
+        assert getattr(client.feedback(one, loss=loss), "loss", None) == applied
+        [many] = client.feedback_many([Undelivered(two.id, loss=loss)])
+        assert getattr(many, "loss", None) == applied
+
+
+@pytest.mark.parametrize(
+    ("feedback", "message"),
+    [
+        (
+            {},
+            "feedback: neither loss nor reward is given; give the loss of the explored arm, or its reward",
+        ),
+        (
+            {"loss": 0.5, "reward": 0.5},
+            "feedback: loss and reward are both given; give the loss .*, not both",
+        ),
+        ({"loss": "0.5"}, "loss = '0.5': must be a number, True or False, not str; give the loss of the"),
+        (
+            {"reward": float("nan")},
+            "reward = nan: must be a finite number; give the reward of the explored",
+        ),
+    ],
+)
+def test_feedback_that_cannot_be_sent_is_refused_by_the_client(
+    feedback: dict[str, Any], message: str
+) -> None:
+    client = Client("http://service.example")
+    with pytest.raises(ParameterError, match=message):
+        client.feedback("1f2e-7", **feedback)
+    with pytest.raises(ParameterError, match=message):
+        client.feedback_many([Undelivered("1f2e-7", **feedback)])
+
+
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
+def test_an_unreachable_service_is_named_with_its_address() -> None:
+    url, retries = f"http://127.0.0.1:{closed_port()}", Retries(attempts=1)
+    with Client(url, retries=retries) as client, pytest.raises(Unreachable) as told:
+        client.state("one")
+    assert f"GET {url}/v1/experiments/one/state: no answer (ConnectError" in str(told.value)
+    assert "is `decoupled serve` running there? pass its address to the client" in str(told.value)
+
+    async def ask() -> None:
+        async with AsyncClient(url + "/", retries=retries) as client:
+            await client.decide("one")
+
+    with pytest.raises(Unreachable, match=f"POST {url}/v1/experiments/one/decisions: no answer"):
+        asyncio.run(ask())
+    with Client(url.replace("//", "//me:secret@"), retries=retries) as client:
+        with pytest.raises(UndeliveredFeedback, match=f"{url}/v1.* pass outbox=") as lost:
+            client.feedback("1f2e-7", loss=0.5)
+        assert "secret" not in f"{lost.value}{client!r}"
+
+
+@pytest.mark.parametrize(
+    "url", ["127.0.0.1:8000", "localhost:8000", "ftp://x", "http://", "", "http://x:port"]
+)
+def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
+    for kind in (Client, AsyncClient):
+        with pytest.raises(ParameterError, match=r"url = .*: must be an address that begins with http://"):
+            kind(url)
+
+
+def test_a_key_that_is_missing_or_wrong_is_told_with_the_clients_own_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DECOUPLED_KEY", raising=False)
+    with served(tmp_path, open_to_all=False) as closed:
+        for key, rule in ((None, f"key: is missing; {closed.url} needs one"), ("dk_x", "is unknown to")):
+            with Client(closed.url, key) as client, pytest.raises(Unauthorized, match=rule) as told:
+                client.experiments()
+            assert "pass key=... to the client, or set DECOUPLED_KEY" in str(told.value)
+            assert "Authorization" not in str(told.value)
+
+
+def test_a_name_stays_one_part_of_the_path(service: Service) -> None:
+    with Client(service.url) as client:
+        for name in ("a?b=c", "a b", "a#b", "a%2Fstate"):
+            with pytest.raises(Invalid) as told:
+                client.experiment(name)
+            assert f'name = "{name}": must be' in str(told.value)
+        for name in ("a/state", "", ".."):
+            with pytest.raises(ParameterError, match=r"name = .*without '/'"):
+                client.experiment(name)
+            with pytest.raises(ParameterError, match=r"decision = .*without '/'"):
+                client.feedback(name, loss=0.5)
+
+
+def test_retries_double_with_jitter_and_heed_retry_after() -> None:
+    retries = Retries(attempts=9, first=0.1, most=1.0)
+    for attempt, most in ((1, 0.1), (2, 0.2), (4, 0.8), (8, 1.0)):
+        pauses = [retries.pause(attempt, 0.0) for _ in range(200)]
+        assert max(pauses) <= most
+        assert max(pauses) - min(pauses) > 0.5 * most  # a false alarm once in 2**190 runs
+    assert retries.pause(1, 7.0) >= 7.0
+
+
+@pytest.mark.parametrize(("status", "tries"), [(429, 3), (503, 3), (502, 3), (500, 1), (400, 1), (401, 1)])
+def test_what_passes_is_tried_again_with_the_same_key(status: int, tries: int) -> None:
+    seen: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(status, json={"detail": "no"})
+
+    client = Client("http://service.example", retries=Retries(attempts=3, first=0.001))
+    client._http = httpx.Client(base_url="http://service.example", transport=httpx.MockTransport(answer))
+    with pytest.raises(ServiceError, match="key: is missing" if status == 401 else "no") as told:
+        client.decide("x")
+    assert len(seen) == tries
+    assert len({request.headers["idempotency-key"] for request in seen}) == 1
+    assert isinstance(told.value, TooMany) == (status == 429)
+
+
+def test_arms_come_and_go_once_on_a_bad_line(service: Service) -> None:
+    service.create("arms-once")
+    with bad_line(service, fates(3)) as url, Client(url, retries=HASTY) as client:
+        assert client.add_arms("arms-once", ["mauve"])["arms"] == [*FTPL["arms"], "mauve"]
+        assert client.retire_arms("arms-once", ["red"])["retired"] == ["red"]

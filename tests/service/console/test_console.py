@@ -1,0 +1,702 @@
+"""The console in a real browser: what a visitor does with it, and what it must never do."""
+
+import re
+import runpy
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import decoupled as dc
+from decoupled.service.console import FILES, OFFERED, PATHS
+from support.browser import chromium
+from support.held_compiler import Held
+from support.http_service import Service, served
+from support.pages import ROOT
+
+HOSTILE = [
+    '<img src=x onerror="window.hurt=1">',
+    "\"'><script>window.hurt=1</script>",
+    "{{7*7}}</td></table>",
+]
+PHONE = {"width": 390, "height": 844}
+COMPILING = 90_000  # milliseconds: a policy may be new to this machine
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with served(tmp_path_factory.mktemp("console")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    yield from chromium()
+
+
+@dataclass
+class Tab:
+    """A page, all that it asked for, and all that went wrong on it."""
+
+    page: Any
+    url: str
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    changes: list[str] = field(default_factory=list)  # requests that may change something
+    refused: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", lambda said: self.complaints.append(f"{said.type}: {said.text}"))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("request", self._noted)
+        self.page.on("response", self._answered)
+        self.page.on("requestfailed", self._failed)
+        self.page.on("dialog", lambda dialog: self.complaints.append(f"a dialog: {dialog.message}"))
+
+    def _noted(self, request: Any) -> None:
+        if request.method != "GET":
+            self.changes.append(f"{request.method} {request.url}")
+
+    def _answered(self, response: Any) -> None:
+        if response.status >= 400:
+            self.refused.append(f"{response.status} {response.url}")
+
+    def _failed(self, request: Any) -> None:
+        # Chromium calls every body aborted that a script reads piece by piece, and what a reload interrupts.
+        if request.failure != "net::ERR_ABORTED":
+            self.complaints.append(f"{request.url}: {request.failure}")
+
+    def open(self, view: str) -> Any:
+        self.page.goto(f"{self.url}/#{view}")
+        return self.page
+
+    def tile(self, name: str) -> float:
+        text = self.page.locator(f"[data-tile={name}]").inner_text()
+        return float(text.replace(",", "")) if re.search(r"\d", text) else -1.0
+
+    def expect_refusals(self, *statuses: int) -> None:
+        """Chromium logs every refused request; those that a test brings about are no fault."""
+        told = [f"status of {status}" for status in statuses]
+        self.complaints = [each for each in self.complaints if not any(words in each for words in told)]
+
+    def until(self, holds: Callable[[], bool], seconds: float = 10.0) -> None:
+        for _ in range(int(seconds / 0.1)):
+            if holds():
+                return
+            self.page.wait_for_timeout(100)
+        pytest.fail(f"it did not come within {seconds} s")
+
+
+@pytest.fixture
+def tab(browser: Any, service: Service) -> Iterator[Tab]:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    opened = Tab(page, service.url)
+    yield opened
+    page.close()
+    assert opened.complaints == []
+    assert [url for url in opened.requests if not url.startswith(f"{service.url}/")] == []
+
+
+def slide(page: Any, name: str, value: float) -> None:
+    page.locator(f"#{name}").evaluate(
+        "(e, value) => { e.value = value; e.dispatchEvent(new Event('input', {bubbles: true})); }",
+        str(value),
+    )
+
+
+def test_by_keyboard_alone_from_nothing_to_a_live_experiment(tab: Tab, service: Service) -> None:
+    page = tab.open("")
+    page.get_by_role("link", name="Create an experiment").wait_for()
+    assert page.get_by_role("link", name="Open the simulator").is_visible(), (
+        "a visitor without data has a way"
+    )
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent") == "Create an experiment":
+            break
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid", "where the keyboard is can be seen"
+    page.keyboard.press("Enter")
+    page.locator("#policy option", has_text="Exp3").wait_for(state="attached")
+    tab.until(lambda: page.evaluate("document.activeElement.value") == "experiment-1")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowDown")  # to FTPL, the second of the policies
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    page.locator("table.arms tbody tr").first.wait_for(timeout=COMPILING)
+    assert page.locator("h1").inner_text() == "experiment-1"
+    made = service.http.get("/v1/experiments/experiment-1").json()
+    assert (made["policy"]["name"], made["arms"]) == ("FTPL", ["control", "variant-a", "variant-b"])
+    assert made["policy"]["estimator"] == "importance"
+    assert made["demo"] is False
+
+
+def test_arms_come_and_go_the_log_is_saved_and_the_end_is_confirmed(tab: Tab, service: Service) -> None:
+    service.create("managed", arms=["red", "green"])
+    service.http.post("/v1/experiments/managed/decisions", json={"count": 3})
+    page = tab.open("experiments/managed")
+    page.get_by_text("Add or retire arms").click()
+    page.fill("#names", "blue\n <b>grey</b> ")
+    page.get_by_role("button", name="Add them").click()
+    page.get_by_role("button", name="Add now").click()
+    page.get_by_text("Added: blue, <b>grey</b>.").wait_for()
+    assert page.evaluate("document.activeElement.id") == "managed", "the keyboard stays where it was"
+    tab.until(lambda: page.locator("table.arms tbody tr").count() == 4)
+    page.fill("#names", "red")
+    page.get_by_role("button", name="Retire them").click()
+    page.get_by_role("button", name="Retire for good").click()
+    page.get_by_text("Retired: red.").wait_for()
+    page.fill("#names", "violet")
+    page.get_by_role("button", name="Retire them").click()
+    page.get_by_role("button", name="Retire for good").click()
+    page.locator(".problem", has_text="violet").wait_for()
+    assert "violet" in page.locator(".problem:visible").inner_text()
+    assert service.http.get("/v1/experiments/managed").json()["arms"] == ["green", "blue", "<b>grey</b>"]
+    tab.expect_refusals(422)
+
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download the log as CSV").click()
+    assert saved.value.suggested_filename == "managed.csv"
+    assert len(Path(saved.value.path()).read_text().splitlines()) == 4
+
+    page.get_by_role("button", name="Archive it").click()
+    page.get_by_role("button", name="Keep it").click()
+    assert not page.locator("#yes").is_visible()
+    page.get_by_role("button", name="Archive it").click()
+    page.get_by_role("button", name="Archive for good").click()
+    page.locator(".badge", has_text="archived").wait_for()
+    assert service.http.get("/v1/experiments/managed").json()["archived_at"] is not None
+    assert page.get_by_role("button", name="Archive it").count() == 0
+
+
+def test_what_changes_a_live_experiment_is_asked_twice_and_by_name(tab: Tab, service: Service) -> None:
+    service.create("asked-twice", arms=["red", "green", "blue"])
+    page = tab.open("experiments/asked-twice")
+    page.get_by_text("Add or retire arms").click()
+    for fill, start, words, answer in (
+        (
+            "red",
+            "Retire them",
+            "Retire red from asked-twice? No decision names a retired arm again.",
+            "Cancel",
+        ),
+        ("violet", "Add them", "Add violet to asked-twice?", "Cancel"),
+        (None, "Archive it", "Archive asked-twice? It makes no more decisions", "Keep it"),
+    ):
+        if fill is not None:
+            page.fill("#names", fill)
+        page.get_by_role("button", name=start).click()
+        assert words in page.locator(".sure").inner_text()
+        assert page.evaluate("document.activeElement.textContent") == answer, "Enter twice changes nothing"
+        page.keyboard.press("Enter")
+        assert not page.locator(".sure").is_visible()
+        page.get_by_role("button", name=start).click()
+        page.keyboard.press("Escape")
+        assert not page.locator(".sure").is_visible()
+    page.fill("#names", "  ")
+    page.get_by_role("button", name="Retire them").click()
+    assert page.locator(".problem:visible").inner_text() == "Name at least one arm."
+    assert tab.changes == []
+    found = service.http.get("/v1/experiments/asked-twice").json()
+    assert (found["arms"], found["archived_at"]) == (["red", "green", "blue"], None)
+
+
+def test_a_live_experiment_gets_no_made_up_losses(tab: Tab, service: Service) -> None:
+    service.create("live", arms=["red", "green"])
+    tab.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=service.url)
+    page = tab.open("experiments/live")
+    page.locator("table.arms tbody tr").first.wait_for()
+    primary = page.locator(".panel .primary")
+    assert primary.count() == 1
+    primary.click()
+    page.get_by_text("Copied.").wait_for()
+    assert page.get_by_text("Test traffic").count() == 0
+    assert tab.changes == []
+    assert service.http.get("/v1/experiments/live/state").json()["decisions"] == 0
+
+    example = page.evaluate("navigator.clipboard.readText()")
+    assert example == page.locator("#example").inner_text()
+    used: list[object] = []
+    exec(example, {"use": used.append, "try_out": lambda arm: 0.25})  # what a visitor would run
+    assert used[0] in ("red", "green")
+    assert service.http.get("/v1/experiments/live/state").json()["applied"] == 1
+    tab.until(lambda: tab.tile("applied") == 1)
+
+
+def test_an_example_is_selected_where_the_page_may_not_copy(tab: Tab, service: Service) -> None:
+    service.create("uncopied")
+    tab.page.add_init_script("delete Navigator.prototype.clipboard")  # as without TLS
+    page = tab.open("experiments/uncopied")
+    page.click("#copy")
+    page.get_by_text("press Ctrl+C").wait_for()
+    assert page.evaluate("getSelection().toString()") == page.locator("#example").inner_text()
+
+
+def test_a_demo_experiment_is_made_for_test_traffic(tab: Tab, service: Service) -> None:
+    service.create("decides-for-real")
+    page = tab.open("experiments/decides-for-real")
+    page.get_by_role("link", name="create a demo experiment").click()
+    tab.until(lambda: str(page.locator("#name").input_value()).startswith("demo-"))
+    name = page.locator("#name").input_value()
+    page.locator("#policy option", has_text="Exp3").wait_for(state="attached")
+    page.select_option("#policy", label="FTPL")
+    page.click("text=Create the experiment")
+    page.locator(".badge", has_text="demo").wait_for(timeout=COMPILING)
+    assert page.locator(".list a[aria-current]").inner_text().endswith("demo")
+    assert service.http.get(f"/v1/experiments/{name}").json()["demo"] is True
+    slide(page, "total", 100)
+    page.click("#send")
+    tab.until(lambda: tab.tile("applied") == 100)
+    assert service.http.get("/v1/experiments/decides-for-real/state").json()["decisions"] == 0
+
+
+def test_the_recommended_policy_is_first_and_policies_have_short_labels(tab: Tab, service: Service) -> None:
+    page = tab.open("new")
+    page.locator("#policy option", has_text="Exp3").wait_for(state="attached")
+    offered = page.locator("#policy option").all_inner_texts()
+    assert offered == [*(policy.label for policy in OFFERED), "Another, as JSON"]
+    assert dc.Policy.from_json(page.locator("#policy").input_value()) == dc.FTPL.recommended()
+    assert page.evaluate("document.querySelector('#policy').selectedIndex") == 0
+    service.create("labelled", policy={"name": "TsallisINF", "c": 2.0})
+    tab.open("experiments/labelled")
+    page.locator("table.arms tbody tr").first.wait_for()
+    label = dc.TsallisINF().label
+    assert page.locator(".lead").inner_text().startswith(f"{label} · losses from 0 to 1")
+    assert f"{label} · 3 arms" in page.locator(".list a[aria-current]").inner_text()
+    page.get_by_text("The policy's parameters").click()
+    assert '"solver": "newton"' in page.locator(".example", has_text="TsallisINF").inner_text()
+
+
+def with_feedback(service: Service, name: str, count: int) -> None:
+    decisions = service.decide(name, count=count)["decisions"]
+    items = [{"decision": each["id"], "loss": float(each["explore"] == "red")} for each in decisions]
+    assert service.http.post("/v1/feedback", json={"items": items}).status_code == 200
+
+
+def test_an_interval_says_that_it_is_of_this_moment(tab: Tab, service: Service) -> None:
+    service.create("interval")
+    with_feedback(service, "interval", 100)
+    page = tab.open("experiments/interval")
+    page.locator("#regret", has_text="95% interval at this moment").wait_for()
+    tab.open("simulator")
+    page.emulate_media(reduced_motion="reduce")
+    slide(page, "sim-rounds", 0)
+    page.click("#start")
+    page.locator(".sim-results[data-state=done]").wait_for(timeout=COMPILING)
+    told = [
+        text for text in page.locator(".sim-results *:not(:has(*))").all_text_contents() if "95%" in text
+    ]
+    assert len(told) == 2, told
+    assert all("moment" in text for text in told), told
+
+
+def test_an_archived_experiment_keeps_its_chart(tab: Tab, service: Service) -> None:
+    service.create("ending", arms=["red", "green"])
+    page = tab.open("experiments/ending")
+    tab.until(lambda: tab.tile("decisions") == 0)
+    with_feedback(service, "ending", 100)
+    layer = page.locator("#share-chart path[data-layer=green]")
+    layer.first.wait_for(state="attached")
+    page.get_by_role("button", name="Archive it").click()
+    page.get_by_role("button", name="Archive for good").click()
+    note = page.locator("#share-note", has_text="Archived")
+    note.wait_for()
+    assert "what was seen until then" in note.inner_text()
+    assert layer.count() > 0
+    page.reload()  # nothing was seen by this page: all its traffic at once
+    note.wait_for()
+    assert "all its traffic" in note.inner_text()
+    assert layer.count() > 0
+    assert not re.search("(?i)no traffic|send", page.locator(".panel").inner_text())
+    assert page.locator(".panel .primary").count() == 0
+    service.create("never-used")
+    service.http.post("/v1/experiments/never-used/archive")
+    tab.open("experiments/never-used")
+    page.get_by_text("Archived without a decision.").wait_for()
+
+
+def test_the_chart_survives_a_change_of_arms(tab: Tab, service: Service) -> None:
+    service.create("changing", arms=["red", "green", "blue"])
+    page = tab.open("experiments/changing")
+    tab.until(lambda: tab.tile("decisions") == 0)
+    with_feedback(service, "changing", 100)
+    page.locator("#share-chart path[data-layer=red]").first.wait_for(state="attached")
+    service.http.post("/v1/experiments/changing/arms/retire", json={"arms": ["red"]})
+    page.locator("#share-chart path[data-layer='retired arms']").first.wait_for(state="attached")
+    assert page.locator(".legend li").all_inner_texts() == ["green", "blue", "retired arms"]
+
+
+def shown_share(share: float) -> str:
+    """A share that is not nothing is never shown as nothing."""
+    return "< 0.1%" if 0.0 < share < 0.0005 else f"{100 * share:.1f}%"
+
+
+def test_traffic_moves_the_numbers(tab: Tab, service: Service) -> None:
+    service.create("moving", arms=["red", "green", "blue"], demo=True)
+    page = tab.open("experiments/moving")
+    tab.until(lambda: tab.tile("decisions") == 0)
+    assert "No traffic" in page.locator("#share-chart").inner_text()
+    slide(page, "rate", 400)
+    slide(page, "total", 1200)
+    page.select_option("#best", label="blue")
+    slide(page, "lost", 25)
+    page.click("#send")
+    tab.until(lambda: 0 < tab.tile("decisions") < 1200)  # on the way
+    assert page.locator("#send").inner_text() == "Stop"
+    tab.until(lambda: tab.tile("decisions") == 1200)
+    state = service.http.get("/v1/experiments/moving/state").json()
+    assert state["decisions"] == 1200 == state["applied"] + state["pending"]
+    assert 210 < state["pending"] < 390, (
+        "a quarter of the feedback never comes; 6 standard deviations each side"
+    )
+    tab.until(lambda: tab.tile("pending") == state["pending"] and tab.tile("applied") == state["applied"])
+    rows = [
+        [
+            cell.strip()
+            for cell in page.locator("table.arms tbody tr").nth(i).locator("th, td").all_inner_texts()
+        ]
+        for i in range(3)
+    ]
+    for i, (arm, exploit, explore, estimate, used, tried) in enumerate(rows):
+        assert arm == state["arms"][i]
+        assert exploit == shown_share(state["exploitation"][i])
+        assert explore == shown_share(state["exploration"][i])
+        assert float(estimate.replace(",", "")) == pytest.approx(state["estimates"][i], abs=0.006)
+        assert [int(cell.replace(",", "")) for cell in (used, tried)] == [
+            state["plays_exploit"][i],
+            state["plays_explore"][i],
+        ]
+    assert state["exploitation"][2] > 0.5, "the world's best arm is the one that was chosen"
+    assert page.locator("#share-chart path[data-layer=blue]").count() > 0
+    page.get_by_text("The same as a table").click()
+    page.locator(".plain tbody tr").first.wait_for()  # drawn on the event that follows the click
+    cells = page.locator(".plain tbody tr").first.locator("td").all_inner_texts()
+    assert sum(float(cell.rstrip("%").lstrip("< ")) for cell in cells) == pytest.approx(100.0, abs=0.3)
+
+
+def test_what_users_name_is_text(tab: Tab, service: Service) -> None:
+    service.create("hostile", arms=HOSTILE, demo=True)
+    service.http.post("/v1/experiments/hostile/decisions", json={"count": 5})
+    page = tab.open("experiments/hostile")
+    page.locator("table.arms tbody tr").nth(2).wait_for()
+    service.http.post("/v1/experiments/hostile/decisions", json={"count": 20})
+    page.locator(".legend li").nth(2).wait_for()
+    assert page.locator("table.arms tbody th").all_inner_texts() == HOSTILE
+    assert page.locator(".legend li").all_inner_texts() == HOSTILE
+    assert page.locator("#best option").all_inner_texts() == HOSTILE
+    page.evaluate(
+        "location.hash = 'experiments/' + encodeURIComponent('<img src=x onerror=window.hurt=1>')"
+    )
+    page.get_by_role("heading", name="No such experiment").wait_for()
+    assert page.locator("main img, main script").count() == 0
+    assert page.evaluate("window.hurt") is None
+
+
+def test_a_visitor_watches_the_policies_learn(tab: Tab) -> None:
+    page = tab.open("simulator")
+    slide(page, "sim-rounds", 2)
+    slide(page, "sim-runs", 4)
+    slide(page, "sim-arms", 16)  # so many that nobody has learned all there is before the end
+    slide(page, "sim-gap", 0.05)
+    page.select_option("#environment", "stochastic")
+    page.click("#start")
+
+    def regrets() -> list[float]:
+        cells = page.locator(".scores tbody tr td:nth-child(2)").all_inner_texts()
+        return [float(cell) for cell in cells]
+
+    page.locator("#regret-chart path.line").nth(3).wait_for(timeout=COMPILING)
+    page.click("#pause")
+    early = regrets()
+    page.emulate_media(reduced_motion="reduce")  # the rest at once
+    page.click("#pause")
+    page.locator(".sim-results[data-state=done]").wait_for(timeout=15_000)
+    late = regrets()
+    names = [path.get_attribute("data-series") for path in page.locator("#regret-chart path.line").all()]
+    assert names == ["FTPL", "FTPL recommended", "FTRL (Tsallis-INF)", "EXP3"]
+    assert len(early) == len(late) == 4
+    assert all(0.0 < before < after for before, after in zip(early, late, strict=True))
+    assert page.locator(".multiples .chart svg").count() == 4
+    assert "round 2,000 of 2,000" in page.locator("#sim-round").inner_text()
+    page.get_by_text("The curves as a table").click()
+    page.locator(".plain tbody tr").first.wait_for()  # drawn on the event that follows the click
+    last = page.locator(".plain tbody tr").last.locator("th, td").all_inner_texts()
+    assert [float(cell.replace(",", "")) for cell in last] == [2000.0, *late]
+
+
+def test_motion_that_is_unwanted_is_left_out(tab: Tab) -> None:
+    page = tab.open("simulator")
+    page.emulate_media(reduced_motion="reduce")
+    slide(page, "sim-rounds", 0)
+    slide(page, "sim-runs", 1)
+    page.click("#start")
+    page.locator(".sim-results[data-state=done]").wait_for(
+        timeout=3_000
+    )  # a hundred steps in turn take four
+
+
+CONTRAST = """() => {
+  const shade = (text) => (text.match(/[\\d.]+/g) ?? []).map(Number);
+  const luminance = (rgb) => {
+    const [r, g, b] = rgb.slice(0, 3).map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (node) => {
+    for (let at = node; at; at = at.parentElement) {
+      const found = shade(getComputedStyle(at).backgroundColor);
+      if (found.length === 3 || found[3] === 1) return found;
+    }
+    return [255, 255, 255];
+  };
+  const poor = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  let seen = 0;
+  while (walker.nextNode()) {
+    const node = walker.currentNode.parentElement;
+    if (!walker.currentNode.textContent.trim() || !node.checkVisibility() || node.closest("noscript, button:disabled, option")) continue;
+    const style = getComputedStyle(node);
+    const ink = shade(node instanceof SVGElement ? style.fill : style.color);
+    const size = parseFloat(style.fontSize), large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
+    const [a, b] = [luminance(ink), luminance(behind(node))].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    seen += 1;
+    if (ratio < (large ? 3 : 4.5)) poor.push(`${walker.currentNode.textContent.trim().slice(0, 40)}: ${ratio.toFixed(2)}`);
+  }
+  return [seen, poor];
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_view_fits_a_phone_and_can_be_read(tab: Tab, service: Service, scheme: str) -> None:
+    name = f"a-name-that-is-as-long-as-a-name-may-be-{scheme}-" + "x" * 50
+    service.create(name, arms=["plain", "an-arm-with-a-very-long-name-" + "y" * 150])
+    page = tab.page
+    page.set_viewport_size(PHONE)
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    for view, ready in (
+        ("", "main .list li, main .empty"),
+        ("new", "#policy option:nth-child(2)"),
+        (f"experiments/{name}", "#share-chart svg"),
+        ("simulator", ".multiples .chart svg"),
+    ):
+        tab.open(view)
+        if view.startswith("experiments/"):
+            page.locator("table.arms tbody tr").first.wait_for()
+            service.http.post(f"/v1/experiments/{name}/decisions", json={"count": 50})
+        if view == "simulator":
+            slide(page, "sim-runs", 1)
+            page.click("#start")
+        page.locator(ready).first.wait_for(state="attached", timeout=COMPILING)
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= PHONE["width"], f"{view}: {wide} pixels"
+        seen, poor = page.evaluate(CONTRAST)
+        assert seen > 8
+        assert poor == [], f"{view} in the {scheme}"
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", ground)[:3])) < 150) == (scheme == "dark")
+
+
+def test_nothing_is_asked_while_nobody_looks(tab: Tab, service: Service) -> None:
+    service.create("watched")
+    page = tab.open("experiments/watched")
+    tab.until(lambda: tab.tile("decisions") == 0)
+    page.evaluate(
+        "Object.defineProperty(document, 'hidden', {value: true, configurable: true});"
+        "document.dispatchEvent(new Event('visibilitychange'))"
+    )
+    assert page.locator("#status").inner_text() == "Paused"
+    page.wait_for_timeout(200)
+    before = len(tab.requests)
+    page.wait_for_timeout(1_300)
+    assert len(tab.requests) == before
+    page.evaluate("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+    tab.until(lambda: len(tab.requests) > before, 1.0)
+
+
+def made(service: Service, role: str) -> dict[str, str]:
+    # In a thread of its own: the browser's driver has an event loop in this one, which the desk would answer.
+    with ThreadPoolExecutor(1) as aside:
+        return aside.submit(service.key, role).result()
+
+
+def test_what_compiles_says_so_until_it_can_decide(browser: Any, tmp_path: Path) -> None:
+    held = Held()
+    with served(tmp_path, compiler=held, patience=0.0) as cold:
+        body = {"policy": {"name": "FTPL"}, "arms": ["red", "green"]}
+        assert cold.http.put("/v1/experiments/slow", json=body).status_code == 202
+        tab = Tab(browser.new_page(), cold.url)
+        page = tab.open("experiments/slow")
+        page.get_by_text("The service is compiling its policy.").wait_for()
+        assert page.locator("h1 + .badge").inner_text() == "compiling…"
+        assert "compiling…" in page.locator("aside .list").inner_text()
+        held.let_go()
+        tab.until(lambda: tab.tile("decisions") == 0.0, 60.0)
+        assert page.locator("h1 + .badge").count() == 0
+        assert "compiling" not in page.locator("#view, main").first.inner_text()
+        page.close()
+        assert tab.complaints == [], "not even 503 was met"
+
+
+def test_a_key_stays_in_its_tab(browser: Any, tmp_path: Path) -> None:
+    with served(tmp_path, open_to_all=False) as locked:
+        key = made(locked, "admin")["Authorization"].removeprefix("Bearer ")
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(f"{locked.url}/")
+        page.locator("#key").fill(key)
+        page.keyboard.press("Enter")
+        page.get_by_role("link", name="Create an experiment").wait_for()
+        assert not page.locator("#key-form").is_visible()
+        assert page.evaluate("[Object.values(sessionStorage), localStorage.length, document.cookie]") == [
+            [key],
+            0,
+            "",
+        ]
+        page.reload()
+        page.get_by_role("link", name="Create an experiment").wait_for()
+        other = context.new_page()
+        other.goto(f"{locked.url}/")
+        other.locator("#key").wait_for()
+        page.click("#key-forget")
+        page.locator("#key").wait_for()
+        assert page.evaluate("sessionStorage.length") == 0
+        context.close()
+
+
+BUTTONS = "main button:visible, main a.button:visible"
+
+
+@pytest.mark.parametrize(("role", "note"), [
+    ("read", "This key may read only"), ("decide", "This key may read and decide"), ("admin", None),
+])  # fmt: skip
+def test_only_what_the_key_may_do_is_offered(
+    browser: Any, tmp_path: Path, role: str, note: str | None
+) -> None:
+    with served(tmp_path, open_to_all=False) as locked:
+        admin = made(locked, "admin")
+        key = made(locked, role)["Authorization"].removeprefix("Bearer ")
+        page = browser.new_page()
+        tab = Tab(page, locked.url)
+        tab.open("")
+        page.locator("#key").fill("dk_wrong")
+        page.keyboard.press("Enter")
+        page.get_by_text("does not know this key").wait_for()
+        page.locator("#key").fill(key)
+        page.keyboard.press("Enter")
+        page.get_by_text("There is no experiment yet").wait_for()
+        assert (page.get_by_role("link", name="Create an experiment").count() > 0) == (role == "admin")
+        tab.open("new")
+        page.get_by_role("heading", name="New experiment").wait_for()
+        assert (page.locator("#create").count() > 0) == (role == "admin")
+        tab.refused.clear()
+
+        for name in ("for-real", "for-show"):
+            locked.create(name, admin, demo=name == "for-show")
+            tab.open(f"experiments/{name}")
+            page.locator("table.arms tbody tr").first.wait_for()
+            buttons = page.locator(BUTTONS).all_inner_texts()
+            wanted = ["Download the log as CSV", "As Parquet"]
+            if role != "read":
+                wanted.append("Send test traffic" if name == "for-show" else "Copy the example")
+            if role == "admin":
+                wanted += ["New", "Archive it …"]
+            assert sorted(buttons) == sorted(wanted)
+            assert (page.get_by_text("Add or retire arms").count() > 0) == (role == "admin")
+            if note is None:
+                assert not page.locator("#key-note").is_visible()
+            else:
+                assert page.locator("#key-note").inner_text() == note
+            if role == "read":
+                with page.expect_download():
+                    page.get_by_role("button", name="Download the log as CSV").click()
+        assert tab.refused == []
+        page.click("#key-forget")
+        page.get_by_text("needs an API key. Enter one above.").wait_for()
+        assert not page.locator("#key-note").is_visible()
+        page.close()
+
+
+def answered(body: str) -> Callable[[Any], None]:
+    return lambda route: route.fulfill(status=200, body=body)
+
+
+def test_every_failure_is_told_in_words(tab: Tab, service: Service) -> None:
+    page = tab.page
+    page.route("**/console/policies.json", lambda route: route.fulfill(status=502, body="<html>"))
+    tab.open("new")
+    problem = page.locator(".problem:visible")
+    problem.wait_for()
+    assert problem.inner_text() == "The list of policies could not be loaded. The service answered 502."
+    assert page.locator("#custom").is_visible(), "a policy can still be given"
+
+    page.route("**/v1/access", lambda route: route.abort())
+    page.reload()
+    problem.wait_for()
+    assert problem.inner_text() == "The service does not answer. Is it running?"
+    page.unroute("**/v1/access")
+    page.get_by_role("button", name="Try again").click()
+    page.locator("#create").wait_for()
+
+    for part in ('{"half', ""):
+        page.route("**/v1/simulator**", answered(part))
+        tab.open("simulator")
+        page.reload()
+        page.click("#start")
+        problem.wait_for()
+        assert problem.inner_text() == "The simulation broke off. Start it again."
+        assert page.locator("#start").is_enabled()
+
+    page.route("**/state", answered("<html>"))
+    service.create("unreadable")
+    tab.open("experiments/unreadable")
+    problem.wait_for()
+    assert "could not be read" in problem.inner_text()
+    page.unroute("**/state")
+    page.locator("table.arms tbody tr").first.wait_for()
+
+    tab.open("experiments/100%25%")
+    page.get_by_role("heading", name="No such experiment").wait_for()
+    tab.expect_refusals(502)
+    tab.complaints = [each for each in tab.complaints if "ERR_FAILED" not in each]
+
+
+SHOTS = runpy.run_path(str(ROOT / "docs" / "figures" / "console.py"))
+
+
+@pytest.mark.parametrize("name", SHOTS["PICTURES"])
+def test_the_pictures_of_the_docs_show_the_console_as_it_is(
+    browser: Any, tmp_path: Path, name: str
+) -> None:
+    kept = ROOT / "docs" / "figures" / f"{name}.png"
+    with served(tmp_path) as fresh:
+        taken = SHOTS["take"](name, browser, fresh.url, tmp_path, seconds=2.0)
+    assert SHOTS["words_in"](taken) == SHOTS["words_in"](kept), "run: python docs/figures/console.py"
+    assert kept.stat().st_size < 150_000
+    assert f"(figures/{name}.png)" in (ROOT / "docs" / "console.md").read_text()
+
+
+def test_the_files_need_no_key_and_allow_nothing_from_elsewhere(tmp_path: Path) -> None:
+    assert {"/", "/console/console.css", "/console/main.js", "/console/policies.json"} <= PATHS
+    with served(tmp_path, open_to_all=False) as locked:
+        for path, (content, kind) in FILES.items():
+            answer = locked.http.get(path)
+            assert (answer.status_code, answer.content, answer.headers["content-type"]) == (
+                200,
+                content,
+                kind,
+            )
+            rules = answer.headers["content-security-policy"]
+            assert "default-src 'none'" in rules
+            assert "unsafe" not in rules
+            assert not re.search(rb"https?://(?!www\.w3\.org/2000/svg)", content), path
+        assert locked.http.post("/", json={}).status_code == 405
+        assert locked.http.get("/console/../app.py").status_code in (401, 404)
+        assert locked.http.get("/console/__init__.py").status_code == 401
+        paths = locked.http.get("/v1/openapi.json", headers=made(locked, "read")).json()["paths"]
+        assert "/" not in paths
+        assert "/v1/simulator" in paths

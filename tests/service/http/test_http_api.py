@@ -1,0 +1,533 @@
+"""Every endpoint, over a real socket: what it answers, and in which shape it refuses."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow.parquet as pq
+import pytest
+
+import decoupled as dc
+from decoupled.service.analysis.export import TIMES
+from decoupled.service.desk import Desk
+from decoupled.service.errors import ServiceError
+from decoupled.service.experiment.records import Experiment, Settings
+from decoupled.service.experiment.settings import agree, as_settings, as_text
+from decoupled.service.http.metrics import HELP
+from decoupled.service.http.schemas import experiment_out
+from support.http_service import FTPL, Service, served
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    now = 1_000_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(scope="module")
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("api")
+    (folder / "backups").mkdir()
+    with served(folder, clock=clock, backups=folder / "backups") as running:
+        yield running
+
+
+def refused(answer: httpx.Response, status: int, *words: str) -> dict[str, Any]:
+    """Every refusal has one shape, and its words help."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem: dict[str, Any] = answer.json()
+    assert (
+        {"type", "title", "status", "detail"}
+        <= set(problem)
+        <= {"type", "title", "status", "detail", "errors"}
+    )
+    assert problem["status"] == status
+    for word in words:
+        assert word in problem["detail"]
+    return problem
+
+
+def test_an_experiment_is_created_once(service: Service) -> None:
+    settings = {**FTPL, "loss_range": [0, 250], "deadline_seconds": 60, "expired_loss": 250, "seed": 7}
+    service.create("compiled-before")
+    first = service.http.put("/v1/experiments/once", json=settings)
+    again = service.http.put("/v1/experiments/once", json=settings)
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json() == again.json() == service.http.get("/v1/experiments/once").json()
+    assert first.json()["policy"]["alpha"] == 3.0, "defaults are written out"
+    assert "seed" not in first.text, "who knows the seed knows the draws to come"
+    refused(
+        service.http.put("/v1/experiments/once", json={**settings, "deadline_seconds": 61}),
+        409,
+        "other settings",
+    )
+
+
+def test_a_demo_experiment_is_marked_for_good(service: Service) -> None:
+    service.create("shown", demo=True)
+    assert service.http.get("/v1/experiments/shown").json()["demo"] is True
+    refused(service.http.put("/v1/experiments/shown", json=FTPL), 409, "other settings")
+    assert service.http.put("/v1/experiments/shown", json={**FTPL, "demo": True}).status_code == 200
+    refused(service.http.put("/v1/experiments/other", json={**FTPL, "demo": "yes"}), 422, "demo")
+    # A store from before there were demo experiments has settings without the word: they are still the same.
+    assert "demo" not in as_text(Settings({"name": "FTPL"}, ("a", "b")))
+
+
+def test_a_preset_is_named_and_stored_in_full(service: Service) -> None:
+    service.create("named", policy={"name": "FTPL.recommended"})
+    found = service.http.get("/v1/experiments/named").json()
+    assert found["policy"] == dc.FTPL.recommended().to_dict()
+    assert (
+        service.http.put("/v1/experiments/named", json={**FTPL, "policy": found["policy"]}).status_code
+        == 200
+    )
+
+
+def test_an_experiment_of_an_earlier_version_is_found_again(service: Service) -> None:
+    """Whoever creates an experiment at every start cannot know that its policy was written without `ties`."""
+    older = {name: value for name, value in dc.FTPL().to_dict().items() if name != "ties"}
+    written = as_text(Settings(older, ("a", "b")))
+    assert as_settings(json.loads(written)).policy["ties"] == "numbered"
+    assert agree(written, Settings(dc.FTPL().to_dict(), ("a", "b")))
+    assert not agree(written, Settings(dc.FTPL(c=1.0).to_dict(), ("a", "b")))
+
+
+def test_an_experiment_has_the_label_of_its_policy(service: Service) -> None:
+    policy = dc.FTPL.recommended()
+    service.create("labelled", policy=policy.to_dict())
+    assert service.http.get("/v1/experiments/labelled").json()["policy_label"] == policy.label
+    unknown = Settings({"name": "OfAnotherProcess", "c": 1.0}, ("a", "b"))
+    assert experiment_out(Experiment("me", "one", unknown, ("a", "b"), (), 0.0, None, 0, 7, "ready"))[
+        "policy_label"
+    ] == ("OfAnotherProcess")
+
+
+@pytest.mark.parametrize(("role", "may"), [
+    ("read", ["read"]), ("decide", ["read", "decide"]), ("admin", ["read", "decide", "admin"]),
+])  # fmt: skip
+def test_a_key_is_told_what_it_may_do(tmp_path: Path, role: str, may: list[str]) -> None:
+    with served(tmp_path, open_to_all=False) as locked:
+        told = locked.http.get("/v1/access", headers=locked.key(role, "shop")).json()
+    assert told == {"tenant": "shop", "role": role, "may": may}
+
+
+def test_whoever_needs_no_key_may_do_everything(service: Service) -> None:
+    assert service.http.get("/v1/access").json()["may"] == ["read", "decide", "admin"]
+
+
+def test_the_document_says_that_intervals_are_of_this_moment(service: Service) -> None:
+    schemas = service.http.get("/v1/openapi.json").json()["components"]["schemas"]
+    shown = [
+        (name, field, about.get("description", ""))
+        for name, schema in schemas.items()
+        for field, about in schema.get("properties", {}).items()
+        if "IntervalOut" in str(about) or (name == "IntervalOut" and field != "estimate")
+    ]
+    assert len(shown) == 5
+    for name, field, description in shown:
+        assert "at this moment" in description, f"{name}.{field}"
+
+
+def test_experiments_are_listed_in_pages(service: Service) -> None:
+    for name in ("list-a", "list-b", "list-c"):
+        service.create(name)
+    page = service.http.get("/v1/experiments", params={"after": "list-a", "limit": 2}).json()
+    assert [each["name"] for each in page["experiments"]] == ["list-b", "list-c"]
+    assert page["next"] == "list-c"
+    last = service.http.get("/v1/experiments", params={"after": "zzz"}).json()
+    assert last == {"experiments": [], "next": None}
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"policy": {"name": "FTLP"}}, "did you mean 'FTPL'"),
+        ({"policy": {"name": "FTPL", "alpha": -1}}, "alpha"),
+        ({"arms": ["one"]}, "arms"),
+        ({"arms": ["a", "a"]}, "appears twice"),
+        ({"arms": ["a", "b\n"]}, "arms"),
+        ({"loss_range": [1, 0]}, "loss_range"),
+        ({"deadline_seconds": -1}, "deadline_seconds"),
+        ({"expired_loss": 0.5}, "deadline"),
+        ({"colour": "red"}, "colour"),
+    ],
+)
+def test_settings_outside_their_domain_are_refused(
+    service: Service, settings: dict[str, Any], word: str
+) -> None:
+    refused(service.http.put("/v1/experiments/bad", json={**FTPL, **settings}), 422, word)
+    refused(service.http.get("/v1/experiments/bad"), 404, "'bad'")
+
+
+def test_a_decision_says_whose_loss_is_awaited(service: Service) -> None:
+    service.create("decide")
+    both = service.decide("decide")
+    assert both["mode"] == "both"
+    assert {both["exploit"], both["explore"]} <= set(FTPL["arms"])
+    assert both["send_feedback"] == {
+        "loss_of": both["explore"],
+        "to": f"/v1/decisions/{both['id']}/feedback",
+    }
+    assert both["status"] == "pending"
+    explore = service.decide("decide", mode="explore", available=["green"])
+    assert (explore["exploit"], explore["explore"]) == (None, "green")
+    exploit = service.decide("decide", mode="exploit")
+    assert exploit["send_feedback"] is None
+    assert exploit["status"] == "unobserved"
+    answer = service.http.put(f"/v1/decisions/{exploit['id']}/feedback", json={"loss": 0.1})
+    refused(answer, 409, "exploit")
+    several = service.decide("decide", count=3)["decisions"]
+    assert len({each["id"] for each in several}) == 3
+    assert len({each["state_version"] for each in several}) == 1
+    assert service.http.get(f"/v1/decisions/{both['id']}").json() == both
+
+
+def test_an_empty_body_asks_for_a_decision(service: Service) -> None:
+    service.create("empty-body")
+    assert service.http.post("/v1/experiments/empty-body/decisions").status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"[]", 422),
+        (b'{"mode": "guess"}', 422),
+        (b'{"count": 0}', 422),
+        (b'{"count": 1001}', 422),
+        (b'{"count": true}', 422),
+        (b'{"available": "red"}', 422),
+        (b'{"available": []}', 422),
+        (b'{"available": ["mauve"]}', 422),
+        (b'{"size": 3}', 422),
+        (b"{", 400),
+        (b'{"count": NaN}', 400),
+        (b'{"available": ["\\ud800"]}', 400),
+        (b"\xff", 400),
+        (b"[" * 100_000, 400),
+    ],
+)
+def test_what_cannot_be_decided_is_refused(service: Service, body: bytes, status: int) -> None:
+    if service.http.get("/v1/experiments/refuse").status_code == 404:
+        service.create("refuse")
+    headers = {"Content-Type": "application/json"}
+    refused(service.http.post("/v1/experiments/refuse/decisions", content=body, headers=headers), status)
+    assert service.http.get("/v1/experiments/refuse/state").json()["decisions"] == 0
+
+
+def test_a_body_must_say_that_it_is_json(service: Service) -> None:
+    service.create("media")
+    answer = service.http.post(
+        "/v1/experiments/media/decisions", content=b"{}", headers={"Content-Type": "text/plain"}
+    )
+    refused(answer, 415, "application/json")
+
+
+def test_the_same_key_gives_the_same_decision(service: Service) -> None:
+    service.create("key")
+    path, headers = "/v1/experiments/key/decisions", {"Idempotency-Key": "mine"}
+    first, again = (service.http.post(path, json={"count": 4}, headers=headers) for _ in range(2))
+    assert first.json() == again.json()
+    refused(service.http.post(path, json={"count": 5}, headers=headers), 409, "mine")
+    refused(service.http.post(path, headers={"Idempotency-Key": "a b"}), 400, "Idempotency-Key")
+    refused(service.http.post(path, headers={"Idempotency-Key": "k" * 256}), 400, "255")
+    assert service.http.get("/v1/experiments/key/state").json()["decisions"] == 4
+
+
+def test_feedback_is_applied_once(service: Service) -> None:
+    service.create("feedback")
+    decision = service.decide("feedback")
+    path = f"/v1/decisions/{decision['id']}/feedback"
+    first, again = (service.http.put(path, json={"loss": 0.25}) for _ in range(2))
+    assert first.status_code == again.status_code == 200
+    assert first.content == again.content
+    assert first.json()["status"] == "applied"
+    assert first.json()["loss"] == 0.25
+    assert service.http.put(path, json={"reward": 0.75}).json() == first.json(), (
+        "the mirror image is the same loss"
+    )
+    refused(service.http.put(path, json={"loss": 0.5}), 409, "0.25")
+    assert service.http.get("/v1/experiments/feedback/state").json()["applied"] == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        ({}, "explored arm"),
+        ({"loss": 0.1, "reward": 0.9}, "not both"),
+        ({"loss": "0.1"}, "not a string"),
+        ({"loss": None}, "not null"),
+        ({"loss": [1]}, "not a list"),
+        ({"loss": 1.5}, "[0.0, 1.0]"),
+        ({"loss": 10**400}, "finite"),
+        ({"loss": 0.1, "exploit": "red"}, "fields are"),
+    ],
+)
+def test_feedback_outside_its_domain_is_refused(service: Service, body: dict[str, Any], word: str) -> None:
+    if service.http.get("/v1/experiments/domain").status_code == 404:
+        service.create("domain")
+    decision = service.decide("domain")
+    refused(service.http.put(f"/v1/decisions/{decision['id']}/feedback", json=body), 422, word)
+    assert service.http.get(f"/v1/decisions/{decision['id']}").json()["status"] == "pending"
+
+
+@pytest.mark.parametrize(
+    ("sent", "loss"), [({"loss": True}, 1.0), ({"loss": False}, 0.0), ({"reward": True}, 0.0)]
+)
+def test_a_loss_may_be_true_or_false(service: Service, sent: dict[str, Any], loss: float) -> None:
+    if service.http.get("/v1/experiments/truth").status_code == 404:
+        service.create("truth")
+    one, two = service.decide("truth", count=2)["decisions"]
+    single = service.http.put(f"/v1/decisions/{one['id']}/feedback", json=sent)
+    [many] = service.http.post("/v1/feedback", json={"items": [{"decision": two["id"], **sent}]}).json()[
+        "results"
+    ]
+    assert (single.status_code, single.json()["loss"]) == (200, loss)
+    assert (many["status"], many["decision"]["loss"]) == (200, loss)
+    text = {"items": [{"decision": two["id"], "loss": "true"}]}
+    refused(service.http.post("/v1/feedback", json=text), 422, "items.0.loss", "not a string")
+
+
+def test_an_experiment_that_names_no_policy_runs_the_recommended_one(service: Service) -> None:
+    arms = {"arms": ["a", "b"]}
+    created = service.http.put("/v1/experiments/default", json=arms)
+    assert created.status_code == 201, created.text
+    assert created.json()["policy"] == dc.FTPL.recommended().to_dict()
+    named = {**arms, "policy": dc.FTPL.recommended().to_dict()}
+    assert service.http.put("/v1/experiments/default", json=named).status_code == 200, "the same settings"
+
+
+def test_the_loss_of_the_exploited_arm_is_refused_where_it_is_named(service: Service) -> None:
+    service.create("confusion")
+    decision = service.decide("confusion")
+    while decision["exploit"] == decision["explore"]:
+        decision = service.decide("confusion")
+    path = f"/v1/decisions/{decision['id']}/feedback"
+    refused(
+        service.http.put(path, json={"loss": 0.5, "arm": decision["exploit"]}),
+        422,
+        "explored",
+        decision["explore"],
+    )
+    items = [{"decision": decision["id"], "loss": 0.5, "arm": decision["exploit"]}]
+    result = service.http.post("/v1/feedback", json={"items": items}).json()["results"][0]
+    assert (result["status"], result["id"]) == (422, decision["id"])
+    assert service.http.put(path, json={"loss": 0.5, "arm": decision["explore"]}).status_code == 200
+
+
+def test_feedback_after_the_deadline_is_gone_and_counted(service: Service, clock: Clock) -> None:
+    service.create("late", deadline_seconds=10, expired_loss=1.0)
+    decision = service.decide("late")
+    assert decision["expires_at"] > decision["made_at"]
+    clock.now += 11
+    path = f"/v1/decisions/{decision['id']}/feedback"
+    for _ in range(2):
+        refused(service.http.put(path, json={"loss": 0.5}), 410, "deadline")
+    state = service.http.get("/v1/experiments/late/state").json()
+    assert (state["expired"], state["late"], state["applied"], state["pending"]) == (1, 1, 0, 0)
+    found = service.http.get(f"/v1/decisions/{decision['id']}").json()
+    assert (found["status"], found["loss"]) == ("expired", 1.0)
+
+
+def test_a_batch_has_a_result_for_each_item(service: Service) -> None:
+    service.create("batch")
+    one, two = service.decide("batch", count=2)["decisions"]
+    items = [
+        {"decision": one["id"], "loss": 0.5},
+        {"decision": "none-7", "loss": 0.5},
+        {"decision": one["id"], "loss": 0.75},
+        {"decision": two["id"], "loss": 7.0},
+        {"decision": two["id"], "reward": 1.0},
+    ]
+    results = service.http.post("/v1/feedback", json={"items": items}).json()["results"]
+    assert [each["status"] for each in results] == [200, 404, 409, 422, 200]
+    assert [each["id"] for each in results] == [each["decision"] for each in items]
+    assert results[0]["decision"] == service.http.get(f"/v1/decisions/{one['id']}").json()
+    assert results[4]["decision"]["loss"] == 0.0
+    refused(service.http.post("/v1/feedback", json={"items": []}), 422, "items")
+    halves = [{"decision": one["id"], "loss": 0.5}, {"decision": two["id"]}]
+    refused(service.http.post("/v1/feedback", json={"items": halves}), 422, "items.1", "explored")
+
+
+def test_feedback_with_its_arm_and_a_batch_of_it_take_one_transaction_each(
+    service: Service, transactions: Callable[[Desk], list[str]]
+) -> None:
+    service.create("once-arm")
+    first, *others = service.decide("once-arm", count=6)["decisions"]
+    items: list[dict[str, Any]] = [
+        {"decision": each["id"], "loss": i / 10, "arm": each["explore"]} for i, each in enumerate(others)
+    ]
+    items[1]["arm"] = "nobody"
+    items += [{"decision": "no-1", "loss": 0.5, "arm": "red"}, {"decision": "not an id", "loss": 0.5}]
+    counted = transactions(service.desk)
+    path = f"/v1/decisions/{first['id']}/feedback"
+    assert service.http.put(path, json={"loss": 0.5, "arm": first["explore"]}).status_code == 200
+    assert len(counted) == 1
+    results = service.http.post("/v1/feedback", json={"items": items}).json()["results"]
+    assert [each["status"] for each in results] == [200, 422, 200, 200, 200, 404, 404]
+    assert len(counted) == 2
+
+
+def test_state_log_and_evaluation_agree(service: Service, tmp_path: Path) -> None:
+    service.create("look", seed=3)
+    for i in range(20):
+        decision = service.decide("look")
+        service.http.put(f"/v1/decisions/{decision['id']}/feedback", json={"loss": i / 20})
+    last = service.decide("look", available=["red", "blue"])
+    state = service.http.get("/v1/experiments/look/state").json()
+    assert sum(state["exploration"]) == pytest.approx(1.0)
+    assert (state["decisions"], state["applied"], state["pending"]) == (21, 20, 1)
+    assert sum(state["plays_explore"]) == 21
+    answer = service.http.get("/v1/experiments/look/log")
+    assert answer.headers["content-type"].startswith("text/csv")
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert [float(row["loss"]) for row in rows[:20]] == [i / 20 for i in range(20)]
+    assert all(0.0 < float(row["propensity"]) <= 1.0 for row in rows)
+    for row, decision in (
+        (rows[0], service.http.get(f"/v1/decisions/{rows[0]['id']}").json()),
+        (rows[-1], last),
+    ):
+        assert [row[name] for name in TIMES] == [decision[name] or "" for name in TIMES], (
+            "one form of times"
+        )
+    content = service.http.get("/v1/experiments/look/log", params={"format": "parquet"}).content
+    table = pq.read_table(io.BytesIO(content)).to_pylist()
+    assert [row["id"] for row in table] == [row["id"] for row in rows]
+    assert [row["propensity"] for row in table] == [float(row["propensity"]) for row in rows]
+    evaluation = service.http.get("/v1/experiments/look/evaluation").json()
+    assert evaluation["observed"] == 20
+    assert [each["arm"] for each in evaluation["arms"]] == FTPL["arms"]
+    refused(service.http.get("/v1/experiments/look/log", params={"format": "xlsx"}), 422, "format")
+    refused(service.http.get("/v1/experiments/nowhere/log"), 404)
+
+
+def test_arms_come_and_go(service: Service) -> None:
+    service.create("arms")
+    before = service.decide("arms")
+    added = service.http.post("/v1/experiments/arms/arms", json={"arms": ["mauve"]})
+    assert added.status_code == 200, added.text
+    assert added.json()["arms"] == [*FTPL["arms"], "mauve"]
+    retired = service.http.post(
+        "/v1/experiments/arms/arms/retire", json={"arms": [before["explore"]]}
+    ).json()
+    assert retired["retired"] == [before["explore"]]
+    later = service.decide("arms", count=50)["decisions"]
+    assert before["explore"] not in {each["explore"] for each in later} | {
+        each["exploit"] for each in later
+    }
+    assert service.http.put(f"/v1/decisions/{before['id']}/feedback", json={"loss": 0.5}).status_code == 200
+    again = service.http.post("/v1/experiments/arms/arms", json={"arms": ["mauve"]})
+    assert (again.status_code, again.json()["arms"].count("mauve")) == (200, 1), (
+        "the same again changes nothing"
+    )
+    refused(service.http.post("/v1/experiments/arms/arms/retire", json={"arms": ["puce"]}), 422, "puce")
+    refused(
+        service.http.post("/v1/experiments/arms/arms/retire", json={"arms": ["mauve"] * 2}), 422, "twice"
+    )
+
+
+def test_an_archived_experiment_decides_no_more_and_still_learns(service: Service) -> None:
+    service.create("archive")
+    decision = service.decide("archive")
+    assert service.http.post("/v1/experiments/archive/archive").json()["archived_at"] is not None
+    refused(service.http.post("/v1/experiments/archive/decisions"), 409, "archived")
+    assert (
+        service.http.put(f"/v1/decisions/{decision['id']}/feedback", json={"loss": 0.5}).status_code == 200
+    )
+
+
+def test_retention_drops_what_is_old(service: Service, clock: Clock) -> None:
+    service.create("retention")
+    decision = service.decide("retention")
+    service.http.put(f"/v1/decisions/{decision['id']}/feedback", json={"loss": 0.5})
+    clock.now += 100
+    service.decide("retention")
+    dropped = service.http.post(
+        "/v1/experiments/retention/retention", json={"before": "2001-09-09T01:47:00Z"}
+    )
+    assert dropped.json() == {"dropped": 2}
+    refused(service.http.get(f"/v1/decisions/{decision['id']}"), 404)
+    assert service.http.get("/v1/experiments/retention/state").json()["applied"] == 1, "counts stay"
+    refused(
+        service.http.post("/v1/experiments/retention/retention", json={"before": "yesterday"}),
+        422,
+        "before",
+    )
+
+
+def test_a_backup_is_written_where_the_operator_said(service: Service, tmp_path: Path) -> None:
+    answer = service.http.post("/v1/backups")
+    assert answer.status_code == 201
+    assert answer.json()["bytes"] > 0
+    assert "/" not in answer.json()["file"]
+
+
+def test_health_and_metrics(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert service.http.get("/healthz").json() == service.http.get("/readyz").json() == {"status": "ok"}
+    service.create("metrics")
+    service.decide("metrics")
+    text = service.http.get("/metrics").text
+    kinds = dict(re.findall(r"# TYPE decoupled_desk_(\w+) (\w+)", text))
+    assert {name for name, kind in kinds.items() if kind == "gauge"} >= {"queue", "experiments", "pending"}
+    assert kinds["decisions_total"] == kinds["commits_total"] == "counter"
+    helps = dict(re.findall(r"# HELP decoupled_desk_(\w+?)(?:_total)? (.+)", text))
+    assert helps == HELP
+    assert service.desk.counters().keys() == HELP.keys()
+    assert not [
+        told for told in re.findall("# HELP .*", text) if "desk" in told.split(maxsplit=3)[3].lower()
+    ]
+    line = (
+        'decoupled_http_requests_total{method="POST",route="/v1/experiments/{name}/decisions",status="201"}'
+    )
+    assert line in text
+    assert "decoupled_desk_commits_total" in text
+    assert "/metrics" not in text.replace('route="/metrics"', ""), (
+        "no paths but routes: callers cannot add labels"
+    )
+    monkeypatch.setattr(service.desk, "ready", lambda: False)
+    refused(service.http.get("/readyz"), 503, "doctor")
+
+
+def test_unknown_paths_and_methods_have_the_same_shape(service: Service) -> None:
+    refused(service.http.get("/v2/experiments"), 404, "/v2/experiments")
+    answer = service.http.delete("/v1/experiments")
+    refused(answer, 405)
+    assert "GET" in answer.headers["allow"]
+    refused(service.http.post("/v1/experiments/a%2Fb/decisions"), 404)
+    refused(service.http.post("/v1/experiments/none/decisions"), 404, "'none'")
+    refused(service.http.put("/v1/decisions/%00/feedback", json={"loss": 1}), 404)
+
+
+def test_a_fault_of_the_service_is_told_in_the_same_shape_and_without_its_insides(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("secret insides")
+
+    def failed(*_: Any, **__: Any) -> None:
+        raise ServiceError("KeyError: insides")
+
+    monkeypatch.setattr(service.desk, "get_experiment", broken)
+    monkeypatch.setattr(service.desk, "decide", broken)
+    monkeypatch.setattr(service.desk, "state", failed)
+    paths = [
+        ("GET", "/v1/experiments/x"),
+        ("POST", "/v1/experiments/x/decisions"),
+        ("GET", "/v1/experiments/x/state"),
+    ]
+    for method, path in paths:
+        answer = service.http.request(method, path)
+        assert "insides" not in str(refused(answer, 500))

@@ -1,0 +1,195 @@
+"""What is told of requests that are wrong: in the service's own words, with a remedy that exists for the reader."""
+
+import re
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import httpx
+import pytest
+from pydantic_core._pydantic_core import list_all_errors
+
+from decoupled.service.desk import Desk
+from decoupled.service.http import validation
+from decoupled.service.http.app import create_app
+from decoupled.service.http.rate_limit import Limits
+from support.http_service import FTPL, Service, served
+
+DOCUMENT = create_app(cast(Desk, SimpleNamespace(counters=dict))).inner.openapi()
+JUNK: list[Any] = [
+    None, True, 0, -1, 1.5, 10**400, 2**70, "", "x", "b\n", "x" * 300, "2026-01-01", "nan",
+    [], ["a"], [1, 0], ["a", "a"], ["a", None, 1.5], [True, 3], ["x"] * 10_001, [3], [{}], {}, {"name": "x"},
+]  # fmt: skip
+QUERIES = ["", "x", "nan", "-1", "0", "1.5", "9" * 30, "9" * 5_000, "a b", "\u00e9"]
+# A good body for each operation that takes one: one field of it is spoilt at a time.
+GOOD: dict[tuple[str, str], dict[str, Any]] = {
+    ("put", "/v1/experiments/{name}"): {
+        **FTPL, "loss_range": [0, 1], "deadline_seconds": 60, "expired_loss": 1, "seed": 7,
+    },
+    ("post", "/v1/experiments/{name}/arms"): {"arms": ["red"]},
+    ("post", "/v1/experiments/{name}/arms/retire"): {"arms": ["nobody"]},
+    ("post", "/v1/experiments/{name}/decisions"): {"mode": "both", "count": 1, "available": ["red"]},
+    ("post", "/v1/experiments/{name}/retention"): {"before": "2001-01-01T00:00:00Z"},
+    ("put", "/v1/decisions/{id}/feedback"): {"loss": 0.5, "reward": 0.5, "arm": "red"},
+    ("post", "/v1/feedback"): {"items": [{"decision": "none-1", "loss": 0.5, "arm": "red"}]},
+}  # fmt: skip
+
+
+def foreign_phrases() -> list[str]:
+    """What the framework and the libraries below it say, in pieces without what they fill in."""
+    templates = [each["message_template_python"] for each in list_all_errors()]
+    pieces = {piece.strip().lower() for each in templates for piece in re.split(r"\{\w+\}", each)}
+    own = {"method not allowed", "error parsing the body", "internal server error", "value error"}
+    return sorted(piece for piece in pieces if len(piece) >= 10) + sorted(own)
+
+
+FOREIGN = foreign_phrases()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with served(tmp_path_factory.mktemp("messages"), limits=Limits(rate=0.0)) as running:
+        running.create("known")
+        yield running
+
+
+def messages(answer: httpx.Response) -> list[str]:
+    """All that an answer tells of what is wrong."""
+    content = answer.json()
+    inner = [each["problem"] for each in content.get("results", ()) if "problem" in each]
+    problems = [content, *inner] if answer.is_error else inner
+    return [each["detail"] for each in problems] + [
+        each["message"] for problem in problems for each in problem.get("errors", ())
+    ]
+
+
+def check(answer: httpx.Response) -> None:
+    """Every message is ours, and ends with a remedy."""
+    assert answer.status_code < 500, answer.text
+    for message in messages(answer):
+        lower = message.lower()
+        assert not [phrase for phrase in FOREIGN if phrase in lower], message
+        assert "is not what this field takes" not in message, "a kind of error without words of its own"
+        assert re.search(r": .+; .+", message, re.DOTALL), message
+
+
+def spoilt(good: dict[str, Any]) -> Iterator[Any]:
+    """A body with each field replaced, left out or added, and what is no object at all."""
+    yield from JUNK
+    yield good | {"lose": 1}
+    for field, value in good.items():
+        yield {name: each for name, each in good.items() if name != field}
+        yield from (good | {field: junk} for junk in JUNK)
+        if isinstance(value, list) and isinstance(value[0], dict):
+            yield from (good | {field: [*value, each]} for each in spoilt(value[0]))
+
+
+def test_no_foreign_phrase_comes_out_of_any_operation(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Recording(dict[str, Any]):
+        def __getitem__(self, kind: str) -> Any:
+            seen.add(kind)
+            return super().__getitem__(kind)
+
+    seen = set[str]()
+    monkeypatch.setattr(validation, "RULES", Recording(validation.RULES))
+    bodies = set[tuple[str, str]]()
+    for path, operations in DOCUMENT["paths"].items():
+        for method, operation in operations.items():
+            address = path.replace("{name}", "known").replace("{id}", "none-1")
+            if "requestBody" in operation:
+                bodies.add((method, path))
+                check(service.http.request(method, address))
+                for body in spoilt(GOOD[method, path]):
+                    check(service.http.request(method, address, json=body))
+            for each in operation.get("parameters", ()):
+                for value in QUERIES if each["in"] == "query" else ():
+                    check_query(service, address, each["name"], value)
+            if "{" in path and "requestBody" not in operation:
+                check(service.http.request(method, re.sub(r"\{\w+\}", "%20%C3%A9", path)))
+    assert bodies == set(GOOD), "every operation that takes a body is tried"
+    assert seen == set(validation.RULES), "rules for errors that no request can have"
+
+
+def check_query(service: Service, path: str, name: str, value: str) -> None:
+    wrong = {"rounds": "x"} if path == "/v1/simulator" else {}  # else some values would start a simulation
+    answer = service.http.get(path, params=wrong | {name: value})
+    if answer.is_error:  # what is accepted may be no JSON
+        check(answer)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"arms": ["a"]}, 'arms = ["a"]: must have at least 2 entries; for example ["a", "b", "c"]'),
+        ({"arms": ["a", None]}, "arms.1 = null: must be a string of 1 to 200 characters"),
+        ({"arms": "ab"}, 'arms = "ab": must be a list, not a string; for example ["a", "b", "c"]'),
+        ({"lossrange": [0, 2]}, "lossrange = [0, 2]: is not a field of this request; did you mean 'loss_range'?"),
+        ({"loss_range": [1, 0]}, "loss_range = [1, 0]: must be two numbers, the lower first"),
+        ({"deadline_seconds": 0}, "deadline_seconds = 0: must be above 0; for example 3600"),
+        ({"seed": 1.5}, "seed = 1.5: must be a whole number; for example 7"),
+        ({"policy": "FTPL"}, 'policy = "FTPL": must be an object, not a string; for example {"name": "FTPL.recommended"}'),
+        ({"policy": {}}, "policy = {}: must be an object with the name of a policy; for example"),
+        ({"policy": {"name": "FTLP"}}, "policy.name = 'FTLP': is no policy; did you mean 'FTPL'?"),
+        ({"policy": {"name": "FTPL", "alpha": 1}}, "policy.alpha = 1: must be a finite number above 1"),
+        ({"policy": {"name": "FTPL", "alhpa": 2}}, "policy.alhpa = 2: is no parameter of FTPL; did you"),
+        (
+            {"policy": {"name": "Forgetting", "policy": {"name": "FTPL", "alpha": 1}}},
+            "policy.policy.alpha = 1: must be a finite number above 1",
+        ),
+        (
+            {"policy": {"name": "Forgetting", "policy": {"name": "Forgetting"}}},
+            'must be a policy that does not forget already; for example {"name": "FTPL"}',
+        ),
+    ],
+)  # fmt: skip
+def test_a_message_names_the_place_the_value_the_rule_and_the_remedy(
+    service: Service, settings: dict[str, Any], message: str
+) -> None:
+    answer = service.http.put("/v1/experiments/wrong", json={**FTPL, **settings})
+    assert answer.status_code == 422
+    assert message in answer.json()["detail"]
+
+
+def test_no_message_over_http_has_a_remedy_of_python(service: Service) -> None:
+    if service.http.get("/v1/experiments/standard").status_code == 404:
+        service.create("standard", policy={"name": "UCB1"})
+    decision = service.decide("known")["id"]
+    asked = [
+        ("PUT", f"/v1/decisions/{decision}/feedback", {"loss": 7}),
+        ("PUT", f"/v1/decisions/{decision}/feedback", {"reward": -7}),
+        ("PUT", f"/v1/decisions/{decision}/feedback", {}),
+        ("PUT", f"/v1/decisions/{decision}/feedback", {"loss": 0.1, "reward": 0.9}),
+        ("POST", "/v1/experiments/standard/decisions", {"mode": "exploit"}),
+        ("POST", "/v1/experiments/known/arms/retire", {"arms": ["red", "green"]}),
+        ("POST", "/v1/experiments/known/arms/retire", {"arms": ["puce"]}),
+        ("PUT", "/v1/experiments/x", {**FTPL, "policy": {}}),
+        ("PUT", "/v1/experiments/x", {**FTPL, "policy": {"name": "Forgetting", "policy": 1}}),
+        ("PUT", "/v1/experiments/x", {**FTPL, "loss_range": [0, 0]}),
+        ("PUT", "/v1/experiments/x", {**FTPL, "expired_loss": 1}),
+    ]
+    for method, path, body in asked:
+        answer = service.http.request(method, path, json=body)
+        check(answer)
+        assert answer.status_code == 422, answer.text
+        detail = answer.json()["detail"]
+        assert not re.search(r"\bstart\(|\bdc\.|to_dict|decide\(\)|learner|None|names =", detail), detail
+    loss = service.http.request(*asked[0][:2], json=asked[0][2]).json()["detail"]
+    assert loss.endswith("send one in that range, or create an experiment with another loss_range")
+
+
+def test_many_errors_are_listed_and_no_id_is_cut(service: Service) -> None:
+    ids = [f"{n:02d}{'0123456789abcdef' * 12}-12345" for n in range(30)]
+    items = [{"decision": each, "loss": 0.5, each: 1} for each in ids]
+    answer = service.http.post("/v1/feedback", json={"items": items})
+    problem = answer.json()
+    assert (answer.status_code, len(problem["errors"])) == (422, 20)
+    assert all(
+        f"items.{n}.{each} = 1: is not a field" in problem["errors"][n]["message"]
+        for n, each in enumerate(ids[:20])
+    )
+    whole = re.findall(r"[0-9a-f]{194}-12345", problem["detail"])
+    assert whole == ids[: len(whole)]
+    assert len(re.findall("[0-9a-f]{20,}", problem["detail"])) == len(whole), "no part of an id"
+    assert problem["detail"].endswith(f"and {20 - len(whole)} more, in errors")

@@ -1,0 +1,272 @@
+"""A policy that is new to the machine: nobody waits unawares, and nothing else waits at all."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from decoupled.policies import UCB1
+from decoupled.service import compiler as compiling
+from decoupled.service.client import AsyncClient, Client, Retries, Undelivered
+from decoupled.service.desk import Desk
+from decoupled.service.errors import Compiling, NotCompiled
+from decoupled.service.experiment.records import Settings
+from support.held_compiler import Held
+from support.http_service import served
+from support.stores import quick_desk
+
+SLOW: dict[str, Any] = {"name": "FTPL"}
+QUICK: dict[str, Any] = {"name": "FollowTheLeader"}
+ARMS = ("a", "b", "c")
+HASTY = Retries(first=0.001, most=0.01)
+
+
+@pytest.fixture
+def held() -> Iterator[Held]:
+    compiler = Held()
+    yield compiler
+    compiler.let_go()
+
+
+@contextmanager
+def desk_on(file: str, **options: Any) -> Iterator[Desk]:
+    """A desk for the length of a block."""
+    desk = quick_desk(file, **options)
+    try:
+        yield desk
+    finally:
+        desk.close()
+
+
+def put(desk: Desk, name: str, policy: dict[str, Any], arms: tuple[str, ...] = ARMS) -> Any:
+    return desk.put_experiment("local", name, Settings(policy, arms), seed=7)
+
+
+def test_it_is_durable_at_once_and_others_go_on(file: str, held: Held) -> None:
+    desk = quick_desk(file, compiler=held)
+    put(desk, "other", QUICK).result(60)
+    desk.patience = 0.0
+    assert desk.decide("local", "other").result(60)
+    slow, created = put(desk, "slow", SLOW).result(60)
+    assert (slow.status, created) == ("compiling", True)
+    assert desk.get_experiment("local", "slow").result(60).status == "compiling"
+    listed = desk.list_experiments("local").result(60)
+    assert [each.status for each in listed] == ["ready", "compiling"]
+    with pytest.raises(Compiling, match=r"experiment 'slow'.*FTPL.*ask again"):
+        desk.decide("local", "slow").result(60)
+    with pytest.raises(Compiling):
+        desk.state("local", "slow").result(60)
+    with pytest.raises(Compiling):
+        desk.retention("local", "slow", 1.0).result(60)
+    assert desk.decide("local", "other").result(60)
+    assert put(desk, "slow", SLOW).result(60)[1] is False
+    with desk_on(file) as twin:  # as after a crash: what was acknowledged is there
+        assert twin.get_experiment("local", "slow").result(60).seed == 7
+    desk.patience = None
+    waiting = [desk.decide("local", "slow", key="once"), desk.decide("local", "slow", key="once")]
+    export = desk.log("local", "slow")
+    held.let_go()
+    first, second = (each.result(60) for each in waiting)
+    assert first == second
+    assert len(export.result(60)) <= 1
+    assert desk.get_experiment("local", "slow").result(60).status == "ready"
+    assert desk.archive("local", "slow").result(60).status == "archived"
+    desk.close()
+
+
+def test_closed_while_it_compiles_it_goes_on_after_a_restart(file: str, held: Held) -> None:
+    desk = quick_desk(file, compiler=held)
+    created = put(desk, "slow", SLOW)
+    assert held.begun.wait(60)
+    refused = desk.decide("local", "slow")
+    desk.close()
+    assert created.result(60)[0].status == "compiling"
+    with pytest.raises(Compiling):
+        refused.result(60)
+    held.let_go()
+    with desk_on(file, compiler=Held()) as again:
+        again._compiler.let_go()  # type: ignore[attr-defined]
+        assert again.decide("local", "slow").result(60)[0].id.endswith("-1")
+
+
+def test_a_restart_compiles_what_is_stored_before_what_is_on_offer(file: str) -> None:
+    with desk_on(file, compiler=(before := Held())) as desk:
+        before.let_go()
+        for name, policy in (("one", QUICK), ("two", SLOW), ("zero", {"name": "Exp3"})):
+            put(desk, name, policy).result(60)
+        desk._wait_for(
+            lambda: desk._room.store.run("UPDATE experiments SET archived_at = 1 WHERE name = 'zero'")
+        )
+    held = Held()
+    with desk_on(file, compiler=held) as desk:
+        desk.compile_stored([UCB1()])
+        assert desk.stored_to_compile() > 0
+        assert held.begun.wait(60)
+        assert desk.stored_to_compile() == 1
+        desk.patience = 0.0
+        assert put(desk, "asked", {"name": "ThompsonSampling"}).result(60)[0].status == "compiling"
+        desk.patience = None
+        held.let_go()
+        put(desk, "last", {"name": "TopTwo"}).result(60)
+        assert desk.stored_to_compile() == 0
+        put(desk, "archived", {"name": "Exp3"}).result(60)
+        put(desk, "offered", {"name": "UCB1"}).result(60)
+    assert held.order[:3] == ["FollowTheLeader", "FTPL", "ThompsonSampling"]
+    assert sorted(held.order[3:]) == ["Exp3", "TopTwo", "UCB1"], "each is compiled once"
+
+
+def test_a_policy_that_does_not_compile_is_told_and_tried_again(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = Held(TypeError("no such type\nand much more"))
+    broken.let_go()
+    with desk_on(file, compiler=broken) as desk:
+        found, _ = put(desk, "broken", SLOW).result(60)
+        assert found.status == "failed"
+        assert "FTPL(alpha=3.0, c=2.0, ranking='improved') does not compile" in found.problem
+        assert "TypeError: no such type)" in found.problem
+        with pytest.raises(NotCompiled, match=r"experiment 'broken'.*no such type"):
+            desk.decide("local", "broken").result(60)
+        put(desk, "other", QUICK).result(60)
+        assert [each.status for each in desk.list_experiments("local").result(60)] == ["failed", "ready"]
+        assert desk.log("local", "broken").result(60) == []
+        broken.error = None
+        monkeypatch.setattr(compiling, "AGAIN", -1.0)
+        assert desk.decide("local", "broken").result(60)
+
+
+def test_a_policy_that_this_process_does_not_know_spoils_nothing_else(file: str) -> None:
+    with desk_on(file) as desk:
+        put(desk, "known", QUICK).result(60)
+        put(desk, "unknown", QUICK).result(60)
+        desk._wait_for(
+            lambda: desk._room.store.run(
+                "UPDATE experiments SET settings = replace(settings, 'FollowTheLeader', 'Mine') "
+                "WHERE name = 'unknown'"
+            )
+        )
+    with desk_on(file) as desk:
+        desk.compile_stored()
+        both = [desk.decide("local", name) for name in ("known", "unknown")]
+        assert both[0].result(60)
+        with pytest.raises(NotCompiled, match="Mine"):
+            both[1].result(60)
+        listed = desk.list_experiments("local").result(60)
+        assert [each.status for each in listed] == ["ready", "failed"]
+
+
+def test_more_arms_may_call_for_another_form_of_the_policy(file: str) -> None:
+    growing = {"name": "FTPL", "ranking": "auto"}
+    held = Held()
+    held.let_go()
+    with desk_on(file, compiler=held, patience=0.0) as desk:
+        desk.patience = None
+        put(desk, "grows", growing).result(60)
+        desk.patience = 0.0
+        held.gate.clear()
+        with pytest.raises(Compiling):
+            desk.add_arms("local", "grows", [f"new {i}" for i in range(2000)]).result(60)
+        assert desk.decide("local", "grows").result(60)
+        assert desk.add_arms("local", "grows", ["d"]).result(60).arms == (*ARMS, "d")
+        held.let_go()
+        desk.patience = None
+        grown = desk.add_arms("local", "grows", [f"new {i}" for i in range(2000)]).result(60)
+        assert len(grown.arms) == 2004
+
+
+def test_over_http_and_with_both_clients(tmp_path: Path, held: Held) -> None:
+    slow: dict[str, Any] = {"policy": SLOW, "arms": list(ARMS)}
+    with served(tmp_path, compiler=held, patience=0.0) as service:
+        service.create("other", policy=QUICK)
+        answer = service.http.put("/v1/experiments/slow", json=slow)
+        assert (answer.status_code, answer.headers["retry-after"]) == (202, "1")
+        assert (answer.json()["status"], answer.json()["problem"]) == ("compiling", None)
+        refused = service.http.post("/v1/experiments/slow/decisions")
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert refused.json()["title"] == "Compiling"
+        assert refused.json()["type"] == "urn:decoupled:compiling"
+        assert service.http.get("/readyz").status_code == 200, (
+            "a new experiment takes no replica out of service"
+        )
+        assert service.decide("other")["status"] == "pending"
+        told: list[str] = []
+        with Client(service.url, retries=Retries(attempts=1, compiling=0.0), notify=told.append) as client:
+            with pytest.raises(Compiling, match="creating it again"):
+                client.put_experiment("slow", **slow)
+            with pytest.raises(Compiling):
+                client.decide("slow")
+            assert told == []
+        waiting = Client(service.url, retries=HASTY, notify=told.append)
+
+        async def decided() -> Any:
+            async with AsyncClient(service.url, retries=HASTY, notify=told.append) as client:
+                return await client.decide("slow")
+
+        results: list[Any] = []
+        threads = [
+            threading.Thread(target=lambda: results.append(waiting.put_experiment("slow", **slow))),
+            threading.Thread(target=lambda: results.append(asyncio.run(decided()))),
+        ]
+        for thread in threads:
+            thread.start()
+        while len(told) < 2:
+            threads[0].join(0.01)
+        held.let_go()
+        for thread in threads:
+            thread.join(60)
+        assert len(results) == len(told) == 2
+        assert all("compiling FTPL" in each and "once" in each for each in told)
+        assert [each["status"] for each in results if isinstance(each, dict)] == ["ready"]
+        waiting.close()
+
+
+def test_feedback_in_a_batch_is_held_up_only_where_it_must_be(tmp_path: Path) -> None:
+    with served(tmp_path) as service:
+        service.create("slow", policy=SLOW)
+        service.create("other", policy=QUICK)
+        ids = [service.decide(name)["id"] for name in ("slow", "other")]
+    held = Held()
+    with served(tmp_path, compiler=held, patience=0.0) as service:
+        service.desk.compile_stored()
+        assert service.http.get("/healthz").status_code == 200
+        ready = service.http.get("/readyz")
+        assert (ready.status_code, ready.json()["title"]) == (503, "Compiling")
+        assert held.begun.wait(60), "the other is ready by then"
+        items = [{"decision": each, "loss": 0.5} for each in ids]
+        sent = service.http.post("/v1/feedback", json={"items": items}).json()["results"]
+        assert [each["status"] for each in sent] == [503, 200]
+        assert sent[0]["problem"]["title"] == "Compiling"
+        told: list[str] = []
+
+        def let_go(reason: str) -> None:
+            told.append(reason)
+            held.let_go()
+
+        once = Retries(attempts=1)
+        with Client(service.url, retries=once, outbox=tmp_path / "outbox", notify=let_go) as client:
+            assert client.feedback(ids[0], loss=0.5) is None, "with an outbox nobody waits"
+            assert client.flush().left == 1
+            losses = [Undelivered(each, 0.5) for each in ids]
+            results = client.feedback_many(losses)
+            assert [getattr(each, "status", each) for each in results] == ["applied", "applied"]
+            assert len(told) == 1
+            assert client.flush().left == 0
+        assert service.http.get("/readyz").status_code == 200
+
+
+def test_a_failure_reaches_the_client(tmp_path: Path) -> None:
+    broken = Held(TypeError("no such type"))
+    broken.let_go()
+    with served(tmp_path, compiler=broken) as service, Client(service.url) as client:
+        with pytest.raises(NotCompiled, match="no such type"):
+            client.put_experiment("broken", policy=SLOW, arms=ARMS)
+        with pytest.raises(NotCompiled, match="no such type"):
+            client.decide("broken")
+        answer = service.http.post("/v1/experiments/broken/decisions")
+        assert (answer.status_code, answer.json()["title"]) == (500, "Compilation failed")
+        assert httpx.get(f"{service.url}/readyz").status_code == 200

@@ -1,0 +1,161 @@
+"""What a device is asked to hold is planned, and what it cannot hold or do is refused."""
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled.errors import ParameterError, UnsupportedError
+from decoupled.kernels.random.seed_sequence import fill_stream, seed_pool
+from decoupled.kernels.specialise import OPEN, common_values
+from decoupled.simulation.cpu import run_streams
+from decoupled.simulation.gpu.devices import Card, toolkit
+from decoupled.simulation.gpu.memory import (
+    AT_ONCE,
+    BLOCK_BYTES,
+    MOST_COUNT,
+    SHARE,
+    WARP,
+    Needs,
+    block_size,
+    check_fits,
+    launch_grid,
+    most_runs,
+    registers,
+    resident_threads,
+)
+from decoupled.simulation.gpu.shapes import shape_of
+from decoupled.simulation.plan import Plan, make_plan
+from support.custom_game import ScriptedGreedy
+
+LARGE = Card(0, "large", 132, 140 * 2**30)
+SMALL = Card(1, "small", 8, 2**30)
+
+
+def has_device() -> bool:
+    try:
+        toolkit()
+    except UnsupportedError:
+        return False
+    return True
+
+
+def needs(arms: int, checkpoints: int = 100, horizon: int = 10_000, adaptive: bool = False) -> Needs:
+    worlds = dc.environments
+    world = worlds.PunishLast(arms) if adaptive else worlds.Alternating(arms, 0.125)
+    return Needs(shape_of(dc.FTPL(), world), horizon, checkpoints)
+
+
+def test_streams_are_those_of_numpy() -> None:
+    stream = np.zeros(2, np.uint64)
+    for seed in (0, 1, 2**32, 2**64 + 17, 2**127 + 3, 2**200 + 11):
+        pool = seed_pool(seed)
+        for run in (0, 1, 77, 2**32 - 1):
+            for child, expected in enumerate(run_streams(seed, run)):
+                fill_stream(pool, run, child, stream)
+                assert np.array_equal(stream, expected), (seed, run, child)
+
+
+@pytest.mark.parametrize("card", [LARGE, SMALL], ids=lambda card: card.name)
+@pytest.mark.parametrize("adaptive", [False, True])
+@pytest.mark.parametrize(("arms", "checkpoints"), [(2, 1), (8, 100), (64, 10_000), (1_000, 100)])
+def test_what_runs_at_once_fits(card: Card, adaptive: bool, arms: int, checkpoints: int) -> None:
+    asked = needs(arms, checkpoints, adaptive=adaptive)
+    room = card.free * SHARE / AT_ONCE / (1 + adaptive)
+    if adaptive and 8 * checkpoints * arms * WARP > room:  # what every arm would have cost, for one warp
+        with pytest.raises(UnsupportedError):
+            check_fits(asked, card, "FTPL")
+        return
+    runs = most_runs(asked, card)
+    assert 8 * checkpoints * runs <= room
+    grid = launch_grid(asked, card, runs)
+    assert grid.threads == WARP
+    assert grid.size <= card.processors * resident_threads(asked.shape)
+    assert registers(asked.shape) * resident_threads(asked.shape) <= 65_536
+    if adaptive:
+        assert 8 * grid.size * checkpoints * arms <= room
+    # A block of threads counts its plays in 31 bits, and every thread of one may have a run more than others.
+    assert -(-runs // grid.size) * grid.threads * asked.horizon <= MOST_COUNT
+
+
+def test_a_few_runs_are_whole_warps() -> None:
+    assert launch_grid(needs(8), LARGE, 1_000) == (32, 32)
+    assert launch_grid(needs(8), LARGE, 1) == (1, 32)
+
+
+def plan_of(runs: int, checkpoints: int = 100) -> Plan:
+    return make_plan(dc.FTPL(), dc.environments.Alternating(8, 0.125), 10_000, runs, 0, checkpoints)
+
+
+def test_every_device_has_a_share() -> None:
+    assert block_size(plan_of(1_000), (LARGE,)) == 1_000
+    assert block_size(plan_of(1_000), (LARGE, LARGE)) == 500
+    wave = LARGE.processors * resident_threads(needs(8).shape)
+    assert block_size(plan_of(10_000_000), (LARGE,)) % wave == 0
+
+
+def test_the_results_of_a_block_are_not_too_large_for_the_host() -> None:
+    all_rounds = plan_of(1_000_000, 10_000)
+    assert 8 * 10_000 * block_size(all_rounds, (LARGE,)) <= BLOCK_BYTES
+
+
+def test_the_longest_runs_are_counted_too() -> None:
+    asked = needs(64, 100_000, 10_000_000, adaptive=True)
+    runs = most_runs(asked, LARGE)
+    grid = launch_grid(asked, LARGE, runs)
+    assert -(-runs // grid.size) * grid.threads * asked.horizon <= MOST_COUNT
+
+
+def test_integers_of_a_policy_from_a_script_are_as_wide_as_on_the_cpu() -> None:
+    world = dc.environments.Alternating(8, 0.125)
+    ours, theirs = shape_of(dc.FTPL(), world), shape_of(ScriptedGreedy(), world)
+    assert (ours.int_bytes, theirs.int_bytes) == (4, 8)
+
+
+def test_what_no_thread_can_hold_is_refused() -> None:
+    check_fits(needs(1_000), LARGE, "FTPL")
+    with pytest.raises(UnsupportedError, match=r"5000 arms.*2048 at most; use device='cpu'"):
+        check_fits(needs(5_000), LARGE, "FTPL")
+    with pytest.raises(UnsupportedError, match=r"bytes a run.*use device='cpu'"):
+        check_fits(needs(2_000), SMALL, "FTPL")
+    with pytest.raises(UnsupportedError, match=r"fewer checkpoints, or use device='cpu'"):
+        check_fits(needs(64, 100_000, 100_000, adaptive=True), SMALL, "FTPL")
+    with pytest.raises(UnsupportedError, match=r"horizon = 100000000: .*use device='cpu'"):
+        check_fits(needs(8, horizon=10**8), LARGE, "FTPL")
+
+
+def test_only_common_values_are_pinned() -> None:
+    policy = dc.FTPL(alpha=3.0, c=2.0)
+    pinned = dict(
+        zip(policy.params()._fields, common_values(policy.params(), policy.branching), strict=True)
+    )
+    assert {name for name, value in pinned.items() if value == value} == set(policy.branching)
+    assert (pinned["alpha"], pinned["sorting"], pinned["exploit_ratio"]) == (3.0, 0.0, 1.0)
+    others = common_values(dc.FTPL(alpha=2.6).params(), ("alpha",))
+    assert repr(others) == repr((OPEN,) * len(others))
+
+
+def test_auto_is_the_form_that_its_arms_call_for() -> None:
+    policy = dc.FTPL.recommended()
+    assert (policy.at(8).ranking, policy.at(5_000).ranking) == ("improved", "strata")
+    assert dc.FTPL(ranking="auto").at(1_100).ranking == "strata"
+    assert dc.Exp3().at(8) == dc.Exp3()
+    wrapped = dc.Forgetting(policy, period=9).at(8)
+    assert wrapped == dc.Forgetting(policy.at(8), period=9)
+    assert wrapped.common_rows == policy.at(8).common_rows > 0
+    world = dc.environments.Alternating(8, 0.2)
+    auto, dense = (dc.simulate(each, world, 200, 5) for each in (policy, policy.at(8)))
+    assert np.array_equal(auto.data.final_regret, dense.data.final_regret)
+
+
+def test_the_cpu_s_options_are_refused_with_a_device() -> None:
+    world = dc.environments.Alternating(4, 0.2)
+    with pytest.raises(ParameterError, match=r"device = 'gpu'.*cuda"):
+        dc.simulate(dc.FTPL(), world, 10, 2, device="gpu")
+    with pytest.raises(ParameterError, match=r"workers = 2: is for the CPU"):
+        dc.simulate(dc.FTPL(), world, 10, 2, device="cuda", workers=2)
+
+
+@pytest.mark.skipif(has_device(), reason="this machine has a GPU")
+def test_a_machine_without_a_gpu_is_told_what_to_do() -> None:
+    with pytest.raises(UnsupportedError, match=r"device = 'cuda': .*use device='cpu'"):
+        dc.simulate(dc.FTPL(), dc.environments.Alternating(4, 0.2), 10, 2, device="cuda")

@@ -1,0 +1,1 @@
+"""What several test files share: twins, stores, a browser, a running service."""

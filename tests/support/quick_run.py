@@ -1,0 +1,44 @@
+"""One run of the quick version of everything, which the tests of the reproduction share."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from support.once import made_once
+
+
+class Quick(NamedTuple):
+    """A finished `decoupled reproduce --quick`: its folder, and what the user saw."""
+
+    folder: Path
+    output: str
+
+
+def machine_code() -> str:
+    """Machine code may be shared, whatever else is kept apart."""
+    return (
+        os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    )
+
+
+def quick_run(tmp_path_factory: pytest.TempPathFactory) -> Quick:
+    """The quick version without MovieLens 100K, wherever it may be. One process of the test run makes it."""
+
+    def run(folder: Path) -> str:
+        kept = {name: value for name, value in os.environ.items() if name != "DECOUPLED_DATA"}
+        apart = {"DECOUPLED_OFFLINE": "1", "XDG_CACHE_HOME": str(folder.with_name("quick-cache"))}
+        options = ["--quick", "--runs", "12", "--out", str(folder)]
+        done = subprocess.run(
+            [sys.executable, "-m", "decoupled", "reproduce", *options],
+            capture_output=True,
+            text=True,
+            env={**kept, **apart, "NUMBA_CACHE_DIR": machine_code()},
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return Quick(*made_once(tmp_path_factory, "quick", run))

@@ -1,0 +1,120 @@
+"""`decoupled serve` as a process that can be killed, paused and started again on the same port."""
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.reliability.asking import Asking, Unanswered
+
+COMMAND = ("-m", "decoupled")
+WORDS_OF_TROUBLE = ("Traceback", "ERROR", "CRITICAL")
+_PATIENCE = 120.0  # a policy may have to be compiled first, on a busy machine
+
+
+def free_port() -> int:
+    """A port that nobody has, below those that the system hands out: it must stay free between two starts."""
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        with socket.socket() as attempt:
+            try:
+                attempt.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+
+
+class Server:
+    """One service on a store; `program` is what Python runs in place of the command."""
+
+    def __init__(self, store: str | Path, log: Path, program: Sequence[str] = COMMAND) -> None:
+        self.port = free_port()
+        self.log = log
+        options = ["--store", str(store), "--port", str(self.port), "--rate", "0", "--drain", "10"]
+        self._command = [sys.executable, *program, "serve", *options]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process that runs now."""
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it and return at once."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+
+    def ended(self) -> bool:
+        """Whether it has ended."""
+        assert self._process is not None
+        return self._process.poll() is not None
+
+    def check_alive(self) -> None:
+        """Complain if it ended by itself."""
+        assert not self.ended(), f"the service ended by itself:\n{self.log.read_text()[-3000:]}"
+
+    def ask(self, method: str, path: str, body: object = None) -> tuple[int, bytes]:
+        """One request on a connection of its own."""
+        with Asking(self.port) as asking:
+            return asking.ask(method, path, body)
+
+    def create(self, name: str, settings: object) -> None:
+        """Create an experiment, and wait until its policy is compiled."""
+        path = f"/v1/experiments/{name}"
+        first = status = self.ask("PUT", path, settings)[0]
+        while status == 202:
+            status = self.ask("PUT", path, settings)[0]
+        assert (first, status) in ((201, 201), (202, 200)), (first, status)
+
+    def await_ready(self) -> float:
+        """Wait until it takes writes; the time on the monotonic clock at which it did."""
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until:
+            self.check_alive()
+            try:
+                if self.ask("GET", "/readyz")[0] == 200:
+                    return time.monotonic()
+            except Unanswered:
+                pass
+            time.sleep(0.005)
+        raise AssertionError(f"the service is not ready:\n{self.log.read_text()[-3000:]}")
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to it."""
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it without a word."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def end(self) -> int:
+        """Ask it to end; its exit status."""
+        assert self._process is not None
+        self._process.terminate()
+        return self._process.wait(60)
+
+    def troubles(self) -> list[str]:
+        """The lines of its log that tell of trouble."""
+        lines = self.log.read_text().splitlines()
+        return [line for line in lines if any(word in line for word in WORDS_OF_TROUBLE)]
+
+
+@contextmanager
+def serving(store: str | Path, log: Path, program: Sequence[str] = COMMAND) -> Iterator[Server]:
+    """A service that is ready, until the block ends."""
+    server = Server(store, log, program)
+    server.start()
+    try:
+        server.await_ready()
+        yield server
+    finally:
+        server.kill()

@@ -1,0 +1,82 @@
+"""Client processes, and what their journals hold so far."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+
+class Traffic:
+    """Client processes that write their journals to a folder."""
+
+    def __init__(
+        self, ports: list[int], folder: Path, *, processes: int, seed: int, timeout: float
+    ) -> None:
+        folder.mkdir()
+        self.folder = folder
+        here = Path(__file__).resolve().parents[2]
+        environment = {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+        self._seen: dict[Path, int] = {}
+        self._applied: set[bytes] = set()
+        self.acknowledged = self.decided = self.refused = 0
+        self._processes = [
+            subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "support.reliability.clients",
+                    str(folder),
+                    str(seed),
+                    f"{place}",
+                    str(timeout),
+                ]
+                + [str(port) for port in ports],
+                env=environment,
+            )
+            for place in range(processes)
+        ]
+
+    def look(self) -> int:
+        """How many decisions and losses are acknowledged by now, each counted once."""
+        for path in self.folder.glob("*.jsonl"):
+            with path.open("rb") as file:
+                file.seek(self._seen.get(path, 0))
+                *lines, _ = file.read().split(b"\n")
+            self._seen[path] = self._seen.get(path, 0) + sum(len(line) + 1 for line in lines)
+            for line in lines:
+                kind = line[2 : line.index(b'"', 2)]
+                if kind == b"decided":
+                    made = line.count(b'"propensity"')
+                    self.acknowledged += made
+                    self.decided += made
+                elif kind == b"applied":
+                    decision = line.split(b'"', 4)[3]
+                    self.acknowledged += decision not in self._applied
+                    self._applied.add(decision)
+                elif kind == b"refused":
+                    self.refused += 1
+        return self.acknowledged
+
+    def await_more(self, more: int = 1, patience: float = 120.0) -> None:
+        """Wait until so many more are acknowledged."""
+        until, wanted = time.monotonic() + patience, self.look() + more
+        while self.look() < wanted:
+            assert time.monotonic() < until, f"nothing was acknowledged for {patience:g} s"
+            time.sleep(0.01)
+
+    def finish(self, patience: float = 120.0) -> None:
+        """Have the clients ask for no more decisions, send what feedback is due, and end."""
+        (self.folder / "stop").touch()
+        try:
+            for process in self._processes:
+                status = process.wait(patience)
+                assert status == 0, f"a client process ended with {status}"
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        """End them now."""
+        for process in self._processes:
+            process.kill()
+            process.wait()
