@@ -223,7 +223,7 @@ MISTAKES = [
     ("learner/runner.py", "self.learn(0, 0.0, loss, baseline)", "self.learn(0, 0.0, loss)"),
     ("learner/runner.py", "self.serials.first_from(covered)", "covered"),
     ("learner/learner.py", "serials.of_one(explore)", "explore"),
-    ("learner/learner.py", "self._waiting.welcome(self._running.serials.born)", "pass"),
+    ("learner/learner.py", "self._waiting.add_arm(self._running.serials.born)", "pass"),
     ("policies/base.py", "np.argmin(self.layout", "np.argmax(self.layout"),
     ("learner/name_index.py", "left - np.cumsum(leaves)[left]", "left"),
     ("environments/punish_last.py", "out[punished] = 1.0", "out[punished] = 0.98"),

@@ -210,7 +210,7 @@ class Message(str):
         return self.problem, self.remedy, self.argument  # errors travel between processes
 
 
-def complaint(argument: str, value: object, rule: str, remedy: str) -> Message:
+def invalid_value(argument: str, value: object, rule: str, remedy: str) -> Message:
     """One sentence that names the argument, its value, the rule and the remedy."""
     return Message(f"{argument} = {shown(value)}: {rule}", remedy, argument)
 
@@ -220,7 +220,7 @@ def reworded(error: Exception, *, argument: str | None = None, remedy: str | Non
 
     A message that was not made of parts is given as it is.
 
-    >>> error = LossError(complaint("loss", 7.0, "must lie in [0.0, 1.0]", "see start()"))
+    >>> error = LossError(invalid_value("loss", 7.0, "must lie in [0.0, 1.0]", "see start()"))
     >>> reworded(error, remedy="see PUT /v1/experiments")
     'loss = 7.0: must lie in [0.0, 1.0]; see PUT /v1/experiments'
     """

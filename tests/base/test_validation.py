@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoupled.base.validation import as_float, number_in, one_of, whole_number
-from decoupled.errors import ParameterError, complaint, near_name
+from decoupled.errors import ParameterError, invalid_value, near_name
 
 # Numbers
 
@@ -136,7 +136,7 @@ def test_other_words_are_refused_with_a_hint(value: Any, hint: str) -> None:
 
 
 def test_a_complaint_has_four_parts() -> None:
-    assert complaint("x", "3", "must be a number", "leave out the quotes") == (
+    assert invalid_value("x", "3", "must be a number", "leave out the quotes") == (
         "x = '3': must be a number; leave out the quotes"
     )
 

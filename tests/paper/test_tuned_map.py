@@ -28,7 +28,7 @@ def test_the_documented_map_is_whole_and_survives_its_file(tmp_path: Path) -> No
     assert len(points) == sum(len(plan.policies) for plan in planned.values())
     assert all(p.runs == tuned_map.RUNS for p in points)
     copy = tmp_path / "map.csv"
-    copy.write_text(tuned_map.told(points))
+    copy.write_text(tuned_map.formatted(points))
     assert copy.read_text() == DATA.read_text()
 
 
@@ -99,7 +99,7 @@ def test_points_that_are_known_are_not_run_again(tmp_path: Path, monkeypatch: py
     gone = [
         p for p in points if (p.arms, p.gap, p.policy, p.alpha) == (4, 0.25, "EXP3", tuned_map.INFINITE)
     ][3:5]
-    (tmp_path / tuned_map.MAP_FILE).write_text(tuned_map.told([p for p in points if p not in gone]))
+    (tmp_path / tuned_map.MAP_FILE).write_text(tuned_map.formatted([p for p in points if p not in gone]))
     ran: list[str] = []
 
     def few(policies: Any, environment: Any, horizon: int, runs: int, seed: int, **how: Any) -> Any:

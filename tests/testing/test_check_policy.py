@@ -99,9 +99,9 @@ class Suspect(dc.Policy):
         law: Floats = state.floats[WEIGHTS] / state.scalars[SUM]
         return law
 
-    def welcome(self, state: State, first: int) -> None:
+    def init_new_arms(self, state: State, first: int) -> None:
         if self.mistake != "favourite":  # of zero, an arm that has never lost
-            super().welcome(state, first)
+            super().init_new_arms(state, first)
 
 
 def test_a_sound_policy_passes() -> None:
@@ -122,7 +122,7 @@ def test_a_sound_policy_passes() -> None:
         ("draws", "would exploit"),
         ("outside", "explore = 5 of 5 arms"),
         ("round", "changed the round"),
-        ("favourite", "two that came late lost 1, .* say in `welcome`"),
+        ("favourite", "two that came late lost 1, .* say in `init_new_arms`"),
         ("stale", "on average where an arm is retired"),
     ],
 )

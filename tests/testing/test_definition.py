@@ -352,7 +352,10 @@ def failing(self: Any, *given: Any) -> Any:
         ({"estimates": failing}, ("estimates raised KeyError", "(failing, line")),
         ({"estimates": lambda self, state: [1.0]}, ("estimates gave [1.0]", "each of 5 arms")),
         ({"estimates": lambda self, state: state.floats[0] / 0}, ("estimates gave [", "each of 5 arms")),
-        ({"welcome": failing}, ("the check of newcomers raised KeyError: 'sums'", "(failing, line", HERE)),
+        (
+            {"init_new_arms": failing},
+            ("the check of newcomers raised KeyError: 'sums'", "(failing, line", HERE),
+        ),
         ({"to_dict": lambda self: {"name": "Made", "odd": {1}}}, ("the check of saving", "set")),
     ],
     ids=lambda part: next(iter(part)) if isinstance(part, dict) else "",

@@ -5,7 +5,7 @@ import operator
 from collections.abc import Sequence
 from numbers import Real
 
-from ..errors import ParameterError, complaint, near_name
+from ..errors import ParameterError, invalid_value, near_name
 
 MOST_ROUNDS = 10**15  # whole numbers up to here are exact as floats
 
@@ -66,7 +66,7 @@ def number_in(
         rule = f"must be a finite number above {low:g}" + (
             f" and below {high:g}" if high < math.inf else ""
         )
-        raise ParameterError(complaint(name, value, rule, remedy))
+        raise ParameterError(invalid_value(name, value, rule, remedy))
     return number
 
 
@@ -75,7 +75,7 @@ def number_from(name: str, value: object, low: float, high: float, remedy: str) 
     number = as_float(value)
     if number is None or not low <= number < high:
         rule = f"must be a finite number from {low:g} on and below {high:g}"
-        raise ParameterError(complaint(name, value, rule, remedy))
+        raise ParameterError(invalid_value(name, value, rule, remedy))
     return number + 0.0  # the zero with a sign becomes the other one
 
 
@@ -86,7 +86,7 @@ def whole_number(name: str, value: object, low: int, remedy: str) -> int:
     except TypeError:
         number = low - 1
     if number < low or isinstance(value, bool):
-        raise ParameterError(complaint(name, value, f"must be a whole number from {low} on", remedy))
+        raise ParameterError(invalid_value(name, value, f"must be a whole number from {low} on", remedy))
     return number
 
 
@@ -97,7 +97,7 @@ def known_horizon(horizon: object) -> int | None:
     rounds = whole_number("horizon", horizon, 1, "leave it out where it is not known")
     if rounds > MOST_ROUNDS:
         rule = f"must not exceed {MOST_ROUNDS}"
-        raise ParameterError(complaint("horizon", horizon, rule, "leave it out where it is not known"))
+        raise ParameterError(invalid_value("horizon", horizon, rule, "leave it out where it is not known"))
     return rounds
 
 
@@ -105,7 +105,7 @@ def one_of(name: str, value: object, choices: Sequence[str]) -> str:
     """One of the given words."""
     if not isinstance(value, str) or value not in choices:
         rule = "must be " + " or ".join(repr(choice) for choice in choices)
-        raise ParameterError(complaint(name, value, rule, near_name(value, choices)))
+        raise ParameterError(invalid_value(name, value, rule, near_name(value, choices)))
     return value
 
 
@@ -118,5 +118,5 @@ def numbers_within(name: str, values: object, least: int, remedy: str) -> tuple[
     good = [number for number in numbers if number is not None and 0.0 <= number <= 1.0]
     if len(good) < max(least, len(numbers)):
         rule = f"must be {least} numbers or more, each in [0, 1]"
-        raise ParameterError(complaint(name, values, rule, remedy))
+        raise ParameterError(invalid_value(name, values, rule, remedy))
     return tuple(good)

@@ -9,7 +9,7 @@ from typing import Any
 from ..base.files import write_atomically
 from ..bench import engine, gpu, learner, machine, service, start
 from ..bench.timing import Rate, Ratio
-from ..errors import ParameterError, complaint, near_name
+from ..errors import ParameterError, invalid_value, near_name
 
 GROUPS: dict[str, Any] = {
     "learner": learner,
@@ -25,7 +25,7 @@ def run_bench(groups: Sequence[str], repetitions: int, out: Path, soak: float = 
     """Measure the groups named, or all; print each line as it is measured. `soak` is in minutes."""
     for name in groups:
         if name not in GROUPS:
-            raise ParameterError(complaint("group", name, "is not known", near_name(name, GROUPS)))
+            raise ParameterError(invalid_value("group", name, "is not known", near_name(name, GROUPS)))
     check_out(out)
     out.parent.mkdir(parents=True, exist_ok=True)  # before the work, so that it is not lost
     lines = []
@@ -49,7 +49,7 @@ def check_out(out: Path) -> None:
         held = None
     if not isinstance(held, dict) or held.keys() != {"machine", "lines"}:
         rule = "exists, and is not what decoupled bench writes"
-        raise ParameterError(complaint("--out", str(out), rule, "choose another file"))
+        raise ParameterError(invalid_value("--out", str(out), rule, "choose another file"))
 
 
 def told(line: Any) -> str:

@@ -10,7 +10,7 @@ from ..errors import DecoupledError
 
 
 @contextmanager
-def errors_said(kept: str = "nothing was written") -> Iterator[None]:
+def report_errors(kept: str = "nothing was written") -> Iterator[None]:
     """Errors of this package and of files, and interruptions, end a command with one line."""
     try:
         with held_while_compiling():

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from . import service as service
-from .errors import errors_said
+from .errors import report_errors
 
 app = typer.Typer(
     help="Decoupled bandits: exploit one arm, explore another.",
@@ -91,7 +91,7 @@ def reproduce(
         typer.echo(f"The paper's experiments, {count:,} runs each. The first time, code is compiled.")
     if data:
         os.environ[FOLDER_VARIABLE] = str(data)  # also for the processes that compile
-    with errors_said("what is finished is kept; the same command with --resume goes on from there"):
+    with report_errors("what is finished is kept; the same command with --resume goes on from there"):
         sections = paper.reproduce(experiments or [], scale, folder, resume=resume, quiet=quiet)
         print_claims(sections, folder)
     if quick:
@@ -106,7 +106,7 @@ def report(
     from ..paper import runner as paper
     from .reproduce import print_claims
 
-    with errors_said():
+    with report_errors():
         print_claims(paper.rebuild(folder), folder)
 
 
@@ -128,7 +128,7 @@ def simulate(
     from ..simulation.toml import read_specification
     from .simulate import estimate, run_all
 
-    with errors_said("finished blocks are kept; the same command goes on from there"):
+    with report_errors("finished blocks are kept; the same command goes on from there"):
         plans = read_specification(specification)
         if dry_run:
             typer.echo(estimate(plans, workers, device))
@@ -154,7 +154,7 @@ def bench(
     """Measure speed: every line is a ratio of two things timed in turn within this run."""
     from .bench import run_bench
 
-    with errors_said():
+    with report_errors():
         run_bench(groups or [], repetitions, out, soak)
 
 

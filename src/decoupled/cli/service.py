@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .errors import errors_said
+from .errors import report_errors
 
 if TYPE_CHECKING:
     from ..service.client.sync import Client
@@ -63,7 +63,7 @@ def serve(
     ] = False,
 ) -> None:
     """Run the decision service: decisions over HTTP, and nothing acknowledged that is not on disk."""
-    with errors_said("the service has ended"):
+    with report_errors("the service has ended"):
         from ..service.http.rate_limit import Limits
         from ..service.http.server import Serving, run
 
@@ -85,7 +85,7 @@ def serve(
 
 def doctor(store: Store = STORE) -> None:
     """Check a store: its versions, its disk, the clock, and its log against its state."""
-    with errors_said():
+    with report_errors():
         from ..service.analysis.doctor import examine
 
         sound = True
@@ -104,14 +104,14 @@ def backup(
     ] = False,
 ) -> None:
     """Write a consistent copy of a store, also while a service runs on it."""
-    with errors_said(), _Opened(store) as desk:
+    with report_errors(), _Opened(store) as desk:
         desk.backup(file, force=force).result()
         typer.echo(f"Written to {file}")
 
 
 def restore(file: Annotated[Path, typer.Argument(help="What backup wrote.")], store: Store = STORE) -> None:
     """Copy a backup into a store that is empty or not there yet."""
-    with errors_said():
+    with report_errors():
         from ..service.store.backup import restore as copy_back
 
         typer.echo(f"Restored {copy_back(file, store)} experiments into {store}")
@@ -150,7 +150,7 @@ def keys_add(
     """Make a key and show it once; only its digest is kept."""
     from ..service.api_keys import checked_role, digest_of, new_key
 
-    with errors_said(), _Opened(store) as desk:
+    with report_errors(), _Opened(store) as desk:
         key = new_key()
         made = desk.keys_add(checked_tenant(tenant), checked_role(role), digest_of(key), label).result()
         typer.echo(f"Key {key_id(made)} ({made.role} of {made.tenant}); it is shown only now:", err=True)
@@ -160,7 +160,7 @@ def keys_add(
 @keys.command("list")
 def keys_list(store: Store = STORE) -> None:
     """List keys: id, tenant, role, label, when they were made and revoked. No key can be read from them."""
-    with errors_said(), _Opened(store) as desk:
+    with report_errors(), _Opened(store) as desk:
         from ..service.experiment.times import moment
 
         for key in desk.keys_list().result():
@@ -176,7 +176,7 @@ def keys_revoke(
     store: Store = STORE,
 ) -> None:
     """End a key; running services refuse it within seconds."""
-    with errors_said(), _Opened(store) as desk:
+    with report_errors(), _Opened(store) as desk:
         desk.keys_revoke(_active(desk, id).digest).result()
         typer.echo(f"Key {id} is revoked.")
 
@@ -192,7 +192,7 @@ def keys_rotate(
     """Make a key with the tenant, role and label of another, and revoke that one."""
     from ..service.api_keys import digest_of, new_key
 
-    with errors_said(), _Opened(store) as desk:
+    with report_errors(), _Opened(store) as desk:
         old = _active(desk, id)
         key = new_key()
         made = desk.keys_add(old.tenant, old.role, digest_of(key), old.label).result()
@@ -208,12 +208,12 @@ def key_id(key: "ApiKey") -> str:
 
 
 def _active(desk: "Desk", id: str) -> "ApiKey":  # noqa: A002
-    from ..errors import ParameterError, complaint
+    from ..errors import ParameterError, invalid_value
 
     for key in desk.keys_list().result():
         if key_id(key) == id and key.revoked_at is None:
             return key
-    raise ParameterError(complaint("key", id, "is not an active key", "see decoupled keys list"))
+    raise ParameterError(invalid_value("key", id, "is not an active key", "see decoupled keys list"))
 
 
 def checked_tenant(tenant: str) -> str:
@@ -224,11 +224,11 @@ def checked_tenant(tenant: str) -> str:
     """
     import re
 
-    from ..errors import ParameterError, complaint
+    from ..errors import ParameterError, invalid_value
 
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", tenant):
         rule = "must be 1 to 100 letters, digits, dots, dashes or underscores"
-        raise ParameterError(complaint("tenant", tenant, rule, "choose another name"))
+        raise ParameterError(invalid_value("tenant", tenant, rule, "choose another name"))
     return tenant
 
 
@@ -263,7 +263,7 @@ def _at_this_moment(interval: dict[str, float] | None) -> dict[str, Any] | None:
 
 def _described(policy: str) -> dict[str, Any]:
     """A policy as the service takes it, by its name or in JSON."""
-    from ..errors import ParameterError, complaint
+    from ..errors import ParameterError, invalid_value
 
     if policy == "recommended":  # what it was called before presets had names
         policy = "FTPL.recommended"
@@ -273,7 +273,7 @@ def _described(policy: str) -> dict[str, Any]:
         described: dict[str, Any] = json.loads(policy)
     except ValueError as error:
         raise ParameterError(
-            complaint(
+            invalid_value(
                 "--policy", policy, f"is not JSON ({error})", "give a name, or what policy.to_json() gives"
             )
         ) from None
@@ -306,7 +306,7 @@ def client_create(
     key_file: KeyFile = None,
 ) -> None:
     """Create an experiment."""
-    with errors_said(), _client(url, key_file) as service:
+    with report_errors(), _client(url, key_file) as service:
         _show(
             service.put_experiment(
                 name,
@@ -331,7 +331,7 @@ def client_decide(
     """Ask for a decision. The loss to send back is that of its *explored* arm."""
     from dataclasses import asdict
 
-    with errors_said(), _client(url, key_file) as service:
+    with report_errors(), _client(url, key_file) as service:
         decision = service.decide(name, mode=mode)  # type: ignore[call-overload]
         _show({**asdict(decision), "send_back_the_loss_of": decision.explore})
 
@@ -356,7 +356,7 @@ def client_feedback(
     wrong = neither_or_both(loss is not None, reward is not None, "--loss", "--reward")
     if wrong is not None:
         raise typer.BadParameter("; ".join(wrong))
-    with errors_said(), _client(url, key_file) as service:
+    with report_errors(), _client(url, key_file) as service:
         explored = None if arm is None else service.decision(decision).explore
         whose = explored if str(explored) == arm else arm  # an arm may be a number
         applied = service.feedback(decision, loss=loss, reward=reward, arm=whose)
@@ -373,7 +373,7 @@ def client_show(
     key_file: KeyFile = None,
 ) -> None:
     """Show what an experiment has learned, or list the experiments."""
-    with errors_said(), _client(url, key_file) as service:
+    with report_errors(), _client(url, key_file) as service:
         if name is None:
             _show(service.experiments())
             return
@@ -386,7 +386,7 @@ def client_evaluate(
     name: Annotated[str, typer.Argument(help="The experiment.")], url: Url = URL, key_file: KeyFile = None
 ) -> None:
     """The value of every arm and of what was exploited, from the log, with intervals at this moment."""
-    with errors_said(), _client(url, key_file) as service:
+    with report_errors(), _client(url, key_file) as service:
         found = service.evaluation(name)
         arms = [{**each, "value": _at_this_moment(each["value"])} for each in found["arms"]]
         _show({**found, "arms": arms, "exploited": _at_this_moment(found["exploited"])})
@@ -406,7 +406,7 @@ def client_log(
     """Write the log of an experiment to a file."""
     from ..service.client.requests import format_of
 
-    with errors_said(), _client(url, key_file) as service:
+    with report_errors(), _client(url, key_file) as service:
         kind = format_of(file, format)
         _check_new(file, force)
         service.log(name, file, kind, overwrite=force)
@@ -415,11 +415,11 @@ def client_log(
 
 def _check_new(file: Path, force: bool) -> None:
     """Refuse to replace a file before the work is done, if not forced."""
-    from ..errors import ParameterError, complaint
+    from ..errors import ParameterError, invalid_value
 
     if file.is_file() and not force:
         rule, remedy = "exists already", "choose another name, or replace it with --force"
-        raise ParameterError(complaint("FILE", str(file), rule, remedy))
+        raise ParameterError(invalid_value("FILE", str(file), rule, remedy))
 
 
 @client.command("archive")
@@ -427,5 +427,5 @@ def client_archive(
     name: Annotated[str, typer.Argument(help="The experiment.")], url: Url = URL, key_file: KeyFile = None
 ) -> None:
     """End an experiment: it decides no more, and still takes feedback."""
-    with errors_said(), _client(url, key_file) as service:
+    with report_errors(), _client(url, key_file) as service:
         _show(service.archive(name))

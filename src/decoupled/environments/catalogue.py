@@ -6,7 +6,7 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..base.validation import number_in, whole_number
-from ..errors import ParameterError, complaint
+from ..errors import ParameterError, invalid_value
 from ..kernels.rounds import Table
 from .base import Environment
 
@@ -43,7 +43,7 @@ class Catalogue(Environment):
         object.__setattr__(self, "top", top)
         gap = number_in("gap", self.gap, 0.0, 1.0, remedy="the default is 0.2")
         if gap >= top:
-            raise ParameterError(complaint("gap", gap, f"must be below top = {top}", "lower it"))
+            raise ParameterError(invalid_value("gap", gap, f"must be below top = {top}", "lower it"))
         object.__setattr__(self, "gap", gap)
         object.__setattr__(self, "seed", whole_number("seed", self.seed, 0, "the default is 0"))
 

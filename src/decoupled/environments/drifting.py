@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.validation import number_in, whole_number
-from ..errors import ParameterError, complaint
+from ..errors import ParameterError, invalid_value
 from ..kernels.rounds import Table
 from .base import Environment
 
@@ -45,7 +45,7 @@ class Drifting(Environment):
         object.__setattr__(self, "level", level)
         gap = number_in("gap", self.gap, 0.0, 1.0, remedy="try 0.125")
         if gap > level:
-            raise ParameterError(complaint("gap", gap, f"must not exceed level = {level}", "lower it"))
+            raise ParameterError(invalid_value("gap", gap, f"must not exceed level = {level}", "lower it"))
         object.__setattr__(self, "gap", gap)
 
     def table(self, horizon: int) -> Table:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..base.validation import as_loss, is_missing, is_number, kind_of, number_in, one_of
-from ..errors import ParameterError, UnsupportedError, complaint
+from ..errors import ParameterError, UnsupportedError, invalid_value
 from ..kernels.random.noise import KINDS
 from ..kernels.rounds import Table
 from .base import Environment
@@ -187,7 +187,7 @@ def _bad_cell(place: str, value: object) -> ParameterError:
         rule, remedy = f"is {kind_of(value)}", "give a number in [0, 1]"
     else:
         rule, remedy = "must lie in [0, 1]", "rescale the losses"
-    return ParameterError(complaint(place, value, rule, remedy))
+    return ParameterError(invalid_value(place, value, rule, remedy))
 
 
 def _checked_index(index: Any, rows: int) -> Any:
@@ -204,7 +204,7 @@ def _checked_index(index: Any, rows: int) -> Any:
     if array.min() < 0 or array.max() >= rows:
         wrong = int(array[(array < 0) | (array >= rows)][0])
         raise ParameterError(
-            complaint("index", wrong, f"must be a row number from 0 to {rows - 1}", "rows count from 0")
+            invalid_value("index", wrong, f"must be a row number from 0 to {rows - 1}", "rows count from 0")
         )
     return array.astype(np.int64)
 
@@ -244,7 +244,9 @@ def _read_csv(path: str | os.PathLike[str]) -> Floats:
             if words.any():
                 row = int(words.argmax())
                 place, word = _cell(file, row, name), frame[name].iloc[row]
-                raise ParameterError(complaint(place, word, "is not a number", "give a number in [0, 1]"))
+                raise ParameterError(
+                    invalid_value(place, word, "is not a number", "give a number in [0, 1]")
+                )
     return _losses_of(frame, file)
 
 

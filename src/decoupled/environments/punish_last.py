@@ -7,7 +7,7 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..base.validation import number_in, whole_number
-from ..errors import ParameterError, complaint
+from ..errors import ParameterError, invalid_value
 from ..kernels.adversary import AdversaryFunctions, Memory
 from ..kernels.jit import compiled
 from .base import Adversary
@@ -85,7 +85,7 @@ class PunishLast(Adversary):
         object.__setattr__(self, "level", level)
         gap = number_in("gap", self.gap, 0.0, 1.0, remedy="the default is 0.05")
         if gap > level:
-            raise ParameterError(complaint("gap", gap, f"must not exceed level = {level}", "lower it"))
+            raise ParameterError(invalid_value("gap", gap, f"must not exceed level = {level}", "lower it"))
         object.__setattr__(self, "gap", gap)
 
     def params(self) -> Params:

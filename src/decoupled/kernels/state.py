@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.arrays import Floats, Ints
-from ..errors import ParameterError, complaint
+from ..errors import ParameterError, invalid_value
 
 # The scalars that every policy has, kept by the package and only read by policies.
 ROUND = 0  # 1 + the number of observations applied
@@ -51,7 +51,7 @@ class Layout(NamedTuple):
         """A state before the first observation: round 1, all else zero."""
         if self.pairs and arms > MOST_PAIRED_ARMS:
             rule = f"must not exceed {MOST_PAIRED_ARMS} for a policy that counts every pair of arms"
-            raise ParameterError(complaint("arms", arms, rule, "choose another policy, or fewer arms"))
+            raise ParameterError(invalid_value("arms", arms, rule, "choose another policy, or fewer arms"))
         state = State(
             np.zeros(len(SHARED_SCALARS) + len(self.scalars)),
             np.zeros((len(self.floats), arms)),

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..base.arrays import Ints
 from ..decision import Arm
-from ..errors import ArmError, complaint, near_name, shown
+from ..errors import ArmError, invalid_value, near_name, shown
 from .name_index import NameTable
 
 Arms: TypeAlias = int | Iterable[Arm]
@@ -62,7 +62,7 @@ class ArmNames:
         count = len(self) + len(newcomers)
         if count > MOST_ARMS:
             rule = f"would be {count:,} arms, and must not exceed {MOST_ARMS:,}"
-            raise ArmError(complaint("names", newcomers, rule, "retire others first"))
+            raise ArmError(invalid_value("names", newcomers, rule, "retire others first"))
         if isinstance(self.names, range) and newcomers == list(range(len(self), count)):
             return ArmNames(range(count))
         together = [*self.names, *newcomers]
@@ -73,7 +73,7 @@ class ArmNames:
         if len(self) - len(gone) < 2:
             named = [self.names[place] for place in gone]
             rule = f"would leave {len(self) - len(gone)} of {len(self)} arms, and two at least must stay"
-            raise ArmError(complaint("names", named, rule, "add others first"))
+            raise ArmError(invalid_value("names", named, rule, "add others first"))
         stays = np.ones(len(self), np.bool_)
         stays[gone] = False
         left = [self.names[place] for place in np.flatnonzero(stays).tolist()]

@@ -14,7 +14,7 @@ from ..base.arrays import Floats, Ints
 from ..base.files import write_atomically
 from ..base.validation import whole_number
 from ..decision import Arm, Decision
-from ..errors import ArmError, ParameterError, UnseenArmWarning, UnsupportedError, complaint
+from ..errors import ArmError, ParameterError, UnseenArmWarning, UnsupportedError, invalid_value
 from ..kernels.state import SHARED_SCALARS
 from .arms import ArmNames, Arms, listed
 from .loss_range import LossRange
@@ -190,7 +190,7 @@ class Learner:
         repeats = whole_number("count", count, 1, "leave it out for a single decision")
         if repeats > self._waiting.limit:
             rule = f"must not exceed max_pending = {self._waiting.limit}"
-            raise ParameterError(complaint("count", count, rule, "raise max_pending in start()"))
+            raise ParameterError(invalid_value("count", count, rule, "raise max_pending in start()"))
         with self._lock:
             part = self._part(some)
             shared = self._baseline(part, expected)
@@ -370,7 +370,7 @@ class Learner:
         with self._lock:
             if given:
                 arms, running = self._arms.extended(given), self._running.extended(len(given))
-                self._waiting.welcome(self._running.serials.born)
+                self._waiting.add_arm(self._running.serials.born)
                 self._arms, self._running = arms, running
 
     def retire_arms(self, names: Iterable[Arm]) -> None:

@@ -62,7 +62,7 @@ class Waiting:
             return pending
         raise FeedbackError(f"decision {shown(key)}: {self._why_unknown(key, pending)}")
 
-    def welcome(self, newcomer: int) -> None:
+    def add_arm(self, newcomer: int) -> None:
         """Arms come, the first with this serial: decisions so far could not choose them."""
         for name, (decision, arm, covered, baseline) in self.decisions.items():
             if covered is None:

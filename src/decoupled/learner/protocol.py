@@ -50,7 +50,7 @@ class RunnablePolicy(Protocol):
     def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
         """Put the baselines of a decision where the compiled update reads them."""
 
-    def welcome(self, state: State, first: int) -> None:
+    def init_new_arms(self, state: State, first: int) -> None:
         """Fill in what arms that come later have learned."""
 
     def to_dict(self) -> dict[str, Any]:

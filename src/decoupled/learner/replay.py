@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..base.validation import as_float, is_missing, kind_of
-from ..errors import ArmError, LossError, Message, ParameterError, complaint, shown
+from ..errors import ArmError, LossError, Message, ParameterError, invalid_value, shown
 from .arms import ArmNames
 from .loss_range import LossRange
 
@@ -24,7 +24,7 @@ def listed_records(records: Iterable[Any]) -> list[Any]:
     """The records as a list."""
     if isinstance(records, (str, bytes)) or not isinstance(records, Iterable):
         rule, remedy = "must be a list of records", "each is (explored arm, propensity, loss)"
-        raise ParameterError(complaint("records", records, rule, remedy))
+        raise ParameterError(invalid_value("records", records, rule, remedy))
     if isinstance(records, Mapping) or hasattr(records, "columns"):  # going through either gives its keys
         problem = f"records: is {kind_of(records)}, not a list of records"
         remedy = "give a list of (explored arm, propensity, loss); of a DataFrame, to_dict('records')"
@@ -82,7 +82,7 @@ def _checked(place: int, record: Any, arms: ArmNames, losses: LossRange) -> Reco
     if chance is None or not 1e-200 <= chance <= 1.0:
         rule = "must be a probability of at least 1e-200"
         remedy = "log the probability with which the arm was explored"
-        raise ParameterError(complaint(f"records[{place}].propensity", propensity, rule, remedy))
+        raise ParameterError(invalid_value(f"records[{place}].propensity", propensity, rule, remedy))
     try:
         return Record(
             arms.place(arm),

@@ -101,18 +101,18 @@ class Running:
         elif self.policy.cumulative is not None:
             self.learn(0, 0.0, loss, baseline)  # of no weight: what the other arms get is all there is
         else:
-            self._learn_of_a_stranger(decision.weight, loss)
+            self._observe_removed_arm(decision.weight, loss)
 
     def learn(self, arm: int, weight: float, loss: float, baseline: Baseline | None = None) -> None:
         """Learn the loss of an arm that was explored."""
         if baseline is not None and baseline is self._shared_baseline and self._shared_round == self.round:
             pass  # of this very round: the state has it
         elif self.baseline is not None:
-            self._remind(arm, baseline or NONE)
+            self._restore_baseline(arm, baseline or NONE)
         self.entries.update(*self.flat, arm, weight, loss)
         self.round += 1
 
-    def _remind(self, arm: int, baseline: Baseline) -> None:
+    def _restore_baseline(self, arm: int, baseline: Baseline) -> None:
         """Put the baseline of a decision where the update of an arm reads it."""
         serials, values, foreseen = baseline
         places, found = self.serials.places(serials)
@@ -138,7 +138,7 @@ class Running:
         self.layout.row(self.state, self.policy.cumulative)[absent] += loss
         self.entries.init(*self.flat)
 
-    def _learn_of_a_stranger(self, weight: float, loss: float) -> None:
+    def _observe_removed_arm(self, weight: float, loss: float) -> None:
         """Learn the loss of an arm that is here for this one observation, so that it counts as one."""
         arms = self.state.floats.shape[1]
         state = self._extended(1)
@@ -194,7 +194,7 @@ class Running:
         arms = self.state.floats.shape[1]
         form = self.policy.at(arms + newcomers)
         state = self.layout.extend(self.state, newcomers, form.layout)
-        form.welcome(state, arms)
+        form.init_new_arms(state, arms)
         return state
 
     def exploitation_law(self, part: Ints | None) -> Floats:

@@ -127,13 +127,13 @@ class Simulated(Experiment):
     def extent(self, folder: Path) -> str:
         order = json.loads((folder / ORDER_FILE).read_text())
         kept = [json.loads((_place(folder, name) / PLAN_FILE).read_text())["plan"] for name in order]
-        return told_extent((plan["runs"], plan["horizon"]) for plan in kept)
+        return formatted_extent((plan["runs"], plan["horizon"]) for plan in kept)
 
 
-def told_extent(sizes: Iterable[tuple[int, int]]) -> str:
+def formatted_extent(sizes: Iterable[tuple[int, int]]) -> str:
     """Runs and rounds, each pair of them once, the longest first.
 
-    >>> told_extent([(8, 1_000), (4, 100_000), (8, 1_000)])
+    >>> formatted_extent([(8, 1_000), (4, 100_000), (8, 1_000)])
     '4 runs of 100,000 rounds, 8 runs of 1,000 rounds, for each policy.'
     """
     distinct = sorted(set(sizes), key=lambda size: (-size[1], -size[0]))

@@ -295,13 +295,13 @@ def overview(
     rows = []
     for policy, (name, knowledge) in SYSTEMS.items():
         label = policy.label
-        regret = (told(each.loc[label]) for each in lines.values())
+        regret = (formatted(each.loc[label]) for each in lines.values())
         times = (short(1e6 * float(np.median(each))) for each in seconds[label])
         rows.append((name, *regret, *times, drawn(policy, draws), knowledge))
     return Table("Regret after 10,000 rounds, and cost", head, tuple(rows))
 
 
-def told(line: Any) -> str:
+def formatted(line: Any) -> str:
     """Mean, half-width of its interval, 99th percentile."""
     return f"{line['mean']:.0f} ± {line['high'] - line['mean']:.0f} ({line['p99']:.0f})"
 

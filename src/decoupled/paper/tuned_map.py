@@ -115,7 +115,7 @@ def measure(scale: Scale, folder: Path, advance: Advance) -> None:
                 Point(arms, gap, name, alpha, rate(policy), plan.runs, float(regret.mean()), error)
             )
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, told(points))
+        write_atomically(path, formatted(points))
 
 
 def rate(policy: Policy) -> float:
@@ -123,7 +123,7 @@ def rate(policy: Policy) -> float:
     return float(f"{policy.c:g}")  # type: ignore[attr-defined]
 
 
-def told(points: list[Point]) -> str:
+def formatted(points: list[Point]) -> str:
     """Points as lines of CSV, in the order of instances."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")

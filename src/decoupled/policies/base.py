@@ -151,7 +151,7 @@ class Policy(Description, kind="policy"):
         row[:] = 0.0
         row[places] = values
 
-    def welcome(self, state: State, first: int) -> None:
+    def init_new_arms(self, state: State, first: int) -> None:
         """Fill in what newcomers have learned: the arms from place `first` on, zeros so far.
 
         Where the policy adds up losses they take over all that the leader has, the arm of the smallest

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..base.arrays import Floats, Ints
 from ..base.validation import MOST_ROUNDS, number_in, whole_number
-from ..errors import ParameterError, UnsupportedError, complaint
+from ..errors import ParameterError, UnsupportedError, invalid_value
 from ..kernels.dispatch import Functions
 from ..kernels.jit import is_ours
 from ..kernels.state import SHARED_SCALARS, Layout, State
@@ -85,7 +85,7 @@ class Forgetting(Policy):
         policy = Policy.from_dict(given) if isinstance(given, dict) else given
         if not isinstance(policy, Policy) or isinstance(policy, Forgetting):
             rule = "must be a policy that does not forget already"
-            raise ParameterError(complaint("policy", policy, rule, "for example dc.FTPL()"))
+            raise ParameterError(invalid_value("policy", policy, rule, "for example dc.FTPL()"))
         if policy.interpreted:
             raise UnsupportedError(
                 f"policy = {policy!r}: needs the interpreter at every step, and forgetting is compiled; "
@@ -102,21 +102,21 @@ class Forgetting(Policy):
         period = whole_number("period", given, 2, f"the default is {DEFAULT_PERIOD}")
         if period > MOST_ROUNDS:
             rule = f"must not exceed {MOST_ROUNDS}"
-            raise ParameterError(complaint("period", period, rule, "use the policy itself"))
+            raise ParameterError(invalid_value("period", period, rule, "use the policy itself"))
         object.__setattr__(self, "period", period)
 
     def _check_discount(self) -> None:
         discount = number_in("discount", self.discount, 0.0, 1.0, "try 0.999, which remembers about 1000")
         if self.period is not None:
             rule = f"cannot be had together with period = {self.period}"
-            raise ParameterError(complaint("discount", discount, rule, "leave one of them out"))
+            raise ParameterError(invalid_value("discount", discount, rule, "leave one of them out"))
         if not self._fading().rows:
             learned = ", ".join(self.policy.layout.learned)
             rule = (
                 f"does not suit {type(self.policy).__name__}, which learns {learned}: not all of it fades"
             )
             remedy = "give a period, which suits every policy"
-            raise ParameterError(complaint("discount", discount, rule, remedy))
+            raise ParameterError(invalid_value("discount", discount, rule, remedy))
         object.__setattr__(self, "discount", discount)
 
     def _fading(self) -> Fading:
@@ -207,8 +207,8 @@ class Forgetting(Policy):
     def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
         self.policy.set_baselines(_inside(state), places, values)
 
-    def welcome(self, state: State, first: int) -> None:
-        self.policy.welcome(_inside(state), first)
+    def init_new_arms(self, state: State, first: int) -> None:
+        self.policy.init_new_arms(_inside(state), first)
 
 
 def _home(policy: Policy, what: str) -> tuple[str, str] | None:

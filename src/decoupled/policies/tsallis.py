@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..base.arrays import Floats, Ints
 from ..base.validation import number_in, one_of
-from ..errors import ParameterError, complaint
+from ..errors import ParameterError, invalid_value
 from ..kernels.compose import SCALE, Composed
 from ..kernels.dispatch import Entries
 from ..kernels.laws import tsallis
@@ -112,7 +112,7 @@ class TsallisINF(ExplicitPolicy):
         if one_of("solver", self.solver, ("newton", "scs")) == "scs":
             if not self.published:
                 rule = "goes with the published options only: estimator='importance', one rate, schedule='rounds'"
-                raise ParameterError(complaint("solver", self.solver, rule, "use 'newton'"))
+                raise ParameterError(invalid_value("solver", self.solver, rule, "use 'newton'"))
             conic.solver()
 
     @property

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..errors import ParameterError, complaint
+from ..errors import ParameterError, invalid_value
 from ..plots import Panel, Picture
 from ..simulation import Results
 from .folder import write_report
@@ -27,7 +27,7 @@ def compare(results: Mapping[str, Results], out: str | os.PathLike[str], title: 
     """
     if not results or not all(isinstance(each, Results) for each in results.values()):
         rule = "must be a dictionary of one or more Results"
-        raise ParameterError(complaint("results", results, rule, "give {'my world': dc.simulate(...)}"))
+        raise ParameterError(invalid_value("results", results, rule, "give {'my world': dc.simulate(...)}"))
     panels = tuple(Panel(name, each.series()) for name, each in results.items())
     caption = "Mean regret by round, bands of one standard deviation."
     picture = Picture("comparison", title, caption, panels, columns=min(3, len(panels)))

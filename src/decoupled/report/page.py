@@ -67,7 +67,7 @@ def _contents(sections: Sequence[Section], claims: bool) -> str:
     return f"<nav><ul>{items}</ul></nav>"
 
 
-def told(part: Measure) -> str:
+def formatted(part: Measure) -> str:
     """A measurement as people read it: 86.1 (79.3 to 92.9)."""
     if not (math.isfinite(part.low) and math.isfinite(part.high)):
         return short(part.value)
@@ -109,11 +109,12 @@ def _measured(claim: Claim) -> str:
     if not claim.parts:
         return escape(claim.statistic)
     worst = claim.parts[0]
-    line = f"{escape(claim.statistic)}: {told(worst)}, meant to be {escape(claim.threshold)}"
+    line = f"{escape(claim.statistic)}: {formatted(worst)}, meant to be {escape(claim.threshold)}"
     if len(claim.parts) == 1:
         return f"{line} <span class=faint>({escape(worst.of)})</span>"
     rows = "".join(
-        f'<tr><td>{escape(part.of)}</td><td class="number">{told(part)}</td></tr>' for part in claim.parts
+        f'<tr><td>{escape(part.of)}</td><td class="number">{formatted(part)}</td></tr>'
+        for part in claim.parts
     )
     return (
         f"{line}; closest call: {escape(worst.of)}"

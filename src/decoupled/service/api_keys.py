@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import secrets
 
-from ..errors import ParameterError, complaint, near_name
+from ..errors import ParameterError, invalid_value, near_name
 
 PREFIX = "dk_"
 ROLES = ("read", "decide", "admin")  # each may do what those before it may
@@ -49,7 +49,7 @@ def checked_role(role: str) -> str:
     'decide'
     """
     if role not in ROLES:
-        raise ParameterError(complaint("role", role, "is not a role", near_name(role, ROLES)))
+        raise ParameterError(invalid_value("role", role, "is not a role", near_name(role, ROLES)))
     return role
 
 

@@ -13,7 +13,7 @@ from ..base.arrays import Ints
 from ..base.spec import Description
 from ..base.validation import one_of, whole_number
 from ..environments import Environment
-from ..errors import ParameterError, UnsupportedError, complaint
+from ..errors import ParameterError, UnsupportedError, invalid_value
 from ..kernels.jit import is_ours, source_digest
 from ..policies import Policy
 
@@ -88,20 +88,22 @@ def make_plan(
     given: object = policies
     chosen = (given,) if isinstance(given, Policy) or not isinstance(given, Iterable) else tuple(given)
     for stranger in [each for each in chosen if not isinstance(each, Policy)]:
-        raise ParameterError(complaint("policies", stranger, "is no policy", "for example dc.FTPL()"))
+        raise ParameterError(invalid_value("policies", stranger, "is no policy", "for example dc.FTPL()"))
     labels = [policy.label for policy in chosen]
     if not chosen:
         raise ParameterError(
-            complaint("policies", labels, "must be one or more", "for example [dc.FTPL()]")
+            invalid_value("policies", labels, "must be one or more", "for example [dc.FTPL()]")
         )
     repeated = [label for label in labels if labels.count(label) > 1]
     if repeated:
         raise ParameterError(
-            complaint("policies", repeated[0], "must be there once", "drop the repeated one")
+            invalid_value("policies", repeated[0], "must be there once", "drop the repeated one")
         )
     world: object = environment
     if not isinstance(world, Environment):
-        raise ParameterError(complaint("environment", world, "is no environment", "see dc.environments"))
+        raise ParameterError(
+            invalid_value("environment", world, "is no environment", "see dc.environments")
+        )
     for each in (*chosen, world):
         _check_plain(each)
     for policy in [each for each in chosen if each.interpreted]:
@@ -152,7 +154,9 @@ def _listed(rounds: Sequence[int], horizon: int) -> tuple[int, ...]:
     listed = [whole_number("checkpoints", each, 1, "give round numbers") for each in rounds]
     if any(each > horizon for each in listed):
         rule = f"must not exceed horizon = {horizon}"
-        raise ParameterError(complaint("checkpoints", max(listed), rule, "drop it, or raise the horizon"))
+        raise ParameterError(
+            invalid_value("checkpoints", max(listed), rule, "drop it, or raise the horizon")
+        )
     return tuple(sorted({*listed, horizon}))
 
 

@@ -12,7 +12,7 @@ from scipy.special import stdtr, stdtrit  # scipy.stats takes half a second to l
 from ..base.arrays import Floats
 from ..base.files import replacing
 from ..base.validation import number_in
-from ..errors import ParameterError, StorageError, complaint, near_name
+from ..errors import ParameterError, StorageError, invalid_value, near_name
 from ..plots import Panel, Picture, Series, draw
 from ..policies import Policy
 from .plan import Plan
@@ -66,7 +66,7 @@ class Results:
         label = policy.label if isinstance(policy, Policy) else policy
         if label not in self.labels:
             rule = "is not among these results"
-            raise ParameterError(complaint("policy", label, rule, near_name(label, self.labels)))
+            raise ParameterError(invalid_value("policy", label, rule, near_name(label, self.labels)))
         return label
 
     def final_regret(self, policy: Policy | str) -> Floats:

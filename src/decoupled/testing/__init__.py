@@ -12,7 +12,7 @@ The contract, in the order in which it is checked:
 - **init**: it derives from the learned rows all that decisions depend on;
 - **saving**: a learner that is saved and loaded goes on bit for bit;
 - **unbiased**: where `cumulative` is "estimates", the mean of what a decision adds is the losses;
-- **newcomers**: an arm that comes late and only loses is not the favourite; see `Policy.welcome`;
+- **newcomers**: an arm that comes late and only loses is not the favourite; see `Policy.init_new_arms`;
 - **retired**: feedback of an arm that is gone does to the others what it would have done;
 - **parity**: the engine plays as the learner does;
 - **endurance**: nothing breaks in many rounds of extreme losses.
@@ -28,7 +28,7 @@ from ..base.arrays import Floats
 from ..base.validation import whole_number
 from ..decision import Arm, Decision
 from ..environments import LossTable
-from ..errors import ContractError, ParameterError, complaint, shown
+from ..errors import ContractError, ParameterError, invalid_value, shown
 from ..kernels.random.noise import KINDS
 from ..kernels.random.stream import new_stream, uniform
 from ..kernels.rounds import Table
@@ -108,9 +108,9 @@ def check_policy(policy: Policy, *, arms: int = 5, rounds: int = 100_000, seed: 
     given: object = policy
     if isinstance(given, type) and issubclass(given, Policy):
         rule, remedy = "is a class", f"give a policy with its parameters: {given.__name__}(...)"
-        raise ParameterError(complaint("policy", given, rule, remedy))
+        raise ParameterError(invalid_value("policy", given, rule, remedy))
     if not isinstance(given, Policy):
-        raise ParameterError(complaint("policy", given, "is no policy", "for example dc.FTPL()"))
+        raise ParameterError(invalid_value("policy", given, "is no policy", "for example dc.FTPL()"))
     case = Case(
         policy,
         whole_number("arms", arms, 2, "the default is 5"),
@@ -342,7 +342,7 @@ def check_newcomers(case: Case) -> None:
     law = learner.exploitation_probabilities()
     told = (
         f"arms lost 1/2 each time, two that came late lost 1, and the law is {law.round(3).tolist()}, they last; "
-        "say in `welcome` what a newcomer has learned"
+        "say in `init_new_arms` what a newcomer has learned"
     )
     case.expect((law[-2:] <= law[:-2].max()).all(), told)
 

@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 
 from ..base.validation import number_in, whole_number
 from ..environments.base import Environment
-from ..errors import ParameterError, complaint
+from ..errors import ParameterError, invalid_value
 from ..policies import FTPL
 from .inequality import Tally
 from .lemmas import all_sides, in_order, path
@@ -51,7 +51,7 @@ def check(
     policy = FTPL() if policy is None else policy
     if not isinstance(policy, FTPL) or not policy.published:
         raise ParameterError(
-            complaint(
+            invalid_value(
                 "policy",
                 policy,
                 "must be the paper's FTPL policy: importance weighting, one rate",
@@ -91,10 +91,12 @@ def inspect(
     """
     values, rate, shape = checked_estimates(estimates, eta, alpha)
     if len(values) < 2:
-        raise ParameterError(complaint("estimates", estimates, "must have two arms or more", "add a rival"))
+        raise ParameterError(
+            invalid_value("estimates", estimates, "must have two arms or more", "add a rival")
+        )
     arm = whole_number("best", best, 0, f"arms are 0 to {len(values) - 1}")
     if arm >= len(values):
-        raise ParameterError(complaint("best", best, "is no arm", f"arms are 0 to {len(values) - 1}"))
+        raise ParameterError(invalid_value("best", best, "is no arm", f"arms are 0 to {len(values) - 1}"))
     moment = Moment(values, rate, shape, arm, number_in("zeta", zeta, 0.0, 1.0, "the paper has 0.1"))
     tally = Tally()
     tally.add(all_sides(moment), moment)

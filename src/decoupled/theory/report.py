@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import ParameterError, complaint, near_name
+from ..errors import ParameterError, invalid_value, near_name
 from .inequality import Line, Tally
 from .lemmas import in_order
 
@@ -46,7 +46,7 @@ class Report:
                 return line
         names = [line.inequality.name for line in self.lines]
         raise ParameterError(
-            complaint("name", name, "is no inequality of this report", near_name(name, names))
+            invalid_value("name", name, "is no inequality of this report", near_name(name, names))
         )
 
     def table(self) -> "pd.DataFrame":

@@ -7,7 +7,7 @@ from threading import Lock
 import numpy as np
 
 from ...base.validation import number_in, one_of, whole_number
-from ...errors import ParameterError, complaint
+from ...errors import ParameterError, invalid_value
 from ...kernels.random.noise import KINDS
 from ...kernels.rounds import Table
 from ..base import Environment
@@ -58,7 +58,7 @@ class MovieLens(Environment):
         arms = whole_number("arms", self.arms, 2, "the paper has 32, 64, 128 and 256")
         if arms > MOVIES:
             rule = f"must not exceed {MOVIES}, the number of movies"
-            raise ParameterError(complaint("arms", arms, rule, "the paper has 32, 64, 128 and 256"))
+            raise ParameterError(invalid_value("arms", arms, rule, "the paper has 32, 64, 128 and 256"))
         object.__setattr__(self, "arms", arms)
         one_of("order", self.order, ("timestamp", "iid"))
         one_of("noise", self.noise, KINDS)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...base.files import write_atomically
-from ...errors import ParameterError, StorageError, complaint
+from ...errors import ParameterError, StorageError, invalid_value
 from .download import DATA_FILE, FOLDER, ML_100K, Publication, download
 from .ratings import Ratings, parse_ratings
 from .synthetic import stand_in
@@ -100,7 +100,7 @@ def _given_folder(folder: str | os.PathLike[str] | None) -> Path | None:
         if (choice / DATA_FILE).is_file():
             return choice
     rule = f"holds neither {DATA_FILE} nor {FOLDER}/{DATA_FILE}"
-    raise ParameterError(complaint(name, os.fspath(value), rule, "name the folder of MovieLens 100K"))
+    raise ParameterError(invalid_value(name, os.fspath(value), rule, "name the folder of MovieLens 100K"))
 
 
 def _checked(path: Path, publication: Publication) -> bytes:
@@ -126,4 +126,4 @@ def _intact(path: Path, publication: Publication) -> bytes | None:
 
 def _not_to_be_had(reason: str) -> str:
     remedy = f"set {FOLDER_VARIABLE} to a folder that holds {FOLDER}/{DATA_FILE}, or take data='stand-in'"
-    return complaint("data", FOLDER, f"is not to be had ({reason})", remedy)
+    return invalid_value("data", FOLDER, f"is not to be had ({reason})", remedy)

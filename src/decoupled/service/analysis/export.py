@@ -14,7 +14,7 @@ from typing import Any
 
 from ...base.files import replacing
 from ...decision import Arm
-from ...errors import complaint
+from ...errors import invalid_value
 from ..errors import Invalid
 from ..experiment.rows import Decided, ExperimentRow
 from ..experiment.times import microseconds, moment
@@ -129,7 +129,7 @@ def _at(true: Iterator[tuple[int, float]], sought: int) -> float | None:
 def write(decisions: Iterable[LoggedDecision], path: Path, kind: str) -> int:
     """Write decisions to a file, whole or not at all, and give their number."""
     if kind not in FORMATS:
-        raise Invalid(complaint("format", kind, "must be 'parquet' or 'csv'", "CSV needs nothing else"))
+        raise Invalid(invalid_value("format", kind, "must be 'parquet' or 'csv'", "CSV needs nothing else"))
     with replacing(path) as temporary:
         return (_parquet if kind == "parquet" else _csv)(decisions, temporary)
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import httpx
 
 from ...decision import Arm
-from ...errors import ParameterError, complaint
+from ...errors import ParameterError, invalid_value
 from ..errors import (
     HOW_LONG,
     BadRequest,
@@ -275,7 +275,7 @@ def _part(argument: str, name: str) -> str:
     """A name as one part of a path: with a slash in it, it would be the address of something else."""
     if not name or "/" in name or set(name) == {"."}:
         rule = "must be one part of an address, without '/'"
-        raise ParameterError(complaint(argument, name, rule, "check it"))
+        raise ParameterError(invalid_value(argument, name, rule, "check it"))
     return quote(name, safe="")
 
 

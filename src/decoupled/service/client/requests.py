@@ -12,7 +12,7 @@ from ...base.files import write_atomically
 from ...base.spec import Description
 from ...base.validation import as_float
 from ...decision import Arm
-from ...errors import ParameterError, complaint
+from ...errors import ParameterError, invalid_value
 from ..errors import neither_or_both
 from .conversation import (
     KEY_VARIABLE,
@@ -108,7 +108,7 @@ def _checked_url(url: str) -> httpx.URL:
         address = httpx.URL()
     if address.scheme not in ("http", "https") or not address.host:
         rule = "must be an address that begins with http:// or https://"
-        raise ParameterError(complaint("url", url, rule, "for example http://127.0.0.1:8000"))
+        raise ParameterError(invalid_value("url", url, rule, "for example http://127.0.0.1:8000"))
     return address
 
 
@@ -150,7 +150,7 @@ def _number(name: str, value: object) -> float | None:
         rule = f"must be a number, True or False, not {type(value).__name__}"
         if isinstance(value, (int, float)):
             rule = "must be a finite number"
-        raise ParameterError(complaint(name, value, rule, f"give the {name} of the explored arm"))
+        raise ParameterError(invalid_value(name, value, rule, f"give the {name} of the explored arm"))
     return number
 
 
@@ -189,7 +189,7 @@ def _described(policy: object) -> dict[str, Any]:
     if isinstance(policy, Mapping):
         return dict(policy)
     rule = "must be a policy, a policy's to_dict(), or its name"
-    raise ParameterError(complaint("policy", policy, rule, "for example dc.FTPL.recommended()"))
+    raise ParameterError(invalid_value("policy", policy, rule, "for example dc.FTPL.recommended()"))
 
 
 def listing(after: str | None, limit: int) -> Send:
@@ -214,13 +214,13 @@ def format_of(file: str | os.PathLike[str], format: str | None = None) -> Format
         asked = f".{format}"
         if asked not in _ENDINGS:
             rule = f"must be one of {', '.join(_ENDINGS.values())}"
-            raise ParameterError(complaint("format", format, rule, "or leave it out"))
+            raise ParameterError(invalid_value("format", format, rule, "or leave it out"))
         return _ENDINGS[asked]
     found = _ENDINGS.get(os.path.splitext(os.fspath(file))[1].lower())
     if found is None:
         rule = f"its ending names no format; known are {known}"
         remedy = "use one of them, or say the format: csv or parquet"
-        raise ParameterError(complaint("file", os.fspath(file), rule, remedy))
+        raise ParameterError(invalid_value("file", os.fspath(file), rule, remedy))
     return found
 
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable
 
 from ...decision import Arm
-from ...errors import complaint, near_name, shown
+from ...errors import invalid_value, near_name, shown
 from ..errors import Conflict, Invalid
 from ..experiment.live import Running
 from ..experiment.records import MODES, MOST_DECISIONS, DecisionRecord
@@ -39,7 +39,7 @@ def decide(
     if running.coupled and mode != "both":
         rule = f"{running.policy} plays the standard game, where the arm played is the arm seen"
         remedy = "use mode 'both', or create an experiment with a decoupled policy such as FTPL"
-        raise Invalid(complaint("mode", mode, rule, remedy))
+        raise Invalid(invalid_value("mode", mode, rule, remedy))
     now = running.now(room.clock())
     sweep(room, running)
     first = running.head + 1
@@ -59,10 +59,10 @@ def decide(
 def _check(mode: str, count: int, key: str | None) -> None:
     if mode not in MODES:
         rule = "must be 'both', 'exploit' or 'explore'"
-        raise Invalid(complaint("mode", mode, rule, near_name(mode, MODES)))
+        raise Invalid(invalid_value("mode", mode, rule, near_name(mode, MODES)))
     if type(count) is not int or not 1 <= count <= MOST_DECISIONS:
         rule = f"must be a whole number from 1 to {MOST_DECISIONS:,}"
-        raise Invalid(complaint("count", count, rule, "leave it out for a single decision"))
+        raise Invalid(invalid_value("count", count, rule, "leave it out for a single decision"))
     if key is not None:
         plain_text("key", key)
 
@@ -70,7 +70,7 @@ def _check(mode: str, count: int, key: str | None) -> None:
 def _places(running: Running, available: Iterable[Arm]) -> str:
     if isinstance(available, (str, bytes)) or not isinstance(available, Iterable):
         raise Invalid(
-            complaint("available", available, "must be a list of arms", "put the names in a list")
+            invalid_value("available", available, "must be a list of arms", "put the names in a list")
         )
     places = set()
     for name in available:

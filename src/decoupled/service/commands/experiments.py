@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from ...decision import Arm
-from ...errors import DecoupledError, complaint, near_name, reworded, shown
+from ...errors import DecoupledError, invalid_value, near_name, reworded, shown
 from ...learner.arms import ArmNames
 from ...learner.seeds import randomness
 from ...policies import Policy
@@ -95,11 +95,11 @@ def change_arms(room: Room, about: Reference, kind: str, arms: Iterable[Arm]) ->
     """Add arms, or retire them. Those that are there already, or gone already, are passed over."""
     running = room.get(about)
     if isinstance(arms, (str, bytes)) or not isinstance(arms, Iterable):
-        raise Invalid(complaint("arms", arms, "must be a list of arms", "put the names in a list"))
+        raise Invalid(invalid_value("arms", arms, "must be a list of arms", "put the names in a list"))
     known = running.places if kind == "added" else set(gone_names(running.names, running.retired))
     new = [arm for arm in arms if not _among(arm, known)]
     if len({repr(arm) for arm in new}) < len(new):  # repr, since what is no name may not be hashable
-        raise Invalid(complaint("arms", new, "names an arm twice", "name each once"))
+        raise Invalid(invalid_value("arms", new, "names an arm twice", "name each once"))
     if kind == "retired":
         _check_known(running, new)
     if new:

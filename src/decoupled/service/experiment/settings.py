@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from ...base.validation import as_float
-from ...errors import DecoupledError, argument_of, complaint, reworded
+from ...errors import DecoupledError, argument_of, invalid_value, reworded
 from ...learner.loss_range import LossRange
 from ...policies import FTPL, Policy
 from ..errors import Invalid
@@ -20,7 +20,7 @@ def plain_text(argument: str, value: object) -> str:
     if isinstance(value, str) and 1 <= len(value) <= LONGEST_TEXT and value.isprintable():
         return value
     rule = f"must be 1 to {LONGEST_TEXT} printable characters"
-    raise Invalid(complaint(argument, value, rule, "letters and digits will do"))
+    raise Invalid(invalid_value(argument, value, rule, "letters and digits will do"))
 
 
 def default_policy() -> dict[str, Any]:
@@ -41,7 +41,9 @@ def checked_policy(values: object, place: str = "policy") -> Policy:
     decoupled.service.errors.Invalid: policy.policy.alpha = 1: must be a finite number above 1 and below 1e+09; the default is 3
     """
     if not isinstance(values, dict) or "name" not in values:
-        raise Invalid(complaint(place, values, "must be an object with the name of a policy", _A_POLICY))
+        raise Invalid(
+            invalid_value(place, values, "must be an object with the name of a policy", _A_POLICY)
+        )
     try:
         return Policy.from_dict(values)
     except DecoupledError as error:
@@ -66,15 +68,19 @@ def checked(settings: Settings) -> Settings:
     deadline = as_float(settings.deadline)
     if settings.deadline is not None and (deadline is None or not 0.0 < deadline <= LONGEST_DEADLINE):
         rule = f"must be a number of seconds above 0, of {LONGEST_DEADLINE:g} at most"
-        raise Invalid(complaint("deadline", settings.deadline, rule, "leave it out for none"))
+        raise Invalid(invalid_value("deadline", settings.deadline, rule, "leave it out for none"))
     expired = as_float(settings.expired_loss)
     if settings.expired_loss is not None and (expired is None or not low <= expired <= high):
         rule = f"must lie in [{low}, {high}]"
-        raise Invalid(complaint("expired_loss", settings.expired_loss, rule, "leave it out for none"))
+        raise Invalid(invalid_value("expired_loss", settings.expired_loss, rule, "leave it out for none"))
     if expired is not None and deadline is None:
-        raise Invalid(complaint("expired_loss", expired, "needs a deadline", "set one, or leave both out"))
+        raise Invalid(
+            invalid_value("expired_loss", expired, "needs a deadline", "set one, or leave both out")
+        )
     if not isinstance(settings.demo, bool):
-        raise Invalid(complaint("demo", settings.demo, "must be true or false", "leave it out for false"))
+        raise Invalid(
+            invalid_value("demo", settings.demo, "must be true or false", "leave it out for false")
+        )
     return Settings(policy.to_dict(), tuple(settings.arms), (low, high), deadline, expired, settings.demo)
 
 

@@ -60,10 +60,10 @@ def connections_within(limits: Limits) -> type[asyncio.Protocol]:
                 self._patience.cancel()
                 self._patience = None
 
-        def _hang_up(self, farewell: bytes) -> None:
+        def _hang_up(self, response: bytes) -> None:
             self._end_patience()
             if not self.transport.is_closing():
-                self.transport.write(farewell)
+                self.transport.write(response)
                 self.transport.close()
 
     return Connection

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import uvicorn
 
-from ...errors import ParameterError, complaint
+from ...errors import ParameterError, invalid_value
 from ...policies import FTPL
 from ..desk import open_desk
 from ..store.open import is_postgres
@@ -63,11 +63,11 @@ def check(serving: Serving, *, any_key: bool) -> None:
     for name, file in (("--tls-certificate", serving.certificate), ("--tls-key", serving.private_key)):
         if file is not None and not os.access(file, os.R_OK):
             raise ParameterError(
-                complaint(name, str(file), "cannot be read", "check the path and its rights")
+                invalid_value(name, str(file), "cannot be read", "check the path and its rights")
             )
     if serving.backups is not None and not serving.backups.is_dir():
         raise ParameterError(
-            complaint("--backups", str(serving.backups), "is no folder", "create it first")
+            invalid_value("--backups", str(serving.backups), "is no folder", "create it first")
         )
     if is_loopback(serving.host):
         if not any_key:
@@ -77,7 +77,7 @@ def check(serving: Serving, *, any_key: bool) -> None:
         rule = "is not loopback, and the store has no key"
         named = "..." if is_postgres(serving.store) else serving.store  # an address may hold a password
         remedy = f"make one with `decoupled keys add --store {named} --role admin`, or serve on 127.0.0.1"
-        raise ParameterError(complaint("--host", serving.host, rule, remedy))
+        raise ParameterError(invalid_value("--host", serving.host, rule, remedy))
     if serving.certificate is None:
         log.warning("no TLS: keys travel in the clear unless something before this service encrypts")
 
@@ -148,6 +148,6 @@ def listening(serving: Serving) -> socket.socket:
                 f"is taken on {serving.host}",
                 "choose another with --port, or 0 for any that is free",
             )
-            raise ParameterError(complaint("--port", serving.port, rule, remedy)) from None
+            raise ParameterError(invalid_value("--port", serving.port, rule, remedy)) from None
         raise
     return listener

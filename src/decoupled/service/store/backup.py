@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ...base.files import replacing
-from ...errors import complaint
+from ...errors import invalid_value
 from ..errors import Conflict, StoreError
 from .open import is_postgres, open_store
 from .schema import MIGRATIONS, TABLES
@@ -53,7 +53,7 @@ def _check_target(store: Store, target: str, force: bool) -> None:
 
 
 def _refused(called: str, path: str, rule: str, remedy: str) -> Conflict:
-    return Conflict(complaint(called, path, rule, remedy))
+    return Conflict(invalid_value(called, path, rule, remedy))
 
 
 def _exists(called: str, path: str) -> Conflict:
@@ -78,7 +78,7 @@ def _to_file(
     except FileExistsError:
         raise _exists(called, target) from None
     except OSError as error:
-        raise StoreError(complaint(called, target, str(error), "choose another place")) from error
+        raise StoreError(invalid_value(called, target, str(error), "choose another place")) from error
 
 
 def restore(path: str | os.PathLike[str], url_or_path: str | os.PathLike[str]) -> int:
@@ -91,7 +91,7 @@ def restore(path: str | os.PathLike[str], url_or_path: str | os.PathLike[str]) -
 
     if not os.path.isfile(path):
         rule, remedy = "is not there", "give the file that `decoupled backup` wrote"
-        raise StoreError(complaint("backup", os.fspath(path), rule, remedy))
+        raise StoreError(invalid_value("backup", os.fspath(path), rule, remedy))
     with _reading(path) as reader:
         if is_postgres(url_or_path):
             return _into(reader, url_or_path)

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Self, TypeAlias
 
-from ...errors import complaint
+from ...errors import invalid_value
 from ..errors import StoreError
 from ..experiment.rows import ExperimentRow
 from .schema import MIGRATIONS, RECORD, Dialect, statements
@@ -129,14 +129,14 @@ class Database(ABC):
         if self.version() > len(MIGRATIONS):
             rule = f"is of version {self.version()} and this release knows {len(MIGRATIONS)}"
             raise StoreError(
-                complaint(self.called, self.where, rule, "open it with the release that wrote it")
+                invalid_value(self.called, self.where, rule, "open it with the release that wrote it")
             )
 
     def check_tables(self) -> None:
         """Refuse a database that the service has not been to."""
         if not self.has_tables() or self.version() == 0:
             raise StoreError(
-                complaint(self.called, self.where, "holds no tables of the service", self.creation())
+                invalid_value(self.called, self.where, "holds no tables of the service", self.creation())
             )
 
     def creation(self) -> str:

@@ -4,7 +4,7 @@ import os
 
 import apsw
 
-from ...errors import complaint
+from ...errors import invalid_value
 from ..errors import StoreError
 
 _CHECK = "correct the path"
@@ -27,7 +27,7 @@ def refusal(called: str, where: str, error: Exception, path: str) -> StoreError:
     'is a folder; name a file in it'
     """
     reason, remedy = _about(error) or _about_the_path(path) or _otherwise(error)
-    return StoreError(complaint(called, where, reason, remedy))
+    return StoreError(invalid_value(called, where, reason, remedy))
 
 
 def _about_the_path(path: str) -> tuple[str, str] | None:

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import conninfo
 
-from ...errors import complaint
+from ...errors import invalid_value
 from ..errors import StoreError
 from ..experiment.rows import ExperimentRow
 from .database import Values
@@ -66,13 +66,13 @@ def _refusal(url: str, error: Exception) -> StoreError:
     if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
         # What libpq says of an address that it cannot parse may show the password in it.
         rule, remedy = "is not a PostgreSQL address", "write postgresql://USER@HOST:PORT/DATABASE"
-        return StoreError(complaint("store", shown_address(url), rule, remedy))
+        return StoreError(invalid_value("store", shown_address(url), rule, remedy))
     text = " ".join(str(error).split())
     remedy = next(
         (remedy for one, two, remedy in _REMEDIES if one in text and two in text),
         "check that the server runs and that the address is right",
     )
-    return StoreError(complaint("store", shown_address(url), f"cannot be opened ({text})", remedy))
+    return StoreError(invalid_value("store", shown_address(url), f"cannot be opened ({text})", remedy))
 
 
 class PostgresStore(Store):

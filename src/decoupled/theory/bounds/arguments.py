@@ -6,7 +6,7 @@ import numpy as np
 
 from ...base.arrays import Floats
 from ...base.validation import as_float, number_in, whole_number
-from ...errors import ParameterError, complaint
+from ...errors import ParameterError, invalid_value
 
 
 def shape_of(alpha: float, high: float = 1e9) -> float:
@@ -38,6 +38,6 @@ def positive_gaps(gaps: Sequence[float]) -> Floats:
     if not positive or len(positive) + zeros < len(numbers) or zeros > 1:
         rule = "must be the gaps of the other arms, each in (0, 1], with at most one 0 for the best arm"
         raise ParameterError(
-            complaint("gaps", gaps, rule, "the theorems assume that the best arm is unique")
+            invalid_value("gaps", gaps, rule, "the theorems assume that the best arm is unique")
         )
     return np.array(positive)
