@@ -8,7 +8,7 @@ from rich.table import Table
 
 from ..report.claims import FAILS, HOLDS, UNDECIDED
 from ..report.folder import CLAIMS_FILE, PAGE_FILE
-from ..report.page import told
+from ..report.page import formatted
 from ..report.section import Section
 
 
@@ -24,7 +24,9 @@ def print_claims(sections: Sequence[Section], folder: Path) -> None:
         colour = colours.get(claim.verdict, "yellow")
         shown = claim.judged and claim.parts
         worst = (
-            f"{told(claim.parts[0])}, meant to be {claim.threshold}; {claim.parts[0].of}" if shown else ""
+            f"{formatted(claim.parts[0])}, meant to be {claim.threshold}; {claim.parts[0].of}"
+            if shown
+            else ""
         )
         table.add_row(f"[{colour}]{claim.verdict}[/]", claim.statement, worst)
     console = Console()
