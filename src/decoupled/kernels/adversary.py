@@ -7,11 +7,11 @@ choice is made when the loop is compiled.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from numba.extending import overload
-
 from ..base.arrays import Floats, Ints
 from ..errors import ParameterError
+from ..native import load
 from .jit import name_apart
+from .numba_later import overload
 
 
 class Memory(NamedTuple):
@@ -43,6 +43,7 @@ def register_adversary(params: type, functions: AdversaryFunctions) -> None:
             "give this adversary a Params of its own"
         )
     name_apart(params)
+    load.admit(params, functions)
 
 
 def fill_losses(params: Any, memory: Memory, t: int, out: Floats) -> None:

@@ -6,14 +6,16 @@ made by type, so it costs nothing when the code runs, and the result can be kept
 """
 
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from typing import Any, NamedTuple
-
-from numba.extending import overload
-from numba.np.unsafe import ndarray
 
 from ..base.arrays import Floats, Ints, Words
 from ..errors import ParameterError
+from ..native import load
+from ..native.calls import NativeFunction, bound_entries
 from .jit import is_ours, name_apart, translate
+from .numba_later import jit_disabled, numba, overload
 from .state import ROUND, State
 
 
@@ -31,7 +33,7 @@ class Functions(NamedTuple):
 
 
 _functions: dict[type, Functions] = {}
-_fixed_tuple: Any = ndarray.to_fixed_tuple
+_fixed_tuple: Any = None  # of Numba's own, and here as soon as it is needed: see `compiled_entries`
 
 
 def register(params: type, functions: Functions) -> None:
@@ -99,8 +101,39 @@ class Entries(NamedTuple):
     update: Callable[[Floats, Floats, Floats, Ints, int, float, float], None]
 
 
+class Calls(NamedTuple):
+    """The same for one learner, whose arrays stay where they are: only what changes is given."""
+
+    init: Callable[[], None]
+    decide: Callable[[], tuple[int, int, float, float]]
+    update: Callable[[int, float, float], None]
+
+
+def bound(entries: Entries, values: Floats, state: State, stream: Words) -> Calls:
+    """The entry points with a learner's arrays; for one thread at a time."""
+    flat = (values, *state)
+    if all(isinstance(each, NativeFunction) for each in entries):
+        return Calls(*bound_entries(entries, flat, stream))  # type: ignore[arg-type]
+    init, decide, update = entries
+    return Calls(partial(init, *flat), partial(decide, *flat, stream), partial(update, *flat))
+
+
 def entries(params: Any) -> Entries:
-    """The entry points for one type of parameter tuple."""
+    """The entry points for one type of parameter tuple: those that the package ships, or compiled ones."""
+    functions = _functions[params]
+    if not jit_disabled() and is_ours(params, *functions) and load.admit(params, functions):
+        shipped: Any = [load.function(part, params) for part in Entries._fields]
+        if None not in shipped:
+            return Entries(*shipped)
+    return compiled_entries(params)
+
+
+def compiled_entries(params: Any) -> Entries:
+    """The entry points, compiled when they are first called."""
+    global _fixed_tuple
+    if not jit_disabled():
+        numba()
+        _fixed_tuple = import_module("numba.np.unsafe.ndarray").to_fixed_tuple
     fields = len(params._fields)
     keep = is_ours(params, *_functions[params])
 
@@ -128,8 +161,9 @@ def entries(params: Any) -> Entries:
     # The same three functions for every policy, and the same types of arguments: see name_apart.
     for entry in (init_entry, decide_entry, update_entry):
         entry.__qualname__ = f"{entry.__name__}.{params.__module__}.{params.__qualname__}"
-    return Entries(
-        translate(init_entry, keep, counting=False, inline=False),
-        translate(decide_entry, keep, counting=False, inline=False),
-        translate(update_entry, keep, counting=False, inline=False),
-    )
+    made: Any = [
+        translate(entry, keep, counting=False, inline=False)
+        for entry in (init_entry, decide_entry, update_entry)
+    ]
+    # Called with every decision: by itself Numba's object is the quicker one.
+    return Entries(*(getattr(entry, "dispatcher", entry) for entry in made))

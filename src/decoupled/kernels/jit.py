@@ -1,5 +1,7 @@
 """`compiled`: the one way this package turns a function into machine code.
 
+Most of it ships with the package (see `decoupled.native`). What does not is compiled by Numba, on first use.
+
 Numba keeps machine code on disk, but it watches only the file of the function it cached: when a kernel
 that function calls changes in another file, the stale code stays. So the cache lives in a folder named
 by a digest of the sources that compiled functions call into: `COMPILED`. Compiled functions elsewhere in
@@ -7,7 +9,6 @@ the package call only into those and into their own file, which Numba watches, s
 recompiles nothing.
 """
 
-import hashlib
 import os
 import re
 import shutil
@@ -15,13 +16,17 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar, cast
 
-import numba
+from ..native.load import name_of
+from ..native.sources import COMPILED as COMPILED
+from ..native.sources import source_digest as source_digest
+from .numba_later import jit_disabled, numba
+from .on_first_use import OnFirstUse
 
 fcntl: Any
 try:
@@ -31,27 +36,10 @@ except ImportError:  # not a POSIX system: code is compiled at every start
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
-_settings: Any = numba.config
-_njit: Any = numba.njit  # its stubs know nothing of _nrt
-
 _one_at_a_time = Lock()
 
 PACKAGE = __name__.partition(".")[0]
 UNUSED_FOR = 30 * 24 * 3600.0  # seconds after which the folder of another version is swept away
-
-
-COMPILED = ("kernels", "policies", "environments")  # the folders whose machine code other folders use
-
-
-@cache
-def source_digest(*folders: str) -> str:
-    """A digest of the source files in these folders of the package, or of all of it."""
-    digest = hashlib.sha256()
-    root = Path(__file__).resolve().parents[1]
-    for path in sorted(path for folder in folders or (".",) for path in (root / folder).rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 @cache
@@ -63,7 +51,7 @@ def cache_folder() -> str | None:
     if fcntl is None:
         return None
     try:
-        base = _settings.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        base = numba().config.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         root = Path(base) / PACKAGE / "compiled"
         folder = root / source_digest(*COMPILED)
         folder.mkdir(parents=True, exist_ok=True)
@@ -91,13 +79,14 @@ def _sweep(root: Path) -> None:
 def _cache_directory(folder: str) -> Iterator[None]:
     # Numba reads the setting when a function is decorated, so it is ours for that moment only; and one
     # thread's alone, or another could restore it too soon.
+    settings = numba().config
     with _one_at_a_time:
-        before = _settings.CACHE_DIR
-        _settings.CACHE_DIR = folder
+        before = settings.CACHE_DIR
+        settings.CACHE_DIR = folder
         try:
             yield
         finally:
-            _settings.CACHE_DIR = before
+            settings.CACHE_DIR = before
 
 
 def is_ours(*things: Callable[..., object]) -> bool:
@@ -120,23 +109,25 @@ def compiled_apart(function: Function) -> Function:
     return translate(function, keep=is_ours(function), counting=False, inline=False)
 
 
-def compiled_allocating(function: Function) -> Function:
-    """Compile a function that makes arrays of its own; they are counted and freed."""
-    return translate(function, keep=is_ours(function), counting=True)
-
-
 def translate(function: Function, keep: bool, counting: bool, inline: bool = True) -> Function:
     """Compile a function on first use; `keep` the machine code on disk, `counting` references or not.
 
-    Where references are not counted it is copied into whatever calls it, unless `inline` is False.
+    Where references are not counted it is copied into whatever calls it, unless `inline` is False. Where the
+    package ships machine code of a function that is kept, that is called and nothing is compiled.
     """
-    if _settings.DISABLE_JIT:  # as under the CUDA simulator, whose arrays no machine code can take
+    if jit_disabled():  # as under the CUDA simulator, whose arrays no machine code can take
         return function
+    make = partial(_dispatcher, function, keep, counting, inline)
+    return cast(Function, OnFirstUse(function, make, name_of(function) if keep else None))
+
+
+def _dispatcher(function: Callable[..., object], keep: bool, counting: bool, inline: bool) -> Any:
+    """Numba's own object for a function."""
     folder = cache_folder() if keep else None
     copied = inline and not counting
     # error_model="numpy" drops the zero-division branches that keep loops from being vectorised. What is
     # copied into its callers needs no entry for C, which is one more copy to optimise: a fifth of the time.
-    jit = _njit(
+    jit = numba().njit(
         nogil=True,
         error_model="numpy",
         _nrt=counting,
@@ -144,7 +135,7 @@ def translate(function: Function, keep: bool, counting: bool, inline: bool = Tru
         forceinline=copied,
         no_cfunc_wrapper=copied,
     )
-    return cast(Function, jit(function) if folder is None else kept_in(folder, jit, function))
+    return jit(function) if folder is None else kept_in(folder, jit, function)
 
 
 def kept_in(folder: str, jit: Callable[[Any], Any], function: Callable[..., object]) -> Any:

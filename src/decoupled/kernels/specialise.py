@@ -7,7 +7,7 @@ forms that are not meant: with the common values written into the code, FTPL is 
 
 from typing import Any
 
-from numba.extending import overload
+from .numba_later import overload
 
 COMMON = (0.0, 1.0, 1.5, 2.0, 3.0, 4.0)
 OPEN = float("nan")  # stands for a parameter that is not pinned

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.arrays import Floats, Ints, Words
+from ..kernels.dispatch import bound
 from ..kernels.state import ARMS, ROUND, State
 from .arm_ids import Serials
 from .pending import Baseline, Covered, Pending
@@ -32,9 +33,8 @@ class Running:
         self.layout = self.form.layout
         self.values = np.array(self.form.params(), np.float64)
         self.entries = self.form.entries()
-        self.entries.init(self.values, *state)
-        # The arrays every compiled call takes, kept together because gathering them is part of its cost.
-        self.flat = (self.values, *state)
+        self.calls = bound(self.entries, self.values, state, stream)
+        self.calls.init()
         self.round = int(state.scalars[ROUND])  # every decision carries it, and an array is slow to ask
         self.baseline = policy.baseline
         self._shared_baseline: Baseline | None = None
@@ -53,7 +53,7 @@ class Running:
     def draw(self, part: Ints | None) -> tuple[int, int, float, float]:
         """The arm to exploit, the arm to explore, its weight and its propensity."""
         if part is None:
-            return self.entries.decide(*self.flat, self.stream)
+            return self.calls.decide()
         exploit, explore, weight, propensity = self.only(part).draw(None)
         return int(part[exploit]), int(part[explore]), weight, propensity
 
@@ -109,7 +109,7 @@ class Running:
             pass  # of this very round: the state has it
         elif self.baseline is not None:
             self._restore_baseline(arm, baseline or NONE)
-        self.entries.update(*self.flat, arm, weight, loss)
+        self.calls.update(arm, weight, loss)
         self.round += 1
 
     def _restore_baseline(self, arm: int, baseline: Baseline) -> None:
@@ -122,7 +122,7 @@ class Running:
             # on that. Of others it meets that of the arm alone; the other arms are given theirs here.
             others = places != arm
             self.layout.row(self.state, str(self.policy.cumulative))[places[others]] += values[others]
-            self.entries.init(*self.flat)
+            self.calls.init()
             places, values = places[~others], values[~others]
         self.form.set_baselines(self.state, places, values)
 
@@ -136,7 +136,7 @@ class Running:
         elif covered is not None:
             absent[: self.serials.first_from(covered)] = False
         self.layout.row(self.state, self.policy.cumulative)[absent] += loss
-        self.entries.init(*self.flat)
+        self.calls.init()
 
     def _observe_removed_arm(self, weight: float, loss: float) -> None:
         """Learn the loss of an arm that is here for this one observation, so that it counts as one."""
@@ -148,7 +148,7 @@ class Running:
         left = crowd.layout.restrict(state, np.arange(arms), self.layout)
         for mine, new in zip(self.state, left, strict=True):
             mine[:] = new
-        self.entries.init(*self.flat)
+        self.calls.init()
         self.round += 1
 
     def weighs(self) -> bool:

@@ -8,11 +8,9 @@ quarter faster.
 from importlib import import_module
 from typing import Any
 
-from numba import float64
-from numba.extending import overload
-
 from ...base.arrays import Floats
 from ..jit import compiled
+from ..numba_later import numba, overload
 from .surrogates import surrogates
 
 
@@ -62,6 +60,7 @@ def _limited_surrogates(
 @overload(fill_limits, target="cuda")
 def _fill_shared_limits(floats: Any, row: Any, exponent: Any) -> Any:
     cuda: Any = import_module("numba.cuda")
+    float64 = numba().float64
 
     def implementation(floats: Any, row: Any, exponent: Any) -> Any:
         _fill(cuda.shared.array(0, float64), floats.shape[1], exponent)
@@ -74,6 +73,7 @@ def _shared_surrogates(
     floats: Any, row: Any, ranked: Any, eta: Any, exponent: Any, sharing: Any, out: Any
 ) -> Any:
     cuda: Any = import_module("numba.cuda")
+    float64 = numba().float64
 
     def implementation(
         floats: Any, row: Any, ranked: Any, eta: Any, exponent: Any, sharing: Any, out: Any

@@ -10,11 +10,9 @@ steps, most of them additions in order. See `tier_moves`.
 
 from typing import Any, NamedTuple
 
-from numba import types
-from numba.extending import overload
-
 from ...base.arrays import Floats, Ints
 from ..jit import compiled
+from ..numba_later import numba, overload
 from .ranked import sort_arms
 
 ROOM = 3  # slots for so many times the arms; `tier_blocks` says why they suffice
@@ -166,7 +164,7 @@ def _value_at(ranked: Any, rank: Any) -> Any:
     def of_array(ranked: Any, rank: Any) -> Any:
         return ranked[rank]
 
-    return of_tiers if isinstance(ranked, types.BaseNamedTuple) else of_array
+    return of_tiers if isinstance(ranked, numba().types.BaseNamedTuple) else of_array
 
 
 @overload(arm_at)
@@ -177,7 +175,7 @@ def _arm_at(order: Any, rank: Any) -> Any:
     def of_array(order: Any, rank: Any) -> Any:
         return order[rank]
 
-    return of_tiers if isinstance(order, types.BaseNamedTuple) else of_array
+    return of_tiers if isinstance(order, numba().types.BaseNamedTuple) else of_array
 
 
 @overload(count_of)
@@ -188,4 +186,4 @@ def _count_of(ranked: Any) -> Any:
     def of_array(ranked: Any) -> Any:
         return len(ranked)
 
-    return of_tiers if isinstance(ranked, types.BaseNamedTuple) else of_array
+    return of_tiers if isinstance(ranked, numba().types.BaseNamedTuple) else of_array
