@@ -19,52 +19,12 @@ from .wrappers import Wrapper
 
 # What a library may call: the C library's own. Whatever else a function calls belongs to Numba's runtime or to
 # Python's, which are not there when it is called.
-ALLOWED = (
-    *(
-        "acos",
-        "asin",
-        "atan",
-        "atan2",
-        "cbrt",
-        "ceil",
-        "cos",
-        "cosh",
-        "erf",
-        "erfc",
-        "exp",
-        "exp2",
-        "expm1",
-    ),
-    *(
-        "fabs",
-        "floor",
-        "fmod",
-        "frexp",
-        "hypot",
-        "ldexp",
-        "lgamma",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "memcmp",
-    ),
-    *(
-        "memcpy",
-        "memmove",
-        "memset",
-        "nearbyint",
-        "pow",
-        "rint",
-        "round",
-        "sin",
-        "sincos",
-        "sinh",
-        "sqrt",
-        "tan",
-    ),
-    *("tanh", "tgamma", "trunc"),
-)
+_NAMES = """
+acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh erf erfc exp exp2 expm1 fabs floor fmod frexp hypot ldexp
+lgamma log log10 log1p log2 memcmp memcpy memmove memset nearbyint pow rint round sin sincos sinh sqrt tan tanh tgamma
+trunc
+"""
+ALLOWED = frozenset(_NAMES.split())
 
 # A function of Numba's own hands back nothing but a status, beside what it returns and an exception.
 ENTRY = """
