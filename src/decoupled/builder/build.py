@@ -97,13 +97,13 @@ def compile_all(
         (scratch / target).mkdir()
     # Set before a worker loads Numba: code for one kind of processor on every machine that builds, and no calls
     # into a vector library that only some have.
-    settings = {
-        "NUMBA_CPU_NAME": targets()[0],
-        "NUMBA_CPU_FEATURES": "",
-        "NUMBA_DISABLE_INTEL_SVML": "1",
-        load.SWITCH: "off",
-        "NUMBA_CACHE_DIR": os.devnull,  # no folder: what is compiled here is of no use elsewhere
+    of_numba = {
+        "CPU_NAME": targets()[0],
+        "CPU_FEATURES": "",
+        "DISABLE_INTEL_SVML": "1",
+        "CACHE_DIR": os.devnull,  # no folder: what is compiled here is of no use elsewhere
     }
+    settings = {load.SWITCH: "off", **{f"NUMBA_{name}": value for name, value in of_numba.items()}}
     context = get_context("spawn")
     with ProcessPoolExecutor(1, context, _prepare, (settings,)) as listing:
         names = [name for name in listing.submit(_names).result() if only is None or only(name)]
