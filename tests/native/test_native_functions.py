@@ -14,6 +14,7 @@ from decoupled.environments.base import Adversary
 from decoupled.kernels import merging
 from decoupled.kernels.dispatch import Entries, compiled_entries, entries, register
 from decoupled.kernels.laws import leader_tiered, winner_law
+from decoupled.kernels.random.noise import BERNOULLI, BETA
 from decoupled.kernels.random.stream import new_stream
 from decoupled.kernels.rounds import against_best, drive, drive_adaptive
 from decoupled.kernels.state import State
@@ -89,9 +90,9 @@ def test_learners(policy: dc.Policy) -> None:
 @pytest.mark.parametrize("policy", catalogue.policies(), ids=lambda policy: policy.label)
 def test_round_loops(policy: dc.Policy) -> None:
     shipped_and_compiled(policy)
-    for arms, noise in ((3, "bernoulli"), (20, "beta")):
-        easy = dc.environments.Bernoulli(np.linspace(0.2, 0.8, arms).tolist(), noise=noise)
-        table, best = world(easy, ROUNDS)
+    for arms, noise in ((3, BERNOULLI), (20, BETA)):
+        table, best = world(dc.environments.Bernoulli(np.linspace(0.2, 0.8, arms).tolist()), ROUNDS)
+        table = table._replace(noise=noise, concentration=3.0)
 
         def played(loop: Any, arms: int = arms, table: Any = table, best: int = best) -> bytes:
             state, plays = policy.layout.new_state(arms), np.zeros((2, arms), np.int64)

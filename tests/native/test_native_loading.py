@@ -50,8 +50,10 @@ double(1.0)
 """
 
 
-def python(code: str, root: Path | None = None, **environment: str) -> "subprocess.CompletedProcess[str]":
-    settings = {**os.environ, "PYTHONPATH": str(root or SOURCES.parent), **environment}
+def python(
+    code: str, /, root: Path = SOURCES.parent, **environment: str
+) -> "subprocess.CompletedProcess[str]":
+    settings = {**os.environ, "PYTHONPATH": str(root), **environment}
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=settings)
 
 
@@ -70,15 +72,15 @@ def test_no_compiler_is_loaded_that_is_installed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "environment"),
+    ("code", "switch"),
     [
-        (OWN_POLICY, {}),
-        ("import decoupled as dc; dc.UCB1().start(arms=2).decide()", {"DECOUPLED_NATIVE": "off"}),
+        (OWN_POLICY, ""),
+        ("import decoupled as dc; dc.UCB1().start(arms=2).decide()", "off"),
     ],
     ids=["a function of one's own", "switched off"],
 )
-def test_without_numba_the_message_names_the_extra(code: str, environment: dict[str, str]) -> None:
-    done = python(NO_NUMBA + code, **environment)
+def test_without_numba_the_message_names_the_extra(code: str, switch: str) -> None:
+    done = python(NO_NUMBA + code, DECOUPLED_NATIVE=switch)
     assert "UnsupportedError" in done.stderr
     assert "pip install 'decoupled-bandits[jit]'" in done.stderr
 

@@ -33,6 +33,7 @@ class Running:
         self.layout = self.form.layout
         self.values = np.array(self.form.params(), np.float64)
         self.entries = self.form.entries()
+        self.flat = (self.values, *state)
         self.calls = bound(self.entries, self.values, state, stream)
         self.calls.init()
         self.round = int(state.scalars[ROUND])  # every decision carries it, and an array is slow to ask

@@ -7,7 +7,8 @@ size, executor or number of workers changes a bit of the result.
 import numpy as np
 
 from ..base.arrays import Floats
-from ..kernels.merging import GROUP, merge_groups
+from ..kernels.merging import GROUP as GROUP
+from ..kernels.merging import merge_groups
 
 
 class Moments:
