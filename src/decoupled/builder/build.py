@@ -45,7 +45,7 @@ def build(
 ) -> None:
     """Build the libraries and the manifest in a folder; raises UnbuiltError where that is not possible here."""
     linker = find_linker()
-    start = time.perf_counter()
+    start, digest = time.perf_counter(), source_digest(*COMPILED)  # before anything of them is compiled
     with tempfile.TemporaryDirectory() as scratch:
         built = compile_all(Path(scratch), processes or os.cpu_count() or 1, only, tell)
         folder.mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,7 @@ def build(
     manifest = {
         "format": FORMAT,
         "version": __version__,
-        "digest": source_digest(*COMPILED),
+        "digest": digest,
         "machine": machine(),
         "libraries": libraries,
         "made_of": {name: parts for group in built for name, parts in group.made_of.items()},

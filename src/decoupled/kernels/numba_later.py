@@ -51,10 +51,16 @@ def _import() -> Any:
         ) from None
 
 
+def is_loaded() -> bool:
+    """Whether Numba is there, or about to be: somebody else may have loaded it."""
+    return sys.modules.get("numba") is not None
+
+
 def jit_disabled() -> bool:
     """Whether functions are to stay plain Python, which Numba's own setting says."""
-    if "numba" in sys.modules:
-        return bool(sys.modules["numba"].config.DISABLE_JIT)
+    settings = getattr(sys.modules.get("numba"), "config", None)  # None also while another thread loads it
+    if settings is not None:
+        return bool(settings.DISABLE_JIT)
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
@@ -63,7 +69,7 @@ def overload(function: Callable[..., object], **options: Any) -> Callable[[Funct
 
     def decorate(implementation: Function) -> Function:
         _waiting.append(lambda: numba().extending.overload(function, **options)(implementation))
-        if "numba" in sys.modules:
+        if is_loaded():
             numba()
         return implementation
 

@@ -1,6 +1,5 @@
 """A function that is compiled when it is first used: until then it costs nothing, not even loading Numba."""
 
-import sys
 from collections.abc import Callable
 from functools import update_wrapper
 from threading import RLock
@@ -8,6 +7,7 @@ from typing import Any
 
 from ..native import load
 from ..native.calls import UnsuitedError
+from .numba_later import is_loaded
 
 _making = RLock()
 
@@ -73,4 +73,4 @@ class OnFirstUse:
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
         # A compiler for another target knows what to compile anew by its class.
-        return type(self.dispatcher) if "numba" in sys.modules else OnFirstUse
+        return type(self.dispatcher) if is_loaded() else OnFirstUse
