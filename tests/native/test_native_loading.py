@@ -156,7 +156,9 @@ def test_what_does_not_suit_is_not_used(
 ) -> None:
     folder = tmp_path / "lib"
     shutil.copytree(load.FOLDER, folder)
-    load.check(load.read_manifest(folder))  # a library that was loaded once stays, whatever becomes of its file
+    load.check(
+        load.read_manifest(folder)
+    )  # a library that was loaded once stays, whatever becomes of its file
     change(folder)
     with pytest.raises(load.UnusableError, match=reason):
         load.load(folder)

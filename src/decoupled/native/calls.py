@@ -7,11 +7,12 @@ three numbers a call at most: a foreign call with a dozen arguments takes micros
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from ctypes import addressof, c_double, c_int64
+from ctypes import addressof, c_char, c_double, c_int64, c_void_p
 from typing import Any, NamedTuple
 
 import numpy as np
 
+_Ints, _Floats = c_int64 * 32, c_double * 32  # of a learner's two blocks
 FORMAT = 1  # of blocks and of the manifest: code of another format is not called
 
 _INT = (int, np.integer)
@@ -51,7 +52,7 @@ def words_of(kind: str) -> int:
 class NativeFunction:
     """A function of the library, called like the compiled function that it was made of."""
 
-    def __init__(self, name: str, call: Callable[[int], int], signature: Signature) -> None:
+    def __init__(self, name: str, call: Callable[[c_void_p], int], signature: Signature) -> None:
         self.__name__ = self.__qualname__ = name
         self.signature = signature
         self.call = call
@@ -112,16 +113,16 @@ def bound_entries(
     The arrays are not copied, and what is made of them belongs to one thread at a time. They are those that a
     layout makes, so that nothing about them is checked.
     """
-    words = [word for array in arrays for word in (_address(array), *array.shape)]
+    words = [word for array in arrays for word in (_own_address(array), *array.shape)]
     # Two blocks, because what follows the arrays differs: the stream and the decision, or the observation.
-    ints = (c_int64 * 32)()
-    floats = (c_double * 32).from_buffer(ints)
+    ints = _Ints()
+    floats = _Floats.from_address(addressof(ints))
     drawn = len(words) + 2
     given = drawn + 4
-    words += [_address(stream), len(stream), 0, 0, 0, 0, *words]
+    words += [_own_address(stream), len(stream), 0, 0, 0, 0, *words]
     ints[: len(words)] = words
     arm, weight, loss = len(words), len(words) + 1, len(words) + 2
-    first, second = addressof(ints), addressof(ints) + 8 * given
+    first, second = c_void_p(addressof(ints)), c_void_p(addressof(ints) + 8 * given)
     call_init, call_decide, call_update = (each.call for each in functions)
     keep = (arrays, stream, ints)  # what the blocks point into has to outlive them
 
@@ -140,6 +141,11 @@ def bound_entries(
             raise _failed("update")
 
     return init, decide, update
+
+
+def _own_address(array: Any) -> int:
+    # Of an array that can be written; four times as fast as what is right for any.
+    return addressof(c_char.from_buffer(array)) if array.size else 0
 
 
 def _address(array: Any) -> int:
@@ -163,4 +169,4 @@ class _Block:
     def __init__(self, words: int) -> None:
         self.ints = (c_int64 * max(words, 1))()
         self.floats = (c_double * max(words, 1)).from_buffer(self.ints)
-        self.address = addressof(self.ints)
+        self.address = c_void_p(addressof(self.ints))

@@ -96,7 +96,7 @@ def _make(key: str) -> NativeFunction | None:
     if entry is None or isinstance(found, str):
         return None
     call = getattr(found.handle, entry["symbol"])
-    call.argtypes, call.restype = [ctypes.c_void_p], ctypes.c_int32
+    call.restype = ctypes.c_int32
     return NativeFunction(key, call, Signature(tuple(entry["takes"]), tuple(entry["returns"])))
 
 
