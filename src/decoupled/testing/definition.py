@@ -329,7 +329,9 @@ def _place(error: BaseException) -> str:
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if HERE not in Path(frame.filename).parents and "site-packages" not in frame.filename
+        if HERE not in Path(frame.filename).parents
+        and "site-packages" not in frame.filename
+        and Path(frame.filename).name != "on_first_use.py"  # which stands between a function and its caller
     ]
     own = [frame for frame in frames if frame.name != "<module>"]
     return f" ({own[-1].name}, line {own[-1].lineno} of {Path(own[-1].filename).name})" if own else ""
