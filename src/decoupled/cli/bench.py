@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.files import write_atomically
-from ..bench import engine, gpu, learner, machine, service, start
+from ..bench import engine, gpu, learner, machine, service, start, versions
 from ..bench.timing import Rate, Ratio
 from ..errors import ParameterError, invalid_value, near_name
 
@@ -21,7 +21,9 @@ GROUPS: dict[str, Any] = {
 UNASKED = ("learner", "engine", "start")  # the others need an extra, and the machine to themselves
 
 
-def run_bench(groups: Sequence[str], repetitions: int, out: Path, soak: float = 0.0) -> None:
+def run_bench(
+    groups: Sequence[str], repetitions: int, out: Path, soak: float = 0.0, against: Path | None = None
+) -> None:
     """Measure the groups named, or all; print each line as it is measured. `soak` is in minutes."""
     for name in groups:
         if name not in GROUPS:
@@ -32,7 +34,10 @@ def run_bench(groups: Sequence[str], repetitions: int, out: Path, soak: float = 
     for name in groups or UNASKED:
         print(f"\n{name}")
         lengthy = service.soak(60.0 * soak) if name == "service" and soak else ()
-        for line in chain(GROUPS[name].measure(repetitions), lengthy):
+        measured = GROUPS[name].measure(repetitions)
+        if name == "engine" and against is not None:
+            measured = versions.measure(against, repetitions)
+        for line in chain(measured, lengthy):
             print(told(line), flush=True)
             lines.append({"group": name, "line": line.name, **line._asdict()})
     write_atomically(out, json.dumps({"machine": machine.describe(), "lines": lines}, indent=1) + "\n")

@@ -150,12 +150,16 @@ def bench(
         float,
         typer.Option(min=0.0, help="With service: so many minutes more, to see that memory stays flat."),
     ] = 0.0,
+    against: Annotated[
+        Path | None,
+        typer.Option(metavar="CHECKOUT", help="With engine: compare with the package of another checkout."),
+    ] = None,
 ) -> None:
     """Measure speed: every line is a ratio of two things timed in turn within this run."""
     from .bench import run_bench
 
     with report_errors():
-        run_bench(groups or [], repetitions, out, soak)
+        run_bench(groups or [], repetitions, out, soak, against)
 
 
 service.add_to(app)
