@@ -53,12 +53,12 @@ OTHERS = (
 # The rows of the table of limits, and what they are in the code.
 LIMITS = {
     "bytes of a request's headers": ["headers"],
-    "seconds in which headers must come": ["headers_seconds"],
+    "seconds to send the headers": ["headers_seconds"],
     "bytes of a body": ["body"],
-    "seconds in which a body must come": ["body_seconds"],
-    "requests a second for each key": ["rate"],
+    "seconds to send the body": ["body_seconds"],
+    "requests per second for each key": ["rate"],
     "requests at once for each key": ["burst"],
-    "wrong keys a second from one address": ["bad_keys"],
+    "wrong keys per second from one address": ["bad_keys"],
     "decisions in a request, items in a batch, rows of a page": [
         "MOST_DECISIONS",
         "MOST_FEEDBACK",
@@ -98,7 +98,7 @@ def test_every_command_and_option_is_documented(name: str, command: Any) -> None
     known = {}
     for parameter in command.params:
         if parameter.param_type_name == "argument":
-            known[parameter.metavar or parameter.name.upper()] = "needed" if parameter.required else ""
+            known[parameter.metavar or parameter.name.upper()] = "required" if parameter.required else ""
         elif parameter.name != "help":
             for option in parameter.opts:
                 value = parameter.default
