@@ -1,6 +1,7 @@
 """The clients against a real service, through a line that drops connections at every stage."""
 
 import asyncio
+import inspect
 import random
 import socket
 import threading
@@ -15,6 +16,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.errors import ParameterError
+from decoupled.service import client as client_package
 from decoupled.service.client import (
     AsyncClient,
     Client,
@@ -171,11 +173,28 @@ def test_an_outbox_takes_no_other_file_for_its_own(tmp_path: Path) -> None:
         assert file.read_bytes() == content
 
 
-def test_both_clients_offer_the_same() -> None:
-    def public(kind: type) -> set[str]:
-        return {name for name in vars(kind) if not name.startswith("_")}
+def public(kind: type) -> dict[str, Any]:
+    return {name: found for name, found in vars(kind).items() if not name.startswith("_")}
 
-    assert public(Client) == public(AsyncClient)
+
+def test_both_clients_have_the_same_methods() -> None:
+    assert public(Client).keys() == public(AsyncClient).keys()
+    for name, method in public(Client).items():
+        assert inspect.signature(method) == inspect.signature(public(AsyncClient)[name]), name
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_every_method_is_typed_and_has_an_example(kind: type) -> None:
+    for name, method in public(kind).items():
+        assert ">>>" in (inspect.getdoc(method) or ""), name
+        annotated = {*inspect.get_annotations(method), "self"}
+        assert annotated == {*inspect.signature(method).parameters, "return", "self"}, name
+
+
+def test_every_public_name_has_an_example() -> None:
+    assert [
+        name for name in client_package.__all__ if ">>>" not in getattr(client_package, name).__doc__
+    ] == []
 
 
 def test_undeliverable_feedback_raises_with_what_was_not_delivered(service: Service) -> None:
