@@ -248,6 +248,6 @@ def test_a_backup_goes_on_as_the_store_would(
         assert other.decide("me", "one", count=5).result() == following
         assert other.put_experiment("me", "two", Settings({"name": "FTPL"}, ARMS)).result()[1]
         other.close()
-    with pytest.raises(StoreError, match="not there"):
+    with pytest.raises(StoreError, match="does not exist"):
         restore(tmp_path / "none", tmp_path / "x.db")
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".")] == []

@@ -90,7 +90,7 @@ def test_an_empty_database_gets_no_tables_either(
     if not address.startswith("postgresql"):
         Path(address).touch()
     line = failed(*command, "--store", address)
-    assert "holds no tables of the service" in line
+    assert "has no tables of the service" in line
     assert "decoupled serve" in line
     store = open_store(address)
     assert not store.has_tables()
@@ -116,7 +116,7 @@ def test_a_database_of_another_program_stays_as_it_is(tmp_path: Path) -> None:
     connection.execute("CREATE TABLE bookmarks (url TEXT)")
     connection.close()
     before = digest_of(other)
-    assert "holds no tables" in failed("keys", "add", "--store", other)
+    assert "has no tables" in failed("keys", "add", "--store", other)
     assert "FAIL store" in run(app, ["doctor", "--store", str(other)]).output
     assert digest_of(other) == before, "not even its journal mode"
 
@@ -199,9 +199,9 @@ def test_a_store_that_another_process_uses_under_another_name_is_not_replaced(tm
 def test_a_backup_is_not_put_under_the_log_of_another_store(tmp_path: Path) -> None:
     store, crashed = tmp_path / "store.db", crashed_store(tmp_path)
     store_with_a_key(store, "b" * 64).close()
-    assert "not closed" in failed("backup", crashed, "--store", store, "--force")
+    assert "was not closed" in failed("backup", crashed, "--store", store, "--force")
     crashed.rename(tmp_path / "elsewhere.db")
-    assert "its log is" in failed("backup", crashed, "--store", store)
+    assert "its log does" in failed("backup", crashed, "--store", store)
     (tmp_path / "elsewhere.db").rename(crashed)
     assert keys_of(crashed) == [KEY], "nothing of it was touched"
 
@@ -262,7 +262,7 @@ def test_restore_refuses_what_is_no_backup_and_leaves_no_store(tmp_path: Path) -
     assert "not a SQLite database" in failed("restore", tmp_path / "list.txt", "--store", new)
     line = failed("restore", tmp_path / "empty.db", "--store", new)
     assert (f"backup = '{tmp_path}/empty.db'" in line, "decoupled backup" in line) == (True, True)
-    assert "is not there" in failed("restore", tmp_path / "none.db", "--store", new)
+    assert "does not exist" in failed("restore", tmp_path / "none.db", "--store", new)
     assert not new.exists()
     assert (tmp_path / "empty.db").stat().st_size == 0
 
@@ -291,7 +291,7 @@ def test_a_backup_of_an_earlier_release_is_restored_and_stays_as_it_is(
     assert keys_of(tmp_path / "new.db") == [KEY]
     assert digest_of(tmp_path / "copy.db") == before
     monkeypatch.undo()
-    with pytest.raises(StoreError, match="version 2 and this release knows 1"):
+    with pytest.raises(StoreError, match="has version 2 and this release knows 1"):
         restore(tmp_path / "new.db", tmp_path / "third.db")
 
 
@@ -451,7 +451,7 @@ def test_a_store_without_permission_says_whose(tmp_path: Path) -> None:
     store.chmod(0o444)
     tmp_path.chmod(0o555)
     with unprivileged():
-        refused(store, "permission denied", f"the folder '{tmp_path}'", "give this user the right")
+        refused(store, "permission denied", f"the folder '{tmp_path}'", "give this user write permission")
     tmp_path.chmod(0o777)
     with unprivileged():
         refused(store, "permission denied", "the file")
@@ -461,7 +461,7 @@ def test_a_locked_store_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     store = tmp_path / "store.db"
     holder = apsw.Connection(str(store))
     holder.execute("CREATE TABLE t (x); BEGIN EXCLUSIVE")
-    monkeypatch.setattr(SqliteStore, "patience", 1)
+    monkeypatch.setattr(SqliteStore, "busy_timeout", 1)
     refused(store, "is locked by another program", "end that program")
     holder.close()
 
@@ -494,7 +494,7 @@ def test_a_disk_that_fails_while_a_store_is_opened_is_named(
     [
         (("/postgres?", "/nowhere?"), ["/nowhere'", "does not exist", "create the database"]),
         (("tester@", "stranger:secret@"), ["stranger@", "does not exist", "create the role"]),
-        (("?host=", "?host=/nowhere"), ["No such file", "check that the server runs"]),
+        (("?host=", "?host=/nowhere"), ["No such file", "check that the server is running"]),
         (("?host=", "?nonsense=secret&host="), ["is not a PostgreSQL address", "USER@HOST"]),
     ],
     ids=["database", "role", "server", "address"],

@@ -43,7 +43,7 @@ def examine(
     []
     """
     try:
-        store = open_store(url_or_path, look=True)
+        store = open_store(url_or_path, read_only=True)
     except StoreError as error:
         yield Check("store", False, str(error))
         return
@@ -133,7 +133,7 @@ def clock(reader: Store, now: Callable[[], float]) -> Check:
     last = max(
         (at for (at,) in reader.run("SELECT max(made_at) FROM decided") if at is not None), default=0.0
     )
-    apart = reader.clock_apart(now)
+    apart = reader.clock_offset(now)
     if abs(drift) > 0.02:
         return Check("clock", False, f"it jumped by {drift:.3f} s within 0.05 s")
     if last > now() + 1.0:
