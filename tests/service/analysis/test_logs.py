@@ -190,7 +190,7 @@ def test_where_arms_have_no_chance_nothing_is_compared(file: str) -> None:
     run(desk, {"name": "UCB1"}, 100)
     found = desk.evaluate("me", "one").result()
     assert {each.value for each in found.arms} == {None}
-    assert "without a chance" in str(found.remark)
+    assert "no chance to be explored" in str(found.remark)
     losses = [row.loss for row in desk.log("me", "one").result()]
     assert found.exploited is not None
     assert found.exploited.estimate == pytest.approx(np.mean(losses))  # type: ignore[arg-type]
