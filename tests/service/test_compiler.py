@@ -196,7 +196,7 @@ def test_over_http_and_with_both_clients(tmp_path: Path, held: Held) -> None:
         assert service.decide("other")["status"] == "pending"
         told: list[str] = []
         with Client(service.url, retries=Retries(attempts=1, compiling=0.0), notify=told.append) as client:
-            with pytest.raises(Compiling, match="creating it again"):
+            with pytest.raises(Compiling, match="create it again"):
                 client.put_experiment("slow", **slow)
             with pytest.raises(Compiling):
                 client.decide("slow")
