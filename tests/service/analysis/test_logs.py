@@ -1,4 +1,4 @@
-"""What can be done with a log: export, evaluation, retention, backup."""
+"""Export, evaluation, retention and backup of a log."""
 
 import csv
 import math
@@ -40,7 +40,7 @@ def run(
 
 
 def test_exported_propensities_are_the_true_law(opened: Opened, tmp_path: Path) -> None:
-    """Of a policy that knows only an estimate of 1 / p: what is exported is what a learner at that row says."""
+    """For a policy that knows only an estimate of 1 / p, the export has the probability of the replayed learner."""
     desk = opened()
     run(desk, {"name": "CoupledFTPL"}, 100)
     desk.decide("me", "one", available=["a", "c"], count=3).result()
@@ -81,7 +81,7 @@ def test_exported_propensities_are_the_true_law(opened: Opened, tmp_path: Path) 
 
 
 def test_evaluation_finds_the_means(file: str) -> None:
-    """Normal intervals at 95 % hold the truth; here at five standard errors, false alarm below 1e-5."""
+    """Within five standard errors; the false-alarm rate is below 1e-5."""
     desk = quick_desk(file)
     run(desk, {"name": "FollowTheLeader"}, 4000)
     found = desk.evaluate("me", "one").result()
@@ -104,8 +104,8 @@ def test_evaluation_finds_the_means(file: str) -> None:
     desk.close()
 
 
-def test_intervals_hold_the_truth_also_where_little_was_seen() -> None:
-    """Of 120 short lives nine in ten and more; at 95 % fewer than 106 have a chance of 1 in 1,000."""
+def test_intervals_contain_the_truth_after_few_observations() -> None:
+    """At least 106 of 120 short runs: fewer have a chance of 1 in 1,000 at 95 %."""
     means, rng = np.array([0.45, 0.25, 0.05]), np.random.default_rng(0)
     held = 0
     for seed in range(120):
@@ -125,7 +125,7 @@ def test_intervals_hold_the_truth_also_where_little_was_seen() -> None:
     assert held >= 106
 
 
-def test_an_arm_that_was_hardly_seen_may_cost_anything(file: str) -> None:
+def test_an_arm_with_few_observations_has_the_whole_range(file: str) -> None:
     desk = quick_desk(file)
     run(desk, {"name": "FTPL"}, 100)
     found = desk.evaluate("me", "one").result()
@@ -140,7 +140,7 @@ def test_an_arm_that_was_hardly_seen_may_cost_anything(file: str) -> None:
 
 
 def test_evaluation_against_the_formula() -> None:
-    """Written out from its definition, for a log whose feedback comes out of order."""
+    """Compared with its definition, for a log whose feedback comes out of order."""
     rng = np.random.default_rng(3)
     rows = []
     for seq in range(1, 200):
@@ -185,7 +185,7 @@ def test_evaluation_against_the_formula() -> None:
         )
 
 
-def test_where_arms_have_no_chance_nothing_is_compared(file: str) -> None:
+def test_arms_without_a_chance_are_not_compared(file: str) -> None:
     desk = quick_desk(file)
     run(desk, {"name": "UCB1"}, 100)
     found = desk.evaluate("me", "one").result()
@@ -227,7 +227,7 @@ def test_retention_keeps_what_replays(opened: Opened, address: str, clock: Clock
     ] == []
 
 
-def test_a_backup_goes_on_as_the_store_would(
+def test_a_backup_continues_as_the_store_would(
     opened: Opened, address: str, postgres: str, clock: Clock, tmp_path: Path
 ) -> None:
     desk = opened()
@@ -238,7 +238,7 @@ def test_a_backup_goes_on_as_the_store_would(
     desk.close()
     targets = [str(tmp_path / "restored.db")]
     if address != postgres:
-        targets.append(postgres)  # from the one database to the other
+        targets.append(postgres)  # from one database to the other
     for target in targets:
         assert restore(tmp_path / "backup", target) == 1
         with pytest.raises(Conflict, match="empty"):

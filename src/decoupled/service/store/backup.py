@@ -32,12 +32,12 @@ def back_up(store: Store, path: str | os.PathLike[str], *, force: bool = False) 
 
 
 def _check_target(store: Store, target: str, force: bool) -> None:
-    from .sqlite_files import beside, is_used
+    from .sqlite_files import companions, is_used
 
     exists = os.path.lexists(target)
     if exists and store.path is not None and os.path.samefile(store.path, target):
         raise _conflict("backup", target, "is the store itself")
-    if leftover := beside(target):
+    if leftover := companions(target):
         rule = "is a store in use, or was not closed" if exists else "does not exist, but its log does"
         raise _conflict("backup", target, f"{rule} (see {leftover[0]!r})")
     if not exists:
@@ -82,7 +82,7 @@ def restore(path: str | os.PathLike[str], url_or_path: str | os.PathLike[str]) -
     The new store continues exactly as the old one would have from the moment of the backup. It lacks what was
     acknowledged after that moment. The backup does not change.
     """
-    from .sqlite_files import beside
+    from .sqlite_files import companions
 
     if not os.path.isfile(path):
         rule, remedy = "does not exist", "give a file that `decoupled backup` wrote"
@@ -91,7 +91,7 @@ def restore(path: str | os.PathLike[str], url_or_path: str | os.PathLike[str]) -
         if is_postgres(url_or_path):
             return _copy_into(reader, url_or_path)
         target = os.path.realpath(url_or_path)
-        if not os.path.lexists(target) and not beside(target):
+        if not os.path.lexists(target) and not companions(target):
             return _to_file(reader, target, "store", lambda: None)
         if os.path.lexists(target) and os.path.samefile(path, target):
             raise _conflict("store", target, "is the backup itself", "restore into another file")

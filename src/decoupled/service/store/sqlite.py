@@ -78,7 +78,7 @@ class SqliteStore(Store):
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
         if self._read_only and sqlite_files.in_rollback_mode(self.path):
             flags = apsw.SQLITE_OPEN_READONLY
-        in_use = bool(sqlite_files.beside(self.path))
+        in_use = bool(sqlite_files.companions(self.path))
         self.connection = apsw.Connection(self.path, flags=flags)
         try:
             self.connection.set_busy_timeout(self.busy_timeout)

@@ -15,7 +15,7 @@ _ROLLBACK = 1  # in the header of a file that has no write-ahead log
 _LOG_MARKS = (0x377F0682, 0x377F0683)
 
 
-def beside(path: str) -> list[str]:
+def companions(path: str) -> list[str]:
     """The files that SQLite keeps next to a store in use, and leaves there after a crash."""
     return [path + end for end in ("-wal", "-shm", "-journal") if os.path.lexists(path + end)]
 
