@@ -94,10 +94,8 @@ def test_evaluation_finds_the_means(file: str) -> None:
     rows = desk.log("me", "one").result()
     suffered = np.mean([(0.2, 0.5, 0.8)[ARMS.index(str(row.exploit))] for row in rows])
     assert found.exploited is not None
-    assert (
-        abs(found.exploited.estimate - suffered)
-        < 5 * (found.exploited.high - found.exploited.low) / 2 / 1.96
-    )
+    error = (found.exploited.high - found.exploited.low) / 2 / 1.96
+    assert abs(found.exploited.estimate - suffered) < 5 * error
     regret = desk.state("me", "one").result().regret
     assert regret is not None
     assert abs(regret.estimate - 4000 * (suffered - 0.2)) < 5 * (regret.high - regret.low) / 2 / 1.96
@@ -145,26 +143,9 @@ def test_evaluation_against_the_formula() -> None:
     rows = []
     for seq in range(1, 200):
         explore, exploit, p = rng.choice(3), rng.choice(3), rng.uniform(0.2, 0.9)
-        rows.append(
-            LoggedDecision(
-                f"x-{seq}",
-                seq,
-                "both",
-                None,
-                ARMS[exploit],
-                ARMS[explore],
-                p,
-                1 / p,
-                1,
-                0,
-                0.0,
-                None,
-                "applied",
-                rng.uniform(10, 30),
-                int(seq + rng.integers(1, 40)),
-                0.0,
-            )
-        )
+        made = (f"x-{seq}", seq, "both", None, ARMS[exploit], ARMS[explore], p, 1 / p, 1, 0, 0.0, None)
+        settled = ("applied", rng.uniform(10, 30), int(seq + rng.integers(1, 40)), 0.0)
+        rows.append(LoggedDecision(*made, *settled))
     found = evaluate("x", rows, ARMS, (10.0, 30.0), coupled=False)
     terms: dict[str, list[float]] = {arm: [] for arm in (*ARMS, "used")}
     for row in rows:

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import math
 import random
 import socket
 import threading
@@ -293,18 +294,15 @@ def test_a_policy_may_be_an_object_a_dict_or_a_name(service: Service) -> None:
 
 def test_all_settings_of_an_experiment_are_sent(service: Service) -> None:
     with Client(service.url) as client:
-        created = client.put_experiment(
-            "all", **FTPL, loss_range=(0, 250), deadline_seconds=60, expired_loss=250, seed=7
-        )
-        assert (created["loss_range"], created["deadline_seconds"], created["expired_loss"]) == (
+        settings: dict[str, Any] = {"loss_range": (0, 250), "deadline_seconds": 60, "expired_loss": 250}
+        created = client.put_experiment("all", **FTPL, **settings, seed=7)
+        assert [created[name] for name in ("loss_range", "deadline_seconds", "expired_loss")] == [
             [0, 250],
             60,
             250,
-        )
+        ]
         with pytest.raises(Conflict):
-            client.put_experiment(
-                "all", **FTPL, loss_range=(0, 250), deadline_seconds=60, expired_loss=250, seed=8
-            )
+            client.put_experiment("all", **FTPL, **settings, seed=8)
 
 
 @pytest.mark.parametrize(
@@ -333,10 +331,7 @@ def test_losses_are_numbers_or_truth_values(service: Service, loss: Any, applied
             "feedback: loss and reward are both given; give the loss .*, not both",
         ),
         ({"loss": "0.5"}, "loss = '0.5': must be a number, True or False, not str; give the loss of the"),
-        (
-            {"reward": float("nan")},
-            "reward = nan: must be a finite number; give the reward of the explored",
-        ),
+        ({"reward": math.nan}, "reward = nan: must be a finite number; give the reward of the explored"),
     ],
 )
 def test_feedback_that_cannot_be_sent_is_refused_by_the_client(

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import apsw
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from decoupled.cli.main import app
 from decoupled.service.analysis.doctor import Check, examine
