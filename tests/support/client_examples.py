@@ -10,19 +10,21 @@ import inspect
 from collections.abc import Callable, Iterator
 from itertools import count
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from decoupled.service.client import AsyncClient, Client, Outbox
-from support.http_service import Service, served
+if TYPE_CHECKING:  # every test run loads this module, and few need the service
+    from support.http_service import Service
 
 _tenants = count()
 
 
 @pytest.fixture(scope="session")
-def example_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def example_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Service"]:
     """The service that the examples talk to."""
+    from support.http_service import served
+
     with served(tmp_path_factory.mktemp("examples"), open_to_all=False) as running:
         yield running
 
@@ -35,6 +37,8 @@ def client_examples(
     if not (isinstance(request.node, pytest.DoctestItem) and request.path.parent.name == "client"):
         yield
         return
+    from decoupled.service.client import AsyncClient, Client, Outbox
+
     service: Service = request.getfixturevalue("example_service")
     key = service.key("admin", f"example-{next(_tenants)}")["Authorization"].removeprefix("Bearer ")
     with Client(service.url, key, outbox=Outbox()) as client:

@@ -1,5 +1,6 @@
 """The clients against a real service, through a proxy that drops connections at every stage."""
 
+import ast
 import asyncio
 import inspect
 import math
@@ -196,6 +197,25 @@ def test_every_public_name_has_an_example() -> None:
     assert [
         name for name in client_package.__all__ if ">>>" not in getattr(client_package, name).__doc__
     ] == []
+
+
+def test_of_the_server_the_clients_import_the_errors_only() -> None:
+    imported = set[str]()
+    for file in Path(client_package.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level == 2:
+                imported.add(node.module or "")
+            elif isinstance(node, ast.ImportFrom | ast.Import):
+                assert "service" not in ast.unparse(node)
+    assert imported == {"errors"}
+
+
+def test_an_unknown_option_is_a_type_error() -> None:
+    client = Client("http://service.example")
+    with pytest.raises(TypeError, match="deadline"):
+        client.put_experiment("x", arms=["a", "b"], deadline=60)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="modus"):
+        client.decide("x", modus="explore")  # type: ignore[call-overload]
 
 
 def test_undeliverable_feedback_is_raised(service: Service) -> None:
