@@ -16,7 +16,7 @@ import pytest
 
 import decoupled as dc
 from decoupled import theory
-from decoupled.service.client import sync as client
+from decoupled.service import client
 from support.browser import chromium
 from support.once import made_once
 from support.pages import ROOT

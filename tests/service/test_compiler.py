@@ -1,4 +1,4 @@
-"""A policy that is new to the machine: nobody waits unawares, and nothing else waits at all."""
+"""A policy that must be compiled first: its callers get the reason, and nobody else waits."""
 
 import asyncio
 import threading
@@ -47,7 +47,7 @@ def put(desk: Desk, name: str, policy: dict[str, Any], arms: tuple[str, ...] = A
     return desk.put_experiment("local", name, Settings(policy, arms), seed=7)
 
 
-def test_it_is_durable_at_once_and_others_go_on(file: str, held: Held) -> None:
+def test_an_experiment_is_durable_at_once_and_others_are_not_delayed(file: str, held: Held) -> None:
     desk = quick_desk(file, compiler=held)
     put(desk, "other", QUICK).result(60)
     desk.patience = 0.0
@@ -79,7 +79,7 @@ def test_it_is_durable_at_once_and_others_go_on(file: str, held: Held) -> None:
     desk.close()
 
 
-def test_closed_while_it_compiles_it_goes_on_after_a_restart(file: str, held: Held) -> None:
+def test_compiling_continues_after_a_restart(file: str, held: Held) -> None:
     desk = quick_desk(file, compiler=held)
     created = put(desk, "slow", SLOW)
     assert held.begun.wait(60)
@@ -94,7 +94,7 @@ def test_closed_while_it_compiles_it_goes_on_after_a_restart(file: str, held: He
         assert again.decide("local", "slow").result(60)[0].id.endswith("-1")
 
 
-def test_a_restart_compiles_what_is_stored_before_what_is_on_offer(file: str) -> None:
+def test_a_restart_compiles_stored_policies_first(file: str) -> None:
     with desk_on(file, compiler=(before := Held())) as desk:
         before.let_go()
         for name, policy in (("one", QUICK), ("two", SLOW), ("zero", {"name": "Exp3"})):
@@ -120,7 +120,7 @@ def test_a_restart_compiles_what_is_stored_before_what_is_on_offer(file: str) ->
     assert sorted(held.order[3:]) == ["Exp3", "TopTwo", "UCB1"], "each is compiled once"
 
 
-def test_a_policy_that_does_not_compile_is_told_and_tried_again(
+def test_a_policy_that_does_not_compile_is_reported_and_tried_again(
     file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = Held(TypeError("no such type\nand much more"))
@@ -140,7 +140,7 @@ def test_a_policy_that_does_not_compile_is_told_and_tried_again(
         assert desk.decide("local", "broken").result(60)
 
 
-def test_a_policy_that_this_process_does_not_know_spoils_nothing_else(file: str) -> None:
+def test_an_unknown_policy_affects_no_other_experiment(file: str) -> None:
     with desk_on(file) as desk:
         put(desk, "known", QUICK).result(60)
         put(desk, "unknown", QUICK).result(60)
@@ -194,17 +194,19 @@ def test_over_http_and_with_both_clients(tmp_path: Path, held: Held) -> None:
             "a new experiment takes no replica out of service"
         )
         assert service.decide("other")["status"] == "pending"
-        told: list[str] = []
-        with Client(service.url, retries=Retries(attempts=1, compiling=0.0), notify=told.append) as client:
-            with pytest.raises(Compiling, match="creating it again"):
+        reasons: list[str] = []
+        with Client(
+            service.url, retries=Retries(attempts=1, compiling=0.0), notify=reasons.append
+        ) as client:
+            with pytest.raises(Compiling, match="create it again"):
                 client.put_experiment("slow", **slow)
             with pytest.raises(Compiling):
                 client.decide("slow")
-            assert told == []
-        waiting = Client(service.url, retries=HASTY, notify=told.append)
+            assert reasons == []
+        waiting = Client(service.url, retries=HASTY, notify=reasons.append)
 
         async def decided() -> Any:
-            async with AsyncClient(service.url, retries=HASTY, notify=told.append) as client:
+            async with AsyncClient(service.url, retries=HASTY, notify=reasons.append) as client:
                 return await client.decide("slow")
 
         results: list[Any] = []
@@ -214,18 +216,18 @@ def test_over_http_and_with_both_clients(tmp_path: Path, held: Held) -> None:
         ]
         for thread in threads:
             thread.start()
-        while len(told) < 2:
+        while len(reasons) < 2:
             threads[0].join(0.01)
         held.let_go()
         for thread in threads:
             thread.join(60)
-        assert len(results) == len(told) == 2
-        assert all("compiling FTPL" in each and "once" in each for each in told)
+        assert len(results) == len(reasons) == 2
+        assert all("compiling FTPL" in each and "once" in each for each in reasons)
         assert [each["status"] for each in results if isinstance(each, dict)] == ["ready"]
         waiting.close()
 
 
-def test_feedback_in_a_batch_is_held_up_only_where_it_must_be(tmp_path: Path) -> None:
+def test_feedback_in_a_batch_waits_only_for_its_own_policy(tmp_path: Path) -> None:
     with served(tmp_path) as service:
         service.create("slow", policy=SLOW)
         service.create("other", policy=QUICK)
@@ -241,10 +243,10 @@ def test_feedback_in_a_batch_is_held_up_only_where_it_must_be(tmp_path: Path) ->
         sent = service.http.post("/v1/feedback", json={"items": items}).json()["results"]
         assert [each["status"] for each in sent] == [503, 200]
         assert sent[0]["problem"]["title"] == "Compiling"
-        told: list[str] = []
+        reasons: list[str] = []
 
         def let_go(reason: str) -> None:
-            told.append(reason)
+            reasons.append(reason)
             held.let_go()
 
         once = Retries(attempts=1)
@@ -254,7 +256,7 @@ def test_feedback_in_a_batch_is_held_up_only_where_it_must_be(tmp_path: Path) ->
             losses = [Undelivered(each, 0.5) for each in ids]
             results = client.feedback_many(losses)
             assert [getattr(each, "status", each) for each in results] == ["applied", "applied"]
-            assert len(told) == 1
+            assert len(reasons) == 1
             assert client.flush().left == 0
         assert service.http.get("/readyz").status_code == 200
 

@@ -238,7 +238,7 @@ URL = "http://127.0.0.1:8000"
 
 
 def _client(url: str, key_file: Path | None) -> "Client":
-    from ..service.client.conversation import KEY_VARIABLE, Remedies
+    from ..service.client.exchange import KEY_VARIABLE, Remedies
     from ..service.client.sync import Client
 
     class ShellClient(Client):
@@ -404,7 +404,7 @@ def client_log(
     key_file: KeyFile = None,
 ) -> None:
     """Write the log of an experiment to a file."""
-    from ..service.client.requests import format_of
+    from ..service.client.log_file import format_of
 
     with report_errors(), _client(url, key_file) as service:
         kind = format_of(file, format)

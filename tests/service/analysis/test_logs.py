@@ -1,4 +1,4 @@
-"""What can be done with a log: export, evaluation, retention, backup."""
+"""Export, evaluation, retention and backup of a log."""
 
 import csv
 import math
@@ -40,7 +40,7 @@ def run(
 
 
 def test_exported_propensities_are_the_true_law(opened: Opened, tmp_path: Path) -> None:
-    """Of a policy that knows only an estimate of 1 / p: what is exported is what a learner at that row says."""
+    """For a policy that knows only an estimate of 1 / p, the export has the probability of the replayed learner."""
     desk = opened()
     run(desk, {"name": "CoupledFTPL"}, 100)
     desk.decide("me", "one", available=["a", "c"], count=3).result()
@@ -81,7 +81,7 @@ def test_exported_propensities_are_the_true_law(opened: Opened, tmp_path: Path) 
 
 
 def test_evaluation_finds_the_means(file: str) -> None:
-    """Normal intervals at 95 % hold the truth; here at five standard errors, false alarm below 1e-5."""
+    """Within five standard errors; the false-alarm rate is below 1e-5."""
     desk = quick_desk(file)
     run(desk, {"name": "FollowTheLeader"}, 4000)
     found = desk.evaluate("me", "one").result()
@@ -94,18 +94,16 @@ def test_evaluation_finds_the_means(file: str) -> None:
     rows = desk.log("me", "one").result()
     suffered = np.mean([(0.2, 0.5, 0.8)[ARMS.index(str(row.exploit))] for row in rows])
     assert found.exploited is not None
-    assert (
-        abs(found.exploited.estimate - suffered)
-        < 5 * (found.exploited.high - found.exploited.low) / 2 / 1.96
-    )
+    error = (found.exploited.high - found.exploited.low) / 2 / 1.96
+    assert abs(found.exploited.estimate - suffered) < 5 * error
     regret = desk.state("me", "one").result().regret
     assert regret is not None
     assert abs(regret.estimate - 4000 * (suffered - 0.2)) < 5 * (regret.high - regret.low) / 2 / 1.96
     desk.close()
 
 
-def test_intervals_hold_the_truth_also_where_little_was_seen() -> None:
-    """Of 120 short lives nine in ten and more; at 95 % fewer than 106 have a chance of 1 in 1,000."""
+def test_intervals_contain_the_truth_after_few_observations() -> None:
+    """At least 106 of 120 short runs: fewer have a chance of 1 in 1,000 at 95 %."""
     means, rng = np.array([0.45, 0.25, 0.05]), np.random.default_rng(0)
     held = 0
     for seed in range(120):
@@ -125,7 +123,7 @@ def test_intervals_hold_the_truth_also_where_little_was_seen() -> None:
     assert held >= 106
 
 
-def test_an_arm_that_was_hardly_seen_may_cost_anything(file: str) -> None:
+def test_an_arm_with_few_observations_has_the_whole_range(file: str) -> None:
     desk = quick_desk(file)
     run(desk, {"name": "FTPL"}, 100)
     found = desk.evaluate("me", "one").result()
@@ -140,31 +138,14 @@ def test_an_arm_that_was_hardly_seen_may_cost_anything(file: str) -> None:
 
 
 def test_evaluation_against_the_formula() -> None:
-    """Written out from its definition, for a log whose feedback comes out of order."""
+    """Compared with its definition, for a log whose feedback comes out of order."""
     rng = np.random.default_rng(3)
     rows = []
     for seq in range(1, 200):
         explore, exploit, p = rng.choice(3), rng.choice(3), rng.uniform(0.2, 0.9)
-        rows.append(
-            LoggedDecision(
-                f"x-{seq}",
-                seq,
-                "both",
-                None,
-                ARMS[exploit],
-                ARMS[explore],
-                p,
-                1 / p,
-                1,
-                0,
-                0.0,
-                None,
-                "applied",
-                rng.uniform(10, 30),
-                int(seq + rng.integers(1, 40)),
-                0.0,
-            )
-        )
+        made = (f"x-{seq}", seq, "both", None, ARMS[exploit], ARMS[explore], p, 1 / p, 1, 0, 0.0, None)
+        settled = ("applied", rng.uniform(10, 30), int(seq + rng.integers(1, 40)), 0.0)
+        rows.append(LoggedDecision(*made, *settled))
     found = evaluate("x", rows, ARMS, (10.0, 30.0), coupled=False)
     terms: dict[str, list[float]] = {arm: [] for arm in (*ARMS, "used")}
     for row in rows:
@@ -185,12 +166,12 @@ def test_evaluation_against_the_formula() -> None:
         )
 
 
-def test_where_arms_have_no_chance_nothing_is_compared(file: str) -> None:
+def test_arms_without_a_chance_are_not_compared(file: str) -> None:
     desk = quick_desk(file)
     run(desk, {"name": "UCB1"}, 100)
     found = desk.evaluate("me", "one").result()
     assert {each.value for each in found.arms} == {None}
-    assert "without a chance" in str(found.remark)
+    assert "no chance to be explored" in str(found.remark)
     losses = [row.loss for row in desk.log("me", "one").result()]
     assert found.exploited is not None
     assert found.exploited.estimate == pytest.approx(np.mean(losses))  # type: ignore[arg-type]
@@ -227,7 +208,7 @@ def test_retention_keeps_what_replays(opened: Opened, address: str, clock: Clock
     ] == []
 
 
-def test_a_backup_goes_on_as_the_store_would(
+def test_a_backup_continues_as_the_store_would(
     opened: Opened, address: str, postgres: str, clock: Clock, tmp_path: Path
 ) -> None:
     desk = opened()
@@ -238,7 +219,7 @@ def test_a_backup_goes_on_as_the_store_would(
     desk.close()
     targets = [str(tmp_path / "restored.db")]
     if address != postgres:
-        targets.append(postgres)  # from the one database to the other
+        targets.append(postgres)  # from one database to the other
     for target in targets:
         assert restore(tmp_path / "backup", target) == 1
         with pytest.raises(Conflict, match="empty"):
@@ -248,6 +229,6 @@ def test_a_backup_goes_on_as_the_store_would(
         assert other.decide("me", "one", count=5).result() == following
         assert other.put_experiment("me", "two", Settings({"name": "FTPL"}, ARMS)).result()[1]
         other.close()
-    with pytest.raises(StoreError, match="not there"):
+    with pytest.raises(StoreError, match="does not exist"):
         restore(tmp_path / "none", tmp_path / "x.db")
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".")] == []

@@ -1,4 +1,4 @@
-"""Why a store in a file cannot be opened, and what to do about it."""
+"""Error messages for a SQLite file that cannot be opened: the reason, and what to do."""
 
 import os
 
@@ -8,7 +8,7 @@ from ...errors import invalid_value
 from ..errors import StoreError
 
 _CHECK = "correct the path"
-_RIGHTS = "give this user the right to write there, or choose another path"
+_PERMIT = "give this user write permission there, or choose another path"
 _REASONS: tuple[tuple[type[apsw.Error], str, str], ...] = (
     (apsw.NotADBError, "is not a SQLite database", _CHECK),
     (apsw.CorruptError, "is damaged ({error})", "restore a backup with `decoupled restore`"),
@@ -18,19 +18,19 @@ _REASONS: tuple[tuple[type[apsw.Error], str, str], ...] = (
 )
 
 
-def refusal(called: str, where: str, error: Exception, path: str) -> StoreError:
-    """The error for a file that cannot be opened: its path, the reason and the remedy.
+def opening_error(called: str, where: str, error: Exception, path: str) -> StoreError:
+    """The error for a file that cannot be opened: the path, the reason and the remedy.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
-    >>> str(refusal("store", folder, apsw.CantOpenError(), folder)).removeprefix(f"store = {folder!r}: ")
+    >>> str(opening_error("store", folder, apsw.CantOpenError(), folder)).removeprefix(f"store = {folder!r}: ")
     'is a folder; name a file in it'
     """
-    reason, remedy = _about(error) or _about_the_path(path) or _otherwise(error)
+    reason, remedy = _known(error) or _from_path(path) or _unknown(error)
     return StoreError(invalid_value(called, where, reason, remedy))
 
 
-def _about_the_path(path: str) -> tuple[str, str] | None:
+def _from_path(path: str) -> tuple[str, str] | None:
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         return f"the folder {folder!r} does not exist", f"create it, or {_CHECK}"
@@ -39,9 +39,9 @@ def _about_the_path(path: str) -> tuple[str, str] | None:
     if os.path.exists(path) and not os.path.isfile(path):
         return "is not a regular file", _CHECK
     if not _may_write(folder):
-        return f"{_why(folder)} the folder {folder!r}, where SQLite keeps files beside it", _RIGHTS
+        return f"{_why(folder)} the folder {folder!r}, where SQLite keeps its log", _PERMIT
     if os.path.exists(path) and not _may_write(path):
-        return f"{_why(folder)} the file", _RIGHTS
+        return f"{_why(folder)} the file", _PERMIT
     return None
 
 
@@ -55,14 +55,14 @@ def _may_write(path: str) -> bool:
     return os.access(path, wanted, effective_ids=os.access in os.supports_effective_ids)
 
 
-def _about(error: Exception) -> tuple[str, str] | None:
+def _known(error: Exception) -> tuple[str, str] | None:
     for kind, reason, remedy in _REASONS:
         if isinstance(error, kind):
             return reason.format(error=error), remedy
     return None
 
 
-def _otherwise(error: Exception) -> tuple[str, str]:
+def _unknown(error: Exception) -> tuple[str, str]:
     if isinstance(error, apsw.IOError):
         return f"cannot be read or written ({error})", "check the disk and its mount"
     return f"cannot be opened ({type(error).__name__}: {error})", "examine it with `decoupled doctor`"
