@@ -121,7 +121,7 @@ def _step(walks: "list[_Walk]", first: int, last: int) -> dict[str, Any]:
 
 def _walks(policy: Policy, environment: Environment, question: Question) -> "list[_Walk]":
     policy = policy.at(environment.arms)
-    policy.entries()  # makes the compiled functions known
+    policy.register()
     if isinstance(environment, Adversary):
         environment.prepare()
         return [_Duel(policy, environment, question.seed, run) for run in range(question.runs)]
