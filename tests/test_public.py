@@ -4,12 +4,17 @@ import inspect
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import walk_packages
 from typing import assert_type
 
 import pytest
 
 import decoupled as dc
 from decoupled.base.lazy import exports
+from decoupled.paper import EXPERIMENTS
+from decoupled.paper.base import Experiment
 
 NAMES = [name for name in exports("decoupled") if not inspect.ismodule(getattr(dc, name))]
 ENVIRONMENTS = [f"environments.{name}" for name in exports("decoupled.environments")]
@@ -61,6 +66,32 @@ def test_everything_that_is_exported_can_be_imported_with_a_star(package: str) -
 def test_every_class_of_a_list_is_defined_in_the_file_that_its_line_names(family: type[dc.Policy]) -> None:
     known = family.known()
     assert {name: known[name].__module__ for name in family.homes} == family.homes
+
+
+@pytest.mark.parametrize("family", [dc.Policy, dc.environments.Environment])
+def test_every_class_is_on_the_list(family: type[dc.Policy]) -> None:
+    package = family.__module__.rpartition(".")[0]
+    read_all(package)
+    # Other tests may define policies of their own.
+    defined = {name for name, cls in family.known().items() if cls.__module__.startswith("decoupled.")}
+    assert defined == family.homes.keys(), f"add a line to the __init__.pyi of {package}"
+
+
+def test_every_experiment_is_on_the_list() -> None:
+    read_all("decoupled.paper")
+    named = {kind.name for kind in subclasses(Experiment) if hasattr(kind, "name")}
+    assert named == EXPERIMENTS.keys(), "add a line to decoupled/paper/__init__.py"
+
+
+def read_all(package: str) -> None:
+    for module in walk_packages(import_module(package).__path__, f"{package}."):
+        import_module(module.name)
+
+
+def subclasses(kind: type[Experiment]) -> Iterator[type[Experiment]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from subclasses(each)
 
 
 @pytest.mark.parametrize("name", dc.Policy.homes)
