@@ -1,5 +1,6 @@
 """Documentation is tested: every block runs, and prints what the page says it prints."""
 
+import os
 import re
 import runpy
 import subprocess
@@ -44,7 +45,9 @@ def test_python_blocks_run_and_print_what_the_page_shows(
     if any(re.search(r"^class ", block.code, re.MULTILINE) for block in found):
         # A class of a page stays known by name, which other tests would notice: a process of its own.
         command = [sys.executable, "-W", "error", str(script)]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        paths = os.pathsep.join((str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")))  # for twins
+        env = {**os.environ, "PYTHONPATH": paths}
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=env)
         assert done.returncode == 0, done.stderr
         printed = done.stdout
     else:

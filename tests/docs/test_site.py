@@ -16,6 +16,7 @@ import pytest
 
 import decoupled as dc
 from decoupled import theory
+from decoupled.base.lazy import exports
 from decoupled.service import client
 from support.browser import chromium
 from support.once import made_once
@@ -23,8 +24,8 @@ from support.pages import ROOT
 
 PHONE = {"width": 390, "height": 844}
 NAMES = [
-    *(f"decoupled.{name}" for name in dc.__all__ if not inspect.ismodule(getattr(dc, name))),
-    *(f"decoupled.environments.{name}" for name in dc.environments.__all__),
+    *(f"decoupled.{name}" for name in exports("decoupled") if not inspect.ismodule(getattr(dc, name))),
+    *(f"decoupled.environments.{name}" for name in exports("decoupled.environments")),
     *(f"decoupled.theory.{name}" for name in theory.__all__ if name not in ("bounds", "figures")),
     *(f"decoupled.theory.bounds.{name}" for name in theory.bounds.__all__),
     *(f"decoupled.theory.figures.{name}" for name in theory.figures.__all__),

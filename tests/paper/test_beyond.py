@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from decoupled import FTPL, TsallisINF
+from decoupled.paper import GROUPS, many_arms
 from decoupled.paper import adaptive_adversaries as watched
-from decoupled.paper import many_arms
 from decoupled.paper import recommended as less_regret
 from decoupled.paper.base import Scale
-from decoupled.paper.runner import EXPERIMENTS, GROUPS
+from decoupled.paper.runner import EXPERIMENTS
 from decoupled.report.claims import quantile_gap
 
 

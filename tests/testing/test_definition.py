@@ -369,6 +369,6 @@ def test_methods_that_do_not_do(parts: dict[str, Any], words: tuple[str, ...]) -
 
 def test_parameters_of_another_policy() -> None:
     other = made("Other")
-    other.entries()
+    other.register()
     policy = made(params_type=type(other).params_type, params=type(other).params, update=divides_by_zero)
     assert "belongs to another policy's functions; give this policy a Params of its own" in judged(policy)

@@ -2,9 +2,11 @@
 
 import json
 from dataclasses import MISSING, asdict, fields, replace
+from importlib import import_module
 from typing import Any, ClassVar, Self, cast
 
 from ..errors import ParameterError, near_name, shown
+from .lazy import exports
 
 
 class Description:
@@ -16,19 +18,28 @@ class Description:
     """
 
     kind: ClassVar[str]
+    homes: ClassVar[dict[str, str]]  # the module of each that this package defines, by name
     presets: ClassVar[tuple[str, ...]] = ()
 
     # Parameters that came later, with what a complete description from before stood for: see `from_saved`.
     before: ClassVar[dict[str, Any]] = {}
     _known: ClassVar[dict[str, type["Description"]]]
 
-    def __init_subclass__(cls, kind: str | None = None, **keywords: Any) -> None:
+    def __init_subclass__(
+        cls, kind: str | None = None, package: str | None = None, **keywords: Any
+    ) -> None:
         super().__init_subclass__(**keywords)
-        if kind is not None:  # the root of a family: policies, environments
+        if kind is not None:  # the root of a family: policies, environments; the package's stub lists it
             cls.kind = kind
+            named = exports(package).items() if package else ()
+            cls.homes = {
+                name: home
+                for name, home in named
+                if home.startswith(f"{package}.") and home != cls.__module__
+            }
             cls._known = {}
             return
-        cls.summon(cls.__name__)  # the package's own is there first
+        cls._load(cls.__name__)  # the package's own is there first
         before = cls._known.get(cls.__name__)
         if before is not None and before.__module__ != cls.__module__:
             raise ParameterError(
@@ -141,7 +152,7 @@ class Description:
     @classmethod
     def known(cls) -> dict[str, type[Self]]:
         """Every description of this kind, by name: all of a family, or those that derive from one class."""
-        cls.summon()
+        cls._load()
         return {name: known for name in sorted(cls._known) if (known := cls.find(name)) is not None}
 
     @classmethod
@@ -159,8 +170,22 @@ class Description:
         ]
 
     @classmethod
-    def summon(cls, name: str | None = None) -> None:
-        """Have the description of that name defined, or all: for families that are read when needed."""
+    def examples(cls) -> tuple[Self, ...]:
+        """Those to test it with: most often the defaults, then one for each option that changes what it does.
+
+        The contract suite of this package runs every test with every example.
+
+        >>> import decoupled as dc
+        >>> dc.Exp3.examples()[:2]
+        (Exp3(c=2.0), Exp3(c=0.5))
+        """
+        return (cls(),)
+
+    @classmethod
+    def _load(cls, name: str | None = None) -> None:
+        """Import the file that defines that name, or the files of all: they are read when needed."""
+        for each in cls.homes if name is None else {name} & cls.homes.keys():
+            import_module(cls.homes[each])
 
     @classmethod
     def find(cls, name: object) -> type[Self] | None:
@@ -168,7 +193,7 @@ class Description:
         if not isinstance(name, str):
             return None
         kind, dot, preset = name.partition(".")
-        cls.summon(kind)
+        cls._load(kind)
         known = cls._known.get(kind)
         # What is not a dataclass of its own is a base for others.
         if known is None or not issubclass(known, cls) or "__dataclass_fields__" not in vars(known):

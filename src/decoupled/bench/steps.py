@@ -30,7 +30,7 @@ def step_loop(params: Any, state: State, stream: Words, table: Table, luck: Floa
 def compiled_step(policy: Policy, arms: int, rounds: int, seed: int = 0) -> float:
     """Seconds a round of the compiled policy, on the paper's alternating environment."""
     policy = policy.at(arms)
-    policy.entries()
+    policy.register()
     table, luck = _world(arms, rounds, seed)
     arguments = (policy.params(), policy.layout.new_state(arms), new_stream(np.random.SeedSequence(seed)))
     start = time.perf_counter()
@@ -50,7 +50,7 @@ def further_rounds(params: Any, state: State, stream: Words, table: Table, luck:
 def running(policy: Policy, arms: int, rounds: int, seed: int = 0) -> Callable[[], None]:
     """So many rounds more at every call; the start, which sorts all arms, is over before the first."""
     policy = policy.at(arms)
-    policy.entries()
+    policy.register()
     table, luck = _world(arms, rounds, seed)
     params, state = policy.params(), policy.layout.new_state(arms)
     stream = new_stream(np.random.SeedSequence(seed))

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ..paper import EXPERIMENTS, GROUPS
 from . import service as service
 from .errors import report_errors
 
@@ -14,6 +15,9 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+)
+_experiments = ", ".join(
+    (*EXPERIMENTS, *(f"{group} ({', '.join(some)})" for group, some in GROUPS.items()))
 )
 
 
@@ -59,11 +63,7 @@ def environments() -> None:
 def reproduce(
     experiments: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="Any of adversarial, stochastic-easy, stochastic-hard, grid, runtime, conic, movielens, "
-            "tuned, baseline, horizon, systems, less-regret, watched, many-arms (the last three together: "
-            "beyond); all if none is named."
-        ),
+        typer.Argument(help=f"Any of {_experiments}; all if none is named."),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small version: a minute or two.")] = False,
     runs: Annotated[

@@ -21,7 +21,7 @@ from ..simulation.blocks import RESULTS_FILE
 from ..simulation.cpu import run_block
 from ..simulation.plan import DEVICES, Plan
 from ..simulation.results import Results
-from ..simulation.simulate import simulate
+from ..simulation.simulate import run_plan
 
 
 def run_all(
@@ -57,21 +57,8 @@ def show(
 ) -> None:
     """Run one plan, or go on where a killed run was; print its table and write its figure."""
     folder.mkdir(parents=True, exist_ok=True)  # before the work, so that it is not lost
-    total = len(plan.policies) * plan.runs * plan.horizon
-    with progress_bar(total, quiet) as report:
-        results = simulate(
-            plan.policies,
-            plan.environment,
-            plan.horizon,
-            plan.runs,
-            plan.seed,
-            checkpoints=plan.checkpoints,
-            workers=workers,
-            executor=executor,
-            out=folder,
-            device=plan.device,
-            report=report,
-        )
+    with progress_bar(plan.rounds, quiet) as report:
+        results = run_plan(plan, workers=workers, executor=executor, out=folder, report=report)
     Console().print(summary_table(plan, results))
     results.plot(folder / "regret.png")
     results.summary().to_csv(folder / "summary.csv")

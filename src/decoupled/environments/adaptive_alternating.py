@@ -1,7 +1,7 @@
 """The alternating environment with levels that answer the learner."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from ..base.arrays import Floats
 from ..base.validation import number_in, whole_number
@@ -60,6 +60,10 @@ class AdaptiveAlternating(Adversary):
         object.__setattr__(self, "arms", whole_number("arms", self.arms, 2, "try 8"))
         gap = number_in("gap", self.gap, 0.0, 1.0, remedy="the paper has 0.125")
         object.__setattr__(self, "gap", gap)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (cls(8, gap=0.125),)
 
     def params(self) -> Params:
         return Params(self.gap)

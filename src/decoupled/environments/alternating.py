@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -41,6 +42,10 @@ class Alternating(Environment):
         object.__setattr__(self, "gap", gap)
         growth = number_in("growth", self.growth, 1.0, remedy="the default is 1.6")
         object.__setattr__(self, "growth", growth)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (cls(arms=8, gap=0.125),)
 
     def table(self, horizon: int) -> Table:
         rows = np.full((2, self.arms), self.gap)

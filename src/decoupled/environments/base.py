@@ -1,7 +1,7 @@
 """What every environment shares."""
 
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from ..kernels.adversary import AdversaryFunctions, Memory, register_adversary
 from ..kernels.rounds import Table
 
 
-class Environment(Description, kind="environment"):
+class Environment(Description, kind="environment", package=__package__):
     """A frozen description of where losses come from. The horizon is not part of it.
 
     An *oblivious* environment gives a table: rows of mean losses and the row that holds in each round.
@@ -24,6 +24,19 @@ class Environment(Description, kind="environment"):
     """
 
     arms: int
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """Those to test it with: for an environment of this package, one or more.
+
+        >>> import decoupled as dc
+        >>> dc.environments.Alternating.examples()
+        (Alternating(arms=8, gap=0.125),)
+        """
+        raise NotImplementedError(
+            f"{cls.__name__}.examples: is not defined; return a tuple of one or more, "
+            f"such as ({cls.__name__}(...),), for the tests of all environments"
+        )
 
     def table(self, horizon: int) -> Table:
         """The mean losses of every round."""

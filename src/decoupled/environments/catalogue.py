@@ -1,6 +1,7 @@
 """A large catalogue: very many items, most of them of little worth, and one best."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -59,6 +60,10 @@ class Catalogue(Environment):
         rewards = (self.top - self.gap) * draw.beta(1.0, 4.0, self.arms)
         rewards[best] = self.top
         return np.asarray(rewards)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (cls(500, gap=0.25, top=0.8, seed=3),)
 
     def table(self, horizon: int) -> Table:
         return Table(1.0 - self.rewards()[None, :], np.zeros(horizon, np.int64))

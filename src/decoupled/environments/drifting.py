@@ -1,6 +1,7 @@
 """A world that drifts: the best arm moves on."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -47,6 +48,10 @@ class Drifting(Environment):
         if gap > level:
             raise ParameterError(invalid_value("gap", gap, f"must not exceed level = {level}", "lower it"))
         object.__setattr__(self, "gap", gap)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (cls(arms=4, gap=0.2, period=7, level=0.6),)
 
     def table(self, horizon: int) -> Table:
         rows = self.level - self.gap * np.eye(self.arms)

@@ -118,6 +118,10 @@ class LossTable(Environment):
             "concentration": self.concentration,
         }
 
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (cls([[0.1, 0.9], [0.8, 0.2]], [0, 1, 1], noise="beta", concentration=4.0),)
+
     def table(self, horizon: int) -> Table:
         row_at = np.resize(self.index, horizon)
         return Table(np.array(self.rows), row_at, KINDS.index(self.noise), self.concentration)

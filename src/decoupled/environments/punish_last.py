@@ -1,7 +1,7 @@
 """An adversary that punishes habit."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -87,6 +87,10 @@ class PunishLast(Adversary):
         if gap > level:
             raise ParameterError(invalid_value("gap", gap, f"must not exceed level = {level}", "lower it"))
         object.__setattr__(self, "gap", gap)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (cls(8, window=3),)
 
     def params(self) -> Params:
         return Params(float(self.window), self.gap, self.level)

@@ -33,6 +33,8 @@ class Watched(Simulated):
 
     name = "watched"
     title = "Adversaries that watch, up to a million rounds"
+    about = "adversaries that watch, by K and by T up to a million rounds"
+    origin = "ours"
     in_quick = False
 
     def plans(self, scale: Scale) -> dict[str, Plan]:

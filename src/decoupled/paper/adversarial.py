@@ -14,6 +14,8 @@ class Adversarial(Simulated):
 
     name = "adversarial"
     title = "Adversarial regime"
+    about = "alternating losses, K = 8, gap 0.125"
+    origin = "section 4.2"
     keep_runs = True
 
     def plans(self, scale: Scale) -> dict[str, Plan]:

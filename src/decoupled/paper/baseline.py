@@ -36,6 +36,8 @@ class Baseline(Simulated):
 
     name = "baseline"
     title = "The simplest method"
+    about = "follow the leader beside the paper's policies, also against adversaries that watch"
+    origin = "ours"
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
         everyone = (*POLICIES, FollowTheLeader())

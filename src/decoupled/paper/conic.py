@@ -31,6 +31,8 @@ class Conic(Timed):
 
     name = "conic"
     title = "A general conic solver"
+    about = "Tsallis-INF solved by SCS against FTPL; needs the `conic` extra"
+    origin = "appendix E.2"
 
     def units(self, scale: Scale) -> int:
         return len(ARMS)

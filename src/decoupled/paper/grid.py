@@ -20,6 +20,8 @@ class Grid(Simulated):
 
     name = "grid"
     title = "Sixteen instances"
+    about = "K in {4, 16, 32, 64}, gap in {0.03125, 0.0625, 0.125, 0.25}"
+    origin = "appendix E.2"
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
         return {

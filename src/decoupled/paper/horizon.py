@@ -39,6 +39,8 @@ class Horizon(Simulated):
 
     name = "horizon"
     title = "Long runs and many arms"
+    about = "up to a million rounds, growing K, and the bounds"
+    origin = "ours, after the theorems"
     keep_runs = True
 
     def plans(self, scale: Scale) -> dict[str, Plan]:

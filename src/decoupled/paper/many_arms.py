@@ -43,6 +43,10 @@ class ManyArms(Simulated):
 
     name = "many-arms"
     title = "A million arms"
+    about = (
+        "all 1,682 films as arms, a generated catalogue of a million items, and the time of a round by K"
+    )
+    origin = "ours"
     in_quick = False
     on_device = False  # times are the CPU's, and a million arms are too many for a thread
 

@@ -36,6 +36,8 @@ class Movies(Simulated):
 
     name = "movielens"
     title = "MovieLens"
+    about = "32 to 256 movies as arms"
+    origin = "appendix E.3"
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
         policies = (*POLICIES, FollowTheLeader())

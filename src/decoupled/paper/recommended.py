@@ -41,6 +41,8 @@ class LessRegret(Simulated):
 
     name = "less-regret"
     title = "Less regret: centred losses, two rates, and rates by losses"
+    about = "`FTPL.recommended()` against the paper's setting and follow the leader, 3,000 runs"
+    origin = "ours, [beyond the paper](beyond.md)"
     in_quick = False  # the quick version of everything is the paper's; this one has a quick version too
 
     def plans(self, scale: Scale) -> dict[str, Plan]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,42 +18,25 @@ from ..errors import ParameterError, StorageError, invalid_value, near_name
 from ..report.folder import write_report
 from ..report.section import Section
 from ..simulation.plan import DEVICES
-from .adaptive_adversaries import Watched
-from .adversarial import Adversarial
+from . import EXPERIMENTS as CLASSES
+from . import GROUPS
 from .base import Experiment, Scale
-from .baseline import Baseline
-from .conic import Conic
-from .grid import Grid
-from .horizon import Horizon
-from .many_arms import ManyArms
-from .movielens import Movies
 from .prepare import compile_all
-from .recommended import LessRegret
-from .runtime import Runtime
-from .stochastic import StochasticEasy, StochasticHard
-from .systems import Systems
-from .tuned import Tuned
 
-EXPERIMENTS: dict[str, Experiment] = {
-    each.name: each
-    for each in (
-        Adversarial(),
-        StochasticEasy(),
-        StochasticHard(),
-        Grid(),
-        Runtime(),
-        Conic(),
-        Movies(),
-        Tuned(),
-        Baseline(),
-        Horizon(),
-        Systems(),
-        LessRegret(),
-        Watched(),
-        ManyArms(),
-    )
-}
-GROUPS = {"beyond": ("less-regret", "watched", "many-arms")}  # names for several at once
+
+def load(name: str) -> Experiment:
+    """The experiment that `decoupled.paper` lists under this name."""
+    module, _, kind = CLASSES[name].rpartition(".")
+    found: Experiment = getattr(import_module(f".{module}", __package__), kind)()
+    if found.name != name:
+        raise ValueError(
+            f"paper/{module}.py: {kind}.name = {found.name!r}, but paper/__init__.py lists it as {name!r}; "
+            "give it the same name in both"
+        )
+    return found
+
+
+EXPERIMENTS = {name: load(name) for name in CLASSES}
 PAPERS = {name for name, each in EXPERIMENTS.items() if each.in_quick}  # what judges the paper
 RUN_FILE = "run.json"
 FULL_RUNS, QUICK_RUNS = 1_000, 40

@@ -33,6 +33,8 @@ class Runtime(Timed):
 
     name = "runtime"
     title = "Time per round"
+    about = "time per round for K = 2, 6, ..., 254, compiled and as a textbook NumPy step"
+    origin = "section 4.2"
 
     def _work(self, scale: Scale) -> tuple[tuple[int, ...], int, int, int]:
         """Numbers of arms, repetitions, compiled rounds, textbook rounds."""

@@ -77,6 +77,8 @@ class StochasticEasy(Stochastic):
 
     name = "stochastic-easy"
     title = "Stochastic regime, easy"
+    about = "fixed mean rewards, five arms; the second best is 0.05 behind"
+    origin = "section 4.3"
     environment = STOCHASTIC_EASY
     difficulty = "easy"
 
@@ -96,6 +98,8 @@ class StochasticHard(Stochastic):
 
     name = "stochastic-hard"
     title = "Stochastic regime, hard"
+    about = "fixed mean rewards, five arms; the second best is 0.002 behind"
+    origin = "section 4.3"
     environment = STOCHASTIC_HARD
     difficulty = "hard"
 

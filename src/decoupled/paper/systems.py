@@ -81,6 +81,8 @@ class Systems(Simulated):
 
     name = "systems"
     title = "Every system the paper names"
+    about = "every system that the paper names, side by side"
+    origin = "ours, after sections 1 and 2"
     in_quick = False
     on_device = False  # its times are the CPU's
 

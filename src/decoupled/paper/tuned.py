@@ -15,7 +15,7 @@ from ..report.section import Section, Table
 from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from . import tuned_map
-from .base import HORIZON, Advance, Scale, Simulated, device_code, rounds, simulated
+from .base import HORIZON, Advance, Scale, Simulated, device_code, simulated
 from .setup import ADVERSARIAL, STOCHASTIC_EASY, STOCHASTIC_HARD
 
 RATES = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0)
@@ -39,6 +39,8 @@ class Tuned(Simulated):
 
     name = "tuned"
     title = "Every policy tuned"
+    about = "regret by c, and the paper's figures with every policy at its best c"
+    origin = "ours"
 
     def sweep(self, scale: Scale) -> dict[str, Plan]:
         """Every policy at every c; half the runs are enough to choose."""
@@ -59,7 +61,7 @@ class Tuned(Simulated):
     def units(self, scale: Scale) -> int:
         drawn = tuned_map.units(scale) if scale.device != "cpu" else 0
         again = len(INSTANCES) * len(FAMILIES) * scale.runs * HORIZON
-        return sum(rounds(plan) for plan in self.sweep(scale).values()) + again + drawn
+        return sum(plan.rounds for plan in self.sweep(scale).values()) + again + drawn
 
     def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
         super().measure(scale, folder, advance)

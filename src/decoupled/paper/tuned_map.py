@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,8 +16,8 @@ from ..plots import Heat, Picture
 from ..policies import FTPL, Exp3, Policy, TsallisINF
 from ..report.section import Table
 from ..simulation.plan import Plan, make_plan
-from ..simulation.simulate import simulate
-from .base import HORIZON, Advance, Scale, rounds
+from ..simulation.simulate import run_plan
+from .base import HORIZON, Advance, Scale
 from .grid import ARMS, GAPS
 
 RUNS = 100_000
@@ -90,7 +91,7 @@ def plans(scale: Scale) -> dict[tuple[str, float, int, float], Plan]:
 
 def units(scale: Scale) -> int:
     """All rounds of the map."""
-    return sum(rounds(plan) for plan in plans(scale).values())
+    return sum(plan.rounds for plan in plans(scale).values())
 
 
 def measure(scale: Scale, folder: Path, advance: Advance) -> None:
@@ -100,14 +101,12 @@ def measure(scale: Scale, folder: Path, advance: Advance) -> None:
     known = {(point.policy, point.alpha, point.arms, point.gap, point.c) for point in points}
     for place, plan in plans(scale).items():
         name, alpha, arms, gap = place
-        missing = [policy for policy in plan.policies if (*place, rate(policy)) not in known]
-        advance((len(plan.policies) - len(missing)) * plan.runs * plan.horizon)
+        missing = tuple(policy for policy in plan.policies if (*place, rate(policy)) not in known)
+        rest = replace(plan, policies=missing)
+        advance(plan.rounds - rest.rounds)
         if not missing:
             continue
-        results = simulate(
-            missing, plan.environment, plan.horizon, plan.runs, plan.seed, checkpoints=1, curves="moments",
-            device=plan.device, report=lambda done, seconds: advance(done),
-        )  # fmt: skip
+        results = run_plan(rest, curves="moments", report=lambda done, seconds: advance(done))
         for policy in missing:
             regret = results.final_regret(policy)
             error = float(regret.std(ddof=1) / np.sqrt(len(regret)))

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from ..base.arrays import Floats, Words
 from ..base.validation import known_horizon, number_from
@@ -119,6 +119,10 @@ class AvnerExp3(Policy):
         object.__setattr__(self, "horizon", known_horizon(self.horizon))
         mixing = number_from("mixing", self.mixing, 0.0, 1.0, "the default is 0")
         object.__setattr__(self, "mixing", mixing)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return cls(), cls(horizon=300), cls(horizon=40, mixing=0.1)
 
     def params(self) -> Params:
         return Params(float(self.horizon or 0), self.mixing)

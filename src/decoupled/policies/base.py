@@ -1,5 +1,6 @@
 """What every policy shares: parameters that are checked and frozen, and `start`."""
 
+import warnings
 from threading import Lock
 from typing import Any
 
@@ -12,13 +13,12 @@ from ..kernels.state import Layout, State
 from ..learner.arms import Arms
 from ..learner.learner import DEFAULT_PENDING, Learner
 from ..learner.seeds import Seed
-from .registry import HOMES, load
 
 _one_at_a_time = Lock()
 _entries: dict[type, Entries] = {}
 
 
-class Policy(Description, kind="policy"):
+class Policy(Description, kind="policy", package=__package__):
     """A frozen description of how to decide and learn; `start` sets it running.
 
     A policy is one file: a frozen dataclass of parameters, a tuple of numbers for compiled code, and
@@ -33,6 +33,10 @@ class Policy(Description, kind="policy"):
     >>> dc.Policy.known()["Exp3"]()
     Exp3(c=2.0)
     """
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        _keep_old_names(cls)
 
     # What a policy says of itself. Most say it once, as attributes of the class.
 
@@ -89,21 +93,26 @@ class Policy(Description, kind="policy"):
         """
         return None
 
-    @classmethod
-    def summon(cls, name: str | None = None) -> None:
-        for each in HOMES if name is None else {name} & HOMES.keys():
-            load(each)
-
     @property
     def interpreted(self) -> bool:
         """Whether its step needs the Python interpreter: then only a learner can run it."""
         return False
 
-    def entries(self) -> Entries:
-        """The calls of a learner, compiled and made known on first use, also in another process."""
+    def register(self) -> None:
+        """Make its compiled functions known to the compiler, which every process that runs it has to do once.
+
+        >>> import decoupled as dc
+        >>> dc.FTPL().register()
+        """
         kind = self.params_type  # of this very policy: a class may have several compiled forms
-        with _one_at_a_time:  # threads that start together share what is compiled
+        with _one_at_a_time:
             register(kind, self.functions)
+
+    def entries(self) -> Entries:
+        """The calls of a learner, registered and compiled on first use."""
+        self.register()
+        kind = self.params_type
+        with _one_at_a_time:  # threads that start together share what is compiled
             if kind not in _entries:
                 _entries[kind] = entries(kind)
             return _entries[kind]
@@ -189,4 +198,29 @@ class Policy(Description, kind="policy"):
         return Learner(self, arms, seed, loss_range=loss_range, max_pending=max_pending)
 
 
+_OLD_NAMES = {"welcome": "init_new_arms"}  # methods to override, as version 0.1.0 called them
+
+
+def _keep_old_names(kind: type) -> None:
+    """Let a class override a method, or call it by `super()`, under the name that it had before."""
+    for old, new in _OLD_NAMES.items():
+        level = {name: _definer(kind, name) for name in (old, new)}
+        if level[old] < level[new]:
+            warnings.warn(
+                f"{kind.__name__}.{old}: is called {new} now, and the old name will stop working; rename it",
+                DeprecationWarning,
+                stacklevel=3,  # the class statement
+            )
+            setattr(kind, new, getattr(kind, old))
+        elif level[new] < level[old]:
+            setattr(kind, old, getattr(kind, new))
+
+
+def _definer(kind: type, name: str) -> int:
+    """How far up a class or a base of it defines a method; beyond all of them if none does."""
+    places = [place for place, each in enumerate(kind.__mro__) if name in vars(each)]
+    return places[0] if places else len(kind.__mro__)
+
+
+_keep_old_names(Policy)
 Learner.policy_family = Policy

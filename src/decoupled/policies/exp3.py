@@ -1,6 +1,7 @@
 """EXP3, decoupled: the limit beta = 1 of Tsallis-INF."""
 
 from dataclasses import dataclass
+from typing import Self
 
 from ..kernels.compose import Composed
 from ..kernels.laws import softmax
@@ -60,6 +61,14 @@ class Exp3(ExplicitPolicy):
 
     def __post_init__(self) -> None:
         self._check_options()
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (
+            cls(),
+            cls(c=0.5),
+            cls(c=1.0, c_exploit=4.0, estimator="centred", kappa=0.4, lam=0.3),
+        )
 
     @property
     def composed(self) -> Composed:

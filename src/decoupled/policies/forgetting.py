@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from ..base.arrays import Floats, Ints
 from ..base.validation import MOST_ROUNDS, number_in, whole_number
@@ -13,7 +13,6 @@ from ..kernels.state import SHARED_SCALARS, Layout, State
 from ..kernels.wrap import OWN_SCALARS, START, Fading, Wrapped, wrapped
 from .base import Policy
 from .ftpl import FTPL
-from .registry import HOMES, load
 
 DEFAULT_POLICY = FTPL()
 DEFAULT_PERIOD = 1000
@@ -96,6 +95,13 @@ class Forgetting(Policy):
             self._check_period()
         else:
             self._check_discount()
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        from . import CoupledTsallisINF, TsallisINF  # other policies need not wait for these
+
+        baselines = CoupledTsallisINF(estimator="reduced-variance", c=0.9)  # which a restart forgets, too
+        return cls(FTPL(), period=29), cls(TsallisINF(), discount=0.97), cls(baselines, period=29)
 
     def _check_period(self) -> None:
         given = DEFAULT_PERIOD if self.period is None else self.period
@@ -214,7 +220,7 @@ class Forgetting(Policy):
 def _home(policy: Policy, what: str) -> tuple[str, str] | None:
     """Where the parameter type of a policy of this package that forgets is found, by every process."""
     kind = type(policy)
-    if kind.__name__ not in HOMES or not is_ours(kind, policy.params_type, *policy.functions):
+    if kind.__name__ not in Policy.homes or not is_ours(kind, policy.params_type, *policy.functions):
         return None
     for number, form in enumerate(kind.forms()):
         if policy.params_type is form.params_type:
@@ -225,10 +231,11 @@ def _home(policy: Policy, what: str) -> tuple[str, str] | None:
 def __getattr__(name: str) -> Any:
     # Numba keeps machine code by the types it takes, and looks here for those that it read from disk.
     found = re.fullmatch("(restarting|discounting)_([A-Za-z0-9]+)_([0-9]+)", name)
-    if found is None or found[2] not in HOMES:
+    kind = Policy.find(found[2]) if found and found[2] in Policy.homes else None
+    if found is None or kind is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    what, kind, number = found.groups()
-    policy = getattr(load(kind), kind).forms()[int(number)]
+    what, _, number = found.groups()
+    policy = kind.forms()[int(number)]
     return Forgetting(policy, discount=0.5 if what == "discounting" else None).params_type
 
 

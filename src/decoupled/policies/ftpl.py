@@ -143,6 +143,26 @@ class FTPL(ComposedPolicy):
         )
 
     @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (
+            cls(),
+            cls(ranking="sorting"),
+            cls(alpha=2.0, c=1.0),
+            cls(alpha=1.3),
+            cls(alpha=6.0, c=3.0, ranking="sorting"),
+            cls(ranking="strata"),
+            cls(alpha=1.3, ranking="strata"),
+            cls(c=0.5, c_exploit=3.0),
+            cls(estimator="centred"),
+            cls(
+                alpha=2.0, c=1.0, c_exploit=0.5, estimator="centred", ranking="sorting", kappa=0.4, lam=0.3
+            ),
+            cls(c=0.5, c_exploit=3.0, estimator="centred", ranking="strata", schedule="losses"),
+            cls(alpha=2.0, c_exploit=1.0, estimator="centred", ranking="strata", kappa=0.3, lam=0.3),
+            cls.recommended(),
+        )
+
+    @classmethod
     def forms(cls) -> tuple[Policy, ...]:
         return cls(), cls(ranking="strata")
 

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from ..base.arrays import Floats, Words
 from ..base.validation import known_horizon, number_in
@@ -157,6 +157,10 @@ class JinHybrid(Policy):
         object.__setattr__(self, "barrier", barrier)
         object.__setattr__(self, "theta", number_in("theta", self.theta, 1e-6, 1e6, "the default is 1/2"))
         object.__setattr__(self, "horizon", known_horizon(self.horizon))
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return cls(), cls(barrier=0.1, theta=2.0, horizon=200)
 
     def params(self) -> Params:
         floor = 0.0 if self.horizon is None else float(self.horizon) ** (-2.0 / 3.0)

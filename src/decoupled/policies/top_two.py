@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -228,6 +228,10 @@ class TopTwo(Policy):
         epsilon = number_in("epsilon", self.epsilon, 0.0, 1e100, "the default is 0.1")
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "beta", number_in("beta", self.beta, 0.0, 1.0, "the default is 1/2"))
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return cls(), cls(epsilon=0.02, beta=0.3)
 
     def params(self) -> Params:
         return Params(self.epsilon, self.beta)

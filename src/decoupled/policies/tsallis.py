@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 from ..base.arrays import Floats, Ints
 from ..base.validation import number_in, one_of
@@ -114,6 +115,17 @@ class TsallisINF(ExplicitPolicy):
                 rule = "goes with the published options only: estimator='importance', one rate, schedule='rounds'"
                 raise ParameterError(invalid_value("solver", self.solver, rule, "use 'newton'"))
             conic.solver()
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (
+            cls(),
+            cls(beta=0.5, c=4.0),
+            cls(beta=0.1),
+            cls(beta=0.95),
+            cls(c=1.5, c_exploit=6.0, estimator="centred", kappa=0.4),
+            cls(beta=0.4, c_exploit=1.0),
+        )
 
     @property
     def interpreted(self) -> bool:

@@ -120,7 +120,7 @@ def _step(runs: "list[_Run]", first: int, last: int) -> dict[str, Any]:
 
 def _runs(policy: Policy, environment: Environment, question: Question) -> "list[_Run]":
     policy = policy.at(environment.arms)
-    policy.entries()  # registers the compiled functions
+    policy.register()
     if isinstance(environment, Adversary):
         environment.prepare()
         return [_AdversaryRun(policy, environment, question.seed, run) for run in range(question.runs)]

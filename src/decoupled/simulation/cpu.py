@@ -44,7 +44,7 @@ def run_block(
 ) -> BlockResult:
     """Runs `first` to `last - 1` of one policy, one after another."""
     policy = policy.at(environment.arms)
-    policy.entries()  # makes the compiled functions known, also in a process that never saw the policy
+    policy.register()  # in a process that never saw the policy, too
     player = _adaptive_player if isinstance(environment, Adversary) else _table_player
     play = player(policy, environment, horizon, checkpoints)
     regret = np.empty((last - first, len(checkpoints)))

@@ -48,7 +48,7 @@ def draws_per_round(
             f"{type(environment).__name__}: draws are counted on tables of losses only; "
             "choose an oblivious environment"
         )
-    policy.entries()
+    policy.register()
     table = checked_table(environment, horizon)
     counts = np.empty(runs)
     for run in range(runs):

@@ -63,6 +63,11 @@ class Plan:
         content = json.dumps([source_digest(), code, self.to_dict()], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
+    @property
+    def rounds(self) -> int:
+        """All rounds of all runs of all policies."""
+        return len(self.policies) * self.runs * self.horizon
+
     def block_size(self, workers: int = 1) -> int:
         """How many runs a block should hold, from a rough cost of a round; several blocks for each worker."""
         seconds_a_run = self.horizon * (60e-9 + 4e-9 * self.environment.arms)

@@ -75,13 +75,36 @@ def simulate(
     {'FTPL': 65.9, 'Exp3': 82.5}
     """
     plan = make_plan(policies, environment, horizon, runs, seed, checkpoints, device)
+    return run_plan(
+        plan, curves=curves, workers=workers, executor=executor, out=out, block=block, report=report
+    )
+
+
+def run_plan(
+    plan: Plan,
+    *,
+    curves: str = "auto",
+    workers: int | None = None,
+    executor: Executor | None = None,
+    out: str | os.PathLike[str] | None = None,
+    block: int | None = None,
+    report: Report = lambda rounds, seconds: None,
+) -> Results:
+    """Run a plan that was checked before; the other arguments are those of `simulate`.
+
+    >>> import decoupled as dc
+    >>> from decoupled.simulation.plan import make_plan
+    >>> plan = make_plan(dc.FTPL(), dc.environments.Alternating(arms=8, gap=0.125), 1_000, 100, seed=0)
+    >>> run_plan(plan).summary()["mean"].round(1).to_dict()
+    {'FTPL': 65.9}
+    """
     one_of("curves", curves, ("auto", "runs", "moments"))
     size = None if block is None else whole_number("block", block, 1, "leave it out to have it chosen")
     if workers is not None:
         workers = whole_number("workers", workers, 1, "leave it out for all cores")
     _check_kind("executor", executor, Executor, "for Dask, client.get_executor()")
     _check_kind("out", out, (str, os.PathLike), "give the path of a folder")
-    _check_threads(device, workers, executor)
+    _check_threads(plan.device, workers, executor)
     numbers = len(plan.policies) * plan.runs * len(plan.checkpoints)
     keep = curves == "runs" or (curves == "auto" and numbers <= MOST_NUMBERS)
     found = _devices(plan)

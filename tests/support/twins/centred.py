@@ -1,4 +1,4 @@
-"""The slow, obvious twins of the policies with centred losses and two rates."""
+"""The slow, obvious twins of the composed policies: as published, and with centred losses and two rates."""
 
 import math
 from collections.abc import Callable
@@ -15,6 +15,7 @@ from support.twins import (
     Twin,
     pareto_law_by_quad,
     tsallis_law_by_brentq,
+    twin_for,
 )
 
 
@@ -128,3 +129,20 @@ def centred_twin(arms: int, policy: Any) -> Centring:
         "Exp3": CentredExp3Twin,
     }
     return kinds[type(policy).__name__](arms, policy)
+
+
+@twin_for("FTPL")
+def ftpl_twin(policy: Any, arms: int) -> Twin:
+    if not policy.published:
+        return centred_twin(arms, policy)
+    return (StrataTwin if policy.ranking == "strata" else FTPLTwin)(arms, policy.alpha, policy.c)
+
+
+@twin_for("TsallisINF")
+def tsallis_twin(policy: Any, arms: int) -> Twin:
+    return TsallisTwin(arms, policy.beta, policy.c) if policy.published else centred_twin(arms, policy)
+
+
+@twin_for("Exp3")
+def exp3_twin(policy: Any, arms: int) -> Twin:
+    return Exp3Twin(arms, policy.c) if policy.published else centred_twin(arms, policy)

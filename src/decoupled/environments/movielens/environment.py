@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 from threading import Lock
+from typing import Self
 
 import numpy as np
 
@@ -78,6 +79,10 @@ class MovieLens(Environment):
         known = read_titles(folder / TITLE_FILE) if folder else {}
         movies = self.oracle().movies[: self.arms].tolist()
         return tuple(known.get(movie, f"movie {movie}") for movie in movies)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (cls(32, order="iid", noise="beta", concentration=4.0, seed=3, data="stand-in"),)
 
     def table(self, horizon: int) -> Table:
         oracle = self.oracle()

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from ...base.arrays import Floats, Words
 from ...base.validation import number_in, one_of, whole_number
@@ -147,6 +147,15 @@ class CoupledFTPL(Policy):
         if self.cap is not None:
             cap = whole_number("cap", self.cap, 1, f"the default is {DEFAULT_CAP}, and None is no limit")
             object.__setattr__(self, "cap", cap)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (
+            cls(),
+            cls(resampling="conditional"),
+            cls(perturbation="pareto", cap=None),
+            cls(perturbation="pareto", resampling="conditional", alpha=3.0, c=1.0, cap=None),
+        )
 
     def params(self) -> Params:
         pareto, conditional = float(self.perturbation == "pareto"), float(self.resampling == "conditional")

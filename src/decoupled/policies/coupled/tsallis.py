@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from ...base.arrays import Floats, Words
 from ...base.validation import number_in, one_of
@@ -147,6 +147,14 @@ class CoupledTsallisINF(Policy):
         if self.c is not None:
             c = number_in("c", self.c, 0.0, 1e100, "the default, None, is the published one")
             object.__setattr__(self, "c", c)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (
+            cls(),
+            cls(estimator="reduced-variance"),
+            cls(estimator="reduced-variance", c=0.9),  # so that baselines begin early
+        )
 
     @property
     def baseline(self) -> str | None:

@@ -38,7 +38,7 @@ def _prepared(settings: Settings, seed: int | None) -> Settings:
     arms = len(ArmNames.checked(ready.arms))
     form = policy.at(arms)
     form.layout.new_state(arms)
-    form.entries()
+    form.register()
     if seed is not None:
         randomness(seed)
     return ready

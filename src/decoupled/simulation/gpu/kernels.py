@@ -76,7 +76,7 @@ def kernel_for(policy: Policy, environment: Environment, shape: Shape, noise: in
     adversary = environment if isinstance(environment, Adversary) else None
     if adversary is not None:
         adversary.prepare()
-    policy.entries()  # makes its functions known to the compiler
+    policy.register()
     values = common_values(policy.params(), policy.branching)
     key = kernel_key(policy, environment, shape, noise)
     with _making:
