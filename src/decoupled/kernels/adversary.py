@@ -49,13 +49,14 @@ def note_play(params: Any, memory: Memory, t: int, exploit: int) -> None:
     _functions[type(params)].note(params, memory, t, exploit)
 
 
-@overload(fill_losses)
+# Not `strict`, because a lambda cannot have the annotations of its overload.
+@overload(fill_losses, strict=False)
 def _fill_losses(params: Any, memory: Any, t: Any, out: Any) -> Any:
     losses = _functions[params.instance_class].losses
     return lambda params, memory, t, out: losses(params, memory, t, out)
 
 
-@overload(note_play)
+@overload(note_play, strict=False)
 def _note_play(params: Any, memory: Any, t: Any, exploit: Any) -> Any:
     note = _functions[params.instance_class].note
     return lambda params, memory, t, exploit: note(params, memory, t, exploit)

@@ -54,13 +54,14 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
     _functions[type(params)].update(params, state, arm, weight, loss)
 
 
-@overload(init)
+# Not `strict`, because a lambda cannot have the annotations of its overload.
+@overload(init, strict=False)
 def _init(params: Any, state: Any) -> Any:
     function = _functions[params.instance_class].init
     return lambda params, state: function(params, state)
 
 
-@overload(decide)
+@overload(decide, strict=False)
 def _decide(params: Any, state: Any, stream: Any) -> Any:
     function = _functions[params.instance_class].decide
     return lambda params, state, stream: function(params, state, stream)

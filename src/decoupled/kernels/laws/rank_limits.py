@@ -42,7 +42,8 @@ def _fill_limits(floats: Any, row: Any, exponent: Any) -> Any:
     return implementation
 
 
-@overload(limited_surrogates, target="cpu")
+# Not `strict`, because a lambda cannot have the annotations of its overload.
+@overload(limited_surrogates, target="cpu", strict=False)
 def _limited_surrogates(
     floats: Any, row: Any, ranked: Any, eta: Any, exponent: Any, sharing: Any, out: Any
 ) -> Any:
@@ -55,13 +56,13 @@ def _limited_surrogates(
 # always refilled: every thread of a block writes the same numbers.
 
 
-@overload(fill_limits, target="cuda")
+@overload(fill_limits, target="cuda", strict=False)
 def _fill_shared_limits(floats: Any, row: Any, exponent: Any) -> Any:
     cuda: Any = import_module("numba.cuda")
     return lambda floats, row, exponent: _fill(cuda.shared.array(0, float64), floats.shape[1], exponent)
 
 
-@overload(limited_surrogates, target="cuda")
+@overload(limited_surrogates, target="cuda", strict=False)
 def _shared_surrogates(
     floats: Any, row: Any, ranked: Any, eta: Any, exponent: Any, sharing: Any, out: Any
 ) -> Any:

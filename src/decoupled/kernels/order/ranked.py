@@ -56,12 +56,13 @@ def _sift(ranked: Floats, order: Ints, root: int, count: int) -> None:
     ranked[root], order[root] = value, arm
 
 
-@overload(sort_arms, target="cpu")
+# Not `strict`, because a lambda cannot have the annotations of its overload.
+@overload(sort_arms, target="cpu", strict=False)
 def _sort_on_cpu(estimates: Any, ranked: Any, order: Any) -> Any:
     return lambda estimates, ranked, order: _merge_sort(estimates, ranked, order)
 
 
-@overload(sort_arms, target="cuda")
+@overload(sort_arms, target="cuda", strict=False)
 def _sort_on_gpu(estimates: Any, ranked: Any, order: Any) -> Any:
     return lambda estimates, ranked, order: heap_sort(estimates, ranked, order)
 
@@ -152,11 +153,11 @@ def shift_and_look(ranked: Floats, order: Ints, arm: int, before: float, after: 
     order[k] = arm
 
 
-@overload(move_arm, target="cpu")
+@overload(move_arm, target="cpu", strict=False)
 def _move_on_cpu(ranked: Any, order: Any, arm: Any, before: Any, after: Any) -> Any:
     return lambda ranked, order, arm, before, after: _search_and_shift(ranked, order, arm, before, after)
 
 
-@overload(move_arm, target="cuda")
+@overload(move_arm, target="cuda", strict=False)
 def _move_on_gpu(ranked: Any, order: Any, arm: Any, before: Any, after: Any) -> Any:
     return lambda ranked, order, arm, before, after: shift_and_look(ranked, order, arm, before, after)

@@ -155,17 +155,18 @@ def count_of(ranked: Any) -> int:
     return ranked.length if isinstance(ranked, Tiers) else len(ranked)
 
 
-# Compiled code picks one of two bodies by the type of `ranked`, at no cost at run time.
+# Compiled code picks one of two bodies by the type of `ranked`, at no cost at run time. Not `strict`, because a lambda
+# cannot have the annotations of its overload.
 
 
-@overload(value_at)
+@overload(value_at, strict=False)
 def _value_at(ranked: Any, rank: Any) -> Any:
     if isinstance(ranked, types.BaseNamedTuple):
         return lambda ranked, rank: ranked.values[place_of(ranked, rank)]
     return lambda ranked, rank: ranked[rank]
 
 
-@overload(count_of)
+@overload(count_of, strict=False)
 def _count_of(ranked: Any) -> Any:
     if isinstance(ranked, types.BaseNamedTuple):
         return lambda ranked: ranked.length
