@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..base.validation import as_loss, is_missing, is_number, kind_of
-from ..errors import ParameterError, UnsupportedError, invalid_value
+from ..errors import Message, ParameterError, UnsupportedError, invalid_value
 
 _BOOLEANS = (True, False, "True", "False")  # pandas reads a column of these as booleans
 
@@ -57,26 +57,20 @@ def read_csv(path: str | os.PathLike[str]) -> Floats:
 
     file = Path(path).name
     try:
-        names = (
-            pandas.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].tolist()
-        )
+        header = pandas.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False)
         frame = pandas.read_csv(path)
     except pandas.errors.EmptyDataError:
-        raise ParameterError(
-            f"{file}: is empty; write a line of arms' names, then a line of losses for each round"
-        ) from None
+        remedy = "write a line of arms' names, then a line of losses for each round"
+        raise _broken(file, "is empty", remedy) from None
     except ValueError as error:
-        raise ParameterError(
-            f"{file}: is not a table ({_one_line(error)}); give every line one loss for each arm"
-        ) from None
+        remedy = "give every line one loss for each arm"
+        raise _broken(file, f"is not a table ({_one_line(error)})", remedy) from None
+    names = header.iloc[0].tolist()
     _check_header(file, [str(name) for name in names])
-    if not isinstance(
-        frame.index, pandas.RangeIndex
-    ):  # pandas makes an index of what lines longer than the header begin with
-        raise ParameterError(
-            f"{file}: has lines with more values than the {len(names)} names of its header; "
-            "give every column a name"
-        )
+    # pandas turns the first values of lines longer than the header into an index.
+    if not isinstance(frame.index, pandas.RangeIndex):
+        problem = f"has lines with more values than the {len(names)} names of its header"
+        raise _broken(file, problem, "give every column a name")
     frame.columns = names
     for name in names:
         if frame[name].dtype.kind not in "biuf":  # one word turns a whole column into strings
@@ -84,41 +78,11 @@ def read_csv(path: str | os.PathLike[str]) -> Floats:
             words = frame[name].notna() & numbers.isna() & ~frame[name].isin(_BOOLEANS)
             if words.any():
                 row = int(words.argmax())
-                place, word = _cell(file, row, name), frame[name].iloc[row]
+                rule, remedy = "is not a number", "give a number in [0, 1]"
                 raise ParameterError(
-                    invalid_value(place, word, "is not a number", "give a number in [0, 1]")
+                    invalid_value(_cell(file, row, name), frame[name].iloc[row], rule, remedy)
                 )
     return _losses_of(frame, file)
-
-
-def _cell(file: str, row: int, name: object) -> str:
-    return f"{file}: row {row + 1}, column {str(name)!r}"
-
-
-def _check_header(file: str, names: list[str]) -> None:
-    if len(names) < 2:
-        raise _too_few(file, names)
-    if all(_is_number(name) for name in names):
-        raise ParameterError(
-            f"{file}: begins with numbers instead of the arms' names; add a header line of names"
-        )
-    for place, name in enumerate(names):
-        if name.strip() == "":
-            raise ParameterError(
-                f"{file}: column {place + 1} has no name; name the arm, or drop the column if it holds row "
-                "numbers (in pandas, to_csv(..., index=False))"
-            )
-        if name in names[:place]:
-            raise ParameterError(
-                f"{file}: has two columns named {name!r}; give every arm a name of its own"
-            )
-
-
-def _too_few(file: str, names: list[str]) -> ParameterError:
-    columns = f"one column, {names[0]!r}" if names else "no columns"
-    return ParameterError(
-        f"{file}: has {columns}; give a column for each of two arms or more (in a CSV file, separated by commas)"
-    )
 
 
 def read_parquet(path: str | os.PathLike[str]) -> Floats:
@@ -129,24 +93,50 @@ def read_parquet(path: str | os.PathLike[str]) -> Floats:
     try:
         frame = pandas.read_parquet(path)
     except ImportError:
-        raise UnsupportedError(
-            "Parquet files need pyarrow: in the repository, pip install -e '.[parquet]'"
-        ) from None
+        message = "Parquet files need pyarrow: in the repository, pip install -e '.[parquet]'"
+        raise UnsupportedError(message) from None
     except ValueError as error:
-        raise ParameterError(
-            f"{file}: is not a Parquet file ({_one_line(error)}); write it with pyarrow or pandas"
-        ) from None
+        problem = f"is not a Parquet file ({_one_line(error)})"
+        raise _broken(file, problem, "write it with pyarrow or pandas") from None
     return _losses_of(frame, file)
+
+
+def _broken(file: str, problem: str, remedy: str) -> ParameterError:
+    return ParameterError(Message(f"{file}: {problem}", remedy))
+
+
+def _cell(file: str, row: int, name: object) -> str:
+    return f"{file}: row {row + 1}, column {str(name)!r}"
+
+
+def _check_header(file: str, names: list[str]) -> None:
+    _check_columns(file, names)
+    if all(_is_number(name) for name in names):
+        problem = "begins with numbers instead of the arms' names"
+        raise _broken(file, problem, "add a header line of names")
+    for place, name in enumerate(names):
+        if name.strip() == "":
+            remedy = "name the arm, or drop the column if it holds row numbers (in pandas, to_csv(..., index=False))"
+            raise _broken(file, f"column {place + 1} has no name", remedy)
+        if name in names[:place]:
+            raise _broken(file, f"has two columns named {name!r}", "give every arm a name of its own")
+
+
+def _check_columns(file: str, names: list[str]) -> None:
+    if len(names) < 2:
+        columns = f"one column, {names[0]!r}" if names else "no columns"
+        remedy = "give a column for each of two arms or more (in a CSV file, separated by commas)"
+        raise _broken(file, f"has {columns}", remedy)
 
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _is_number(text: object) -> bool:
+def _is_number(text: str) -> bool:
     """Whether a column's name is a number, which means that the file has no header."""
     try:
-        float(str(text))
+        float(text)
     except ValueError:
         return False
     return True
@@ -154,11 +144,9 @@ def _is_number(text: object) -> bool:
 
 def _losses_of(frame: Any, file: str) -> Floats:
     names = list(frame.columns)
-    if len(names) < 2:
-        raise _too_few(file, names)
+    _check_columns(file, names)
     if len(frame) == 0:
-        raise ParameterError(f"{file}: has names but no losses; add a line of losses for each round")
-    numbers = all(kind.kind in "biuf" for kind in frame.dtypes if isinstance(kind, np.dtype))
-    plain = numbers and all(isinstance(kind, np.dtype) for kind in frame.dtypes)
+        raise _broken(file, "has names but no losses", "add a line of losses for each round")
+    plain = all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in frame.dtypes)
     array = frame.to_numpy(np.float64) if plain else frame.to_numpy(object)
     return checked_cells(array, lambda row, arm: _cell(file, row, names[arm]))

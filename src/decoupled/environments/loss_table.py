@@ -118,26 +118,23 @@ class LossTable(Environment):
         return Table(np.array(self.rows), row_at, KINDS.index(self.noise), self.concentration)
 
 
-def _checked_rows(rows: Any) -> Floats:
+def _as_array(values: Any, kind: Any = None) -> Any:
     try:
-        array = np.asarray(rows)
+        return np.asarray(values, kind)
     except (TypeError, ValueError):  # rows of different lengths
-        array = np.empty(0, object)
+        return np.empty(0, object)
+
+
+def _checked_rows(rows: Any) -> Floats:
+    array = _as_array(rows)
     if array.dtype.kind not in "biuf":  # anything else is checked cell by cell, as given
-        array = _objects(rows)
+        array = _as_array(rows, object)
     if array.ndim != 2 or len(array) < 1 or array.shape[1] < 2:
         _refuse_ragged(rows)
         raise ParameterError(
             "rows: must be rows x arms of numbers, with at least two arms; give a 2-D array"
         )
     return checked_cells(array, lambda row, arm: f"rows[{row}][{arm}]")
-
-
-def _objects(rows: Any) -> Any:
-    try:
-        return np.array(rows, object)
-    except (TypeError, ValueError):
-        return np.empty(0, object)
 
 
 def _refuse_ragged(rows: Any) -> None:
@@ -159,10 +156,7 @@ def _refuse_ragged(rows: Any) -> None:
 def _checked_index(index: Any, rows: int) -> Any:
     if index is None:
         return np.arange(rows, dtype=np.int64)
-    try:
-        array = np.array(index)
-    except ValueError:  # rows of different lengths
-        array = np.empty((0, 0))
+    array = _as_array(index)
     if array.ndim != 1 or len(array) < 1 or array.dtype.kind not in "iu":
         raise ParameterError(
             "index: must be a list of row numbers, one per round; leave it out for row t in round t"

@@ -43,17 +43,18 @@ def pose(params: Params, state: State) -> None:
 
 
 @compiled
-def solve(params: Params, state: State) -> None:
-    """Find the weights by Newton from the last solution."""
-    at, scalars = problem(state), state.scalars
-    scalars[LEVEL], scalars[STEPS] = hybrid_weights(params.barrier, scalars[LEVEL], at)
-
-
-@compiled
 def add_up(state: State) -> None:
     """Store the sums of w and of w ** (2/3)."""
     state.scalars[EXPLOIT_SUM] = total(state.floats[EXPLOIT])
     state.scalars[EXPLORE_SUM] = total(state.floats[EXPLORE])
+
+
+@compiled
+def solve(params: Params, state: State) -> None:
+    """Find the weights by Newton from the last solution, and their sums."""
+    scalars = state.scalars
+    scalars[LEVEL], scalars[STEPS] = hybrid_weights(params.barrier, scalars[LEVEL], problem(state))
+    add_up(state)
 
 
 @compiled
@@ -63,9 +64,9 @@ def init(params: Params, state: State) -> None:
     # A saved state has its own solution, and loading it must change no bit of the weights.
     if is_solved(params.barrier, state.scalars[LEVEL], problem(state)):
         fill_powers(problem(state))
+        add_up(state)
     else:
         solve(params, state)
-    add_up(state)
 
 
 @compiled
@@ -95,7 +96,6 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     ):  # this arm has moved far and the others little: solving its cubic first saves a step or two
         settle_root(params.barrier, state.scalars[LEVEL], problem(state), arm)
     solve(params, state)
-    add_up(state)
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,7 @@ class JinHybrid(ExplicitLaws):
 
     With hat_L the summed loss estimates, C = barrier, and T the horizon, each round
 
-    - exploits  i_t ~ w_t = argmin over the simplex of
-      <w, hat_L> - C * sum_i log w_i - sum_i gamma_i(t) * w_i ** (2/3);
+    - exploits  i_t ~ w_t = argmin over the simplex of <w, hat_L> - C * sum_i log w_i - sum_i gamma_i(t) * w_i ** (2/3);
     - explores  j_t ~ p_{t,i} proportional to w_{t,i} ** (2/3);
     - learns    hat_L[j_t] += loss / p_{t,j_t},
       with gamma_i(t) = theta * sqrt(1 + sum_{s<t} max(w_{s,i}, 1/T) ** (2/3) / p_{s,i}).

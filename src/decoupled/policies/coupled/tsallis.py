@@ -28,23 +28,6 @@ class Params(NamedTuple):
 
 
 @compiled
-def scale_gaps(params: Params, state: State) -> None:
-    """Compute eta_t, and gaps = eta_t / 2 * (hat_L - min hat_L)."""
-    eta = params.c / math.sqrt(state.scalars[ROUND])
-    state.scalars[ETA] = eta
-    fill_gaps(state.floats[ESTIMATES], 0.5 * eta, state.floats[GAPS])
-
-
-@compiled
-def solve(state: State) -> None:
-    """Find the excess by Newton from the last one."""
-    floats = state.floats
-    state.scalars[EXCESS], state.scalars[STEPS] = tsallis_excess(
-        floats[GAPS], state.scalars[EXCESS], 2.0, floats[WEIGHTS], floats[SLOPES]
-    )
-
-
-@compiled
 def fill(state: State) -> None:
     """Fill the law from the excess, w = (1 + gap + x) ** -2, up to its sum."""
     floats, scalars = state.floats, state.scalars
@@ -53,9 +36,22 @@ def fill(state: State) -> None:
 
 
 @compiled
-def set_baseline(params: Params, state: State) -> None:
-    """Set the baseline of every arm for decisions made in this state."""
+def refresh(params: Params, state: State, saved: bool) -> None:
+    """Solve for the weights by Newton from the last excess, and set the baselines of decisions in this state.
+
+    A `saved` excess that already solves the equation is kept, so that loading a state changes no bit of the weights.
+    """
     floats, scalars = state.floats, state.scalars
+    eta = params.c / math.sqrt(scalars[ROUND])
+    scalars[ETA] = eta
+    fill_gaps(floats[ESTIMATES], 0.5 * eta, floats[GAPS])
+    if saved:
+        fill(state)
+    if not saved or abs(scalars[WEIGHT_SUM] - 1.0) > SOLVED:
+        scalars[EXCESS], scalars[STEPS] = tsallis_excess(
+            floats[GAPS], scalars[EXCESS], 2.0, floats[WEIGHTS], floats[SLOPES]
+        )
+        fill(state)
     least = scalars[ETA] * scalars[ETA] * scalars[WEIGHT_SUM]
     for i in range(floats.shape[1]):
         floats[BASELINE, i] = params.baseline if floats[WEIGHTS, i] >= least else 0.0
@@ -63,14 +59,8 @@ def set_baseline(params: Params, state: State) -> None:
 
 @compiled
 def init(params: Params, state: State) -> None:
-    """Solve for the weights, unless the current excess is already a solution."""
-    scale_gaps(params, state)
-    fill(state)
-    # A saved state has its own solution, and loading it must change no bit of the weights.
-    if abs(state.scalars[WEIGHT_SUM] - 1.0) > SOLVED:
-        solve(state)
-        fill(state)
-    set_baseline(params, state)
+    """Compute the law and the baselines."""
+    refresh(params, state, True)
 
 
 @compiled
@@ -87,10 +77,7 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     if params.baseline > 0.0:
         for i in range(floats.shape[1]):
             floats[ESTIMATES, i] += floats[BASELINE, i]
-    scale_gaps(params, state)
-    solve(state)
-    fill(state)
-    set_baseline(params, state)
+    refresh(params, state, False)
 
 
 @dataclass(frozen=True)
