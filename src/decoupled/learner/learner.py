@@ -387,7 +387,7 @@ class Learner:
         """
         some = _listed(available)
         with self._lock:
-            return self._running.exploitation_law(self._part(some))
+            return self._running.law("exploitation_law", self._part(some))
 
     def exploration_probabilities(self, *, available: Iterable[Arm] | None = None) -> Floats:
         """The exact probability that `decide` now explores each arm, in the order of `arms`.
@@ -399,7 +399,7 @@ class Learner:
         """
         some = _listed(available)
         with self._lock:
-            return self._running.exploration_law(self._part(some))
+            return self._running.law("exploration_law", self._part(some))
 
     def estimates(self) -> Floats:
         """What is learned about each arm, for losses scaled to [0, 1]; see the policy for the meaning.

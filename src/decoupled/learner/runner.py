@@ -1,6 +1,5 @@
 """A running policy: its state, its random stream, and the compiled calls on them."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -196,19 +195,13 @@ class Running:
         form.init_new_arms(state, arms)
         return state
 
-    def exploitation_law(self, part: Ints | None) -> Floats:
-        """The probability of exploiting each arm, among some arms or all."""
-        return self._of_all(part, lambda running: running.form.exploitation_law(running.state))
-
-    def exploration_law(self, part: Ints | None) -> Floats:
-        """The probability of exploring each arm, among some arms or all."""
-        return self._of_all(part, lambda running: running.form.exploration_law(running.state))
-
-    def _of_all(self, part: Ints | None, law: Callable[["Running"], Floats]) -> Floats:
+    def law(self, name: str, part: Ints | None) -> Floats:
+        """The policy's "exploitation_law" or "exploration_law", among some arms or all."""
         if part is None:
-            return law(self)
+            law: Floats = getattr(self.form, name)(self.state)
+            return law
         probabilities = np.zeros(self.state.floats.shape[1])
-        probabilities[part] = law(self.only(part))
+        probabilities[part] = self.only(part).law(name, None)
         return probabilities
 
 

@@ -52,52 +52,56 @@ class Case(NamedTuple):
             learner.observe(decision, loss=float(losses[place_of(decision.explore)]))
         return learner
 
+    def check_finite(self, state: State, when: str) -> None:
+        """Check that every number of the state is finite."""
+        layout = self.policy.layout
+        for name in (*layout.scalars, *layout.floats):
+            row = layout.row(state, name)
+            message = (
+                f"{name!r} is {row.tolist()} {when}: not finite; look at what init and update write there"
+            )
+            self.expect(np.isfinite(row).all(), message)
 
-def check_finite(case: Case, state: State, when: str) -> None:
-    """Check that every number of the state is finite."""
-    layout = case.policy.layout
-    for name in (*layout.scalars, *layout.floats):
-        row = layout.row(state, name)
-        message = f"{name!r} is {row.tolist()} {when}: not finite; look at what init and update write there"
-        case.expect(np.isfinite(row).all(), message)
+    def check_laws(self, state: State) -> None:
+        """Check both laws of a state."""
+        self.law(state, "exploitation_law")
+        self.law(state, "exploration_law")
+
+    def law(self, state: State, name: str) -> Floats:
+        """A law of the policy, checked."""
+        return self.check_law(self.call(name, getattr(self.policy, name), state), name)
+
+    def check_law(self, given: Any, name: str) -> Floats:
+        """Check that an array holds probabilities that sum to 1."""
+        law = _numbers(given)
+        good = law.shape == (self.arms,) and (law >= 0.0).all() and abs(law.sum() - 1.0) < 1e-9
+        message = f"{name} is {shown(_listed(given))}, which is no law on {self.arms} arms; "
+        self.expect(good, message + f"give {self.arms} probabilities that sum to 1")
+        return law
+
+    def check_estimates(self, state: State) -> None:
+        """Check that there is a finite estimate for each arm."""
+        given = self.call("estimates", self.policy.estimates, state)
+        estimates = _numbers(given)
+        message = (
+            f"estimates gave {shown(_listed(given))}; give a finite number for each of {self.arms} arms"
+        )
+        self.expect(estimates.shape == (self.arms,) and np.isfinite(estimates).all(), message)
+
+    def weighs(self) -> bool:
+        """Whether the policy sums weighted losses; a mean does not depend on the weight."""
+        return self.policy.cumulative == "estimates"
 
 
-def check_both_laws(case: Case, state: State) -> None:
-    """Check both laws of a state."""
-    law_of(case, state, "exploitation_law")
-    law_of(case, state, "exploration_law")
-
-
-def law_of(case: Case, state: State, name: str) -> Floats:
-    """A law of the policy, checked."""
-    return checked_law(case, case.call(name, getattr(case.policy, name), state), name)
-
-
-def checked_law(case: Case, given: Any, name: str) -> Floats:
-    """Check that an array holds probabilities that sum to 1."""
-    law = numbers_in(given)
-    good = law.shape == (case.arms,) and (law >= 0.0).all() and abs(law.sum() - 1.0) < 1e-9
-    message = f"{name} is {shown(listed(given))}, which is no law on {case.arms} arms; "
-    case.expect(good, message + f"give {case.arms} probabilities that sum to 1")
-    return law
-
-
-def numbers_in(given: Any) -> Floats:
-    """An array of floats, empty if the values are not numbers."""
+def _numbers(given: Any) -> Floats:
     try:
         return np.array(given, np.float64)
     except (TypeError, ValueError):
         return np.empty(0)
 
 
-def listed(given: Any) -> object:
-    """An array as a list, for an error."""
+def _listed(given: Any) -> object:
     return given.tolist() if isinstance(given, np.ndarray) else given
-
-
-def weighs(policy: Policy) -> bool:
-    """Whether the policy sums weighted losses; a mean does not depend on the weight."""
-    return policy.cumulative == "estimates"
 
 
 def place_of(arm: object) -> int:

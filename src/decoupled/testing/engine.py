@@ -7,24 +7,12 @@ from scipy.stats import chi2
 
 from ..base.arrays import Floats
 from ..environments import LossTable
-from ..errors import shown
 from ..kernels.random.noise import KINDS
 from ..kernels.random.stream import new_stream, uniform
 from ..kernels.rounds import Table
 from ..kernels.state import ROUND, State
 from ..simulation.cpu import run_block, run_streams, table_loop
-from .case import (
-    DRAWS,
-    HISTORY,
-    Case,
-    check_both_laws,
-    check_finite,
-    law_of,
-    listed,
-    numbers_in,
-    place_of,
-    weighs,
-)
+from .case import DRAWS, HISTORY, Case, place_of
 from .interpreted import Drawn, check_interpreted, checked_draw
 from .parts import check_parts
 
@@ -44,23 +32,21 @@ def check_sound(case: Case) -> None:
     state, stream = policy.layout.new_state(case.arms), new_stream(np.random.SeedSequence(case.seed))
     case.call("init", entries.init, values, *state)
     for t in range(len(losses)):
-        check_finite(case, state, f"after {t} observations")
+        case.check_finite(state, f"after {t} observations")
         if t % HISTORY in (0, 1, HISTORY // 2):  # some laws are slow to compute
-            check_both_laws(case, state)
+            case.check_laws(state)
         before = _bytes(state)
         drawn = checked_draw(policy, case.call("decide", entries.decide, values, *state, stream), case.arms)
-        case.expect(
-            _bytes(state) == before,
-            "decide changed the state; it may change the stream alone, and update is there to learn",
-        )
+        message = "decide changed the state; it may change the stream alone, and update is there to learn"
+        case.expect(_bytes(state) == before, message)
         _check_drawn(case, state, drawn)
         given = (drawn.explore, drawn.weight, losses[t, drawn.explore])
         case.call("update", entries.update, values, *state, *given)
         message = "update changed the round, which the package keeps; leave state.scalars[ROUND] as it is"
         case.expect(state.scalars[ROUND] == t + 2, message)
-    check_finite(case, state, f"after {len(losses)} observations")
-    check_both_laws(case, state)
-    _estimates(case, state)
+    case.check_finite(state, f"after {len(losses)} observations")
+    case.check_laws(state)
+    case.check_estimates(state)
 
 
 def _check_drawn(case: Case, state: State, drawn: Drawn) -> None:
@@ -71,23 +57,15 @@ def _check_drawn(case: Case, state: State, drawn: Drawn) -> None:
     message = f"decide gave the weight {weight}; it must be finite and above 0, such as 1 / propensity"
     case.expect(0.0 < weight < np.inf, message)
     if propensity == propensity:
-        law = law_of(case, state, "exploration_law")
+        law = case.law(state, "exploration_law")
         message = (
             f"decide gave arm {explore} the propensity {propensity}, and exploration_law {law[explore]}; "
             "they must agree, or the propensity be NaN"
         )
         case.expect(abs(propensity - law[explore]) <= 1e-9 * law[explore], message)
-        message = (
-            f"decide gave the weight {weight} with the propensity {propensity}; weight is 1 / propensity"
-        )
-        case.expect(not weighs(case.policy) or abs(weight * propensity - 1.0) <= 1e-9, message)
-
-
-def _estimates(case: Case, state: State) -> None:
-    given = case.call("estimates", case.policy.estimates, state)
-    estimates = numbers_in(given)
-    message = f"estimates gave {shown(listed(given))}; give a finite number for each of {case.arms} arms"
-    case.expect(estimates.shape == (case.arms,) and np.isfinite(estimates).all(), message)
+        given = f"the weight {weight} with the propensity {propensity}"
+        message = f"decide gave {given}; weight is 1 / propensity"
+        case.expect(not case.weighs() or abs(weight * propensity - 1.0) <= 1e-9, message)
 
 
 def _bytes(state: State) -> tuple[bytes, ...]:
@@ -97,13 +75,11 @@ def _bytes(state: State) -> tuple[bytes, ...]:
 def check_laws(case: Case) -> None:
     """Compare draws with the laws, before the first observation and after some."""
     for rounds in (0, HISTORY):
-        learner = case.policy.start(case.arms, case.seed, max_pending=DRAWS) if rounds == 0 else None
-        learner = learner or case.learner(rounds)
+        fresh = case.policy.start(case.arms, case.seed, max_pending=DRAWS)
+        learner = case.learner(rounds) if rounds else fresh
         decisions = learner.decide(count=DRAWS)
-        for name, law in (
-            ("exploit", learner.exploitation_probabilities()),
-            ("explore", learner.exploration_probabilities()),
-        ):
+        exploit, explore = learner.exploitation_probabilities(), learner.exploration_probabilities()
+        for name, law in (("exploit", exploit), ("explore", explore)):
             drawn = [place_of(getattr(decision, name)) for decision in decisions]
             counts = np.bincount(drawn, minlength=case.arms)
             message = f"in {DRAWS} draws it would {name} {counts.tolist()} times, by its law {(DRAWS * law).round(1).tolist()}"
@@ -117,9 +93,8 @@ def _chi_square_p(counts: Any, law: Floats) -> float:
     rare = counts.sum() * law < 10.0
     expected = counts.sum() * np.append(law[~rare], law[rare].sum())
     observed = np.append(counts[~rare], counts[rare].sum())
-    if (
-        expected[-1] < 10.0
-    ):  # still few: a Poisson variable of this mean exceeds 40 less than once in a million
+    # Still few: a Poisson variable of this mean exceeds 40 less than once in a million.
+    if expected[-1] < 10.0:
         if observed[-1] > 40:
             return 0.0
         expected, observed = expected[:-1], observed[:-1]
@@ -150,19 +125,15 @@ def check_init(case: Case) -> None:
 
 def _compare(case: Case, state: State, again: State) -> None:
     policy, layout = case.policy, case.policy.layout
-    same = all(
-        law(state).tolist() == law(again).tolist()
-        for law in (policy.exploitation_law, policy.exploration_law)
-    )
+    laws = policy.exploitation_law, policy.exploration_law
+    same = all(law(state).tolist() == law(again).tolist() for law in laws)
     one, two = (new_stream(np.random.SeedSequence(case.seed + 1)) for _ in range(2))
     entries, values = policy.entries(), np.array(policy.params(), np.float64)
     for _ in range(HISTORY):
         drawn = np.array(entries.decide(values, *state, one))
         same = same and np.array_equal(drawn, entries.decide(values, *again, two), equal_nan=True)
-    names = [*layout.scalars, *layout.floats, *layout.ints]
-    differ = [
-        name for name in names if layout.row(state, name).tolist() != layout.row(again, name).tolist()
-    ]
+    names, row = [*layout.scalars, *layout.floats, *layout.ints], layout.row
+    differ = [name for name in names if row(state, name).tolist() != row(again, name).tolist()]
     message = f"init does not derive from {', '.join(layout.learned)} all that decisions need; look at {', '.join(differ)}"
     case.expect(same, message)
 
@@ -198,9 +169,7 @@ def check_endurance(case: Case) -> None:
         noise, draws = run_streams(case.seed, 0)
         table = Table(losses.reshape(1, arms), np.zeros(rounds, np.int64), KINDS.index("none"))
         regret, plays = np.zeros(1), np.zeros((2, arms), np.int64)
-        ends = np.array([rounds])
-        loop(
-            case.policy.params(), state, draws, noise, np.zeros(2, np.uint64), table, 0, ends, regret, plays
-        )
-        check_finite(case, state, f"after {rounds} rounds of the losses {losses.tolist()}")
-        check_both_laws(case, state)
+        ends, local = np.array([rounds]), np.zeros(2, np.uint64)
+        loop(case.policy.params(), state, draws, noise, local, table, 0, ends, regret, plays)
+        case.check_finite(state, f"after {rounds} rounds of the losses {losses.tolist()}")
+        case.check_laws(state)

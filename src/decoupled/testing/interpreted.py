@@ -59,11 +59,9 @@ def _play(policy: Policy, calls: Functions, losses: Floats, seed: int) -> None:
     stream = new_stream(np.random.SeedSequence(seed))
     _step(policy, "init", partial(calls.init, params, state))
     for row in losses:
-        drawn = checked_draw(
-            policy, _step(policy, "decide", partial(calls.decide, params, state, stream)), arms
-        )
+        drawn = _step(policy, "decide", partial(calls.decide, params, state, stream))
+        _, explore, weight, _ = checked_draw(policy, drawn, arms)
         state.scalars[ROUND] += 1.0
-        explore, weight = drawn.explore, drawn.weight
         _step(policy, "update", partial(calls.update, params, state, explore, weight, float(row[explore])))
 
 
@@ -71,11 +69,9 @@ def _step(policy: Policy, part: str, call: Callable[[], Any]) -> Any:
     try:
         return call()
     except IndexError as error:
-        fail(
-            policy,
-            f"{part} reaches outside an array: {one_line(error)}{place_of(error)}; compiled code would not notice. "
-            f"Name in the layout every scalar and row that {part} uses",
-        )
+        problem = f"{part} reaches outside an array: {one_line(error)}{place_of(error)}"
+        remedy = f"Name in the layout every scalar and row that {part} uses"
+        fail(policy, f"{problem}; compiled code would not notice. {remedy}")
     except (NameError, AttributeError) as error:
         fail(policy, f"{part} {raised(error)}")
     except ContractError:
@@ -117,10 +113,8 @@ def checked_draw(policy: Policy, drawn: Any, arms: int) -> Drawn:
                 message = f"decide returned {name} = {shown(value)}, {kind_of(value)}"
                 fail(policy, f"{message}; an arm is a whole number: convert it with int()")
             if not 0 <= value < arms:
-                fail(
-                    policy,
-                    f"decide gave {name} = {value} of {arms} arms; arms are numbered 0 to {arms - 1}",
-                )
+                numbers = f"arms are numbered 0 to {arms - 1}"
+                fail(policy, f"decide gave {name} = {value} of {arms} arms; {numbers}")
         elif not whole and not isinstance(value, (float, np.floating)):
             unknown = "; where it is not known give math.nan" if name == "propensity" else "; give a float"
             fail(policy, f"decide returned {name} = {shown(value)}, {kind_of(value)}{unknown}")

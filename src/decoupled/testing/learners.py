@@ -5,7 +5,7 @@ import numpy as np
 from ..decision import Arm, Decision
 from ..learner.learner import Learner
 from ..policies import Forgetting
-from .case import HISTORY, Case, checked_law, place_of, weighs
+from .case import HISTORY, Case, place_of
 
 
 def check_saving(case: Case) -> None:
@@ -28,7 +28,7 @@ def check_unbiased(case: Case) -> None:
     forgets = isinstance(case.policy, Forgetting)  # a discounted sum is not unbiased
     learner = case.learner(HISTORY // 4)
     law = learner.exploration_probabilities()
-    if not weighs(case.policy) or forgets or learner.decide().propensity is None:
+    if not case.weighs() or forgets or learner.decide().propensity is None:
         return
     losses = np.linspace(0.2, 1.0, case.arms)
     mean = np.zeros(case.arms)
@@ -86,13 +86,12 @@ def check_retired(case: Case) -> None:
         case.expect(once.round == learner.round + 1, "feedback of an arm that is gone does not count")
         _check_learner(case._replace(arms=len(places)), once, "after an arm was retired")
         mean += law[places.index(arm)] * (once.estimates() - before)
-    if not exact or not weighs(case.policy) or isinstance(case.policy, Forgetting):
+    if not exact or not case.weighs() or isinstance(case.policy, Forgetting):
         return
     losses = np.array([_loss(place, case.arms) for place in range(len(places))])
     losses = np.append(np.delete(losses, places.index(gone)), law @ losses)
-    message = (
-        f"losses of {losses.tolist()} add {mean.tolist()} on average where an arm is retired meanwhile"
-    )
+    added = f"losses of {losses.tolist()} add {mean.tolist()} on average"
+    message = f"{added} where an arm is retired meanwhile"
     case.expect(np.allclose(mean, losses, rtol=1e-7, atol=1e-9), message)
 
 
@@ -108,5 +107,5 @@ def _check_learner(case: Case, learner: Learner, when: str) -> None:
         message = f"{when} it gave {decision.exploit!r} and {decision.explore!r} of the arms {learner.arms}"
         case.expect({decision.exploit, decision.explore} <= names, message)
         learner.forget(decision)
-    checked_law(case, learner.exploitation_probabilities(), "exploitation_law")
-    checked_law(case, learner.exploration_probabilities(), "exploration_law")
+    case.check_law(learner.exploitation_probabilities(), "exploitation_law")
+    case.check_law(learner.exploration_probabilities(), "exploration_law")

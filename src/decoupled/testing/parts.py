@@ -52,10 +52,8 @@ def _part(policy: Policy, name: str) -> Any:
 def _check_layout(policy: Policy) -> None:
     layout = _part(policy, "layout")
     if not isinstance(layout, Layout):
-        fail(
-            policy,
-            f"layout = {shown(layout)} is no Layout; name the rows of its state, for example {LAYOUT}",
-        )
+        example = f"name the rows of its state, for example {LAYOUT}"
+        fail(policy, f"layout = {shown(layout)} is no Layout; {example}")
     names: Any
     for part, names in zip(Layout._fields, layout, strict=True):
         if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
@@ -67,10 +65,8 @@ def _check_layout(policy: Policy) -> None:
             fail(policy, f"layout: {name!r} appears twice; give every row a name of its own")
     for name in layout.learned:
         if name not in rows:
-            fail(
-                policy,
-                f"layout: learned names {name!r}, which is none of its rows; {near_name(name, rows)}",
-            )
+            problem = f"layout: learned names {name!r}, which is none of its rows"
+            fail(policy, f"{problem}; {near_name(name, rows)}")
         if name in SHARED_SCALARS:
             fail(policy, f"layout: learned names {name!r}, which the package keeps; leave it out")
 
@@ -78,22 +74,16 @@ def _check_layout(policy: Policy) -> None:
 def _check_rows(policy: Policy) -> None:
     layout, sums = policy.layout, policy.cumulative
     if sums is not None and (sums not in layout.learned or sums not in layout.floats):
-        fail(
-            policy,
-            f"cumulative = {sums!r} is no learned row of floats; name the one that adds up losses, or write "
-            "cumulative = None if there is none",
-        )
+        remedy = "name the one that adds up losses, or write cumulative = None if there is none"
+        fail(policy, f"cumulative = {sums!r} is no learned row of floats; {remedy}")
     for name in policy.fading or ():
         if name not in layout.floats and name not in layout.scalars:
             fail(policy, f"fading names {name!r}, which is no row of floats; {_known(layout.learned)}")
     if policy.baseline is not None and policy.baseline not in layout.floats:
         fail(policy, f"baseline = {policy.baseline!r} is no row of floats; {_known(layout.floats)}")
     if "estimates" not in layout.floats and type(policy).estimates is Policy.estimates:
-        fail(
-            policy,
-            "it has neither a row nor a method called estimates; add a method estimates(self, state) that gives "
-            "what is learned about each arm",
-        )
+        remedy = "add a method estimates(self, state) that gives what is learned about each arm"
+        fail(policy, f"it has neither a row nor a method called estimates; {remedy}")
 
 
 def _known(names: tuple[str, ...]) -> str:
@@ -103,15 +93,11 @@ def _known(names: tuple[str, ...]) -> str:
 def _check_params(policy: Policy) -> None:
     kind = _part(policy, "params_type")
     if not (isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")):
-        fail(
-            policy,
-            f"params_type = {shown(kind)} is no NamedTuple; write class Params(NamedTuple) and name it there",
-        )
+        remedy = "write class Params(NamedTuple) and name it there"
+        fail(policy, f"params_type = {shown(kind)} is no NamedTuple; {remedy}")
     if not kind._fields:
-        fail(
-            policy,
-            f"{kind.__name__} has no fields; give it one, such as unused: float, to make it a type of its own",
-        )
+        remedy = "give it one, such as unused: float, to make it a type of its own"
+        fail(policy, f"{kind.__name__} has no fields; {remedy}")
     try:
         values = policy.params()
     except NotImplementedError:
@@ -119,51 +105,38 @@ def _check_params(policy: Policy) -> None:
     except Exception as error:
         fail(policy, f"params() {raised(error)}")
     if type(values) is not kind:
-        fail(
-            policy,
-            f"params() gave {shown(values)}, {kind_of(values)}; return {kind.__name__}(...), its params_type",
-        )
+        remedy = f"return {kind.__name__}(...), its params_type"
+        fail(policy, f"params() gave {shown(values)}, {kind_of(values)}; {remedy}")
     for field, value in zip(kind._fields, values, strict=True):
         if not is_number(value) or value != value:
-            fail(
-                policy,
-                f"params() gave {field} = {shown(value)}, which is no number; compiled code takes floats",
-            )
+            problem = f"params() gave {field} = {shown(value)}, which is no number"
+            fail(policy, f"{problem}; compiled code takes floats")
 
 
 def _check_functions(policy: Policy) -> None:
     functions = _part(policy, "functions")
     if not isinstance(functions, Functions):
         fail(policy, f"functions = {shown(functions)}; write functions = Functions(init, decide, update)")
+    function: Any
     for part, function in zip(Functions._fields, functions, strict=True):
         if not callable(function):
-            fail(
-                policy, f"functions: {part} = {shown(function)} is no function; give one that is @compiled"
-            )
+            problem = f"functions: {part} = {shown(function)} is no function"
+            fail(policy, f"{problem}; give one that is @compiled")
         if not hasattr(function, "py_func") and not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-            name = getattr(function, "__name__", part)
-            fail(
-                policy,
-                f"{part} is not compiled; put @compiled above def {name} "
-                "(from decoupled.kernels.jit import compiled)",
-            )
+            above = f"put @compiled above def {getattr(function, '__name__', part)}"
+            fail(policy, f"{part} is not compiled; {above} (from decoupled.kernels.jit import compiled)")
         signature = inspect.signature(getattr(function, "py_func", function))
         try:
             signature.bind(*TAKES[part])
         except TypeError:
-            message = (
-                f"{part} takes ({', '.join(signature.parameters)}); it must take ({', '.join(TAKES[part])})"
-            )
-            fail(policy, f"{message}, and Functions has them in the order init, decide, update")
+            takes, must = ", ".join(signature.parameters), ", ".join(TAKES[part])
+            order = "and Functions has them in the order init, decide, update"
+            fail(policy, f"{part} takes ({takes}); it must take ({must}), {order}")
 
 
 def _check_methods(policy: Policy) -> None:
     for name, arm in (("exploitation_law", "exploited"), ("exploration_law", "explored")):
-        if getattr(type(policy), name) is getattr(Policy, name) and not (
-            policy.coupled and arm == "explored"
-        ):
-            fail(
-                policy,
-                f"it has no method {name}; add {name}(self, state) that gives the probability with which each "
-                f"arm is {arm}",
-            )
+        missing = getattr(type(policy), name) is getattr(Policy, name)
+        if missing and not (policy.coupled and arm == "explored"):
+            remedy = f"add {name}(self, state) that gives the probability with which each arm is {arm}"
+            fail(policy, f"it has no method {name}; {remedy}")
