@@ -147,17 +147,17 @@ def test_what_is_simulated_on_a_recorded_log_is_that_log(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "is empty; put a line of arms' names first"),
-        ("\n\n", "is empty; put a line of arms' names first"),
+        ("", "is empty; write a line of arms' names"),
+        ("\n\n", "is empty; write a line of arms' names"),
         ("a,b\n", "has names but no losses; add a line"),
-        ("0.1,0.9\n0.2,0.8\n", "put a line of names first"),
-        ("0.5,0.5\n0.2,0.8\n", "put a line of names first"),
+        ("0.1,0.9\n0.2,0.8\n", "add a header line of names"),
+        ("0.5,0.5\n0.2,0.8\n", "add a header line of names"),
         ("a,a\n0.1,0.9\n", "has two columns named 'a'; give every arm a name of its own"),
         (",a,b\n0,0.1,0.9\n1,0.2,0.8\n", "column 1 has no name; .*index=False"),
         ("a\n0.1\n", "has one column, 'a'; give a column for each of two arms"),
         ("a;b\n0.1;0.9\n", "has one column, 'a;b'; .*separated by commas"),
         ("a,b\n0.1,0.2,0.3\n", "more values than the 2 names of its header; give every column a name"),
-        ("a,b\n0.1,0.2\n0.1,0.2,0.3\n", "is no table .*line 3.*; give every line one loss for each arm"),
+        ("a,b\n0.1,0.2\n0.1,0.2,0.3\n", "is not a table .*line 3.*; give every line one loss for each arm"),
         ("a,b\n0.1,0.9\n0.1\n", "row 2, column 'b' = nan: is missing, .*; drop the row or fill it in"),
         ("a,b\n0.1,0.9\n,0.3\n", "row 2, column 'a' = nan: is missing, .*; drop the row or fill it in"),
         ("a,b\n0.1,0.9\n0.1,NA\n", "row 2, column 'b' = nan: is missing, .* use Learner.replay()"),
@@ -188,7 +188,7 @@ def test_parquet_files_that_are_no_log(tmp_path: Path) -> None:
         with pytest.raises(dc.ParameterError, match=rf"^log\.parquet: {said}"):
             envs.LossTable.from_parquet(path)
     path.write_bytes(b"a,b")
-    with pytest.raises(dc.ParameterError, match=r"^log\.parquet: is no Parquet file"):
+    with pytest.raises(dc.ParameterError, match=r"^log\.parquet: is not a Parquet file"):
         envs.LossTable.from_parquet(path)
 
 

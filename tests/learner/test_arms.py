@@ -346,12 +346,12 @@ def test_the_form_for_many_arms_begins_where_they_are_many() -> None:
         (
             "add_arms",
             ["x", "b"],
-            "names: 'b' is an arm of this learner already; choose another name, or retire",
+            "names: 'b' is already an arm of this learner; choose another name, or retire",
         ),
         ("add_arms", ["x", "y", "x"], "names: 'x' appears twice; give every arm a name of its own"),
-        ("add_arms", ["x", None], "names: None is no name; use strings or whole numbers"),
-        ("add_arms", ["x", True], "names: True is no name; use strings or whole numbers"),
-        ("add_arms", ["x", 1.0], "names: 1.0 is no name; use strings or whole numbers"),
+        ("add_arms", ["x", None], "names: None is not a valid name; use strings or whole numbers"),
+        ("add_arms", ["x", True], "names: True is not a valid name; use strings or whole numbers"),
+        ("add_arms", ["x", 1.0], "names: 1.0 is not a valid name; use strings or whole numbers"),
         ("add_arms", "xyz", "names = 'xyz': must be a list of arms; put the names in a list"),
         ("add_arms", 3, "names = 3: must be a list of arms; put the names in a list"),
         ("add_arms", np.zeros((2, 2)), "must be a list of arms; put the names in a list"),
@@ -360,9 +360,9 @@ def test_the_form_for_many_arms_begins_where_they_are_many() -> None:
         (
             "retire_arms",
             ["a", "b", "c", "d"],
-            "names = ['a', 'b', 'c', 'd']: would leave 1 of 5 arms, and two at least must stay; add others first",
+            "names = ['a', 'b', 'c', 'd']: would leave 1 of 5 arms, and at least two must stay; add others first",
         ),
-        ("retire_arms", NAMES, "would leave 0 of 5 arms, and two at least must stay; add others first"),
+        ("retire_arms", NAMES, "would leave 0 of 5 arms, and at least two must stay; add others first"),
     ],
     ids=str,
 )

@@ -77,9 +77,9 @@ def check(message: str, argument: str, case: Case) -> None:
 
 
 ARMS_KIND = ("must be a number or a list of names", "")
-TOO_FEW = ("must be two at least", "with one arm there is nothing to decide")
+TOO_FEW = ("must be at least two", "with one arm there is nothing to decide")
 TWICE = ("appears twice", "give every arm a name of its own")
-NO_NAME = ("is no name", "use strings or whole numbers")
+NO_NAME = ("is not a valid name", "use strings or whole numbers")
 
 
 @pytest.mark.parametrize(
@@ -207,8 +207,8 @@ UNKNOWN = "is not an arm of this learner"
         ("available", Case("left", "must be a list of arms", "put the names in a list")),
         ("available", Case(b"left", "must be a list of arms", "put the names in a list")),
         ("available", Case(0, "must be a list of arms", "put the names in a list")),
-        ("available", Case([], "names no arm", "leave it out where every arm can be had")),
-        ("available", Case((), "names no arm", "leave it out where every arm can be had", "[]")),
+        ("available", Case([], "names no arm", "leave it out if every arm is available")),
+        ("available", Case((), "names no arm", "leave it out if every arm is available", "[]")),
         ("arm", Case(["left", "rigth"], UNKNOWN, "did you mean 'right'?", "'rigth'")),
         ("arm", Case(["LEFT"], UNKNOWN, "known are 'left', 'right', 'middle'", "'LEFT'")),
         ("arm", Case([0], UNKNOWN, "known are 'left', 'right', 'middle'", "0")),
@@ -391,7 +391,7 @@ def test_settled_decisions_are_told_from_unknown_ones(learner: dc.Learner, verb:
         learner.forget(decision)
     message = refused(learner, dc.FeedbackError, lambda: learner.observe(decision, loss=0.5))
     rule, remedy = (
-        "its feedback was applied before, or it was forgotten",
+        "its feedback was already applied, or it was forgotten",
         "send feedback once for each decision",
     )
     check(message, "decision", Case(decision.id, rule, remedy))
@@ -458,7 +458,9 @@ def test_misshapen_records(learner: dc.Learner, record: Any) -> None:
     check(message, "records[2]", Case(record, rule, "correct that record"))
 
 
-NO_PROPENSITY = "a log that has none cannot be replayed (docs: In operation, A log without propensities)"
+NO_PROPENSITY = (
+    "a log without propensities cannot be replayed (docs: In operation, A log without propensities)"
+)
 
 
 @pytest.mark.parametrize("record", [("left", None, 0.5), ("left", math.nan, 0.5)], ids=repr)

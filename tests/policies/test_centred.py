@@ -201,7 +201,7 @@ def test_a_policy_knows_whether_it_is_the_published_one() -> None:
 
 def test_a_conic_solver_has_no_second_form() -> None:
     for options in ({"estimator": "centred"}, {"c_exploit": 3.0}):
-        with pytest.raises(dc.ParameterError, match="solver = 'scs': goes with the published options only"):
+        with pytest.raises(dc.ParameterError, match="solver = 'scs': takes only the published options"):
             dc.TsallisINF(solver="scs", **options)
 
 

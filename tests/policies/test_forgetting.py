@@ -229,9 +229,7 @@ def test_what_fades_away_is_gone(discount: float) -> None:
 def test_what_cannot_be_had_is_refused_with_the_remedy() -> None:
     with pytest.raises(dc.ParameterError, match=r"^discount = 0\.9: does not suit TopTwo, .*give a period"):
         dc.Forgetting(dc.TopTwo(), discount=0.9)
-    with pytest.raises(
-        dc.ParameterError, match=r"^discount = 0\.9: cannot be had together with period = 5"
-    ):
+    with pytest.raises(dc.ParameterError, match=r"^discount = 0\.9: cannot be combined with period = 5"):
         dc.Forgetting(period=5, discount=0.9)
     with pytest.raises(dc.ParameterError, match=r"^policy = Forgetting.*does not forget already"):
         dc.Forgetting(dc.Forgetting())

@@ -122,7 +122,7 @@ def test_the_stand_in_never_goes_by_the_name_of_the_data(monkeypatch: pytest.Mon
     assert real != made
     assert (real.label, made.label) == ("MovieLens(arms=32)", "MovieLens(arms=32, data='stand-in')")
     assert real.to_dict()["data"] == "ml-100k"
-    with pytest.raises(dc.StorageError, match=r"data = 'ml-100k': is not to be had .*data='stand-in'"):
+    with pytest.raises(dc.StorageError, match=r"data = 'ml-100k': is not available .*data='stand-in'"):
         real.table(10)
     monkeypatch.setenv("DECOUPLED_DATA", "/nowhere")
     with pytest.raises(dc.ParameterError, match="DECOUPLED_DATA = '/nowhere'"):

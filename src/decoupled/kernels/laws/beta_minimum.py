@@ -1,4 +1,4 @@
-"""Which of several Beta variables is the smallest: exact probabilities, by adaptive quadrature.
+"""The probability that each of several Beta variables is the smallest, by adaptive quadrature.
 
 P(i is smallest) = integral over [0, 1] of f_i(x) * prod_{j != i} S_j(x), with S the survival function.
 """
@@ -18,8 +18,8 @@ _MOST_HALVINGS = 60
 def smallest_beta_law(a: Floats, b: Floats) -> Floats:
     """The probability that each of the independent Beta(a_i, b_i) is the smallest; a, b >= 1.
 
-    The absolute error is below 1e-12 for parameters up to thousands, and 1e-9 for millions, where the
-    logarithm of a density loses digits. Variables with equal parameters are worked out once.
+    The absolute error is below 1e-12 for parameters up to thousands, and 1e-9 for millions, where the logarithm of a
+    density loses digits. Variables with equal parameters are computed once.
     """
     pairs, which, count = np.unique(
         np.column_stack((a, b)), axis=0, return_inverse=True, return_counts=True
@@ -37,7 +37,7 @@ def smallest_beta_law(a: Floats, b: Floats) -> Floats:
 
     mean = first / (first + second)
     spread = np.sqrt(mean * (1.0 - mean) / (first + second + 1.0))
-    # A narrow density is found only if a panel begins where it is.
+    # The quadrature misses a narrow density unless a panel begins there.
     marks = mean + spread * np.array([-8.0, -4.0, -1.5, 0.0, 1.5, 4.0, 8.0])[:, None]
     edges = np.unique(np.concatenate(([0.0, 1.0], marks[(marks > 0.0) & (marks < 1.0)])))
     tolerance = 1e-14 + 2e-16 * float((first + second).max())
@@ -48,7 +48,7 @@ def smallest_beta_law(a: Floats, b: Floats) -> Floats:
 
 
 def _integrate(integrand: Callable[[Floats], Floats], edges: Floats, tolerance: float) -> Floats:
-    """The integral of a vector of functions; panels are halved until halving changes them no more."""
+    """Integrate a vector of functions, halving panels until that no longer changes them."""
     low, high = edges[:-1], edges[1:]
     whole = _panels(integrand, low, high)
     done: Floats = np.zeros(whole.shape[1])
