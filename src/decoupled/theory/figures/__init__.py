@@ -1,4 +1,4 @@
-"""Pictures of the argument; every function takes a path to save to, or None."""
+"""Figures of the argument; every function takes a path to save to, or None."""
 
 import os
 from pathlib import Path
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def draw_all(folder: str | os.PathLike[str]) -> None:
-    """Draw every picture of the page on theory: about two minutes, most of them for the survey.
+    """Draw every figure of the theory page: about two minutes, most of it for the survey.
 
     >>> from decoupled import theory
     >>> theory.figures.draw_all("docs/figures")  # doctest: +SKIP

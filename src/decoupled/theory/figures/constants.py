@@ -1,4 +1,4 @@
-"""The constants: how they depend on c, and what they are worth next to a simulated regret."""
+"""The constants: how they depend on c, and how they compare with simulated regret."""
 
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ BLUE, RED, GREEN, PURPLE, ORANGE, SKY = COLOURS[:6]
 
 
 def plot_tuning(path: Target = None) -> "Figure":
-    """The corollary's two constants against c, with the c that minimises the first.
+    """The two constants of the corollary by c, with the c that minimises the first.
 
     >>> from decoupled import theory
     >>> theory.figures.plot_tuning().axes[0].get_xlabel()
@@ -60,7 +60,7 @@ def plot_tuning(path: Target = None) -> "Figure":
 def plot_bounds(
     path: Target = None, *, arms: int = 8, gap: float = 0.125, horizon: int = 10_000, runs: int = 1_000
 ) -> "Figure":
-    """Simulated regret of FTPL under the bounds, by round.
+    """The simulated regret of FTPL and its bounds, by round.
 
     >>> from decoupled import theory
     >>> theory.figures.plot_bounds(horizon=50, runs=2).axes[0].get_yscale()

@@ -1,4 +1,4 @@
-"""The steps that fail as printed, each with what stands in its place."""
+"""The steps that fail as printed, each with its corrected form."""
 
 import math
 from typing import TYPE_CHECKING
@@ -42,7 +42,7 @@ def plot_event(path: Target = None) -> "Figure":
 
 
 def plot_stability_step(path: Target = None, *, rank: int = 5, alpha: float = 3.0) -> "Figure":
-    """The two bounds on I that the stability lemma combines, as printed and mended.
+    """The two bounds on I that the stability lemma combines, as printed and corrected.
 
     >>> from decoupled import theory
     >>> len(theory.figures.plot_stability_step().axes[0].get_lines())
@@ -52,7 +52,7 @@ def plot_stability_step(path: Target = None, *, rank: int = 5, alpha: float = 3.
     shifts = np.geomspace(0.02, 30.0, 120)
     integral = []
     for shift in shifts:
-        # A leader far ahead would change nothing in the bound; arms level with this one make it largest.
+        # A leader far ahead would not change the bound; arms tied with this one make it largest.
         estimates = np.concatenate(([0.0], np.full(rank - 1, shift)))
         integral.append(Moment(estimates, 1.0, alpha).moments.inverses[-1] / alpha)
     level = 1.0 + shifts
@@ -79,7 +79,7 @@ def plot_stability_step(path: Target = None, *, rank: int = 5, alpha: float = 3.
 
 
 def plot_tail(path: Target = None) -> "Figure":
-    """The tail bound borrowed from geometric resampling, and what its repair costs.
+    """The tail bound taken from geometric resampling, and the cost of its correction.
 
     >>> from decoupled import theory
     >>> len(theory.figures.plot_tail().axes)
@@ -112,14 +112,14 @@ def plot_tail(path: Target = None) -> "Figure":
 
 
 def borrowed_sum(arms: int, alpha: float = 3.0, c: float = 2.0, zeta: float = 0.1) -> float:
-    """The sum over all rounds of the borrowed bound, equation (37), whose constant the paper hides.
+    """The sum of the borrowed bound over all rounds, equation (37), whose constant the paper hides.
 
     >>> from decoupled.theory.figures.slips import borrowed_sum
     >>> round(borrowed_sum(8) / (2.0**2 * 8 ** (2 / 3 - 1)), -2)  # times c^2 K^(2/alpha - 1), at zeta = 0.1
     10600.0
     """
     rate = c * arms ** (1.0 / alpha - 0.5)
-    # Past level 80 a summand is below 1e-13, and the level grows as the root of the round.
+    # Beyond level 80 a summand is below 1e-13, and the level grows with the square root of the round.
     rounds = np.arange(1.0, (80.0 * rate / zeta) ** 2 + 2.0)
     level = zeta / rate * np.sqrt(rounds)
     return float(((1.0 - math.exp(-1.0)) ** (level - 1.0) * (level + math.e)).sum())
@@ -155,7 +155,7 @@ def plot_exponent(path: Target = None) -> "Figure":
 
 
 def plot_slope(path: Target = None) -> "Figure":
-    """The derivative of phi that the stability lemma integrates, and the true one for a sole leader.
+    """The derivative of phi that the stability lemma integrates, and the true derivative for a sole leader.
 
     >>> from decoupled import theory
     >>> len(theory.figures.plot_slope().axes[0].get_lines())

@@ -1,4 +1,4 @@
-"""One look for all pictures, that of `plots`."""
+"""A common style for the figures, the same as in `plots`."""
 
 import os
 from pathlib import Path
@@ -11,8 +11,8 @@ Target = str | os.PathLike[str] | None
 
 
 def canvas(width: float = 7.0, height: float = 4.2, panels: int = 1) -> tuple["Figure", Any]:
-    """A figure and its axes (a list of them for several panels), without the frame's top and right."""
-    from matplotlib.figure import Figure  # slow to import, and most of the package never draws
+    """A figure and its axes (a list of axes for several panels), without the top and right spines."""
+    from matplotlib.figure import Figure  # slow to import, and seldom needed
 
     figure = Figure(figsize=(width, height), layout="constrained")
     axes: Any = figure.subplots(1, panels, squeeze=False)[0]
@@ -23,7 +23,7 @@ def canvas(width: float = 7.0, height: float = 4.2, panels: int = 1) -> tuple["F
 
 
 def save(figure: "Figure", path: Target, dpi: int = 110) -> "Figure":
-    """Write the figure where it should go, if anywhere."""
+    """Save the figure, if a path is given."""
     if path is not None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=dpi)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 BLUE, RED, GREEN, PURPLE, ORANGE, SKY = COLOURS[:6]
 _LOOKS = {CLAIMED: (BLUE, "o"), MENDED: (GREEN, "D"), AS_PRINTED: (RED, "X"), NOT_CLAIMED: (PURPLE, "P")}
-_EDGE = 20.0  # ratios beyond this are drawn here, with their value beside them
+_EDGE = 20.0  # larger ratios are drawn here, with their value next to them
 
 
 def plot_tightness(report: Report, path: Target = None) -> "Figure":
-    """The tightest ratio of every inequality in a report; right of the line it failed.
+    """The tightest ratio of every inequality in a report; right of the line, the inequality failed.
 
     >>> from decoupled import theory
     >>> report = theory.inspect([0.0, 1.0, 2.0], eta=1.0)
@@ -55,7 +55,7 @@ def plot_tightness(report: Report, path: Target = None) -> "Figure":
 
 
 def plot_ladder(rungs: Sequence[Rung], title: str = "", path: Target = None) -> "Figure":
-    """The rungs from the regret to theorem 1, each with its stability and its penalty.
+    """The steps from the regret to theorem 1, each with its stability and its penalty.
 
     >>> from decoupled import theory
     >>> rungs = [theory.Rung("regret", 2.0, 0.0), theory.Rung("theorem 1", 300.0, 40.0)]
