@@ -161,7 +161,7 @@ def test_dry_run_prints_the_plan_and_writes_nothing(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["simulate", str(path), "--dry-run", "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
     assert "Alternating(arms=8, gap=0.125, growth=1.6)" in done.output
-    assert "In all about" in done.output
+    assert "In total about" in done.output
     assert not (tmp_path / "out").exists()
 
 

@@ -1,4 +1,4 @@
-"""What `decoupled simulate` does: run plans, show tables, write figures."""
+"""`decoupled simulate`: run plans, print tables, write figures."""
 
 import os
 import re
@@ -55,8 +55,8 @@ def show(
     executor: Executor | None = None,
     quiet: bool = False,
 ) -> None:
-    """Run one plan, or go on where a killed run was; print its table and write its figure."""
-    folder.mkdir(parents=True, exist_ok=True)  # before the work, so that it is not lost
+    """Run one plan, or resume it; print its table and write its figure."""
+    folder.mkdir(parents=True, exist_ok=True)  # first, so that a failure here loses no work
     total = len(plan.policies) * plan.runs * plan.horizon
     with progress_bar(total, quiet) as report:
         results = simulate(
@@ -93,7 +93,7 @@ def summary_table(plan: Plan, results: Results) -> Table:
 
 
 def estimate(plans: Sequence[Plan], workers: int | None, device: str = "cpu") -> str:
-    """The plans in words, with the time they should take on this machine."""
+    """Describe the plans and estimate their time on this machine."""
     count = workers or os.cpu_count() or 1
     where = f"{count} threads"
     if one_of("device", device, DEVICES) != "cpu":
@@ -117,11 +117,11 @@ def estimate(plans: Sequence[Plan], workers: int | None, device: str = "cpu") ->
             f"    {plan.runs:,} runs of {plan.horizon:,} rounds each, seed {plan.seed}, "
             f"{len(plan.checkpoints)} checkpoints, {blocks} blocks: about {duration(seconds)}",
         ]
-    return "\n".join([*lines, f"In all about {duration(whole)} on {where}."])
+    return "\n".join([*lines, f"In total about {duration(whole)} on {where}."])
 
 
 def _seconds_a_round(plan: Plan, policy: int, budget: float = 0.2) -> float:
-    """Time a few short runs: rounds get cheaper as a policy settles, so this errs on the long side."""
+    """Time a few short runs. Rounds get cheaper as a policy converges, so this overestimates."""
     if plan.device != "cpu":
         return _seconds_on_device(plan, policy)
     rounds = min(plan.horizon, 1_000)
@@ -135,7 +135,7 @@ def _seconds_a_round(plan: Plan, policy: int, budget: float = 0.2) -> float:
 
 
 def _seconds_on_device(plan: Plan, policy: int) -> float:
-    """The same for a block of a device, which is there for many runs at once."""
+    """Time one block of runs on a device, which plays many runs at once."""
     from ..simulation.gpu.executor import devices_for
     from ..simulation.gpu.launch import run_block_on
     from ..simulation.gpu.memory import block_size
@@ -151,7 +151,7 @@ def _seconds_on_device(plan: Plan, policy: int) -> float:
 
 @contextmanager
 def dask_executor(address: str | None) -> Iterator[tuple[Executor | None, int | None]]:
-    """The executor of a Dask cluster and its number of threads, or none where no address is given."""
+    """The executor of a Dask cluster and its number of threads, or None for both without an address."""
     if address is None:
         yield None, None
         return

@@ -1,4 +1,4 @@
-"""A report of any simulations: your policies and your worlds on one page."""
+"""A report on your own simulations: policies and environments on one page."""
 
 import os
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from .section import Section, Table
 
 
 def compare(results: Mapping[str, Results], out: str | os.PathLike[str], title: str = "Comparison") -> Path:
-    """Write a folder with report.html, the figure in every format and its data; returns the page's path.
+    """Write a folder with report.html, the figure in every format and its data; return the path of the page.
 
     Args:
-        results: what `simulate` found, by the name of its world.
-        out: the folder.
+        results: the results of `simulate`, by the name of their environment.
+        out: the folder to write to.
         title: the heading of the page.
 
     >>> import decoupled as dc, tempfile
@@ -41,7 +41,7 @@ def compare(results: Mapping[str, Results], out: str | os.PathLike[str], title: 
 
 
 def regret_table(title: str, cells: Mapping[str, Results], names: Mapping[str, str] | None = None) -> Table:
-    """Final regret of every policy: mean with interval, median, 99th percentile."""
+    """The final regret of every policy: mean with interval, median and 99th percentile."""
     rows = []
     for cell, results in cells.items():
         for label, line in results.summary().iterrows():
