@@ -70,13 +70,8 @@ def perturbations() -> Any:
     ours = np.array([dc.theory.weights([0.0, gap], eta=1.0, alpha=ALPHA)[1] for gap in gaps])
     below.loglog(gaps, ours, color=BLUE, label="FTPL, exact")
     below.loglog(gaps, (1.0 + gaps) ** -ALPHA, DASHES[1], color=RED, label="(1 + ηu)⁻³, the bound")
-    below.loglog(
-        gaps,
-        1.0 / (1.0 + np.exp(np.minimum(gaps, 99.0))),
-        DASHES[3],
-        color=GREY,
-        label="exponential weights",
-    )
+    exponential = 1.0 / (1.0 + np.exp(np.minimum(gaps, 99.0)))
+    below.loglog(gaps, exponential, DASHES[3], color=GREY, label="exponential weights")
     below.set(xlabel="ηu, the gap in units of the rate", ylabel="chance to be exploited")
     below.set(ylim=(1e-9, 2.0), xlim=(0.1, 1e3))
     below.legend(frameon=False, loc="upper right", fontsize=8)
@@ -137,10 +132,9 @@ def rank_term() -> Any:
     above.set(xlabel="rank", ylabel="chance to be exploited", ylim=(1e-5, 2.0))
     above.legend(frameon=False, fontsize=8, loc="lower left")
     counts = np.unique(np.logspace(0.3, 4, 40).astype(int))
-    for ranked, style, label in (
-        (False, 1, "without ranks: K"),
-        (True, 0, "with ranks: at most 3 K$^{1/3}$"),
-    ):
+    labels = ("with ranks: at most 3 K$^{1/3}$", "without ranks: K")
+    for style, label in reversed(tuple(enumerate(labels))):
+        ranked = style == 0
         sums = [surrogates(np.zeros(count), ranked).sum() for count in counts]
         below.loglog(counts, sums, DASHES[style], color=COLOURS[style], label=label)
     below.set(xlabel="arms, all level", ylabel="sum of q")

@@ -22,43 +22,18 @@ class Cluster:
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "scheduler.json"
-        module = [sys.executable, "-m"]
-        self.scheduler = self._start(
-            [
-                *module,
-                "distributed.cli.dask_scheduler",
-                "--host",
-                "127.0.0.1",
-                "--port",
-                "0",
-                "--no-dashboard",
-                "--scheduler-file",
-                str(self.file),
-            ]
-        )
+        self.scheduler = self._start("dask_scheduler", "--host", "127.0.0.1", "--port", "0")
         limit = time.monotonic() + 60
         while not self.file.exists() and time.monotonic() < limit:
             time.sleep(0.05)
+        places = [("--local-directory", str(folder / str(number))) for number in range(2)]
         self.workers = [
-            self._start(
-                [
-                    *module,
-                    "distributed.cli.dask_worker",
-                    "--scheduler-file",
-                    str(self.file),
-                    "--no-nanny",
-                    "--nthreads",
-                    "1",
-                    "--no-dashboard",
-                    "--local-directory",
-                    str(folder / str(number)),
-                ]
-            )
-            for number in range(2)
+            self._start("dask_worker", "--no-nanny", "--nthreads", "1", *place) for place in places
         ]
 
-    @staticmethod
-    def _start(command: list[str]) -> subprocess.Popen[bytes]:
+    def _start(self, module: str, *options: str) -> subprocess.Popen[bytes]:
+        shared = ("--no-dashboard", "--scheduler-file", str(self.file))
+        command = [sys.executable, "-m", f"distributed.cli.{module}", *shared, *options]
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def stop(self) -> None:

@@ -67,15 +67,11 @@ def test_a_rerun_resumes(tmp_path: Path) -> None:
     content[-30] ^= 1  # altered
     blocks[2].write_bytes(content)
     redone: list[float] = []
-    again = dc.simulate(
-        POLICIES,
-        ENVIRONMENT,
-        300,
-        40,
-        seed=5,
-        out=folder,
-        report=lambda rounds, seconds: redone.append(seconds),
-    )
+
+    def note(rounds: int, seconds: float) -> None:
+        redone.append(seconds)
+
+    again = dc.simulate(POLICIES, ENVIRONMENT, 300, 40, seed=5, out=folder, report=note)
     assert sum(seconds > 0 for seconds in redone) == 3
     # The timings of both parts are saved next to the results.
     assert len(json.loads((folder / "timings.json").read_text())) == 8 + 3

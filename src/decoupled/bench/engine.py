@@ -1,10 +1,12 @@
 """The round loop: compiled and NumPy, FTPL and Tsallis-INF, very many arms, and one or two threads."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
 from ..environments import Alternating
+from ..kernels.rounds import Table
 from ..policies import FTPL, Policy, TsallisINF
 from ..simulation import simulate
 from ..simulation.cpu import run_block
@@ -13,7 +15,7 @@ from .steps import running
 from .textbook import TextbookFTPL, play
 from .timing import Ratio, race
 
-ROUNDS = 10_000
+ROUNDS, TEXTBOOK_ROUNDS = 10_000, 2_000
 FIGURE_ARMS = (2, 6, 10, 18, 34, 66, 130, 254)  # a sample of the paper's K = 4x + 2
 MANY_ARMS = (1_024, 4_096, 16_384)
 STRATA_ARMS = (1_024, 2_048, 4_096, 16_384)
@@ -32,6 +34,11 @@ def enough_runs(arms: int) -> int:
     return max(1, 600 // (arms + 10))
 
 
+def textbook_run(table: Table) -> float:
+    """A run of the textbook policy from its first round."""
+    return play(TextbookFTPL(table.rows.shape[1]), table, TEXTBOOK_ROUNDS, 0)
+
+
 def void(_: object) -> None:
     """Drop a result."""
 
@@ -46,28 +53,24 @@ def measure(repetitions: int = 15) -> Iterator[Ratio]:
 
 def against_numpy(repetitions: int) -> Iterator[Ratio]:
     """The compiled loop and NumPy: 1,000 runs in lock step, and one run at a time."""
+
+    def compared(arms: int, rival: str, function: Callable[[Table], object], rival_units: int) -> Ratio:
+        table, runs = Alternating(arms=arms, gap=0.125).table(ROUNDS), enough_runs(arms)
+        return race(
+            f"FTPL compiled, K = {arms}",
+            runs_of(FTPL(), arms, ROUNDS, runs),
+            rival,
+            lambda: void(function(table)),
+            units=ROUNDS * runs,
+            rival_units=rival_units,
+            repetitions=repetitions,
+        )
+
     for arms, rounds in ((8, 200), (64, 60), (256, 20)):
-        table = Alternating(arms=arms, gap=0.125).table(ROUNDS)
-        yield race(
-            f"FTPL compiled, K = {arms}",
-            runs_of(FTPL(), arms, ROUNDS, enough_runs(arms)),
-            "NumPy, 1,000 runs in lock step",
-            lambda table=table, rounds=rounds: void(lockstep_ftpl(table, rounds, 1_000, 0)),  # type: ignore[misc]
-            units=ROUNDS * enough_runs(arms),
-            rival_units=1_000 * rounds,
-            repetitions=repetitions,
-        )
+        lockstep = partial(lockstep_ftpl, rounds=rounds, runs=1_000, seed=0)
+        yield compared(arms, "NumPy, 1,000 runs in lock step", lockstep, 1_000 * rounds)
     for arms in (8, 256):
-        table = Alternating(arms=arms, gap=0.125).table(ROUNDS)
-        yield race(
-            f"FTPL compiled, K = {arms}",
-            runs_of(FTPL(), arms, ROUNDS, enough_runs(arms)),
-            "NumPy, textbook step",
-            lambda table=table: void(play(TextbookFTPL(table.rows.shape[1]), table, 2_000, 0)),  # type: ignore[misc]
-            units=ROUNDS * enough_runs(arms),
-            rival_units=2_000,
-            repetitions=repetitions,
-        )
+        yield compared(arms, "NumPy, textbook step", textbook_run, TEXTBOOK_ROUNDS)
 
 
 def against_tsallis(repetitions: int) -> Iterator[Ratio]:

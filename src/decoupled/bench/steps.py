@@ -35,24 +35,19 @@ def step_loop(params: Any, state: State, stream: Words, table: Table, luck: Floa
 
 def compiled_step(policy: Policy, arms: int, rounds: int, seed: int = 0) -> float:
     """Seconds per round of the compiled policy, on the paper's alternating environment."""
-    policy = policy.at(arms)
-    policy.entries()
+    learner = _learner(policy, arms, seed)
     table, luck = _world(arms, rounds, seed)
-    arguments = (policy.params(), policy.layout.new_state(arms), new_stream(np.random.SeedSequence(seed)))
     start = time.perf_counter()
-    step_loop(*arguments, table, luck)
+    step_loop(*learner, table, luck)
     return (time.perf_counter() - start) / rounds
 
 
 def running(policy: Policy, arms: int, rounds: int, seed: int = 0) -> Callable[[], None]:
     """A call that plays `rounds` more rounds; the first round, which sorts all arms, is already played."""
-    policy = policy.at(arms)
-    policy.entries()
+    learner = _learner(policy, arms, seed)
     table, luck = _world(arms, rounds, seed)
-    params, state = policy.params(), policy.layout.new_state(arms)
-    stream = new_stream(np.random.SeedSequence(seed))
-    step_loop(params, state, stream, table, luck[:1])
-    return lambda: further_rounds(params, state, stream, table, luck)
+    step_loop(*learner, table, luck[:1])
+    return lambda: further_rounds(*learner, table, luck)
 
 
 def textbook_step(policy: TextbookFTPL | TextbookTsallis, rounds: int, seed: int = 0) -> float:
@@ -65,6 +60,12 @@ def textbook_step(policy: TextbookFTPL | TextbookTsallis, rounds: int, seed: int
         _, explore, probability = policy.decide(rng)
         policy.learn(explore, probability, losses[t, explore])
     return (time.perf_counter() - start) / rounds
+
+
+def _learner(policy: Policy, arms: int, seed: int) -> tuple[Any, State, Words]:
+    policy = policy.at(arms)
+    policy.entries()
+    return policy.params(), policy.layout.new_state(arms), new_stream(np.random.SeedSequence(seed))
 
 
 def _world(arms: int, rounds: int, seed: int) -> tuple[Table, Floats]:

@@ -59,23 +59,11 @@ def race(
     """
     for each in (function, rival_function):
         seconds_per_call(each, calls // 10 + 1)  # compile, and warm the caches
+    sides = ((function, units), (rival_function, rival_units))
     pairs = np.array(
-        [
-            (
-                seconds_per_call(function, calls) / units,
-                seconds_per_call(rival_function, calls) / rival_units,
-            )
-            for _ in range(repetitions)
-        ]
+        [[seconds_per_call(each, calls) / count for each, count in sides] for _ in range(repetitions)]
     )
     ratios = pairs[:, 1] / pairs[:, 0]
-    ours, theirs = np.median(pairs, axis=0)
-    return Ratio(
-        name,
-        float(ours),
-        rival,
-        float(theirs),
-        float(np.median(ratios)),
-        float(ratios.min()),
-        float(ratios.max()),
-    )
+    ours, theirs = map(float, np.median(pairs, axis=0))
+    middle, lowest, highest = float(np.median(ratios)), float(ratios.min()), float(ratios.max())
+    return Ratio(name, ours, rival, theirs, middle, lowest, highest)

@@ -17,6 +17,7 @@ from rich.table import Table
 from ..base.progress import duration, progress_bar
 from ..base.validation import one_of
 from ..errors import ParameterError
+from ..report.comparison import regret_table
 from ..simulation.blocks import RESULTS_FILE
 from ..simulation.cpu import run_block
 from ..simulation.plan import DEVICES, Plan
@@ -81,14 +82,12 @@ def show(
 def summary_table(plan: Plan, results: Results) -> Table:
     """The summary of final regret, for a terminal."""
     title = f"{plan.environment.label}: regret after {plan.horizon:,} rounds, {plan.runs:,} runs"
+    found = regret_table(title, {"": results})
     table = Table(title=title)
-    table.add_column("policy")
-    for name in ("mean", "95 % interval", "median", "99th percentile"):
-        table.add_column(name, justify="right")
-    for label, line in results.summary().iterrows():
-        interval = f"{line['low']:.1f} to {line['high']:.1f}"
-        figures = (f"{line['mean']:.1f}", interval, f"{line['median']:.1f}", f"{line['p99']:.1f}")
-        table.add_row(str(label), *figures)
+    for number, name in enumerate(found.head):
+        table.add_column(name, justify="right" if number else "left")
+    for row in found.rows:
+        table.add_row(*row)
     return table
 
 

@@ -46,15 +46,9 @@ def regret_table(title: str, cells: Mapping[str, Results], names: Mapping[str, s
     for cell, results in cells.items():
         for label, line in results.summary().iterrows():
             name = (names or {}).get(str(label), str(label))
-            rows.append(
-                (
-                    f"{cell}: {name}" if cell else name,
-                    f"{line['mean']:.1f}",
-                    f"{line['low']:.1f} to {line['high']:.1f}",
-                    f"{line['median']:.1f}",
-                    f"{line['p99']:.1f}",
-                )
+            mean, low, high, median, p99 = (
+                f"{line[key]:.1f}" for key in ("mean", "low", "high", "median", "p99")
             )
-    return Table(
-        title, ("policy", "mean regret", "95 % interval", "median", "99th percentile"), tuple(rows)
-    )
+            rows.append((f"{cell}: {name}" if cell else name, mean, f"{low} to {high}", median, p99))
+    head = ("policy", "mean regret", "95 % interval", "median", "99th percentile")
+    return Table(title, head, tuple(rows))

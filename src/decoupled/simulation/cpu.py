@@ -115,22 +115,9 @@ def _adaptive_player(policy: Policy, environment: Any, horizon: int, checkpoints
     arm_losses = np.empty((len(checkpoints), arms))
 
     def play(draws: Words, noise: Words, regret: Floats, plays: Ints) -> None:
-        loop(
-            params,
-            policy.layout.new_state(arms),
-            draws,
-            noise,
-            local,
-            adversary,
-            environment.memory(),
-            horizon,
-            losses,
-            np.zeros(arms),
-            checkpoints,
-            regret,
-            arm_losses,
-            plays,
-        )
+        state, memory, sums = policy.layout.new_state(arms), environment.memory(), np.zeros(arms)
+        game = (params, state, draws, noise, local, adversary, memory, horizon)
+        loop(*game, losses, sums, checkpoints, regret, arm_losses, plays)
         if not against_best(checkpoints, arm_losses, regret):
             raise outside_range(environment)
 

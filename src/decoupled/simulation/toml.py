@@ -75,27 +75,22 @@ def read_specification(path: str | os.PathLike[str]) -> list[Plan]:
     policies = _described(text, values, "policy", Policy, Path(path).parent)
     environments = _described(text, values, "environment", Environment, Path(path).parent)
     plans = []
+    size = (values["horizon"], values["runs"], values.get("seed", 0))
+    checkpoints = values.get("checkpoints", DEFAULT_CHECKPOINTS)
     for environment in environments:
         try:
-            plans.append(
-                make_plan(
-                    policies,
-                    environment,
-                    values["horizon"],
-                    values["runs"],
-                    values.get("seed", 0),
-                    values.get("checkpoints", DEFAULT_CHECKPOINTS),
-                )
-            )
+            plans.append(make_plan(policies, environment, *size, checkpoints))
         except ParameterError as error:
-            key = re.match(r"\w+", str(error))
-            word = key.group() if key else ""
-            if word == "policies":
-                raise text.error(
-                    text.line_of("name", "policy", len(values["policy"]) - 1), str(error)
-                ) from None
-            raise text.error(text.line_of(word), str(error)) from None
+            word, last = _first_word(error), len(values["policy"]) - 1
+            line = text.line_of("name", "policy", last) if word == "policies" else text.line_of(word)
+            raise text.error(line, str(error)) from None
     return plans
+
+
+def _first_word(error: Exception) -> str:
+    """The parameter that an error is about: its message starts with it."""
+    found = re.match(r"\w+", str(error))
+    return found.group() if found else ""
 
 
 def _check_keys(text: _Text, values: dict[str, Any]) -> None:
@@ -142,8 +137,8 @@ def _placed(
     text: _Text, table: str, number: int, choice: dict[str, Any], error: Exception
 ) -> tuple[int, str]:
     """The line of the parameter that an error is about, and its message."""
-    key = re.match(r"\w+", str(error))
-    word = key.group() if key and key.group() in choice else "name"
+    word = _first_word(error)
+    word = word if word in choice else "name"
     if isinstance(error, FileNotFoundError) or _of_file(choice.get("rows"), str(error)):
         word = "rows"
     return text.line_of(word, table, number), str(error)

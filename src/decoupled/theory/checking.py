@@ -50,14 +50,9 @@ def check(
     """
     policy = FTPL() if policy is None else policy
     if not isinstance(policy, FTPL) or not policy.published:
-        raise ParameterError(
-            invalid_value(
-                "policy",
-                policy,
-                "must be the paper's FTPL policy, with importance weighting and one rate",
-                "the proofs are about that policy; for example dc.FTPL()",
-            )
-        )
+        rule = "must be the paper's FTPL policy, with importance weighting and one rate"
+        remedy = "the proofs are about that policy; for example dc.FTPL()"
+        raise ParameterError(invalid_value("policy", policy, rule, remedy))
     number_in("zeta", zeta, 0.0, 1.0, "the paper has 0.1")
     horizon = whole_number("horizon", horizon, 1, "the default is 1000")
     count = whole_number("rounds", rounds, 1, "the default is 40")

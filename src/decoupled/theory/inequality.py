@@ -77,17 +77,9 @@ class Line:
         if ratios[worst] > self.ratio:
             arms = np.atleast_1d(np.asarray(sides.arms))
             arm = int(arms[worst]) if arms.size else None
+            state = (moment.round, moment.alpha, moment.eta, moment.best, moment.gaps)
             self.ratio = float(ratios[worst])
-            self.witness = Witness(
-                float(left[worst]),
-                float(right[worst]),
-                arm,
-                moment.round,
-                moment.alpha,
-                moment.eta,
-                moment.best,
-                moment.gaps,
-            )
+            self.witness = Witness(float(left[worst]), float(right[worst]), arm, *state)
 
 
 def _ratios(left: Floats, right: Floats) -> Floats:

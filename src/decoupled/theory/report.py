@@ -55,14 +55,7 @@ class Report:
         import pandas as pd
 
         rows = [
-            (
-                line.inequality.name,
-                line.inequality.source,
-                line.inequality.status,
-                line.evaluated,
-                line.ratio,
-                line.violations,
-            )
+            (*vars(line.inequality).values(), line.evaluated, line.ratio, line.violations)
             for line in self.lines
         ]
         columns = ["inequality", "source", "status", "evaluated", "ratio", "violations"]

@@ -81,15 +81,12 @@ def kernel_for(policy: Policy, environment: Environment, shape: Shape, noise: in
     key = kernel_key(policy, environment, shape, noise)
     with _making:
         if key not in _made:
-            made = (
-                _table_kernel(shape, values, noise)
-                if adversary is None
-                else _adaptive_kernel(shape, values)
-            )
             code = [policy.params_type, *policy.functions]
-            if adversary is not None:
+            if adversary is None:
+                made, what = _table_kernel(shape, values, noise), policy.label
+            else:
+                made, what = _adaptive_kernel(shape, values), f"{policy.label} with {adversary.label}"
                 code += [adversary.params_type, *adversary.functions]
-            what = policy.label if adversary is None else f"{policy.label} with {adversary.label}"
             _made[key] = Kernel(_jit(made, registers(shape), keep=is_ours(*code)), 8 * shape.arms, what)
         return _made[key]
 

@@ -1,25 +1,19 @@
 """How tight each step is, and how the steps add up to the theorem."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...plots import COLOURS
 from ..inequality import AS_PRINTED, CLAIMED, MENDED, NOT_CLAIMED
 from ..ladder import Rung
 from ..report import Report
-from .style import Target, canvas, save
+from .style import BLUE, GREEN, ORANGE, PURPLE, RED, Figure, Target, canvas, save
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-BLUE, RED, GREEN, PURPLE, ORANGE, SKY = COLOURS[:6]
 _LOOKS = {CLAIMED: (BLUE, "o"), MENDED: (GREEN, "D"), AS_PRINTED: (RED, "X"), NOT_CLAIMED: (PURPLE, "P")}
 _EDGE = 20.0  # larger ratios are drawn here, with their value next to them
 
 
-def plot_tightness(report: Report, path: Target = None) -> "Figure":
+def plot_tightness(report: Report, path: Target = None) -> Figure:
     """The tightest ratio of every inequality in a report; right of the line, the inequality failed.
 
     >>> from decoupled import theory
@@ -54,7 +48,7 @@ def plot_tightness(report: Report, path: Target = None) -> "Figure":
     return save(figure, path, dpi=90)
 
 
-def plot_ladder(rungs: Sequence[Rung], title: str = "", path: Target = None) -> "Figure":
+def plot_ladder(rungs: Sequence[Rung], title: str = "", path: Target = None) -> Figure:
     """The steps from the regret to theorem 1, each with its stability and its penalty.
 
     >>> from decoupled import theory
