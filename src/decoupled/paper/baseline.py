@@ -56,7 +56,7 @@ class Baseline(Simulated):
         )
         text = (
             "Follow the leader exploits the arm with the smallest sample mean and explores uniformly. Losses that do not react cannot harm it, "
-            "and no estimates are better than its own. The adversary <i>punish last</i> makes the arm exploited last cost 1. "
+            "and its sample means are the best possible estimates. The adversary <i>punish last</i> makes the arm exploited last cost 1. "
             "<i>Adaptive alternating</i> moves the level of all losses in reaction to the arm exploited, but keeps the gaps. Uniform exploration still "
             "sees the gaps, so this adversary does not hurt follow the leader."
         )

@@ -98,7 +98,7 @@ def _claims_table(claims: Sequence[Claim]) -> str:
     return (
         '<h2 id="claims">Claims</h2><p>Every verdict is computed from the runs below. A claim holds if all of its '
         "95 % intervals lie on its side of the threshold. It fails if one lies entirely on the other side. Otherwise it is undecided, and "
-        "more runs are needed. The intervals of a claim with several parts hold together (Bonferroni).</p>"
+        "more runs are needed. The intervals of a claim with several parts hold jointly (Bonferroni).</p>"
         f'<div class="wide"><table class="claims">{head}<tbody>{rows}</tbody></table></div>'
     )
 

@@ -27,8 +27,8 @@ class BlockResult(NamedTuple):
 Player: TypeAlias = Callable[[Words, Words, Floats, Ints], None]
 
 # The same loops for policies and adversaries from outside the package, whose machine code is not cached.
-_drive_afresh = translate(getattr(drive, "py_func", drive), keep=False, counting=False)
-_drive_adaptive_afresh = translate(
+_drive_uncached = translate(getattr(drive, "py_func", drive), keep=False, counting=False)
+_drive_adaptive_uncached = translate(
     getattr(drive_adaptive, "py_func", drive_adaptive), keep=False, counting=False
 )
 
@@ -90,7 +90,7 @@ def checked_table(environment: Environment, horizon: int) -> Table:
 
 def table_loop(policy: Policy) -> Callable[..., None]:
     """The round loop for a policy; see `drive` for its arguments."""
-    return drive if is_ours(policy.params_type, *policy.functions) else _drive_afresh
+    return drive if is_ours(policy.params_type, *policy.functions) else _drive_uncached
 
 
 def _table_player(policy: Policy, environment: Environment, horizon: int, checkpoints: Ints) -> Player:
@@ -109,7 +109,7 @@ def _table_player(policy: Policy, environment: Environment, horizon: int, checkp
 def _adaptive_player(policy: Policy, environment: Any, horizon: int, checkpoints: Ints) -> Player:
     environment.prepare()
     code = (policy.params_type, *policy.functions, environment.params_type, *environment.functions)
-    loop = drive_adaptive if is_ours(*code) else _drive_adaptive_afresh
+    loop = drive_adaptive if is_ours(*code) else _drive_adaptive_uncached
     params, adversary, arms = policy.params(), environment.params(), environment.arms
     local, losses = np.zeros(2, np.uint64), np.zeros(arms)
     arm_losses = np.empty((len(checkpoints), arms))

@@ -1,7 +1,7 @@
 """The report of `check`: one line per inequality, with the state in which it is tightest."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import ParameterError, invalid_value, near_name
@@ -55,8 +55,7 @@ class Report:
         import pandas as pd
 
         rows = [
-            (*vars(line.inequality).values(), line.evaluated, line.ratio, line.violations)
-            for line in self.lines
+            (*astuple(line.inequality), line.evaluated, line.ratio, line.violations) for line in self.lines
         ]
         columns = ["inequality", "source", "status", "evaluated", "ratio", "violations"]
         return pd.DataFrame(rows, columns=columns).set_index("inequality")

@@ -62,7 +62,7 @@ def plot_ladder(rungs: Sequence[Rung], title: str = "", path: Target = None) -> 
     parts = (
         ("stability", BLUE, [rung.stability if rung.penalty else np.nan for rung in rungs]),
         ("penalty", ORANGE, [rung.penalty or np.nan for rung in rungs]),
-        ("in all", "black", [rung.total for rung in rungs]),
+        ("total", "black", [rung.total for rung in rungs]),
     )
     for offset, (label, colour, heights) in zip((-width, 0.0, width), parts, strict=True):
         axes.bar(places + offset, heights, width, color=colour, label=label)
