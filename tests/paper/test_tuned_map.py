@@ -1,4 +1,4 @@
-"""The map of c and alpha: its file, its pictures, and what the documentation says of it."""
+"""The map of c and alpha: its file, its figures, and its description in the documentation."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def test_the_documented_map_is_whole_and_survives_its_file(tmp_path: Path) -> No
     assert copy.read_text() == DATA.read_text()
 
 
-def test_what_the_documentation_says_of_the_winners() -> None:
+def test_the_winners_that_the_documentation_names() -> None:
     points = tuned_map.read(DATA)
     places = {(p.arms, p.gap) for p in points}
     least = {
@@ -123,7 +123,7 @@ def test_what_a_gpu_cannot_reproduce_is_refused_or_left_out(capsys: pytest.Captu
 
 
 @pytest.mark.parametrize("command", [["reproduce", "runtime"], ["simulate", "nowhere.toml"]])
-def test_a_device_that_is_none_is_refused(command: list[str], tmp_path: Path) -> None:
+def test_an_unknown_device_is_refused(command: list[str], tmp_path: Path) -> None:
     spec = tmp_path / "nowhere.toml"
     spec.write_text(
         'horizon = 10\nruns = 2\n[[policy]]\nname = "FTPL"\n[[environment]]\nname = "Alternating"\narms = 4\ngap = 0.2\n'

@@ -1,4 +1,4 @@
-"""Bounds against the numbers of the paper and evaluations by hand."""
+"""Bounds compared with the numbers of the paper and with calculations by hand."""
 
 import math
 
@@ -78,7 +78,7 @@ def test_corollary_by_hand() -> None:
 
 
 def test_corollary_follows_from_theorem2_over_time() -> None:
-    # The corollary is for any horizon; theorem 2 grows with it, and both share all terms but the first.
+    # The corollary holds for any horizon. Theorem 2 grows with it, and they share all terms but the first.
     early, late = (bounds.theorem2([0.25] * 3, rounds) for rounds in (10, 100_000))
     assert early < late < bounds.theorem2([0.25] * 3, 10**7) < 1.01 * late
 
@@ -105,7 +105,7 @@ def test_tsallis_inf_at_its_best_c_needs_no_larger_constant_than_the_standard_ga
 def test_simulated_regret_is_far_below_theorem1() -> None:
     world = dc.environments.Alternating(arms=8, gap=0.125)
     regret = dc.simulate(dc.FTPL(), world, horizon=2_000, runs=100, seed=0).final_regret(dc.FTPL())
-    # Trivially so: by a factor of 450 at this horizon, and the bound exceeds the horizon itself.
+    # By a factor of about 450 at this horizon; the bound exceeds even the horizon.
     factor = bounds.theorem1(2_000, 8) / np.mean(regret)
     assert 200 < factor < 1_000
     assert bounds.theorem1(2_000, 8) > 2_000

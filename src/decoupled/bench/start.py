@@ -1,4 +1,4 @@
-"""Starting up: the command line's help, a small simulation with a warm and with an empty cache, memory."""
+"""Startup: the help text, a small simulation with a warm and an empty cache, and memory."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 class Reading(NamedTuple):
-    """A single measurement with its limit; the lowest of several repetitions, which noise only raises."""
+    """A single measurement with its limit: the lowest of several repetitions, because noise only adds to it."""
 
     name: str
     value: float

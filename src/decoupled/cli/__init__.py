@@ -1,4 +1,4 @@
-"""The command line: parsing, printing and progress; everything else is elsewhere."""
+"""The command line: parsing, printing and progress."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What the commands of the command line share."""
+"""Error handling that the commands share."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from ..errors import DecoupledError
 
 @contextmanager
 def report_errors(kept: str = "nothing was written") -> Iterator[None]:
-    """Errors of this package and of files, and interruptions, end a command with one line."""
+    """End a command with one line after an error of this package, a file error or an interruption."""
     try:
         with held_while_compiling():
             yield
@@ -19,7 +19,9 @@ def report_errors(kept: str = "nothing was written") -> Iterator[None]:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None
     except ModuleNotFoundError as error:
-        remedy = "install the extra it belongs to; that of the service: pip install -e '.[service]', in the repository"
+        remedy = (
+            "install the extra that has it; for the service: pip install -e '.[service]', in the repository"
+        )
         typer.echo(f"error: the package {error.name!r} is missing; {remedy}", err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:

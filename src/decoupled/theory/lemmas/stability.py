@@ -28,11 +28,11 @@ ROUND = Inequality(
 
 
 def sides(moment: Moment) -> Iterator[Sides]:
-    """All of lemma 3.6; I is the integral the paper calls I_{i, alpha + 2}.
+    """All steps of lemma 3.6; I is the integral that the paper calls I_{i, alpha + 2}.
 
-    The paper's phi' is the derivative but for an arm that leads alone, whose true slope is flatter. The
-    second bound on I loses the factor min(1, rank / (1 + eta u)^alpha) of the incomplete gamma function;
-    what is left is true and of no use, because q^2 is smaller where the gap binds.
+    The paper's phi' is the derivative, except for an arm that leads alone, whose slope is flatter. The second
+    bound on I drops the factor min(1, rank / (1 + eta u)^alpha) of the incomplete gamma function. The result is
+    true but useless, because q^2 is smaller where the gap binds.
     """
     alpha, arms, eta = moment.alpha, np.arange(moment.arms), moment.eta
     ranks, level = moment.ranks.astype(np.float64), 1.0 + moment.shifts
