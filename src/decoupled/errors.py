@@ -45,14 +45,14 @@ class DecoupledError(Exception):
     @property
     def problem(self) -> str:
         """The message without its remedy."""
-        text = self.args[0] if self.args else ""
-        return text.problem if isinstance(text, Message) else str(text)
+        message = _parts(self)
+        return str(self.args[0] if self.args else "") if message is None else message.problem
 
     @property
     def remedy(self) -> str | None:
         """What to do about it; None if the message has no separate remedy."""
-        text = self.args[0] if self.args else ""
-        return text.remedy if isinstance(text, Message) else None
+        message = _parts(self)
+        return None if message is None else message.remedy
 
     def with_remedy(self, remedy: str) -> Self:
         """The same error with another remedy, for readers who cannot follow the first one.

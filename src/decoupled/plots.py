@@ -147,11 +147,10 @@ def _shared_legend(figure: Any, columns: int, y: float) -> None:
 
 def _fill(axes: Any, panel: Panel) -> None:
     lows = [0.0 if panel.log_y else _lowest(series) for series in panel.series]
+    floor = min(0.0, *lows)
     for series in panel.series:
-        _plot(axes, series, floor=min(0.0, *lows))
-    axes.set_title(panel.title, fontsize=10)
-    axes.set_xlabel(panel.x_label, fontsize=9)
-    axes.set_ylabel(panel.y_label, fontsize=9)
+        _plot(axes, series, floor)
+    _set_titles(axes, panel, size=10)
     axes.tick_params(labelsize=8)
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
@@ -171,7 +170,6 @@ def _fill(axes: Any, panel: Panel) -> None:
     if panel.log_y:
         return
     # Regret by mean loss can be negative if the losses change and the policy follows them.
-    floor = min(0.0, *lows)
     axes.set_ylim(bottom=1.05 * floor)
     if floor < 0.0:
         axes.axhline(0.0, color="black", linewidth=0.8)
@@ -187,11 +185,15 @@ def _paint(axes: Any, heat: Heat) -> None:
             text = f"{value:.2f}" if value < 9.95 else f"{value:.0f}"
             colour = "white" if value > math.sqrt(WORST) else "black"
             axes.text(column, row, text, ha="center", va="center", fontsize=inside, color=colour)
-    axes.set_title(heat.title, fontsize=9)
+    _set_titles(axes, heat, size=9)
     axes.set_xticks(range(len(heat.columns)), heat.columns, fontsize=beside)
     axes.set_yticks(range(len(heat.rows)), heat.rows, fontsize=beside)
-    axes.set_xlabel(heat.x_label, fontsize=9)
-    axes.set_ylabel(heat.y_label, fontsize=9)
+
+
+def _set_titles(axes: Any, panel: Panel | Heat, size: int) -> None:
+    axes.set_title(panel.title, fontsize=size)
+    axes.set_xlabel(panel.x_label, fontsize=9)
+    axes.set_ylabel(panel.y_label, fontsize=9)
 
 
 def _label_logs(axis: Any) -> None:

@@ -1,4 +1,4 @@
-"""Environments as tables: what they hold, what they refuse."""
+"""Environments as tables: their contents and their errors."""
 
 import math
 from pathlib import Path
@@ -136,11 +136,11 @@ def test_a_recorded_log_is_its_own_losses_and_rows_are_means(tmp_path: Path) -> 
 
 
 def test_what_is_simulated_on_a_recorded_log_is_that_log(tmp_path: Path) -> None:
-    """Two constant arms 0.01 apart: a coin toss would hide for long which is better, the log says it at once."""
+    """Two constant arms 0.01 apart: coin tosses would hide for long which is better; the log shows it at once."""
     path = tmp_path / "log.csv"
     path.write_text("left,right\n0.50,0.51\n")
     results = dc.simulate(dc.FollowTheLeader(), envs.LossTable.from_csv(path), horizon=100, runs=20, seed=0)
-    # Once both arms are seen, all is known: what is regretted lies in the few rounds before.
+    # Once both arms are seen, everything is known, so only the few rounds before add regret.
     assert results.final_regret("FollowTheLeader").max() < 0.01 * 20
 
 

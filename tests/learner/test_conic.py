@@ -1,4 +1,4 @@
-"""Tsallis-INF by a general conic solver: the same policy, found another way."""
+"""Tsallis-INF with a general conic solver: the same policy by another method."""
 
 import random
 import subprocess

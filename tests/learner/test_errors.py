@@ -38,7 +38,7 @@ def test_the_tree_is_the_documented_one(error: type[dc.DecoupledError], builtin:
 def test_the_tree_has_no_other_branches() -> None:
     assert dc.DecoupledError.__bases__ == (Exception,)
     drawn = set(re.findall(r"-- (\w+)", errors.__doc__ or ""))
-    # The service, which need not be installed, has errors of its own below one more branch.
+    # The service, which is optional, has its own errors below one more branch.
     known = {
         branch for branch in dc.DecoupledError.__subclasses__() if branch.__module__ == errors.__name__
     }
@@ -55,7 +55,7 @@ class Case(NamedTuple):
     value: Any
     rule: str
     remedy: str
-    shown: str | None = None  # how the value appears, where not as its repr
+    shown: str | None = None  # how the value appears, if not as its repr
 
 
 def raised(error: type[dc.DecoupledError], call: Callable[[], object]) -> str:
@@ -270,7 +270,7 @@ OUTSIDE = ("must lie in [0.0, 1.0]", "declare another range with start(..., loss
 
 
 def rule_and_remedy(value: Any) -> tuple[str, str]:
-    """What is said of a bad loss: that it is none, that it is no number, or that it is out of range."""
+    """The message for a bad loss: it is missing, not a number, or out of range."""
     if not isinstance(value, (int, float, Fraction)):
         return (
             f"is a{'n' * isinstance(value, np.ndarray)} {type(value).__name__}",
@@ -339,7 +339,7 @@ def test_a_truth_value_is_a_loss_only_within_the_range() -> None:
 
 
 def test_an_error_has_its_remedy_apart(learner: dc.Learner) -> None:
-    """So that whoever passes it on can give a remedy that its readers have."""
+    """So that code that passes it on can give a remedy that its readers can follow."""
     with pytest.raises(dc.LossError) as caught:
         learner.observe(learner.pending[0], loss=7)
     for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
@@ -399,7 +399,7 @@ def test_settled_decisions_are_told_from_unknown_ones(learner: dc.Learner, verb:
 
 @pytest.mark.parametrize("verb", ["observe", "forget"])
 def test_an_id_of_any_length_is_refused_as_unknown(learner: dc.Learner, verb: str) -> None:
-    """Ids come from outside, and Python refuses to read a number of 5000 digits."""
+    """Ids come from users, and Python does not parse a number of 5000 digits."""
     tag = learner.pending[0].id.rpartition("-")[0]
     endless = f"{tag}-{'9' * 5000}"
     if verb == "observe":
@@ -494,7 +494,7 @@ AVERAGING = [dc.FollowTheLeader(), dc.TopTwo(), dc.UCB1(), dc.ThompsonSampling()
     ids=["one arm", "arms by turns", "one record"],
 )
 def test_a_log_that_was_not_randomised(policy: dc.Policy, log: list[Any]) -> None:
-    """Its sums say how often an arm was tried, so the arm tried least would win."""
+    """Its sums show how often an arm was tried, so the arm tried least would win."""
     learner = policy.start(["a", "b"], seed=0)
     message = refused(learner, dc.ParameterError, lambda: learner.replay(log))
     what = "all " if len(log) > 1 else "the only propensity is 1, with 2 arms"
@@ -540,12 +540,12 @@ def test_arms_that_are_known_already_may_be_left_out() -> None:
     learner = dc.FTPL().start(["a", "b", "c"], seed=0)
     learner.replay([("a", 0.5, 0.4), ("b", 0.25, 0.4), ("c", 0.25, 0.1)])
     learner.replay([("a", 0.5, 0.4), ("b", 0.5, 0.4)])
-    learner.add_arms(["d"])  # level with the best, so it has a loss to its name
+    learner.add_arms(["d"])  # level with the best, so it has losses
     learner.replay([("a", 0.5, 0.4), ("b", 0.5, 0.4)])
 
 
 def test_the_way_out_that_the_warning_names() -> None:
-    """An arm that came after the log is tried, and is not the favourite."""
+    """An arm added after the log is tried, and is not the favourite."""
     learner = dc.FTPL().start(["a", "b"], seed=0)
     learner.replay([("a", 0.5, 0.3), ("b", 0.5, 0.6)] * 200)
     learner.add_arms(["c"])
@@ -593,7 +593,7 @@ def test_a_log_that_breaks_off_applies_nothing(learner: dc.Learner) -> None:
 
 
 def test_no_log_makes_a_learner_that_cannot_be_saved() -> None:
-    """Propensities near zero: sums of their weights must not pass what a number can hold unnoticed."""
+    """Propensities near 0: sums of their weights must not overflow silently."""
     learner = dc.FTPL().start(arms=2, seed=0)
     try:
         learner.replay([(0, 1e-308, 1.0), (0, 1e-308, 1.0)])

@@ -1,4 +1,4 @@
-"""A compiler for tests, which compiles when it is told to."""
+"""A compiler for tests that compiles on command."""
 
 import threading
 from collections.abc import Hashable, Iterator
@@ -8,7 +8,7 @@ from decoupled.service.compiler import Compiler
 
 
 class Held(Compiler):
-    """A compiler that knows nothing at first, and compiles FTPL only when it is let go."""
+    """A compiler that has compiled nothing at first, and compiles FTPL only when released."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.known: set[Hashable] = set()
@@ -25,7 +25,7 @@ class Held(Compiler):
             assert self.gate.wait(60)
             if self.error is not None:
                 raise self.error
-        if isinstance(policy, FTPL | FollowTheLeader):  # no other decides in these tests
+        if isinstance(policy, FTPL | FollowTheLeader):  # no other policy decides in these tests
             warming.warm(policy, arms)
         self.known.add(warming.form(policy, arms))
 

@@ -1,4 +1,4 @@
-"""A service on a real socket of the loopback, in a thread, for tests."""
+"""A service on a real loopback socket, in a thread, for tests."""
 
 import threading
 import time
@@ -29,7 +29,7 @@ class Service:
     http: httpx.Client
 
     def key(self, role: str, tenant: str = "local") -> dict[str, str]:
-        """A fresh key, as the header that carries it."""
+        """A fresh key, as a header."""
         key = new_key()
         self.desk.keys_add(tenant, role, digest_of(key), "test").result()
         return {"Authorization": f"Bearer {key}"}

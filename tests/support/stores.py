@@ -1,4 +1,4 @@
-"""Where the service's tests keep their stores: a SQLite file, and a PostgreSQL server of their own."""
+"""Stores for the service's tests: a SQLite file, and a PostgreSQL server."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ def _binaries() -> Path | None:
 
 
 def _as_a_user(folder: Path) -> list[str]:
-    """PostgreSQL refuses to run as root: then its own user runs it."""
+    """PostgreSQL does not run as root, so run it as its own user."""
     if os.getuid() != 0:
         return []
     shutil.chown(folder, "postgres")
@@ -33,7 +33,7 @@ def _as_a_user(folder: Path) -> list[str]:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
-    """The address of a PostgreSQL server that these tests have to themselves."""
+    """The address of a PostgreSQL server for these tests only."""
     binaries = _binaries()
     if binaries is None:
         pytest.skip("PostgreSQL is not installed here: its store was NOT tested")
@@ -130,7 +130,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def opened(address: str, clock: Clock) -> Iterator[Callable[..., Desk]]:
-    """Opens desks on the store, and closes what is left open."""
+    """Opens desks on the store, and closes those left open."""
     desks: list[Desk] = []
 
     def open_one(**options: Any) -> Desk:

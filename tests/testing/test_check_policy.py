@@ -1,4 +1,4 @@
-"""`check_policy` passes what is sound and names what is broken."""
+"""`check_policy` accepts sound policies and names what is broken."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from decoupled.simulation.cpu import run_streams
 SUM = len(SHARED_SCALARS)
 ESTIMATES, WEIGHTS = 0, 1
 
-# What may be wrong with the policy below, as numbers for compiled code.
+# Possible mistakes in the policy below, as numbers for compiled code.
 MISTAKES = (
     *("none", "propensity", "weight", "learning", "forgetful", "nan", "law", "biased", "draws", "outside"),
     *("round", "late nan", "favourite", "stale"),
@@ -100,7 +100,7 @@ class Suspect(dc.Policy):
         return law
 
     def init_new_arms(self, state: State, first: int) -> None:
-        if self.mistake != "favourite":  # of zero, an arm that has never lost
+        if self.mistake != "favourite":  # a sum of 0 would be that of an arm that never lost
             super().init_new_arms(state, first)
 
 
@@ -151,7 +151,7 @@ def test_an_engine_that_plays_otherwise_is_noticed(monkeypatch: pytest.MonkeyPat
     ids=lambda each: each.label,
 )
 def test_policies_of_the_package_pass(policy: dc.Policy) -> None:
-    # The contract suite holds every policy to more than this; here some of each kind show that sound ones pass.
+    # The contract suite is stricter; here some policies of each kind show that sound ones pass.
     dc.testing.check_policy(policy, rounds=20_000)
 
 

@@ -1,4 +1,4 @@
-"""`check_policy` judges a policy that is put together wrongly, in words of ours: what, where, and what to do."""
+"""`check_policy` explains what is wrong with a badly defined policy: what, where, and what to do."""
 
 import dataclasses
 import math
@@ -14,7 +14,7 @@ from decoupled.kernels.jit import compiled
 from decoupled.kernels.random.stream import below
 from decoupled.kernels.state import ROUND, Layout, State
 
-# A policy that is sound: it exploits and explores uniformly.
+# A sound policy: it exploits and explores uniformly.
 
 
 class Params(NamedTuple):
@@ -46,7 +46,7 @@ LAYOUT = Layout(floats=("estimates",), learned=("estimates",))
 
 
 def made(name: str = "Made", dataclass: Any = None, **parts: Any) -> dc.Policy:
-    """The sound policy with some parts in the place of its own; None leaves one out."""
+    """The sound policy with some parts replaced; None leaves a part out."""
 
     class Own(Params):  # machine code is chosen by the type of the parameters
         pass

@@ -144,11 +144,9 @@ def _checked_rows(rows: Any) -> Floats:
 def _refuse_ragged(rows: Any) -> None:
     if not isinstance(rows, Sequence):
         return
-    lengths = [
-        len(row) for row in rows if isinstance(row, (Sequence, np.ndarray)) and not isinstance(row, str)
-    ]
-    if len(lengths) < len(rows):
+    if not all(isinstance(row, (Sequence, np.ndarray)) and not isinstance(row, str) for row in rows):
         return
+    lengths = [len(row) for row in rows]
     for place, length in enumerate(lengths):
         if length != lengths[0]:
             raise ParameterError(

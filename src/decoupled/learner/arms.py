@@ -74,9 +74,7 @@ class ArmNames:
             named = [self.names[place] for place in gone]
             rule = f"would leave {len(self) - len(gone)} of {len(self)} arms, and at least two must stay"
             raise ArmError(invalid_value("names", named, rule, "add others first"))
-        stays = np.ones(len(self), np.bool_)
-        stays[gone] = False
-        left = [self.names[place] for place in np.flatnonzero(stays).tolist()]
+        left = [self.names[place] for place in np.delete(np.arange(len(self)), gone).tolist()]
         return ArmNames(left, None if self._places is None else self._places.without(gone, left))
 
     def _newcomers(self, names: Iterable[object]) -> list[Arm]:
@@ -86,9 +84,8 @@ class ArmNames:
             if name in seen:
                 raise ArmError(f"names: {name!r} appears twice; give every arm a name of its own")
             if name in self:
-                raise ArmError(
-                    f"names: {name!r} is already an arm of this learner; choose another name, or retire that arm first"
-                )
+                remedy = "choose another name, or retire that arm first"
+                raise ArmError(f"names: {name!r} is already an arm of this learner; {remedy}")
             seen.add(name)
         return newcomers
 
@@ -111,9 +108,8 @@ def _checked(arms: Arms) -> Sequence[Arm]:
         try:
             count = operator.index(arms)  # type: ignore[arg-type]
         except TypeError:
-            raise ArmError(
-                f"arms = {shown(arms)}: must be a number or a list of names; for example 3, or ['a', 'b', 'c']"
-            ) from None
+            rule, example = "must be a number or a list of names", "for example 3, or ['a', 'b', 'c']"
+            raise ArmError(f"arms = {shown(arms)}: {rule}; {example}") from None
         if count > MOST_ARMS:
             raise ArmError(f"arms = {shown(arms)}: must not exceed {MOST_ARMS:,}; check the number")
         names = range(count)  # type: ignore[assignment]

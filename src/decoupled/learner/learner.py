@@ -234,22 +234,14 @@ class Learner:
         return listed_predictions(baseline)
 
     def _baseline(self, part: Ints | None, expected: Any) -> Baseline | None:
-        if expected is None:
-            return self._running.baseline_of(part)
-        predicted = scaled_predictions(expected, self._arms, self._losses)
+        predicted = None if expected is None else scaled_predictions(expected, self._arms, self._losses)
         return self._running.baseline_of(part, predicted)
 
     def _draw(self, part: Ints | None, baseline: Baseline | None, exploiting: bool) -> Decision:
-        running, names = self._running, self._arms.names
+        running, names, serials = self._running, self._arms.names, self._running.serials
         exploit, explore, weight, propensity = running.draw(part)
-        chosen = (
-            running.round,
-            names[exploit] if exploiting else None,
-            names[explore],
-            propensity if propensity == propensity else None,  # NaN means unknown
-            weight,
-        )
-        serials = running.serials
+        known = propensity if propensity == propensity else None  # NaN means unknown
+        chosen = (running.round, names[exploit] if exploiting else None, names[explore], known, weight)
         covered = None if part is None else serials.of(part)
         return self._waiting.add(chosen, serials.of_one(explore), covered, baseline)
 

@@ -45,10 +45,9 @@ class NameTable:
         newcomers = _hashes(names[first:])
         by_hash = np.argsort(newcomers, kind="stable").astype(np.int64)
         hashes, places = np.frombuffer(self._hashes, np.int64), np.frombuffer(self._places, np.int64)
-        at = np.searchsorted(hashes, newcomers[by_hash], side="right")
-        return NameTable(
-            names, np.insert(hashes, at, newcomers[by_hash]), np.insert(places, at, first + by_hash)
-        )
+        added = newcomers[by_hash]
+        at = np.searchsorted(hashes, added, side="right")
+        return NameTable(names, np.insert(hashes, at, added), np.insert(places, at, first + by_hash))
 
     def without(self, gone: Ints, names: Sequence[Arm]) -> "NameTable":
         """A table of these names: those of this table without the places that are gone."""

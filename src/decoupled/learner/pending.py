@@ -19,6 +19,10 @@ Covered: TypeAlias = tuple[int, ...] | int | None
 Pending: TypeAlias = tuple[Decision, int, Covered, Baseline | None]
 
 
+# The fields of a decision after its id.
+Chosen: TypeAlias = tuple[int, Arm | None, Arm, float | None, float]
+
+
 class Waiting:
     """The pending decisions of one learner, oldest first. Beyond the limit the oldest is forgotten."""
 
@@ -32,14 +36,8 @@ class Waiting:
     def __len__(self) -> int:
         return len(self.decisions)
 
-    def add(
-        self,
-        chosen: tuple[int, Arm | None, Arm, float | None, float],
-        arm: int,
-        covered: Ints | None,
-        baseline: Baseline | None,
-    ) -> Decision:
-        """Make a decision from the fields after its id, and wait for its feedback."""
+    def add(self, chosen: Chosen, arm: int, covered: Ints | None, baseline: Baseline | None) -> Decision:
+        """Make a decision, and wait for its feedback."""
         self.made += 1
         name = f"{self.tag}-{self.made}"
         decision = Decision(name, *chosen)

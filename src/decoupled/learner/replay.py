@@ -92,8 +92,10 @@ def _checked(place: int, record: Any, arms: ArmNames, losses: LossRange) -> Reco
         remedy = "log the probability with which the arm was explored"
         raise ParameterError(invalid_value(f"records[{place}].propensity", propensity, rule, remedy))
     try:
-        scaled = losses.scaled_as("loss", loss, "leave out records without a loss")
-        return Record(arms.place(arm), 1.0 / chance, scaled)
+        found = arms.place(arm)
+        return Record(
+            found, 1.0 / chance, losses.scaled_as("loss", loss, "leave out records without a loss")
+        )
     except (ArmError, LossError) as error:
         raise error.within(f"records[{place}]") from None
 
@@ -107,13 +109,10 @@ def _parts(place: int, record: Any) -> tuple[Any, Any, Any]:
         else:
             arm, propensity, loss = record
     except (TypeError, ValueError, KeyError):
-        raise ParameterError(
-            Message(
-                f"records[{place}] = {shown(record)}: must be (arm, propensity, loss), or a mapping with the "
-                "keys 'explore', 'propensity' and 'loss'",
-                "correct that record",
-            )
-        ) from None
+        rule = "must be (arm, propensity, loss), or a mapping with the keys"
+        keys = "'explore', 'propensity' and 'loss'"
+        problem = f"records[{place}] = {shown(record)}: {rule} {keys}"
+        raise ParameterError(Message(problem, "correct that record")) from None
     return arm, propensity, loss
 
 

@@ -77,9 +77,9 @@ class Running:
             some = self.only(part)
             places, values = some.form.baselines(some.state)
             places = part[places]
-        if predicted is None:
-            return self._known(places, values)
-        return self._known(places, _replaced(places, values, *predicted), predicted=True)
+        if predicted is not None:
+            values = _replaced(places, values, *predicted)
+        return self._known(places, values, predicted is not None)
 
     def _known(self, places: Ints, values: Floats, predicted: bool = False) -> Baseline | None:
         """Baselines as a pending decision keeps them: by serial, without zeros."""
@@ -103,9 +103,8 @@ class Running:
 
     def learn(self, arm: int, weight: float, loss: float, baseline: Baseline | None = None) -> None:
         """Learn the loss of an explored arm."""
-        if baseline is not None and baseline is self._shared_baseline and self._shared_round == self.round:
-            pass  # from this round: the state still has it
-        elif self.baseline is not None:
+        shared = baseline is not None and baseline is self._shared_baseline
+        if self.baseline is not None and not (shared and self._shared_round == self.round):
             self._restore_baseline(arm, baseline or NO_BASELINE)
         self.entries.update(*self.flat, arm, weight, loss)
         self.round += 1
@@ -181,9 +180,7 @@ class Running:
 
     def without(self, gone: Ints) -> "Running":
         """A copy without the arms at these places."""
-        stays = np.ones(self.state.floats.shape[1], np.bool_)
-        stays[gone] = False
-        left = np.flatnonzero(stays)
+        left = np.delete(np.arange(self.state.floats.shape[1]), gone)
         state = self.layout.restrict(self.state, left, self.policy.at(len(left)).layout)
         state.scalars[ARMS] = len(left)
         return Running(self.policy, state, self.stream, self.serials.only(left))

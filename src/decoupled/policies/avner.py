@@ -8,13 +8,13 @@ from ..base.arrays import Words
 from ..base.validation import known_horizon, number_from
 from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
+from ..kernels.laws.explicit import ESTIMATES, EXPLOIT, EXPLORE, SUMS, add_up, draw_weighted
 from ..kernels.laws.softmax import exponential_weights
-from ..kernels.random.sampling import draw_both, total
+from ..kernels.random.sampling import total
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
 from .composed import ExplicitLaws
 
-EXPLOIT_SUM, EXPLORE_SUM = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 2)
-ESTIMATES, EXPLOIT, EXPLORE = range(3)
+EXPLOIT_SUM = len(SHARED_SCALARS)
 
 
 class Params(NamedTuple):
@@ -51,15 +51,13 @@ def init(params: Params, state: State) -> None:
     exponential_weights(floats[ESTIMATES], half_rate, floats[EXPLOIT], floats[EXPLORE])
     if params.mixing > 0.0:
         mix(params.mixing, state)
-    state.scalars[EXPLOIT_SUM] = total(floats[EXPLOIT])
-    state.scalars[EXPLORE_SUM] = total(floats[EXPLORE])
+    add_up(state, EXPLOIT_SUM)
 
 
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
     """Draw from w and from p, independently."""
-    floats, scalars = state.floats, state.scalars
-    return draw_both(floats[EXPLOIT], scalars[EXPLOIT_SUM], floats[EXPLORE], scalars[EXPLORE_SUM], stream)
+    return draw_weighted(state, EXPLOIT_SUM, stream)
 
 
 @compiled
@@ -105,11 +103,7 @@ class AvnerExp3(ExplicitLaws):
     horizon: int | None = None
     mixing: float = 0.0
 
-    layout = Layout(
-        scalars=("exploit_sum", "explore_sum"),
-        floats=("estimates", "exploit", "explore"),
-        learned=("estimates",),
-    )
+    layout = Layout(SUMS, floats=("estimates", "exploit", "explore"), learned=("estimates",))
     params_type = Params
     functions = Functions(init, decide, update)
 

@@ -9,13 +9,13 @@ from ..base.validation import known_horizon, set_number
 from ..kernels.argmin import fill_gaps
 from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
+from ..kernels.laws.explicit import ESTIMATES, EXPLOIT, EXPLORE, SUMS, add_up, draw_weighted
 from ..kernels.laws.hybrid import Hybrid, fill_powers, hybrid_weights, is_solved, settle_root
-from ..kernels.random.sampling import draw_both, total
 from ..kernels.state import ROUND, SHARED_SCALARS, Layout, State
 from .composed import ExplicitLaws
 
 LEVEL, EXPLOIT_SUM, EXPLORE_SUM, STEPS = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 4)
-ESTIMATES, SPREAD, ROOTS, GAPS, RATES, EXPLOIT, EXPLORE = range(7)
+SPREAD, ROOTS, GAPS, RATES = range(3, 7)  # the first three rows are those of `explicit`
 
 
 class Params(NamedTuple):
@@ -43,18 +43,11 @@ def pose(params: Params, state: State) -> None:
 
 
 @compiled
-def add_up(state: State) -> None:
-    """Store the sums of w and of w ** (2/3)."""
-    state.scalars[EXPLOIT_SUM] = total(state.floats[EXPLOIT])
-    state.scalars[EXPLORE_SUM] = total(state.floats[EXPLORE])
-
-
-@compiled
 def solve(params: Params, state: State) -> None:
     """Find the weights by Newton from the last solution, and their sums."""
     scalars = state.scalars
     scalars[LEVEL], scalars[STEPS] = hybrid_weights(params.barrier, scalars[LEVEL], problem(state))
-    add_up(state)
+    add_up(state, EXPLOIT_SUM)
 
 
 @compiled
@@ -64,7 +57,7 @@ def init(params: Params, state: State) -> None:
     # A saved state has its own solution, and loading it must change no bit of the weights.
     if is_solved(params.barrier, state.scalars[LEVEL], problem(state)):
         fill_powers(problem(state))
-        add_up(state)
+        add_up(state, EXPLOIT_SUM)
     else:
         solve(params, state)
 
@@ -72,8 +65,7 @@ def init(params: Params, state: State) -> None:
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
     """Draw from w and from p, independently."""
-    floats, scalars = state.floats, state.scalars
-    return draw_both(floats[EXPLOIT], scalars[EXPLOIT_SUM], floats[EXPLORE], scalars[EXPLORE_SUM], stream)
+    return draw_weighted(state, EXPLOIT_SUM, stream)
 
 
 @compiled
@@ -139,9 +131,9 @@ class JinHybrid(ExplicitLaws):
     horizon: int | None = None
 
     layout = Layout(
-        scalars=("level", "exploit_sum", "explore_sum", "steps"),
+        scalars=("level", *SUMS, "steps"),
         floats=(
-            *("estimates", "spread", "roots", "gaps", "rates", "exploit", "explore"),
+            *("estimates", "exploit", "explore", "spread", "roots", "gaps", "rates"),
             *("slopes", "moves", "pulls", "pulled"),
         ),
         learned=("estimates", "spread", "roots", "level"),

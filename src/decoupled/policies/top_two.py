@@ -43,17 +43,6 @@ def first_of_least(values: Floats, state: State, but: int) -> int:
 
 
 @compiled
-def find_leader(state: State) -> None:
-    """Store the arm with the lowest mean (-1 if none was seen), and the number of unseen arms."""
-    unseen = 0
-    for i in range(state.ints.shape[1]):
-        if state.ints[COUNTS, i] == 0:
-            unseen += 1
-    state.scalars[UNSEEN] = unseen
-    state.scalars[LEADER] = first_of_least(state.floats[MEANS], state, -1)
-
-
-@compiled
 def find_challenger(params: Params, state: State) -> None:
     """Store the arm that is hardest to tell from the leader, and which of the two to explore."""
     floats, counts = state.floats, state.ints[COUNTS]
@@ -73,8 +62,13 @@ def find_challenger(params: Params, state: State) -> None:
 
 @compiled
 def refresh(params: Params, state: State) -> None:
-    """Find the leader, and its challenger once every arm has been seen."""
-    find_leader(state)
+    """Find the leader (-1 if no arm was seen), and its challenger once every arm has been seen."""
+    unseen = 0
+    for i in range(state.ints.shape[1]):
+        if state.ints[COUNTS, i] == 0:
+            unseen += 1
+    state.scalars[UNSEEN] = unseen
+    state.scalars[LEADER] = first_of_least(state.floats[MEANS], state, -1)
     state.scalars[CHALLENGER] = -1.0
     state.scalars[NEXT] = -1.0
     if state.scalars[UNSEEN] == 0.0:

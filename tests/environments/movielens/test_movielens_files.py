@@ -1,4 +1,4 @@
-"""Finding and reading MovieLens 100K: every kind of damage, every place, and what stands in."""
+"""Finding and reading MovieLens 100K: every kind of damage, every source, and the stand-in."""
 
 import hashlib
 import io
@@ -25,7 +25,7 @@ TITLES = "1|Caf\u00e9 (1995)|01-Jan-1995||\n2|Heat (1995)|||\n".encode("latin-1"
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """No data, no network, and a cache of one's own."""
+    """No data, no network, and a separate cache."""
     monkeypatch.delenv("DECOUPLED_DATA", raising=False)
     monkeypatch.setenv("DECOUPLED_OFFLINE", "1")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -120,7 +120,7 @@ def publisher() -> Iterator["Publisher"]:
 
 
 class Publisher(ThreadingHTTPServer):
-    """A server on this machine that answers every request with `body`, said to have `length` bytes."""
+    """A local server that answers every request with `body` and a content length of `length`."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answer)
@@ -170,7 +170,7 @@ def test_a_folder(below: str, by_variable: bool, tmp_path: Path, monkeypatch: py
 
 
 def test_a_folder_without_the_data_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Never a reason to download something else, or to make it up.
+    # Never a reason to download something else or to use the stand-in.
     with pytest.raises(dc.ParameterError, match=r"^folder = .* holds neither u\.data nor ml-100k/u\.data"):
         movielens.load(tmp_path)
     monkeypatch.setenv("DECOUPLED_DATA", str(tmp_path))

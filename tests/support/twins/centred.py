@@ -20,7 +20,7 @@ from support.twins import (
 
 
 class Centring(Twin):
-    """hat_l(i) = b_i + 1[j = i] (loss - b_i) / p_i, b_i = B where p_i >= kappa * eta and 0 elsewhere."""
+    """hat_l(i) = b_i + 1[j = i] (loss - b_i) / p_i, b_i = B if p_i >= kappa * eta, else 0."""
 
     def set_additions(self, policy: Any) -> None:
         self.c_exploit = policy.c if policy.c_exploit is None else policy.c_exploit
@@ -105,7 +105,7 @@ class CentredExp3Twin(Centring, Exp3Twin):
 
 
 class CentredStrataTwin(CentredFTPLTwin, StrataTwin):
-    """The same in strata: the gate has the envelope's sum for that of q, and covers 64 ranks at most, no tie in part."""
+    """The same in strata: the gate uses the envelope's sum instead of that of q, and covers at most 64 ranks and no partial tie."""
 
     def baseline(self) -> Floats:
         envelope = sum(len(each) * each[0] for each in self.strata())

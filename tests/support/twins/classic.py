@@ -15,7 +15,7 @@ from support.twins import Floats, Twin, twin_for
 
 
 class AvnerTwin(Twin):
-    """Exponential weights with a rate from the horizon, or from the round where there is none."""
+    """Exponential weights with a rate from the horizon, or from the round if there is none."""
 
     def __init__(self, arms: int, horizon: int | None, mixing: float) -> None:
         super().__init__(arms)

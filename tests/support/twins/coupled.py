@@ -62,7 +62,7 @@ class CoupledFTPLTwin(CoupledTwin):
         return [1 + by_estimate.index(arm) for arm in range(len(self.estimates))]
 
     def multipliers(self) -> Floats:
-        """What a number of draws is multiplied by: the arm's rank, or 1."""
+        """The factor of the number of draws: the arm's rank, or 1."""
         return np.array(self.ranks() if self.resampling == "conditional" else [1] * len(self.estimates))
 
     def estimate_variance(self, losses: Floats) -> Floats:
@@ -89,7 +89,7 @@ class CoupledFTPLTwin(CoupledTwin):
 
 
 class CoupledTsallisTwin(CoupledTwin):
-    """Tsallis-INF with beta = 1/2: w = 4 (eta (L - x))^-2; baselines as the paper has them."""
+    """Tsallis-INF with beta = 1/2: w = 4 (eta (L - x))^-2; baselines as in the paper."""
 
     def __init__(self, arms: int, reduced: bool, c: float) -> None:
         super().__init__(arms, c)

@@ -1,4 +1,4 @@
-"""A slow, obvious twin of `Forgetting`: it forgets on behalf of any twin that keeps estimates."""
+"""A slow, obvious twin of `Forgetting`, around any twin that keeps estimates."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from support.twins.centred import Centring
 
 
 class ForgettingTwin(Twin):
-    """Restarts throw the inner twin away; a discount shrinks its estimates and its number of observations."""
+    """A restart replaces the inner twin; a discount shrinks its estimates and its number of observations."""
 
     def __init__(self, make: Callable[[], Twin], period: int | None, discount: float | None) -> None:
         self.make, self.period, self.discount = make, period, discount

@@ -18,17 +18,23 @@ BASELINE, SPARE = -2, -1
 
 
 @compiled
-def add_up(state: State) -> None:
-    """Store the sums of both rows of weights."""
-    state.scalars[EXPLOIT_SUM] = total(state.floats[EXPLOIT])
-    state.scalars[EXPLORE_SUM] = total(state.floats[EXPLORE])
+def add_up(state: State, sums: int) -> None:
+    """Store the sums of both rows of weights in the scalar `sums` and the next."""
+    state.scalars[sums] = total(state.floats[EXPLOIT])
+    state.scalars[sums + 1] = total(state.floats[EXPLORE])
+
+
+@compiled
+def draw_weighted(state: State, sums: int, stream: Words) -> tuple[int, int, float, float]:
+    """Draw from w and from p, independently."""
+    floats, scalars = state.floats, state.scalars
+    return draw_both(floats[EXPLOIT], scalars[sums], floats[EXPLORE], scalars[sums + 1], stream)
 
 
 @compiled
 def draw(params: Any, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """Two independent draws, from w and from p."""
-    floats, scalars = state.floats, state.scalars
-    return draw_both(floats[EXPLOIT], scalars[EXPLOIT_SUM], floats[EXPLORE], scalars[EXPLORE_SUM], stream)
+    """Draw from w and from p, independently."""
+    return draw_weighted(state, EXPLOIT_SUM, stream)
 
 
 @compiled

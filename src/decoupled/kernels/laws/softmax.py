@@ -5,7 +5,7 @@ from typing import Any
 
 from ...base.arrays import Floats
 from ..argmin import lowest_of
-from ..compose import ETA, ETA_EXPLOIT, Law, Rows, compose, params_type
+from ..compose import ETA, ETA_EXPLOIT, OWN, Law, Rows, compose, params_type
 from ..jit import compiled
 from ..state import ARMS, State
 from .explicit import ESTIMATES, EXPLOIT, EXPLORE, MORE_FLOATS, SPARE, SUMS, add_up, draw, gate, learn
@@ -36,7 +36,7 @@ def fill(params: Any, state: State, root: float, saved: bool) -> None:
     exponential_weights(floats[ESTIMATES], 0.5 * scalars[ETA], floats[EXPLOIT], floats[EXPLORE])
     if params.exploit_ratio != 1.0:
         exponential_weights(floats[ESTIMATES], 0.5 * scalars[ETA_EXPLOIT], floats[EXPLOIT], floats[SPARE])
-    add_up(state)
+    add_up(state, OWN)
 
 
 ROWS = Rows(scalars=SUMS, floats=("exploit", "explore"), more_floats=MORE_FLOATS)

@@ -35,7 +35,7 @@ def fill(params: Any, state: State, root: float, saved: bool) -> None:
     if params.exploit_ratio != 1.0:
         rate *= params.exploit_ratio
         solve_at(params, state, rate, EXCESS_EXPLOIT, saved, floats[EXPLOIT], floats[SPARE])
-    add_up(state)
+    add_up(state, OWN)
 
 
 @compiled

@@ -55,17 +55,33 @@ def count_before(tiers: Tiers, block: int, value: float, arm: int) -> int:
 
 
 @compiled
-def shift_forward(part: Floats | Ints, number: int) -> None:
+def move_up(part: Floats | Ints, number: int) -> None:
     """Drop the first `number` entries of a slice; the others move up and leave free space at the end."""
     for k in range(len(part) - number):
         part[k] = part[k + number]
 
 
 @compiled
-def shift_back(part: Floats | Ints, number: int) -> None:
+def move_back(part: Floats | Ints, number: int) -> None:
     """Make room for `number` entries at the start of a slice, overwriting its end."""
     for k in range(len(part) - 1, number - 1, -1):
         part[k] = part[k - number]
+
+
+@compiled
+def close_gap(tiers: Tiers, block: int, gap: int, stop: int, number: int) -> None:
+    """Remove `number` entries at `gap` in a block; the entries after them, up to `stop`, move up."""
+    start = tiers.slots[block] << tiers.bits
+    move_up(tiers.values[start + gap : start + stop], number)
+    move_up(tiers.arms[start + gap : start + stop], number)
+
+
+@compiled
+def open_gap(tiers: Tiers, block: int, gap: int, stop: int, number: int) -> None:
+    """Make room for `number` entries at `gap` in a block; the entries from there on, up to `stop`, move back."""
+    start = tiers.slots[block] << tiers.bits
+    move_back(tiers.values[start + gap : start + stop], number)
+    move_back(tiers.arms[start + gap : start + stop], number)
 
 
 @compiled
@@ -83,10 +99,10 @@ def split(tiers: Tiers, block: int) -> None:
     """Move the second half of a full block to a slot of its own."""
     blocks = int(tiers.counts[0])
     slot = tiers.slots[blocks]
-    shift_back(tiers.slots[block + 1 : blocks + 1], 1)
-    shift_back(tiers.first_values[block + 1 : blocks + 1], 1)
-    shift_back(tiers.first_arms[block + 1 : blocks + 1], 1)
-    shift_back(tiers.starts[block + 1 : blocks + 2], 1)
+    move_back(tiers.slots[block + 1 : blocks + 1], 1)
+    move_back(tiers.first_values[block + 1 : blocks + 1], 1)
+    move_back(tiers.first_arms[block + 1 : blocks + 1], 1)
+    move_back(tiers.starts[block + 1 : blocks + 2], 1)
     half = 1 << (tiers.bits - 1)
     tiers.slots[block + 1] = slot
     tiers.starts[block + 1] = tiers.starts[block] + half
@@ -115,10 +131,10 @@ def remove(tiers: Tiers, block: int) -> None:
     """Remove a block from the directory and free its slot."""
     blocks = int(tiers.counts[0])
     slot = tiers.slots[block]
-    shift_forward(tiers.slots[block:blocks], 1)
-    shift_forward(tiers.first_values[block:blocks], 1)
-    shift_forward(tiers.first_arms[block:blocks], 1)
-    shift_forward(tiers.starts[block : blocks + 1], 1)
+    move_up(tiers.slots[block:blocks], 1)
+    move_up(tiers.first_values[block:blocks], 1)
+    move_up(tiers.first_arms[block:blocks], 1)
+    move_up(tiers.starts[block : blocks + 1], 1)
     tiers.slots[blocks - 1] = slot
     tiers.counts[0] -= 1.0
     _renumber(tiers.guide[: guide_length(tiers)], max(block, 1), -1)
@@ -136,3 +152,16 @@ def _copy(tiers: Tiers, source: int, target: int, count: int) -> None:
     for k in range(count):
         tiers.values[target + k] = tiers.values[source + k]
         tiers.arms[target + k] = tiers.arms[source + k]
+
+
+@compiled
+def tidy(tiers: Tiers, block: int) -> None:
+    """After arms have left a block, remove it if it is empty, or join it with a neighbour if it is small."""
+    size = size_of(tiers, block)
+    if size == 0:
+        remove(tiers, block)
+    else:
+        note_first(tiers, block)
+        if 4 * size <= 3 << tiers.bits:
+            join(tiers, block)
+            join(tiers, block - 1)

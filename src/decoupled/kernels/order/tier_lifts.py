@@ -8,8 +8,19 @@ import math
 
 from ...base.arrays import Floats, Ints
 from ..jit import compiled, compiled_apart
-from .tier_blocks import add_to, count_before, home_of, is_full, join, remove, size_of, split
-from .tier_moves import close_gap, move_in_tiers, open_gap
+from .tier_blocks import (
+    add_to,
+    close_gap,
+    count_before,
+    home_of,
+    is_full,
+    join,
+    open_gap,
+    remove,
+    size_of,
+    split,
+)
+from .tier_moves import move_in_tiers
 from .tiers import Tiers, block_of, comes_before, guide_length, note_first, place_of, renew_guide
 
 

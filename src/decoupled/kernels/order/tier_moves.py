@@ -6,18 +6,7 @@ each far from the last in memory.
 """
 
 from ..jit import compiled, compiled_apart
-from .tier_blocks import (  # fmt: skip
-    add_to,
-    count_before,
-    home_of,
-    is_full,
-    join,
-    remove,
-    shift_back,
-    shift_forward,
-    size_of,
-    split,
-)
+from .tier_blocks import add_to, close_gap, count_before, home_of, is_full, open_gap, size_of, split, tidy
 from .tiers import Tiers, guide_length, note_first, renew_guide
 
 RENEWAL_BITS = 9  # the whole guide is renewed within 2 ** 9 moves, about as often as blocks shift by one
@@ -54,32 +43,3 @@ def _make_room(tiers: Tiers, before: float, after: float, arm: int) -> None:
     there = home_of(tiers, after, arm)
     if there != home_of(tiers, before, arm):
         split(tiers, there)
-
-
-@compiled
-def close_gap(tiers: Tiers, block: int, gap: int, stop: int, number: int) -> None:
-    """Remove `number` entries at `gap` in a block; the entries after them, up to `stop`, move up."""
-    start = tiers.slots[block] << tiers.bits
-    shift_forward(tiers.values[start + gap : start + stop], number)
-    shift_forward(tiers.arms[start + gap : start + stop], number)
-
-
-@compiled
-def open_gap(tiers: Tiers, block: int, gap: int, stop: int, number: int) -> None:
-    """Make room for `number` entries at `gap` in a block; the entries from there on, up to `stop`, move back."""
-    start = tiers.slots[block] << tiers.bits
-    shift_back(tiers.values[start + gap : start + stop], number)
-    shift_back(tiers.arms[start + gap : start + stop], number)
-
-
-@compiled
-def tidy(tiers: Tiers, block: int) -> None:
-    """After arms have left a block, remove it if it is empty, or join it with a neighbour if it is small."""
-    size = size_of(tiers, block)
-    if size == 0:
-        remove(tiers, block)
-    else:
-        note_first(tiers, block)
-        if 4 * size <= 3 << tiers.bits:
-            join(tiers, block)
-            join(tiers, block - 1)

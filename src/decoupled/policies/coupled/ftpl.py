@@ -33,17 +33,11 @@ class Params(NamedTuple):
 
 
 @compiled
-def refresh(state: State) -> None:
-    """Compute the learning rate of the round."""
-    state.scalars[ETA] = state.scalars[SCALE] / math.sqrt(state.scalars[ROUND])
-
-
-@compiled
 def init(params: Params, state: State) -> None:
     """Rank the arms."""
     state.scalars[SCALE] = params.c * state.scalars[ARMS] ** (1.0 / params.alpha - 0.5)
+    state.scalars[ETA] = state.scalars[SCALE] / math.sqrt(state.scalars[ROUND])
     sort_arms(state.floats[ESTIMATES], state.floats[RANKED], state.ints[ORDER])
-    refresh(state)
 
 
 @compiled
@@ -69,7 +63,7 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     state.floats[ESTIMATES, arm] = after
     if after != before:
         move_arm(state.floats[RANKED], state.ints[ORDER], arm, before, after)
-    refresh(state)
+    state.scalars[ETA] = state.scalars[SCALE] / math.sqrt(state.scalars[ROUND])
 
 
 @compiled
