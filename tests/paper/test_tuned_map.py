@@ -17,6 +17,7 @@ from decoupled.paper.runner import fit_for_devices
 from decoupled.plots import Heat
 from decoupled.report.page import build_page
 from decoupled.report.section import Section
+from decoupled.simulation.plan import Plan
 
 DATA = Path(__file__).parents[2] / "docs/data/tuned-map.csv"
 
@@ -102,11 +103,11 @@ def test_points_that_are_known_are_not_run_again(tmp_path: Path, monkeypatch: py
     (tmp_path / tuned_map.MAP_FILE).write_text(tuned_map.formatted([p for p in points if p not in gone]))
     ran: list[str] = []
 
-    def few(policies: Any, environment: Any, horizon: int, runs: int, seed: int, **how: Any) -> Any:
-        ran.extend(policy.label for policy in policies)
-        return dc.simulate(policies, environment, 50, 10, seed)
+    def few(plan: Plan, **how: Any) -> Any:
+        ran.extend(policy.label for policy in plan.policies)
+        return dc.simulate(plan.policies, plan.environment, 50, 10, plan.seed)
 
-    monkeypatch.setattr(tuned_map, "simulate", few)
+    monkeypatch.setattr(tuned_map, "run_plan", few)
     done: list[int] = []
     scale = Scale(device="cuda")
     tuned_map.measure(scale, tmp_path, done.append)
