@@ -653,13 +653,16 @@ def test_bad_rankings(value: Any, remedy: str) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"name": "FTLP"}, "name = 'FTLP': is no policy; did you mean 'FTPL'?"),
-        ({"name": "TsalisINF"}, "name = 'TsalisINF': is no policy; did you mean 'TsallisINF'?"),
-        ({"name": "FTPL", "alhpa": 3}, "alhpa = 3: is no parameter of FTPL; did you mean 'alpha'?"),
-        ({"name": "FTPL", "rankings": 1}, "rankings = 1: is no parameter of FTPL; did you mean 'ranking'?"),
+        ({"name": "FTLP"}, "name = 'FTLP': is not a known policy; did you mean 'FTPL'?"),
+        ({"name": "TsalisINF"}, "name = 'TsalisINF': is not a known policy; did you mean 'TsallisINF'?"),
+        ({"name": "FTPL", "alhpa": 3}, "alhpa = 3: is not a parameter of FTPL; did you mean 'alpha'?"),
+        (
+            {"name": "FTPL", "rankings": 1},
+            "rankings = 1: is not a parameter of FTPL; did you mean 'ranking'?",
+        ),
         (
             {"name": "Exp3", "gamma": 3},
-            "gamma = 3: is no parameter of Exp3; known are 'c', 'estimator', 'c_exploit', 'kappa', 'lam', 'schedule'",
+            "gamma = 3: is not a parameter of Exp3; known are 'c', 'estimator', 'c_exploit', 'kappa', 'lam', 'schedule'",
         ),
         (
             {"name": "Exp3", "c": -1},

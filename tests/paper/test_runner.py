@@ -210,7 +210,7 @@ def test_an_unknown_experiment_is_named() -> None:
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     done = run_here(["report", str(tmp_path)])
     assert done.exit_code == 2
-    assert "give a folder that decoupled reproduce filled" in done.stderr
+    assert "give a folder that decoupled reproduce wrote" in done.stderr
 
 
 # The page in a browser

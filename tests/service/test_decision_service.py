@@ -54,7 +54,7 @@ def test_the_same_experiment_again_is_no_new_one(opened: Opened) -> None:
 
 
 WRONG_SETTINGS = [
-    (Settings({"name": "Nobody"}, ("a", "b")), "is no policy"),
+    (Settings({"name": "Nobody"}, ("a", "b")), "is not a known policy"),
     (Settings({"name": "FTPL"}, ("a",)), "at least two"),
     (Settings({"name": "FTPL"}, ("a", "a")), "twice"),
     (Settings({"name": "FTPL"}, ("a", "b"), (1.0, 0.0)), "loss_range"),

@@ -141,7 +141,7 @@ class Unhashable(dc.environments.Environment):
 
 @pytest.mark.parametrize("values", [[1, 2], np.arange(3), np.int64(3), float("nan")], ids=repr)
 def test_parameters_must_be_plain_values(values: Any) -> None:
-    with pytest.raises(dc.ParameterError, match="no plain value"):
+    with pytest.raises(dc.ParameterError, match="not a plain value"):
         dc.simulate(dc.FTPL(), Unhashable(2, values), 10, 2, seed=0)
 
 

@@ -135,9 +135,9 @@ def test_bad_checkpoints(wanted: object) -> None:
     ("change", "message"),
     [
         ({"policies": []}, "policies"),
-        ({"policies": [dc.FTPL(), dc.FTPL()]}, "must be there once"),
-        ({"policies": ["FTPL"]}, "is no policy"),
-        ({"environment": "Bernoulli"}, "is no environment"),
+        ({"policies": [dc.FTPL(), dc.FTPL()]}, "must appear once"),
+        ({"policies": ["FTPL"]}, "is not a policy"),
+        ({"environment": "Bernoulli"}, "is not an environment"),
         ({"horizon": 0}, "horizon = 0"),
         ({"runs": 2.5}, "runs = 2.5"),
         ({"seed": -1}, "seed = -1"),

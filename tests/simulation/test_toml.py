@@ -83,8 +83,8 @@ def test_lists_sweep(tmp_path: Path) -> None:
         ("runs = 4", "runs = 4\ncheckpoints = 3.5", 3, "checkpoints = 3.5"),
         ("arms = [4, 8]", "arms = []", 18, "arms is an empty list"),
         ('name = "FollowTheLeader"', "", 9, "this policy has no name"),
-        ('name = "FollowTheLeader"', "name = {a = 1}", 10, "is no policy"),
-        ('name = "FollowTheLeader"', 'name = "FTPL"', 10, "must be there once"),
+        ('name = "FollowTheLeader"', "name = {a = 1}", 10, "is not a known policy"),
+        ('name = "FollowTheLeader"', 'name = "FTPL"', 10, "must appear once"),
     ],
 )
 def test_errors_name_the_line(tmp_path: Path, old: str, new: str, line: int | None, message: str) -> None:

@@ -156,7 +156,7 @@ def test_policies_of_the_package_pass(policy: dc.Policy) -> None:
 
 
 def test_what_is_no_policy_is_refused() -> None:
-    with pytest.raises(dc.ParameterError, match=r"^policy = 3: is no policy"):
+    with pytest.raises(dc.ParameterError, match=r"^policy = 3: is not a policy"):
         dc.testing.check_policy(3)  # type: ignore[arg-type]
     with pytest.raises(dc.ParameterError, match=r"^arms = 1"):
         dc.testing.check_policy(dc.FTPL(), arms=1)

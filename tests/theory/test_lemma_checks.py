@@ -106,7 +106,7 @@ def test_a_trajectory_meets_the_failing_tail_bound() -> None:
 
 
 @pytest.mark.parametrize(
-    ("printed", "mended"),
+    ("printed", "corrected"),
     [
         (stability.SLOPE_PRINTED, stability.SLOPE),
         (stability.USE_PRINTED, stability.USE),
@@ -115,12 +115,12 @@ def test_a_trajectory_meets_the_failing_tail_bound() -> None:
     ],
     ids=lambda inequality: inequality.name,
 )
-def test_other_slips_fail_as_printed_and_hold_mended(printed: Inequality, mended: Inequality) -> None:
+def test_other_slips_fail_as_printed_and_hold_corrected(printed: Inequality, corrected: Inequality) -> None:
     world = dc.environments.Bernoulli([0.9, 0.3, 0.2])
     report = theory.check(world, dc.FTPL(alpha=2.0), horizon=300, seed=0)
     assert printed.status == AS_PRINTED
     assert report[printed.name].violations > 0
-    assert report[mended.name].violations == 0
+    assert report[corrected.name].violations == 0
 
 
 def test_beyond_three_the_chain_breaks() -> None:

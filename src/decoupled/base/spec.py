@@ -105,12 +105,14 @@ class Description:
         known = cls.find(name)
         if known is None:
             what = cls.kind if cls.__name__ not in cls._known else cls.__name__
-            raise ParameterError(f"name = {shown(name)}: is no {what}; {near_name(name, cls.names())}")
+            raise ParameterError(
+                f"name = {shown(name)}: is not a known {what}; {near_name(name, cls.names())}"
+            )
         allowed = [field.name for field in fields(known)]  # type: ignore[arg-type]
         for key in parameters:
             if key not in allowed:
                 raise ParameterError(
-                    f"{key} = {shown(parameters[key])}: is no parameter of {name}; {near_name(key, allowed)}"
+                    f"{key} = {shown(parameters[key])}: is not a parameter of {name}; {near_name(key, allowed)}"
                 )
         _, _, preset = name.partition(".")
         if preset:

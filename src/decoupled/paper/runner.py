@@ -113,7 +113,9 @@ def read_record(folder: Path) -> dict[str, Any]:
     try:
         record: dict[str, Any] = json.loads(path.read_text())
     except FileNotFoundError:
-        raise StorageError(f"{path}: is not there; give a folder that decoupled reproduce filled") from None
+        raise StorageError(
+            f"{path}: does not exist; give a folder that decoupled reproduce wrote"
+        ) from None
     except ValueError as error:
         raise StorageError(f"{path}: is not readable ({error}); run decoupled reproduce again") from None
     return record
@@ -142,7 +144,7 @@ def lead(record: dict[str, Any], sections: Sequence[Section]) -> str:
         )
     paper = "the paper by Kim, Lee and Oh (ICML 2026)"
     if {section.name for section in sections} >= PAPERS:
-        what = f"Every figure of {paper}, drawn again, and every empirical sentence of it judged"
+        what = f"Every figure of {paper}, drawn again, and a verdict on each of its empirical claims"
     else:
         titles = ", ".join(escape(section.title) for section in sections)
         what = (

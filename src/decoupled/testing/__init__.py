@@ -57,7 +57,7 @@ def check_policy(policy: Policy, *, arms: int = 5, rounds: int = 100_000, seed: 
         rule, remedy = "is a class", f"give a policy with its parameters: {given.__name__}(...)"
         raise ParameterError(invalid_value("policy", given, rule, remedy))
     if not isinstance(given, Policy):
-        raise ParameterError(invalid_value("policy", given, "is no policy", "for example dc.FTPL()"))
+        raise ParameterError(invalid_value("policy", given, "is not a policy", "for example dc.FTPL()"))
     case = Case(
         policy,
         whole_number("arms", arms, 2, "the default is 5"),

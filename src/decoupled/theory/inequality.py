@@ -12,7 +12,7 @@ from .moment import Moment
 
 CLAIMED = "claimed"  # the paper states it
 AS_PRINTED = "as printed"  # the paper prints it, but it fails somewhere
-MENDED = "mended"  # the correct form
+CORRECTED = "corrected"  # the correct form
 NOT_CLAIMED = "not claimed"  # outside the range of the theorem
 
 TOLERANCE = 1e-9  # relative; the computed values are far more accurate
@@ -29,7 +29,7 @@ class Inequality:
     @property
     def expected(self) -> bool:
         """Whether it should hold everywhere."""
-        return self.status in (CLAIMED, MENDED)
+        return self.status in (CLAIMED, CORRECTED)
 
 
 class Sides(NamedTuple):

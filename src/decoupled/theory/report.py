@@ -18,7 +18,7 @@ class Report:
 
     A ratio is left side over right side: 1 is tight, and above 1 is a violation. `lines` follow the order of
     the argument, and each has the `witness` that shows its ratio. The status "as printed" marks a step that
-    fails somewhere; its corrected form, with status "mended", is next to it. The status "not claimed" means
+    fails somewhere; its corrected form, with status "corrected", is next to it. The status "not claimed" means
     outside the range of the theorem.
 
     >>> import decoupled as dc

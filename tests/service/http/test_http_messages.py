@@ -131,9 +131,9 @@ def check_query(service: Service, path: str, name: str, value: str) -> None:
         ({"seed": 1.5}, "seed = 1.5: must be a whole number; for example 7"),
         ({"policy": "FTPL"}, 'policy = "FTPL": must be an object, not a string; for example {"name": "FTPL.recommended"}'),
         ({"policy": {}}, "policy = {}: must be an object with the name of a policy; for example"),
-        ({"policy": {"name": "FTLP"}}, "policy.name = 'FTLP': is no policy; did you mean 'FTPL'?"),
+        ({"policy": {"name": "FTLP"}}, "policy.name = 'FTLP': is not a known policy; did you mean 'FTPL'?"),
         ({"policy": {"name": "FTPL", "alpha": 1}}, "policy.alpha = 1: must be a finite number above 1"),
-        ({"policy": {"name": "FTPL", "alhpa": 2}}, "policy.alhpa = 2: is no parameter of FTPL; did you"),
+        ({"policy": {"name": "FTPL", "alhpa": 2}}, "policy.alhpa = 2: is not a parameter of FTPL; did you"),
         (
             {"policy": {"name": "Forgetting", "policy": {"name": "FTPL", "alpha": 1}}},
             "policy.policy.alpha = 1: must be a finite number above 1",

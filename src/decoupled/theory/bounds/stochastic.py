@@ -24,12 +24,12 @@ def surrogate_sum_bound(arms: int, alpha: float = 3.0) -> float:
 
 
 def self_bounding_constant(
-    arms: int, alpha: float = 3.0, c: float = 2.0, zeta: float = 0.1, *, mended: bool = False
+    arms: int, alpha: float = 3.0, c: float = 2.0, zeta: float = 0.1, *, corrected: bool = False
 ) -> float:
     """Z_1(alpha; zeta) of equation (27), the factor of w^(1 - 1/alpha) / sqrt(t) on the event D_t.
 
     The paper's last summand, alpha / (c (alpha - 1)), comes from a penalty whose factor 1 / sqrt(t - 1) was
-    written as 1 / sqrt(t) in equation (24). `mended=True` corrects it with the factor sqrt(2) that the paper
+    written as 1 / sqrt(t) in equation (24). `corrected=True` corrects it with the factor sqrt(2) that the paper
     uses off D_t.
 
     >>> from decoupled import theory
@@ -39,7 +39,7 @@ def self_bounding_constant(
     alpha, c, zeta = shape_of(alpha, 3.0 + 1e-12), scale_of(c), split_of(zeta)
     others = 4.0 * c * alpha * (alpha + 1.0) * math.e / (alpha - 1.0)
     best = 4.0 * c * alpha**2 * (math.e - 1.0) / ((alpha - 1.0) * math.pow(1.0 - zeta, alpha + 1.0))
-    penalty = (math.sqrt(2.0) if mended else 1.0) * alpha / (c * (alpha - 1.0))
+    penalty = (math.sqrt(2.0) if corrected else 1.0) * alpha / (c * (alpha - 1.0))
     scale = math.pow(2.0 * math.e**2, 1.0 - 1.0 / alpha) * math.pow(arms, 0.5 / alpha)
     return scale * (others + best + penalty)
 
@@ -80,7 +80,7 @@ def theorem2(
     c: float = 2.0,
     zeta: float = 0.1,
     *,
-    mended: bool = False,
+    corrected: bool = False,
 ) -> float:
     """Theorem 2 with the constants of its proof (appendix C); the statement hides them in an O.
 
@@ -96,7 +96,7 @@ def theorem2(
         alpha: the shape of the perturbations, above 1 and at most 3.
         c: the scale of the learning rate.
         zeta: where lemma D.1 splits its cases, in (0, 1).
-        mended: whether to add the factor that the penalty on D_t lacks; see `self_bounding_constant`.
+        corrected: whether to add the factor that the penalty on D_t lacks; see `self_bounding_constant`.
 
     >>> from decoupled import theory
     >>> f"{theory.bounds.theorem2([0.125] * 7, horizon=10_000, c=0.128):.3g}"
@@ -105,7 +105,7 @@ def theorem2(
     others = positive_gaps(gaps)
     arms = len(others) + 1
     rounds = whole_number("horizon", horizon, 1, "give the number of rounds")
-    first = self_bounding_constant(arms, alpha, c, zeta, mended=mended)
+    first = self_bounding_constant(arms, alpha, c, zeta, corrected=corrected)
     share = (alpha - 1.0) / alpha
     second = math.pow(first, alpha) * (math.pow(share, alpha - 1.0) - math.pow(share, alpha))
     decay = float((np.arange(1, rounds + 1) ** (-0.5 * alpha)).sum())

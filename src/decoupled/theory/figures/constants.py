@@ -27,10 +27,10 @@ def plot_tuning(path: Target = None) -> Figure:
     figure, axes = canvas()
     scales = np.geomspace(0.02, 4.0, 120)
     first = [leading_constant(c) for c in scales]
-    mended = [leading_constant(c, mended=True) for c in scales]
+    corrected = [leading_constant(c, corrected=True) for c in scales]
     second = [gap_constant(3.0, c) for c in scales]
     axes.loglog(scales, first, color=BLUE, label="leading constant, zeta = 0.1")
-    axes.loglog(scales, mended, ":", color=SKY, label="the same, corrected")
+    axes.loglog(scales, corrected, ":", color=SKY, label="the same, corrected")
     axes.loglog(scales, second, "--", color=GREEN, label="constant of K / gap_min")
     best = optimal_c()
     axes.plot(best.c, best.leading_constant, "o", color=RED)

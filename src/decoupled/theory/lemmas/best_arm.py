@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..inequality import AS_PRINTED, MENDED, Inequality, Sides
+from ..inequality import AS_PRINTED, CORRECTED, Inequality, Sides
 from ..moment import Moment
 
 CASE_ONE = Inequality(
@@ -16,7 +16,7 @@ TAIL_PRINTED = Inequality(
 )
 LEMMA_PRINTED = Inequality("on D_t: stability of the best arm <= main term + resampling tail", "lemma D.1")
 LEMMA = Inequality(
-    "on D_t: stability of the best arm <= main term + 1[sum q > zeta / eta]", "lemma D.1", MENDED
+    "on D_t: stability of the best arm <= main term + 1[sum q > zeta / eta]", "lemma D.1", CORRECTED
 )
 
 

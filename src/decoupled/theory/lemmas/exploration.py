@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..bounds.stochastic import surrogate_sum_bound
-from ..inequality import AS_PRINTED, MENDED, NOT_CLAIMED, Inequality, Sides
+from ..inequality import AS_PRINTED, CORRECTED, NOT_CLAIMED, Inequality, Sides
 from ..moment import Moment
 
 SUM = Inequality("sum q <= 2 alpha / (alpha - 1) K^(1/2 - 1/(2 alpha))", "equation (17)")
@@ -15,7 +15,7 @@ FIRST = Inequality("on D_t: q <= (2 e^2 w)^(1/2 + 1/(2 alpha))", "equation (21)"
 EXPONENT_PRINTED = Inequality(
     "on D_t: (2 e^2 w)^(1/2 + 1/(2 alpha)) <= (2 e^2 w)^(1 - 1/alpha)", "equation (21)", AS_PRINTED
 )
-EXPONENT = Inequality("(1 + eta u)^(-(alpha + 1)/2) <= (1 + eta u)^(1 - alpha)", "equation (21)", MENDED)
+EXPONENT = Inequality("(1 + eta u)^(-(alpha + 1)/2) <= (1 + eta u)^(1 - alpha)", "equation (21)", CORRECTED)
 LAST = Inequality("on D_t: q <= (2 e^2 w)^(1 - 1/alpha)", "equation (21)")
 LAST_BEYOND = Inequality("on D_t, alpha > 3: q <= (2 e^2 w)^(1 - 1/alpha)", "equation (21)", NOT_CLAIMED)
 

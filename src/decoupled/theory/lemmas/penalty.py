@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..bounds.adversarial import first_round_constant, penalty_constant
-from ..inequality import AS_PRINTED, MENDED, Inequality, Sides
+from ..inequality import AS_PRINTED, CORRECTED, Inequality, Sides
 from ..moment import Moment
 
 LOSERS = Inequality("E[r_winner - r_best] <= E[r_winner; best loses]", "lemma 3.5")
@@ -17,7 +17,7 @@ FIRST = Inequality(
     "t = 1: E[r_winner - r_best] <= alpha Gamma(1 - 1/alpha) / (alpha - 1) K^(1/alpha)", "equation (18)"
 )
 STEP_PRINTED = Inequality("sqrt(t) - sqrt(t - 1) <= 1 / (2 sqrt(t))", "equation (24)", AS_PRINTED)
-STEP = Inequality("sqrt(t) - sqrt(t - 1) <= sqrt(2) / (2 sqrt(t))", "equation (24)", MENDED)
+STEP = Inequality("sqrt(t) - sqrt(t - 1) <= sqrt(2) / (2 sqrt(t))", "equation (24)", CORRECTED)
 
 
 def penalty(moment: Moment) -> float:

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..inequality import AS_PRINTED, MENDED, Inequality, Sides
+from ..inequality import AS_PRINTED, CORRECTED, Inequality, Sides
 from ..moment import Moment
 
 UPPER = Inequality("w <= (1 + eta u)^-alpha", "lemma D.2")
-LOWER = Inequality("on D_t: w >= (1 + eta u)^-alpha / (2 e^2)", "lemma D.2", MENDED)
+LOWER = Inequality("on D_t: w >= (1 + eta u)^-alpha / (2 e^2)", "lemma D.2", CORRECTED)
 LOWER_PRINTED = Inequality("on D_t with <=: w >= (1 + eta u)^-alpha / (2 e^2)", "lemma D.2")
-BEST = Inequality("on D_t: w_best >= 1 / (2 e)", "lemma D.2", MENDED)
+BEST = Inequality("on D_t: w_best >= 1 / (2 e)", "lemma D.2", CORRECTED)
 BEST_PRINTED = Inequality("on D_t with <=: w_best >= 1 / (2 e)", "lemma D.2", AS_PRINTED)
-OFF = Inequality("off D_t: 1 - w_best >= (1 - e^-0.5) / 2", "lemma D.3", MENDED)
+OFF = Inequality("off D_t: 1 - w_best >= (1 - e^-0.5) / 2", "lemma D.3", CORRECTED)
 OFF_PRINTED = Inequality("off D_t with <=: 1 - w_best >= (1 - e^-0.5) / 2", "lemma D.3")
 
 LEAST_OFF = 0.5 * (1.0 - math.exp(-0.5))

@@ -7,10 +7,10 @@ import numpy as np
 from scipy.special import beta, betainc
 
 from ..bounds.adversarial import stability_constant
-from ..inequality import AS_PRINTED, MENDED, Inequality, Sides
+from ..inequality import AS_PRINTED, CORRECTED, Inequality, Sides
 from ..moment import Moment
 
-SLOPE = Inequality("-phi' <= alpha (alpha + 1) I", "lemma 3.6, its proof", MENDED)
+SLOPE = Inequality("-phi' <= alpha (alpha + 1) I", "lemma 3.6, its proof", CORRECTED)
 SLOPE_PRINTED = Inequality("alpha (alpha + 1) I <= -phi'", "lemma 3.6, its proof", AS_PRINTED)
 STEP = Inequality("w - w moved by eta / p <= eta / p alpha (alpha + 1) I", "lemma 3.6, its proof")
 BETA = Inequality("I <= B((1 + eta u)^-alpha; 1 + 1/alpha, rank) / alpha", "lemma 3.6, its proof")
@@ -19,8 +19,8 @@ GAP_PRINTED = Inequality("I <= e / ((alpha + 1) (1 + eta u) rank)", "equation (1
 USE_PRINTED = Inequality(
     "where the gap binds: 1 / ((1 + eta u) rank) <= q^2", "below equation (14)", AS_PRINTED
 )
-GAP = Inequality("I <= e / ((alpha + 1) (1 + eta u)^(alpha + 1))", "equation (14)", MENDED)
-USE = Inequality("where the gap binds: (1 + eta u)^-(alpha + 1) <= q^2", "below equation (14)", MENDED)
+GAP = Inequality("I <= e / ((alpha + 1) (1 + eta u)^(alpha + 1))", "equation (14)", CORRECTED)
+USE = Inequality("where the gap binds: (1 + eta u)^-(alpha + 1) <= q^2", "below equation (14)", CORRECTED)
 LEMMA = Inequality("stability of an arm <= e (alpha + 1) eta sum q q_i", "lemma 3.6")
 ROUND = Inequality(
     "stability of a round <= 4 c alpha^2 (alpha + 1) e / (alpha - 1)^2 sqrt(K / t)", "equation (15)"
