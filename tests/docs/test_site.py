@@ -17,6 +17,7 @@ import pytest
 import decoupled as dc
 from decoupled import theory
 from decoupled.base.lazy import exports
+from decoupled.paper import EXPERIMENTS
 from decoupled.service import client
 from support.browser import chromium
 from support.once import made_once
@@ -64,6 +65,11 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
     anchors = set(re.findall(r'id="([\w.]+)"', text))
     assert [name for name in NAMES if name not in anchors] == []
     assert "<blockquote>" not in text, "a docstring example is shown as a quotation"
+
+
+def test_every_experiment_is_on_its_page(site: Path) -> None:
+    page = (site / "reproduce.html").read_text()
+    assert [name for name in EXPERIMENTS if f"<td><code>{name}</code></td>" not in page] == []
 
 
 def test_nothing_is_loaded_from_other_hosts(site: Path) -> None:
