@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 import decoupled as dc
 from decoupled.cli.main import app
 from decoupled.service.client import Client
-from decoupled.service.desk import open_desk
+from decoupled.service.decision_service import open_service
 from support.http_service import served
 
 run = CliRunner().invoke
@@ -64,7 +64,7 @@ def test_off_loopback_it_refuses_to_start_without_keys(tmp_path: Path) -> None:
 
 def test_keys_are_made_rotated_and_revoked(tmp_path: Path) -> None:
     store = tmp_path / "store.db"
-    open_desk(store).close()
+    open_service(store).close()
     old = made_key(store, "--role", "admin", "--tenant", "shop", "--label", "till")
     listed = run(app, ["keys", "list", "--store", str(store)]).output
     assert old not in listed
@@ -86,7 +86,7 @@ def test_keys_are_made_rotated_and_revoked(tmp_path: Path) -> None:
 
 def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "store.db"
-    open_desk(store).close()
+    open_service(store).close()
     key = made_key(store, "--role", "admin")
     with serving(store, "--access-log") as (url, process, log):
         assert httpx.get(f"{url}/v1/experiments?key={key}").status_code == 401

@@ -10,7 +10,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.service import simulator
-from decoupled.service.http.rate_limit import Limits
+from decoupled.service.http.limits import Limits
 from decoupled.service.http.routes import simulator as simulating
 from decoupled.service.simulator import FRAMES, POLICIES, Question, WorldName
 from support.http_service import Service, served

@@ -14,7 +14,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.service.analysis.export import TIMES
-from decoupled.service.desk import Desk
+from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import ServiceError
 from decoupled.service.experiment.records import Experiment, Settings
 from decoupled.service.experiment.settings import agree, as_settings, as_text
@@ -363,7 +363,7 @@ def test_a_batch_has_a_result_for_each_item(service: Service) -> None:
 
 
 def test_feedback_with_its_arm_and_a_batch_of_it_take_one_transaction_each(
-    service: Service, transactions: Callable[[Desk], list[str]]
+    service: Service, transactions: Callable[[DecisionService], list[str]]
 ) -> None:
     service.create("once-arm")
     first, *others = service.decide("once-arm", count=6)["decisions"]
@@ -372,7 +372,7 @@ def test_feedback_with_its_arm_and_a_batch_of_it_take_one_transaction_each(
     ]
     items[1]["arm"] = "nobody"
     items += [{"decision": "no-1", "loss": 0.5, "arm": "red"}, {"decision": "not an id", "loss": 0.5}]
-    counted = transactions(service.desk)
+    counted = transactions(service.direct)
     path = f"/v1/decisions/{first['id']}/feedback"
     assert service.http.put(path, json={"loss": 0.5, "arm": first["explore"]}).status_code == 200
     assert len(counted) == 1
@@ -485,7 +485,7 @@ def test_health_and_metrics(service: Service, monkeypatch: pytest.MonkeyPatch) -
     assert kinds["decisions_total"] == kinds["commits_total"] == "counter"
     helps = dict(re.findall(r"# HELP decoupled_desk_(\w+?)(?:_total)? (.+)", text))
     assert helps == HELP
-    assert service.desk.counters().keys() == HELP.keys()
+    assert service.direct.counters().keys() == HELP.keys()
     assert not [
         told for told in re.findall("# HELP .*", text) if "desk" in told.split(maxsplit=3)[3].lower()
     ]
@@ -497,7 +497,7 @@ def test_health_and_metrics(service: Service, monkeypatch: pytest.MonkeyPatch) -
     assert "/metrics" not in text.replace('route="/metrics"', ""), (
         "no paths but routes: callers cannot add labels"
     )
-    monkeypatch.setattr(service.desk, "ready", lambda: False)
+    monkeypatch.setattr(service.direct, "ready", lambda: False)
     refused(service.http.get("/readyz"), 503, "doctor")
 
 
@@ -520,9 +520,9 @@ def test_a_fault_of_the_service_is_told_in_the_same_shape_and_without_its_inside
     def failed(*_: Any, **__: Any) -> None:
         raise ServiceError("KeyError: insides")
 
-    monkeypatch.setattr(service.desk, "get_experiment", broken)
-    monkeypatch.setattr(service.desk, "decide", broken)
-    monkeypatch.setattr(service.desk, "state", failed)
+    monkeypatch.setattr(service.direct.experiments, "get", broken)
+    monkeypatch.setattr(service.direct.decisions, "decide", broken)
+    monkeypatch.setattr(service.direct.experiments, "state", failed)
     paths = [
         ("GET", "/v1/experiments/x"),
         ("POST", "/v1/experiments/x/decisions"),

@@ -2,20 +2,17 @@
 
 import re
 from collections.abc import Iterator
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
 from pydantic_core._pydantic_core import list_all_errors
 
-from decoupled.service.desk import Desk
 from decoupled.service.http import validation
-from decoupled.service.http.app import create_app
-from decoupled.service.http.rate_limit import Limits
-from support.http_service import FTPL, Service, served
+from decoupled.service.http.limits import Limits
+from support.http_service import FTPL, Service, openapi_document, served
 
-DOCUMENT = create_app(cast(Desk, SimpleNamespace(counters=dict))).inner.openapi()
+DOCUMENT = openapi_document()
 JUNK: list[Any] = [
     None, True, 0, -1, 1.5, 10**400, 2**70, "", "x", "b\n", "x" * 300, "2026-01-01", "nan",
     [], ["a"], [1, 0], ["a", "a"], ["a", None, 1.5], [True, 3], ["x"] * 10_001, [3], [{}], {}, {"name": "x"},

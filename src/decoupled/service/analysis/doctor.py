@@ -36,9 +36,9 @@ def examine(
 ) -> Iterator[Check]:
     """Look at everything, one check after another. The store may be in use; nothing in it is changed.
 
-    >>> from decoupled.service.desk import open_desk
+    >>> from decoupled.service.decision_service import open_service
     >>> path = Path(tempfile.mkdtemp()) / "store.db"
-    >>> open_desk(path).close()
+    >>> open_service(path).close()
     >>> [check.name for check in examine(path) if not check.good and check.name != "disk"]
     []
     """

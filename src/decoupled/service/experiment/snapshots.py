@@ -1,4 +1,4 @@
-"""An experiment as text, and back: what spares a restart the replay of the whole log."""
+"""An experiment as text, and back, so that a restart need not replay the whole log."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -7,16 +7,15 @@ from typing import Any
 from ...base.signed_json import seal, unseal
 from ...learner.learner import Learner
 from ..errors import ReplayError
-from .live import REMEDY, Running
+from .live import REMEDY, Running, Tallies
 from .rows import Decided, ExperimentRow
-from .tallies import Tallies
 
 SNAPSHOT_FORMAT = "decoupled-experiment"
 SNAPSHOT_VERSION = 1
 
 
 def snapshot(running: Running) -> str:
-    """All of it as text, for `restore`. The learner lists what waits in the order of the log."""
+    """The whole experiment as text, for `restore`. Pending decisions are in the order of the log."""
     content: dict[str, Any] = {
         "head": running.head,
         "version": running.version,
@@ -34,7 +33,7 @@ def snapshot(running: Running) -> str:
 def restore(
     row: ExperimentRow, text: str, rows_of: Callable[[Sequence[int]], Sequence[Decided]]
 ) -> Running:
-    """The experiment that `snapshot` wrote; `rows_of` finds the decisions that waited."""
+    """The experiment that `snapshot` wrote; `rows_of` finds the rows of its pending decisions."""
     content = unseal(text, SNAPSHOT_FORMAT, SNAPSHOT_VERSION, "the service")
     running = Running(row)
     running.head = running.saved = content["head"]
@@ -47,9 +46,7 @@ def restore(
     running.learner = Learner.from_json(content["learner"])
     pending, rows = running.learner.pending, rows_of(content["pending"])
     if [each.seq for each in rows] != content["pending"] or len(rows) != len(pending):
-        raise ReplayError(
-            f"experiment {row.name!r}: decisions that waited are missing from the log; {REMEDY}"
-        )
+        raise ReplayError(f"experiment {row.name!r}: pending decisions are missing from the log; {REMEDY}")
     running.pending = {each.seq: (each, made) for each, made in zip(rows, pending, strict=True)}
     running.waiting = deque(running.pending)
     return running

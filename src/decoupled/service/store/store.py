@@ -1,4 +1,4 @@
-"""The store: what the desk writes and reads, once in SQL for every database."""
+"""The store: what the service writes and reads, once in SQL for every database."""
 
 from collections.abc import Iterator, Sequence
 from heapq import merge
