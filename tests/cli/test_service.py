@@ -101,7 +101,7 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         wrong = run(app, ["client", "create", "colours", "red", "blue", "--policy", "{", *with_key])
         assert (wrong.exit_code, "is not JSON" in wrong.output) == (2, True)
         taken = run(app, ["serve", "--store", str(tmp_path / "other.db"), "--port", url.rsplit(":", 1)[1]])
-        assert (taken.exit_code, "is taken" in taken.output) == (2, True)
+        assert (taken.exit_code, "is in use" in taken.output) == (2, True)
         decision = json.loads(run(app, ["client", "decide", "colours", *with_key]).output)
         assert decision["send_back_the_loss_of"] == decision["explore"]
         other = {"red": "blue", "blue": "red"}[decision["explore"]]

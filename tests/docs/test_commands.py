@@ -19,7 +19,7 @@ from decoupled.service.analysis.export import COLUMNS
 from decoupled.service.client import Client, Retries
 from decoupled.service.decision_service import DecisionService
 from decoupled.service.experiment.records import Settings
-from decoupled.service.http import limits
+from decoupled.service.http import decisions, limits
 from decoupled.service.http import schemas as shapes
 from decoupled.simulation.toml import KEYS
 from support.http_service import served
@@ -195,7 +195,7 @@ def arguments(function: Any) -> set[str]:
         ("A learner", arguments(dc.Policy.start)),
         (
             "An experiment of the service",
-            {*shapes.ExperimentIn.model_fields, *shapes.DecideIn.model_fields},
+            {*shapes.ExperimentIn.model_fields, *decisions.DecideIn.model_fields},
         ),
         ("The Python clients", arguments(Client.__mro__[1])),
         ("A simulation", arguments(dc.simulate)),

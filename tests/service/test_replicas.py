@@ -69,9 +69,15 @@ def test_replicas_at_once_apply_each_loss_once(postgres: str) -> None:
     def client(place: int) -> None:
         try:
             for turn in range(20):
-                made = services[place % 2].decisions.decide("me", "one", count=2, key=f"{place}-{turn}").result()
+                made = (
+                    services[place % 2]
+                    .decisions.decide("me", "one", count=2, key=f"{place}-{turn}")
+                    .result()
+                )
                 assert (
-                    services[1 - place % 2].decisions.decide("me", "one", count=2, key=f"{place}-{turn}").result()
+                    services[1 - place % 2]
+                    .decisions.decide("me", "one", count=2, key=f"{place}-{turn}")
+                    .result()
                     == made
                 )
                 for each in made:

@@ -215,6 +215,7 @@ def test_an_empty_body_asks_for_a_decision(service: Service) -> None:
         (b'{"size": 3}', 422),
         (b"{", 400),
         (b'{"count": NaN}', 400),
+        (b'{"count": 1, "count": 2}', 400),
         (b'{"available": ["\\ud800"]}', 400),
         (b"\xff", 400),
         (b"[" * 100_000, 400),
@@ -281,6 +282,8 @@ def test_feedback_outside_its_domain_is_refused(service: Service, body: dict[str
         service.create("domain")
     decision = service.decide("domain")
     refused(service.http.put(f"/v1/decisions/{decision['id']}/feedback", json=body), 422, word)
+    batch = service.http.post("/v1/feedback", json={"items": [{"decision": decision["id"], **body}]})
+    assert word in batch.text, "a batch has the same rules"
     assert service.http.get(f"/v1/decisions/{decision['id']}").json()["status"] == "pending"
 
 

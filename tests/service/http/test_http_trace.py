@@ -43,7 +43,7 @@ def tracer() -> Iterator[Tracer]:
     sys.settrace(tracer)
     yield tracer
     sys.settrace(before)
-    threading.settrace(before)  # type: ignore[arg-type]
+    threading.settrace(before)
 
 
 async def ask(app: Gateway, key: str, method: str, path: str, body: Any) -> Any:

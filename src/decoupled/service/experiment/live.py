@@ -8,8 +8,8 @@ import json
 import math
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ...decision import Arm, Decision
 from ...learner.learner import Learner
@@ -17,7 +17,7 @@ from ...learner.loss_range import LossRange
 from ...policies import Policy
 from ..errors import ReplayError
 from .intervals import interval
-from .records import DecisionId, DecisionRecord, Interval, Settings, Status
+from .records import DecisionId, DecisionRecord, Interval, Mode, Settings, Status
 from .rows import Changed, Decided, ExperimentRow, Row, Settled
 from .settings import as_settings
 
@@ -100,15 +100,6 @@ class Tallies:
         variance = max(0.0, squares - estimate * estimate / self.compared)
         return interval(width * estimate, width * math.sqrt(variance), telling, -apart, apart)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The tallies as plain values."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """The tallies that `to_dict` wrote."""
-        return cls(**values)
-
 
 class Running:
     """An experiment in memory. Callers must hold its lock in the store and have replayed its log."""
@@ -157,7 +148,7 @@ class Running:
 
     # Rows
 
-    def draw(self, mode: str, available: str | None, at: float) -> Decided:
+    def draw(self, mode: Mode, available: str | None, at: float) -> Decided:
         """Draw a decision, and return its row."""
         learner, places = self.learner, self.places
         arms = None if available is None else [self.names[place] for place in json.loads(available)]
@@ -289,4 +280,4 @@ class Running:
         return DecisionRecord(
             str(DecisionId(self.tag, row.seq)), self.name, row.mode, exploit, explore, row.propensity, row.weight,
             self.policy, row.version, row.made_at, row.expires_at, status, loss, at,
-        )  # type: ignore[arg-type]  # fmt: skip
+        )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple, TypeAlias
 
+from .records import Mode
+
 
 class Decided(NamedTuple):
     """A decision was drawn. An arm is given by its place in the list of all arms the experiment ever had.
@@ -11,7 +13,7 @@ class Decided(NamedTuple):
     """
 
     seq: int
-    mode: str
+    mode: Mode
     available: str | None
     exploit: int | None
     explore: int | None

@@ -94,8 +94,9 @@ def _completed(settings: Settings) -> Settings:
         remedy = "set a deadline, or leave both out"
         raise Invalid(invalid_value("expired_loss", expired, "needs a deadline", remedy))
     if not isinstance(settings.demo, bool):
-        rule = "must be true or false"
-        raise Invalid(invalid_value("demo", settings.demo, rule, "leave it out for false"))
+        raise Invalid(
+            invalid_value("demo", settings.demo, "must be true or false", "leave it out for false")
+        )
     return Settings(policy.to_dict(), tuple(settings.arms), (low, high), deadline, expired, settings.demo)
 
 

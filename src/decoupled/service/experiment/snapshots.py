@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from ...base.signed_json import seal, unseal
@@ -23,7 +24,7 @@ def snapshot(running: Running) -> str:
         "archived_at": running.archived_at,
         "names": running.names,
         "retired": running.retired,
-        "tallies": running.tallies.to_dict(),
+        "tallies": asdict(running.tallies),
         "pending": list(running.pending),
         "learner": running.learner.to_json(),
     }
@@ -42,7 +43,7 @@ def restore(
     running.names, running.retired = content["names"], content["retired"]
     gone = set(running.retired)
     running.places = {name: place for place, name in enumerate(running.names) if place not in gone}
-    running.tallies = Tallies.from_dict(content["tallies"])
+    running.tallies = Tallies(**content["tallies"])
     running.learner = Learner.from_json(content["learner"])
     pending, rows = running.learner.pending, rows_of(content["pending"])
     if [each.seq for each in rows] != content["pending"] or len(rows) != len(pending):

@@ -5,36 +5,28 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...errors import near_name, shown
-from ..errors import Compiling, NotCompiled, ServiceError, TooMany, Unauthorized
+from ..errors import Compiling, Invalid, NotCompiled, ServiceError, TooMany, Unauthorized
 
 PROBLEM = b"application/problem+json"
 FAULT = "an error of the service itself, described in its log; try again"
 _LONGEST = 500  # characters of a value; ids and names are shorter, and never cut
 
 
-def problem(
-    status: int, title: str, detail: str, errors: list[dict[str, str]] | None = None
-) -> dict[str, Any]:
-    """An error in the shape of RFC 9457; `errors` names each field that is wrong.
+def problem_of(error: ServiceError) -> dict[str, Any]:
+    """An error in the shape of RFC 9457. The details of an internal error are only in the log.
 
-    >>> problem(409, "Conflict", "decision 'x': another loss was applied before")["type"]
+    >>> problem_of(Conflict("decision 'x': has another loss; feedback is given once"))["type"]
     'urn:decoupled:conflict'
     """
     content: dict[str, Any] = {
-        "type": f"urn:decoupled:{title.lower().replace(' ', '-')}",
-        "title": title,
-        "status": status,
-        "detail": detail,
+        "type": f"urn:decoupled:{error.title.lower().replace(' ', '-')}",
+        "title": error.title,
+        "status": error.status,
+        "detail": FAULT if error.status == 500 and not isinstance(error, NotCompiled) else str(error),
     }
-    if errors:
-        content["errors"] = errors
+    if isinstance(error, Invalid) and error.errors:
+        content["errors"] = error.errors
     return content
-
-
-def problem_of(error: ServiceError) -> dict[str, Any]:
-    """An error of the service. The details of an internal error are only in the log."""
-    detail = FAULT if error.status == 500 and not isinstance(error, NotCompiled) else str(error)
-    return problem(error.status, error.title, detail, getattr(error, "errors", None))
 
 
 def is_fault(error: ServiceError) -> bool:

@@ -34,6 +34,12 @@ def _plain(rule: str) -> Rule:
     return lambda value, context: rule.format_map(context)
 
 
+def _number(value: Any, _: Mapping[str, Any]) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):  # too large for a float
+        return "must be a finite number"
+    return f"must be a number, not {kind_of(value)}"
+
+
 def _at_least(least: int, what: str) -> str:
     return "must not be empty" if least == 1 else f"must have at least {least} {what}"
 
@@ -46,7 +52,7 @@ RULES: dict[str, Rule] = {
     "dict_type": _instead("an object"),
     "list_type": _instead("a list"),
     "string_type": _instead("a string"),
-    "float_type": _instead("a number"),
+    "float_type": _number,
     "float_parsing": _plain("must be a number"),
     "finite_number": _plain("must be a finite number"),
     "int_type": _plain("must be a whole number"),

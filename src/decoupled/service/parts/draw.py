@@ -8,7 +8,7 @@ from ...decision import Arm
 from ...errors import invalid_value, near_name, shown
 from ..errors import Conflict, Invalid
 from ..experiment.live import Running
-from ..experiment.records import MODES, MOST_DECISIONS, DecisionRecord
+from ..experiment.records import MODES, MOST_DECISIONS, DecisionRecord, Mode
 from ..experiment.rows import KeyRow
 from ..experiment.settings import plain_text
 from ..session import Reference, Session
@@ -19,7 +19,7 @@ def draw(
     session: Session,
     *,
     about: Reference,
-    mode: str,
+    mode: Mode,
     count: int,
     available: Iterable[Arm] | None,
     key: str | None,
