@@ -15,7 +15,8 @@ Url = Annotated[str, typer.Option(envvar="DECOUPLED_URL", help="Where the servic
 KeyFile = Annotated[
     Path | None,
     typer.Option(
-        "--key-file", help="A file with the API key; or set DECOUPLED_KEY. Never an option: others see it."
+        "--key-file",
+        help="A file with the API key; or set DECOUPLED_KEY. Never pass a key as an option: others can see it.",
     ),
 ]
 
@@ -76,12 +77,14 @@ def client_create(
     ] = "FTPL.recommended",
     loss_range: Annotated[
         tuple[float, float],
-        typer.Option(metavar="LOW HIGH", help="The lowest and the highest loss there can be."),
+        typer.Option(metavar="LOW HIGH", help="The lowest and the highest possible loss."),
     ] = (0.0, 1.0),
-    deadline: Annotated[float | None, typer.Option(help="Seconds that feedback may take.")] = None,
+    deadline: Annotated[
+        float | None, typer.Option(help="Seconds within which feedback must arrive.")
+    ] = None,
     expired_loss: Annotated[
         float | None,
-        typer.Option(help="The loss that a decision counts as after its deadline; nothing if not given."),
+        typer.Option(help="The loss that a decision counts as after its deadline; none if not given."),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed of the draws, for tests; fresh randomness if not given.")
@@ -172,7 +175,7 @@ def client_show(
 def client_evaluate(
     name: Annotated[str, typer.Argument(help="The experiment.")], url: Url = URL, key_file: KeyFile = None
 ) -> None:
-    """The value of every arm and of what was exploited, from the log, with intervals at this moment."""
+    """The value of every arm and of the exploited arms, from the log, with intervals at this moment."""
     with report_errors(), _client(url, key_file) as service:
         found = service.evaluation(name)
         arms = [{**each, "value": _at_this_moment(each["value"])} for each in found["arms"]]
@@ -182,9 +185,11 @@ def client_evaluate(
 @client.command("log")
 def client_log(
     name: Annotated[str, typer.Argument(help="The experiment.")],
-    file: Annotated[Path, typer.Argument(help="A new file; its ending, .csv or .parquet, is its format.")],
+    file: Annotated[
+        Path, typer.Argument(help="A new file; its ending, .csv or .parquet, sets the format.")
+    ],
     format: Annotated[  # noqa: A002
-        str | None, typer.Option(help="csv or parquet, whatever the ending.")
+        str | None, typer.Option(help="csv or parquet, regardless of the ending.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
     url: Url = URL,
@@ -213,6 +218,6 @@ def _check_new(file: Path, force: bool) -> None:
 def client_archive(
     name: Annotated[str, typer.Argument(help="The experiment.")], url: Url = URL, key_file: KeyFile = None
 ) -> None:
-    """End an experiment: it decides no more, and still takes feedback."""
+    """End an experiment: it makes no more decisions, and still takes feedback."""
     with report_errors(), _client(url, key_file) as service:
         _show(service.archive(name))

@@ -19,7 +19,7 @@ STORE = "decoupled.db"
 Store = Annotated[
     str,
     typer.Option(
-        envvar="DECOUPLED_STORE", metavar="PATH|postgresql://...", help="Where everything is kept."
+        envvar="DECOUPLED_STORE", metavar="PATH|postgresql://...", help="Where everything is stored."
     ),
 ]
 
@@ -39,7 +39,7 @@ def add_to(app: typer.Typer) -> None:
 def serve(
     store: Store = STORE,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; off loopback keys are needed.")
+        str, typer.Option(help="Address to listen on; any but loopback needs keys.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for a free one.")] = 8000,
     tls_certificate: Annotated[Path | None, typer.Option(help="Certificate chain, PEM.")] = None,
@@ -49,13 +49,15 @@ def serve(
     rate: Annotated[
         float, typer.Option(min=0.0, help="Requests a second for each key; 0 for no limit.")
     ] = 10_000.0,
-    burst: Annotated[float, typer.Option(min=1.0, help="Requests that may come at once.")] = 20_000.0,
-    drain: Annotated[int, typer.Option(min=1, help="Seconds for open requests when asked to end.")] = 30,
+    burst: Annotated[float, typer.Option(min=1.0, help="Requests that may arrive at once.")] = 20_000.0,
+    drain: Annotated[
+        int, typer.Option(min=1, help="Seconds that open requests have to finish on shutdown.")
+    ] = 30,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Log every request, without secrets.")
     ] = False,
 ) -> None:
-    """Run the decision service: decisions over HTTP, and nothing acknowledged that is not on disk."""
+    """Run the decision service: decisions over HTTP, and everything it acknowledges is on disk."""
     with report_errors("the service has ended"):
         from ..service.http.limits import Limits
         from ..service.http.server import Serving, run
@@ -84,17 +86,19 @@ def backup(
     file: Annotated[Path, typer.Argument(help="The copy to write; it opens as a store.")],
     store: Store = STORE,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace FILE if it exists; a store in use never is.")
+        bool, typer.Option("--force", help="Replace FILE if it exists, but never a store in use.")
     ] = False,
 ) -> None:
-    """Write a consistent copy of a store, also while a service runs on it."""
+    """Write a consistent copy of a store, even while a service is using it."""
     with report_errors(), _opened(store) as service:
         service.logs.backup(file, force=force).result()
         typer.echo(f"Written to {file}")
 
 
-def restore(file: Annotated[Path, typer.Argument(help="What backup wrote.")], store: Store = STORE) -> None:
-    """Copy a backup into a store that is empty or not there yet."""
+def restore(
+    file: Annotated[Path, typer.Argument(help="A file that backup wrote.")], store: Store = STORE
+) -> None:
+    """Copy a backup into a store that is empty or does not exist yet."""
     with report_errors():
         from ..service.store.backup import restore as copy_back
 
@@ -120,26 +124,26 @@ def _opened(store: str) -> Iterator["DecisionService"]:
 def keys_add(
     store: Store = STORE,
     role: Annotated[
-        str, typer.Option(help="read, decide or admin; each may do what those before it may.")
+        str, typer.Option(help="read, decide or admin; each includes those before it.")
     ] = "decide",
     tenant: Annotated[
-        str, typer.Option(help="Whose experiments; 'local' also sees to the instance.")
+        str, typer.Option(help="Whose experiments; 'local' also manages the instance.")
     ] = "local",
-    label: Annotated[str, typer.Option(help="To know it by.")] = "",
+    label: Annotated[str, typer.Option(help="A label to recognise it by.")] = "",
 ) -> None:
-    """Make a key and show it once; only its digest is kept."""
+    """Make a key and show it once; only its digest is stored."""
     from ..service.http.auth import checked_role, digest_of, new_key
 
     with report_errors(), _opened(store) as service:
         key = new_key()
         made = service.keys.add(checked_tenant(tenant), checked_role(role), digest_of(key), label).result()
-        typer.echo(f"Key {key_id(made)} ({made.role} of {made.tenant}); it is shown only now:", err=True)
+        typer.echo(f"Key {key_id(made)} ({made.role} of {made.tenant}); it is shown only once:", err=True)
         typer.echo(key)
 
 
 @keys.command("list")
 def keys_list(store: Store = STORE) -> None:
-    """List keys: id, tenant, role, label, when they were made and revoked. No key can be read from them."""
+    """List keys: id, tenant, role, label, and when they were made and revoked. Never the keys themselves."""
     with report_errors(), _opened(store) as service:
         from ..service.experiment.records import moment
 
@@ -152,10 +156,10 @@ def keys_list(store: Store = STORE) -> None:
 
 @keys.command("revoke")
 def keys_revoke(
-    id: Annotated[str, typer.Argument(help="As keys list shows it.")],  # noqa: A002
+    id: Annotated[str, typer.Argument(help="The id that keys list shows.")],  # noqa: A002
     store: Store = STORE,
 ) -> None:
-    """End a key; running services refuse it within seconds."""
+    """Revoke a key; running services refuse it within seconds."""
     with report_errors(), _opened(store) as service:
         service.keys.revoke(_active(service, id).digest).result()
         typer.echo(f"Key {id} is revoked.")
@@ -178,7 +182,7 @@ def keys_rotate(
         made = service.keys.add(old.tenant, old.role, digest_of(key), old.label).result()
         if not keep_old:
             service.keys.revoke(old.digest).result()
-        typer.echo(f"Key {key_id(made)} replaces {id}; it is shown only now:", err=True)
+        typer.echo(f"Key {key_id(made)} replaces {id}; it is shown only once:", err=True)
         typer.echo(key)
 
 

@@ -44,10 +44,8 @@ class Reply(Generic[T]):
 
     def result(self, timeout: float | None = None) -> T:
         """Wait for the answer and return it, or raise its error."""
-        if (error := self.exception(timeout)) is not None:
-            raise error
-        value: T = self._value
-        return value
+        self.exception(timeout)
+        return self._answer()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait for the answer and return its error, None if there is none."""
@@ -65,7 +63,13 @@ class Reply(Generic[T]):
             self._waiters.append(waiter)
             if not self._done:
                 yield from waiter
-        return self.result()
+        return self._answer()
+
+    def _answer(self) -> T:
+        if self._error is not None:
+            raise self._error
+        value: T = self._value
+        return value
 
 
 Outcome: TypeAlias = tuple[Reply[Any], Any, BaseException | None]  # a reply with its value, or its error

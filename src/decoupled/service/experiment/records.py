@@ -1,6 +1,7 @@
 """The values that go into the service and come out of it: settings, ids, times, records."""
 
 import math
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -46,6 +47,9 @@ def _second(whole: int) -> str:
     return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
+_ID = re.compile("([0-9A-Za-z]+)-([1-9][0-9]{0,17})")
+
+
 class DecisionId(NamedTuple):
     """The id of a decision: the tag of its experiment, and its row in that experiment's log.
 
@@ -61,10 +65,9 @@ class DecisionId(NamedTuple):
     @classmethod
     def parse(cls, text: object) -> Self:
         """The id that a text spells; `NotFound` for a text that no decision can have as its id."""
-        tag, _, number = text.rpartition("-") if isinstance(text, str) else ("", "", "")
-        digits = number.isascii() and number.isdecimal() and len(number) < 19 and not number.startswith("0")
-        if digits and tag.isascii() and tag.isalnum():
-            return cls(tag, int(number))
+        found = _ID.fullmatch(text) if isinstance(text, str) else None
+        if found is not None:
+            return cls(found[1], int(found[2]))
         raise unknown_decision(text)
 
     def __str__(self) -> str:

@@ -219,8 +219,11 @@ _ONE = DecideIn()
 
 def _validated(model: type[M], body: bytes) -> M:
     """A body as its model; an empty body is an empty object."""
+    content = parsed(body) if body else {}
     try:
-        return model.model_validate(parsed(body) if body else {})
+        # What `model_validate` calls, without its own checks, which take half as long again.
+        valid: M = model.__pydantic_validator__.validate_python(content)
+        return valid
     except ValidationError as error:
         raise invalid_body(error, model) from None
 

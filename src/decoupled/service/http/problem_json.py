@@ -15,8 +15,8 @@ _LONGEST = 500  # characters of a value; ids and names are shorter, and never cu
 def problem_of(error: ServiceError) -> dict[str, Any]:
     """An error in the shape of RFC 9457. The details of an internal error are only in the log.
 
-    >>> problem_of(Conflict("decision 'x': has another loss; feedback is given once"))["type"]
-    'urn:decoupled:conflict'
+    >>> problem_of(Invalid("count = 0: must be at least 1; for example 10"))["type"]
+    'urn:decoupled:invalid-request'
     """
     content: dict[str, Any] = {
         "type": f"urn:decoupled:{error.title.lower().replace(' ', '-')}",
