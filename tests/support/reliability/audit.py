@@ -13,7 +13,7 @@ from heapq import merge
 from pathlib import Path
 from typing import Any
 
-from decoupled.service.experiment.times import moment
+from decoupled.service.experiment.records import moment
 
 import decoupled as dc
 from decoupled.service.analysis.doctor import examine

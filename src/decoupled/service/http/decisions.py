@@ -153,22 +153,13 @@ def decision_out(record: DecisionRecord) -> dict[str, Any]:
     explore = record.explore
     to = None if explore is None else {"loss_of": explore, "to": f"/v1/decisions/{record.id}/feedback"}
     return {
-        "id": record.id,
-        "experiment": record.experiment,
-        "mode": record.mode,
-        "exploit": record.exploit,
-        "explore": explore,
-        "send_feedback": to,
-        "propensity": record.propensity,
-        "weight": record.weight,
-        "policy": record.policy,
-        "state_version": record.state_version,
-        "made_at": moment(record.made_at),
-        "expires_at": moment(record.expires_at),
-        "status": record.status,
-        "loss": record.loss,
-        "settled_at": moment(record.settled_at),
-    }
+        "id": record.id, "experiment": record.experiment, "mode": record.mode,
+        "exploit": record.exploit, "explore": explore, "send_feedback": to,
+        "propensity": record.propensity, "weight": record.weight,
+        "policy": record.policy, "state_version": record.state_version,
+        "made_at": moment(record.made_at), "expires_at": moment(record.expires_at),
+        "status": record.status, "loss": record.loss, "settled_at": moment(record.settled_at),
+    }  # fmt: skip
 
 
 class FastRoutes:

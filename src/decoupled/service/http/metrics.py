@@ -40,18 +40,11 @@ class Metrics:
 
     def __init__(self, counters: Callable[[], Mapping[str, float]]) -> None:
         self._registry = CollectorRegistry()
-        self._requests = Counter(
-            "decoupled_http_requests",
-            "Requests answered.",
-            ("method", "route", "status"),
-            registry=self._registry,
-        )
+        labels, registry = ("method", "route", "status"), self._registry
+        self._requests = Counter("decoupled_http_requests", "Requests answered.", labels, registry=registry)
+        text = "Seconds from a request to its response."
         self._seconds = Histogram(
-            "decoupled_http_seconds",
-            "Seconds from a request to its response.",
-            ("route",),
-            buckets=BUCKETS,
-            registry=self._registry,
+            "decoupled_http_seconds", text, ("route",), buckets=BUCKETS, registry=registry
         )
         self.in_flight = 0
         self._registry.register(_ServiceCounters(counters, self))

@@ -235,20 +235,14 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
     settings = experiment.settings
     return {
         "name": experiment.name,
-        "policy": settings.policy,
-        "policy_label": _label(json.dumps(settings.policy)),
-        "arms": list(experiment.arms),
-        "retired": list(experiment.retired),
+        "policy": settings.policy, "policy_label": _label(json.dumps(settings.policy)),
+        "arms": list(experiment.arms), "retired": list(experiment.retired),
         "loss_range": list(settings.loss_range),
-        "deadline_seconds": settings.deadline,
-        "expired_loss": settings.expired_loss,
-        "created_at": moment(experiment.created_at),
-        "archived_at": moment(experiment.archived_at),
-        "demo": settings.demo,
-        "state_version": experiment.state_version,
-        "status": experiment.status,
-        "problem": experiment.problem,
-    }
+        "deadline_seconds": settings.deadline, "expired_loss": settings.expired_loss,
+        "created_at": moment(experiment.created_at), "archived_at": moment(experiment.archived_at),
+        "demo": settings.demo, "state_version": experiment.state_version,
+        "status": experiment.status, "problem": experiment.problem,
+    }  # fmt: skip
 
 
 @lru_cache(1024)

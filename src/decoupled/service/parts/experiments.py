@@ -21,6 +21,7 @@ from ..session import Reference, Session
 from .deadlines import sweep
 
 Listed: TypeAlias = list[Experiment]
+Created: TypeAlias = tuple[Experiment, bool]
 
 
 class Experiments:
@@ -30,39 +31,27 @@ class Experiments:
         self._commits, self._background = commits, background
         self._compiler = commits.session.compiler
 
-    def put(
-        self, tenant: str, name: str, settings: Settings, seed: int | None = None
-    ) -> Reply[tuple[Experiment, bool]]:
+    def put(self, tenant: str, name: str, settings: Settings, seed: int | None = None) -> Reply[Created]:
         """Create an experiment; True if it is new. The same settings again: False; other settings: `Conflict`.
 
         It is on disk before its policy is compiled. The reply waits for the compiler no longer than the service's
         patience; the status of the experiment says whether it is compiled.
         """
-        reply: Reply[tuple[Experiment, bool]] = Reply()
-        self._background.start(partial(self._put, reply, tenant, name, settings, seed))
+        reply: Reply[Created] = Reply()
+        self._background.start(partial(self._put, reply, Reference("name", tenant, name), settings, seed))
         return reply
 
-    def _put(
-        self,
-        reply: Reply[tuple[Experiment, bool]],
-        tenant: str,
-        name: str,
-        settings: Settings,
-        seed: int | None,
-    ) -> None:
+    def _put(self, reply: Reply[Created], about: Reference, settings: Settings, seed: int | None) -> None:
         try:
-            plain_text("tenant", tenant)
-            plain_text("name", name)
-            ready, about = checked(settings, seed), Reference("name", tenant, name)
-            create = partial(_put, about=about, settings=ready, seed=seed)
+            plain_text("tenant", about.tenant)
+            plain_text("name", about.text)
+            create = partial(_put, about=about, settings=checked(settings, seed), seed=seed)
             made, created = self._commits.submit(create, about, alone=True).result()
             self._answer_when_compiled(reply, made, created)
         except Exception as error:
             deliver([(reply, None, as_service_error(error))])
 
-    def _answer_when_compiled(
-        self, reply: Reply[tuple[Experiment, bool]], made: Experiment, created: bool
-    ) -> None:
+    def _answer_when_compiled(self, reply: Reply[Created], made: Experiment, created: bool) -> None:
         def answer() -> None:
             deliver([(reply, (_with_status(self._compiler, made), created), None)])
 
@@ -114,9 +103,7 @@ class Experiments:
 # Commands
 
 
-def _put(
-    session: Session, *, about: Reference, settings: Settings, seed: int | None
-) -> tuple[Experiment, bool]:
+def _put(session: Session, *, about: Reference, settings: Settings, seed: int | None) -> Created:
     _, tenant, name = about
     drawn = secrets.randbits(128) if seed is None else seed
     row = ExperimentRow(
