@@ -51,7 +51,7 @@ def made_key(store: Path, *options: str) -> str:
     return result.stdout.strip().splitlines()[-1]
 
 
-def test_off_loopback_it_refuses_to_start_without_keys(tmp_path: Path) -> None:
+def test_without_keys_only_loopback_is_served(tmp_path: Path) -> None:
     store = str(tmp_path / "store.db")
     result = run(app, ["serve", "--store", store, "--host", "0.0.0.0", "--port", "0"])
     assert result.exit_code == 2
@@ -272,7 +272,7 @@ def test_help_does_not_wait_for_the_service_to_load() -> None:
     assert "serve" in done.stdout
 
 
-def test_a_missing_extra_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_an_error_of_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "decoupled.service.http.server", None)
     result = run(app, ["serve", "--store", str(tmp_path / "store.db")])
     assert result.exit_code == 2

@@ -1,4 +1,4 @@
-"""A policy that is new to the machine: nobody waits unawares, and nothing else waits at all."""
+"""A policy that is new to the machine: clients are told that they wait, and nothing else waits."""
 
 import asyncio
 import threading
@@ -47,7 +47,7 @@ def put(service: DecisionService, name: str, policy: dict[str, Any], arms: tuple
     return service.experiments.put("local", name, Settings(policy, arms), seed=7)
 
 
-def test_it_is_durable_at_once_and_others_go_on(file: str, held: Held) -> None:
+def test_a_new_experiment_is_durable_at_once_and_does_not_delay_others(file: str, held: Held) -> None:
     service = quick_service(file, compiler=held)
     put(service, "other", QUICK).result(60)
     service.patience = 0.0
@@ -82,7 +82,7 @@ def test_it_is_durable_at_once_and_others_go_on(file: str, held: Held) -> None:
     service.close()
 
 
-def test_closed_while_it_compiles_it_goes_on_after_a_restart(file: str, held: Held) -> None:
+def test_an_experiment_whose_compilation_was_cut_off_works_after_a_restart(file: str, held: Held) -> None:
     service = quick_service(file, compiler=held)
     created = put(service, "slow", SLOW)
     assert held.begun.wait(60)
@@ -97,7 +97,7 @@ def test_closed_while_it_compiles_it_goes_on_after_a_restart(file: str, held: He
         assert again.decisions.decide("local", "slow").result(60)[0].id.endswith("-1")
 
 
-def test_a_restart_compiles_what_is_stored_before_what_is_on_offer(file: str) -> None:
+def test_a_restart_compiles_stored_policies_before_offered_ones(file: str) -> None:
     with service_on(file, compiler=(before := Held())) as service:
         before.let_go()
         for name, policy in (("one", QUICK), ("two", SLOW), ("zero", {"name": "Exp3"})):
@@ -124,7 +124,7 @@ def test_a_restart_compiles_what_is_stored_before_what_is_on_offer(file: str) ->
     assert sorted(held.order[3:]) == ["Exp3", "TopTwo", "UCB1"], "each is compiled once"
 
 
-def test_a_policy_that_does_not_compile_is_told_and_tried_again(
+def test_a_policy_that_does_not_compile_is_reported_and_retried(
     file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = Held(TypeError("no such type\nand much more"))
@@ -144,7 +144,7 @@ def test_a_policy_that_does_not_compile_is_told_and_tried_again(
         assert service.decisions.decide("local", "broken").result(60)
 
 
-def test_a_policy_that_this_process_does_not_know_spoils_nothing_else(file: str) -> None:
+def test_an_unknown_policy_does_not_affect_other_experiments(file: str) -> None:
     with service_on(file) as service:
         put(service, "known", QUICK).result(60)
         put(service, "unknown", QUICK).result(60)
@@ -165,7 +165,7 @@ def test_a_policy_that_this_process_does_not_know_spoils_nothing_else(file: str)
         assert [each.status for each in listed] == ["ready", "failed"]
 
 
-def test_more_arms_may_call_for_another_form_of_the_policy(file: str) -> None:
+def test_more_arms_may_need_another_form_of_the_policy(file: str) -> None:
     growing = {"name": "FTPL", "ranking": "auto"}
     held = Held()
     held.let_go()
@@ -230,7 +230,7 @@ def test_over_http_and_with_both_clients(tmp_path: Path, held: Held) -> None:
         waiting.close()
 
 
-def test_feedback_in_a_batch_is_held_up_only_where_it_must_be(tmp_path: Path) -> None:
+def test_a_batch_of_feedback_waits_only_for_policies_it_needs(tmp_path: Path) -> None:
     with served(tmp_path) as service:
         service.create("slow", policy=SLOW)
         service.create("other", policy=QUICK)

@@ -42,7 +42,7 @@ def test_a_service_draws_what_a_learner_draws(opened: Opened) -> None:
     assert sum(state.plays_explore) == 30
 
 
-def test_the_same_experiment_again_is_no_new_one(opened: Opened) -> None:
+def test_creating_the_same_experiment_again_changes_nothing(opened: Opened) -> None:
     service = opened()
     first, _ = service.experiments.put("me", "one", PLAIN).result()
     again, created = service.experiments.put(
@@ -68,14 +68,14 @@ WRONG_SETTINGS = [
 
 def test_wrong_settings_are_refused(opened: Opened) -> None:
     service = opened()
-    for settings, complaint in WRONG_SETTINGS:
-        with pytest.raises(Invalid, match=complaint):
+    for settings, message in WRONG_SETTINGS:
+        with pytest.raises(Invalid, match=message):
             service.experiments.put("me", "one", settings).result()
     with pytest.raises(NotFound):
         service.experiments.get("me", "one").result()
 
 
-def test_a_key_makes_its_decisions_once(opened: Opened) -> None:
+def test_an_idempotency_key_makes_its_decisions_once(opened: Opened) -> None:
     service = opened()
     service.experiments.put("me", "one", PLAIN, seed=7).result()
     asked = [service.decisions.decide("me", "one", count=3, key="k") for _ in range(4)]
@@ -89,7 +89,7 @@ def test_a_key_makes_its_decisions_once(opened: Opened) -> None:
     assert service.decisions.decide("me", "two", key="k").result()[0].experiment == "two"
 
 
-def test_keys_are_forgotten_in_time(opened: Opened, clock: Clock) -> None:
+def test_idempotency_keys_are_forgotten_after_a_time(opened: Opened, clock: Clock) -> None:
     service = opened(keep_keys=60.0)
     service.experiments.put("me", "one", PLAIN, seed=7).result()
     before = service.decisions.decide("me", "one", key="k").result()
@@ -118,7 +118,7 @@ def test_feedback_is_applied_once(opened: Opened) -> None:
     assert service.experiments.state("me", "one").result().applied == 1
 
 
-def test_what_only_exploits_takes_no_feedback(opened: Opened) -> None:
+def test_a_decision_that_only_exploits_takes_no_feedback(opened: Opened) -> None:
     service = opened()
     service.experiments.put("me", "one", PLAIN).result()
     [made] = service.decisions.decide("me", "one", mode="exploit").result()
@@ -127,7 +127,7 @@ def test_what_only_exploits_takes_no_feedback(opened: Opened) -> None:
         service.decisions.feedback("me", made.id, loss=0.5).result()
 
 
-def test_a_policy_of_the_standard_game_decides_both(opened: Opened) -> None:
+def test_a_policy_of_the_standard_game_only_decides_both_arms(opened: Opened) -> None:
     service = opened()
     service.experiments.put("me", "one", Settings({"name": "UCB1"}, ("a", "b"))).result()
     for mode in ("exploit", "explore"):
@@ -165,7 +165,7 @@ def test_a_decision_expires(opened: Opened, clock: Clock, default: float | None)
     assert state.estimates == tuple(twin.estimates())
 
 
-def test_the_sweep_expires_without_being_asked(opened: Opened, clock: Clock) -> None:
+def test_housekeeping_expires_decisions(opened: Opened, clock: Clock) -> None:
     service = opened()
     service.experiments.put("me", "one", Settings({"name": "FTPL"}, ("a", "b"), deadline=10.0)).result()
     service.decisions.decide("me", "one", count=5).result()
@@ -175,7 +175,7 @@ def test_the_sweep_expires_without_being_asked(opened: Opened, clock: Clock) -> 
     assert service.experiments.state("me", "one").result().expired == 5
 
 
-def test_beyond_a_number_the_oldest_expire(opened: Opened) -> None:
+def test_the_oldest_decisions_expire_beyond_max_pending(opened: Opened) -> None:
     service = opened(max_pending=3)
     service.experiments.put("me", "one", PLAIN).result()
     made = service.decisions.decide("me", "one", count=5).result()
@@ -264,7 +264,7 @@ def test_a_batch_that_cannot_be_committed_changes_nothing(
     ] * 3
 
 
-def test_there_is_one_limit_of_decisions(opened: Opened) -> None:
+def test_the_number_of_decisions_in_a_call_is_limited(opened: Opened) -> None:
     service = opened()
     service.experiments.put("me", "one", PLAIN).result()
     with pytest.raises(Invalid, match="from 1 to 1,000"):
@@ -272,7 +272,7 @@ def test_there_is_one_limit_of_decisions(opened: Opened) -> None:
     assert len(service.decisions.decide("me", "one", count=1_000).result()) == 1_000
 
 
-def test_an_id_that_is_not_known_is_shown_whole(opened: Opened) -> None:
+def test_an_unknown_id_is_shown_in_full(opened: Opened) -> None:
     service = opened()
     unknown = f"{'0123456789abcdef' * 12}-1234567"  # 200 characters
     asked: list[Reply[Any]] = [
@@ -359,7 +359,7 @@ WRONG_QUESTIONS: list[dict[str, object]] = [
 ]  # fmt: skip
 
 
-def test_wrong_questions_change_nothing(opened: Opened) -> None:
+def test_invalid_requests_change_nothing(opened: Opened) -> None:
     service = opened()
     service.experiments.put("me", "one", PLAIN).result()
     for wrong in WRONG_QUESTIONS:
@@ -368,7 +368,7 @@ def test_wrong_questions_change_nothing(opened: Opened) -> None:
     assert service.experiments.state("me", "one").result().decisions == 0
 
 
-def test_api_keys_are_kept_by_digest(opened: Opened, clock: Clock) -> None:
+def test_api_keys_are_stored_by_digest(opened: Opened, clock: Clock) -> None:
     service = opened()
     key = service.keys.add("me", "decide", "d" * 64, "laptop").result()
     assert service.keys.find("d" * 64).result() == key
@@ -386,14 +386,14 @@ def test_api_keys_are_kept_by_digest(opened: Opened, clock: Clock) -> None:
         service.keys.revoke("e" * 64).result()
 
 
-def test_a_closed_service_says_so(opened: Opened) -> None:
+def test_calls_to_a_closed_service_are_refused(opened: Opened) -> None:
     service = opened()
     service.close()
     with pytest.raises(StoreError, match="closed"):
         service.experiments.state("me", "one")
 
 
-def test_arms_come_and_go(opened: Opened) -> None:
+def test_arms_are_added_and_retired(opened: Opened) -> None:
     service = opened(snapshot_every=3)
     service.experiments.put("me", "one", PLAIN, seed=7).result()
     learner = dc.FTPL().start(["a", "b", "c"], seed=7)

@@ -213,7 +213,7 @@ def status_of(answer: Any) -> int:
     return 200 if error is None else error.status
 
 
-def test_the_service_is_what_its_model_is(address: str) -> None:
+def test_the_service_behaves_like_its_model(address: str) -> None:
     # Fewer on PostgreSQL, where a step takes longer: what is below the service is the same for both.
     examples = 15 if address.startswith("postgresql") else 60
     run_state_machine_as_test(

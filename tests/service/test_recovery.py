@@ -1,4 +1,4 @@
-"""What is acknowledged is there after anything that may happen, and everything else can be made again."""
+"""Whatever was acknowledged survives any failure, and everything else can be made again from it."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ def traffic(service: DecisionService, clock: Clock, rounds: int, name: str = "on
 
 
 @pytest.mark.parametrize("every", [1, 7, 10_000])
-def test_a_service_goes_on_where_it_stopped(file: str, tmp_path: Path, every: int) -> None:
+def test_a_service_continues_where_it_stopped(file: str, tmp_path: Path, every: int) -> None:
     """Closed cleanly, or cut off at any row: the next service draws what one that never stopped would draw."""
     clock, twin_clock = Clock(), Clock()
     service = quick_service(file, clock=clock, snapshot_every=every)
@@ -146,7 +146,7 @@ def test_a_commit_whose_answer_is_lost_is_found_by_its_key(file: str) -> None:
     service.close()
 
 
-def test_an_unforeseen_error_fails_alone(file: str) -> None:
+def test_an_unexpected_error_fails_only_its_own_command(file: str) -> None:
     """One command that fails in its middle takes nothing down: the others run again without it."""
     service = quick_service(file)
     service.experiments.put("me", "one", PLAIN, seed=7).result()
@@ -178,7 +178,7 @@ def test_an_unforeseen_error_fails_alone(file: str) -> None:
     assert all(check.good for check in examine(file) if check.name != "disk")
 
 
-def test_a_full_disk_is_a_refusal(file: str) -> None:
+def test_a_full_disk_refuses_writes(file: str) -> None:
     store = SqliteStore(file)
     service = DecisionService(store)
     service.experiments.put("me", "one", PLAIN, seed=7).result()
@@ -206,7 +206,7 @@ def test_commands_share_a_commit(file: str) -> None:
     service.close()
 
 
-def test_a_damaged_snapshot_is_passed_over(file: str) -> None:
+def test_a_damaged_snapshot_is_skipped(file: str) -> None:
     service = quick_service(file)
     service.experiments.put("me", "one", PLAIN, seed=7).result()
     for _ in range(2):
@@ -233,7 +233,7 @@ def test_a_damaged_snapshot_is_passed_over(file: str) -> None:
         "UPDATE experiments SET head = head - 1 WHERE name = 'one'",
     ],
 )
-def test_a_damaged_log_is_loud(file: str, damage: str) -> None:
+def test_a_damaged_log_raises_an_error(file: str, damage: str) -> None:
     service = quick_service(file)
     service.experiments.put("me", "one", PLAIN, seed=7).result()
     service.experiments.put("me", "two", PLAIN, seed=7).result()
@@ -308,7 +308,7 @@ KILLED = """
 """
 
 
-def test_kill_and_nothing_acknowledged_is_lost(file: str) -> None:
+def test_nothing_acknowledged_is_lost_after_a_kill(file: str) -> None:
     """The short form: five SIGKILLs. What the process printed it had been told was done."""
     decided: dict[str, tuple[str, str]] = {}
     applied: set[str] = set()

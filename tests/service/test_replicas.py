@@ -132,7 +132,7 @@ WORKER = """
 """
 
 
-def test_a_replica_killed_leaves_the_other_whole(postgres: str) -> None:
+def test_a_killed_replica_does_not_affect_the_other(postgres: str) -> None:
     service = DecisionService(PostgresStore(postgres))
     service.experiments.put("me", "one", PLAIN, seed=7).result()
     command = [sys.executable, "-c", textwrap.dedent(WORKER), postgres]
@@ -155,7 +155,7 @@ def test_a_replica_killed_leaves_the_other_whole(postgres: str) -> None:
     assert [check for check in examine(postgres) if not check.good and check.name != "durability"] == []
 
 
-def test_a_paused_replica_holds_nobody_up(
+def test_a_paused_replica_does_not_block_the_other(
     postgres: str, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     """It stops inside a transaction: the server ends it, the others go on, and it says so when it wakes."""

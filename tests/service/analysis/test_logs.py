@@ -107,7 +107,7 @@ def test_evaluation_finds_the_means(file: str) -> None:
     service.close()
 
 
-def test_intervals_hold_the_truth_also_where_little_was_seen() -> None:
+def test_intervals_cover_the_truth_even_with_few_observations() -> None:
     """Of 120 short lives nine in ten and more; at 95 % fewer than 106 have a chance of 1 in 1,000."""
     means, rng = np.array([0.45, 0.25, 0.05]), np.random.default_rng(0)
     held = 0
@@ -128,7 +128,7 @@ def test_intervals_hold_the_truth_also_where_little_was_seen() -> None:
     assert held >= 106
 
 
-def test_an_arm_that_was_hardly_seen_may_cost_anything(file: str) -> None:
+def test_an_arm_with_few_observations_has_a_wide_interval(file: str) -> None:
     service = quick_service(file)
     run(service, {"name": "FTPL"}, 100)
     found = service.logs.evaluate("me", "one").result()
@@ -188,7 +188,7 @@ def test_evaluation_against_the_formula() -> None:
         )
 
 
-def test_where_arms_have_no_chance_nothing_is_compared(file: str) -> None:
+def test_nothing_is_compared_if_some_arms_have_no_chance(file: str) -> None:
     service = quick_service(file)
     run(service, {"name": "UCB1"}, 100)
     found = service.logs.evaluate("me", "one").result()
@@ -234,7 +234,7 @@ def test_retention_keeps_what_replays(opened: Opened, address: str, clock: Clock
     ] == []
 
 
-def test_a_backup_goes_on_as_the_store_would(
+def test_a_backup_continues_like_its_store(
     opened: Opened, address: str, postgres: str, clock: Clock, tmp_path: Path
 ) -> None:
     service = opened()

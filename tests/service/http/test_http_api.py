@@ -119,13 +119,13 @@ def test_an_experiment_has_the_label_of_its_policy(service: Service) -> None:
 @pytest.mark.parametrize(("role", "may"), [
     ("read", ["read"]), ("decide", ["read", "decide"]), ("admin", ["read", "decide", "admin"]),
 ])  # fmt: skip
-def test_a_key_is_told_what_it_may_do(tmp_path: Path, role: str, may: list[str]) -> None:
+def test_access_shows_what_a_key_may_do(tmp_path: Path, role: str, may: list[str]) -> None:
     with served(tmp_path, open_to_all=False) as locked:
         told = locked.http.get("/v1/access", headers=locked.key(role, "shop")).json()
     assert told == {"tenant": "shop", "role": role, "may": may}
 
 
-def test_whoever_needs_no_key_may_do_everything(service: Service) -> None:
+def test_without_keys_everyone_may_do_everything(service: Service) -> None:
     assert service.http.get("/v1/access").json()["may"] == ["read", "decide", "admin"]
 
 
@@ -173,7 +173,7 @@ def test_settings_outside_their_domain_are_refused(
     refused(service.http.get("/v1/experiments/bad"), 404, "'bad'")
 
 
-def test_a_decision_says_whose_loss_is_awaited(service: Service) -> None:
+def test_a_decision_names_the_arm_whose_loss_to_send(service: Service) -> None:
     service.create("decide")
     both = service.decide("decide")
     assert both["mode"] == "both"
@@ -221,7 +221,7 @@ def test_an_empty_body_asks_for_a_decision(service: Service) -> None:
         (b"[" * 100_000, 400),
     ],
 )
-def test_what_cannot_be_decided_is_refused(service: Service, body: bytes, status: int) -> None:
+def test_invalid_decision_requests_are_refused(service: Service, body: bytes, status: int) -> None:
     if service.http.get("/v1/experiments/refuse").status_code == 404:
         service.create("refuse")
     headers = {"Content-Type": "application/json"}
@@ -229,7 +229,7 @@ def test_what_cannot_be_decided_is_refused(service: Service, body: bytes, status
     assert service.http.get("/v1/experiments/refuse/state").json()["decisions"] == 0
 
 
-def test_a_body_must_say_that_it_is_json(service: Service) -> None:
+def test_a_body_must_be_declared_as_json(service: Service) -> None:
     service.create("media")
     answer = service.http.post(
         "/v1/experiments/media/decisions", content=b"{}", headers={"Content-Type": "text/plain"}
@@ -417,7 +417,7 @@ def test_state_log_and_evaluation_agree(service: Service, tmp_path: Path) -> Non
     refused(service.http.get("/v1/experiments/nowhere/log"), 404)
 
 
-def test_arms_come_and_go(service: Service) -> None:
+def test_arms_are_added_and_retired(service: Service) -> None:
     service.create("arms")
     before = service.decide("arms")
     added = service.http.post("/v1/experiments/arms/arms", json={"arms": ["mauve"]})
@@ -442,7 +442,7 @@ def test_arms_come_and_go(service: Service) -> None:
     )
 
 
-def test_an_archived_experiment_decides_no_more_and_still_learns(service: Service) -> None:
+def test_an_archived_experiment_makes_no_decisions_and_still_learns(service: Service) -> None:
     service.create("archive")
     decision = service.decide("archive")
     assert service.http.post("/v1/experiments/archive/archive").json()["archived_at"] is not None
@@ -452,7 +452,7 @@ def test_an_archived_experiment_decides_no_more_and_still_learns(service: Servic
     )
 
 
-def test_retention_drops_what_is_old(service: Service, clock: Clock) -> None:
+def test_retention_drops_old_rows(service: Service, clock: Clock) -> None:
     service.create("retention")
     decision = service.decide("retention")
     service.http.put(f"/v1/decisions/{decision['id']}/feedback", json={"loss": 0.5})
@@ -471,7 +471,7 @@ def test_retention_drops_what_is_old(service: Service, clock: Clock) -> None:
     )
 
 
-def test_a_backup_is_written_where_the_operator_said(service: Service, tmp_path: Path) -> None:
+def test_a_backup_is_written_to_the_operators_folder(service: Service, tmp_path: Path) -> None:
     answer = service.http.post("/v1/backups")
     assert answer.status_code == 201
     assert answer.json()["bytes"] > 0
@@ -514,7 +514,7 @@ def test_unknown_paths_and_methods_have_the_same_shape(service: Service) -> None
     refused(service.http.put("/v1/decisions/%00/feedback", json={"loss": 1}), 404)
 
 
-def test_a_fault_of_the_service_is_told_in_the_same_shape_and_without_its_insides(
+def test_an_internal_error_has_the_same_shape_and_no_details(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any, **__: Any) -> None:

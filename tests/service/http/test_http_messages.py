@@ -1,4 +1,4 @@
-"""What is told of requests that are wrong: in the service's own words, with a remedy that exists for the reader."""
+"""Messages for invalid requests: in the service's own words, with a remedy that works for the reader."""
 
 import re
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def messages(answer: httpx.Response) -> list[str]:
-    """All that an answer tells of what is wrong."""
+    """All messages in a response."""
     content = answer.json()
     inner = [each["problem"] for each in content.get("results", ()) if "problem" in each]
     problems = [content, *inner] if answer.is_error else inner
@@ -81,9 +81,7 @@ def spoilt(good: dict[str, Any]) -> Iterator[Any]:
             yield from (good | {field: [*value, each]} for each in spoilt(value[0]))
 
 
-def test_no_foreign_phrase_comes_out_of_any_operation(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_message_is_in_our_own_words(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     class Recording(dict[str, Any]):
         def __getitem__(self, kind: str) -> Any:
             seen.add(kind)

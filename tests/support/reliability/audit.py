@@ -13,10 +13,9 @@ from heapq import merge
 from pathlib import Path
 from typing import Any
 
-from decoupled.service.experiment.records import moment
-
 import decoupled as dc
 from decoupled.service.analysis.doctor import examine
+from decoupled.service.experiment.records import moment
 from decoupled.service.store.open import open_store
 from decoupled.service.store.store import Store
 from support.reliability.clients import EXPERIMENTS

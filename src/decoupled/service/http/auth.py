@@ -132,12 +132,7 @@ class Admission:
     """Admits requests. With `open_to_all`, a request without a key is admin as long as the store has no key."""
 
     def __init__(
-        self,
-        keys: Keys,
-        limits: Limits,
-        *,
-        open_to_all: bool,
-        clock: Callable[[], float] = time.monotonic,
+        self, keys: Keys, limits: Limits, *, open_to_all: bool, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._keys, self._open, self._clock = keys, open_to_all, clock
         self._known: OrderedDict[str, tuple[Access | None, float]] = OrderedDict()

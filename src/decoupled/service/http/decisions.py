@@ -98,9 +98,7 @@ class FeedbackIn(Model):
 
     loss: Loss = Field(default=None, description=EXPLORED, examples=[0.25])  # type: ignore[assignment]
     reward: Loss = Field(  # type: ignore[assignment]
-        default=None,
-        description="In place of a loss: its mirror image in the loss range.",
-        examples=[0.75],
+        default=None, description="In place of a loss: its mirror image in the loss range.", examples=[0.75]
     )
     arm: Arm | None = Field(
         default=None,

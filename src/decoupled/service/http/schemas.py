@@ -82,9 +82,7 @@ class ExperimentIn(Model):
     arms: Annotated[list[Arm], Field(min_length=2, max_length=MOST_ARMS, examples=[["a", "b", "c"]])]
     loss_range: Annotated[list[Number], Field(min_length=2, max_length=2), AfterValidator(_ordered)] = (
         Field(
-            default=[0.0, 1.0],
-            description="The lowest and the highest possible loss.",
-            examples=[[0, 250]],
+            default=[0.0, 1.0], description="The lowest and the highest possible loss.", examples=[[0, 250]]
         )
     )
     deadline_seconds: Annotated[Number, Field(gt=0.0, le=LONGEST_DEADLINE)] | None = Field(
@@ -148,9 +146,7 @@ class ArmsIn(Model):
     """Arms to add or to retire."""
 
     arms: Annotated[
-        list[Arm],
-        Field(min_length=1, max_length=MOST_ARMS, examples=[["d"]]),
-        AfterValidator(_each_once),
+        list[Arm], Field(min_length=1, max_length=MOST_ARMS, examples=[["d"]]), AfterValidator(_each_once)
     ]
 
 
