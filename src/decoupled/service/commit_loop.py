@@ -140,7 +140,7 @@ class CommitLoop:
         self._lately = [0, 0]  # how many commands the last two had
         self._closed = False
         self._closing = threading.Lock()
-        self._thread = threading.Thread(target=self._work, name="decoupled-writer", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="decoupled-commits", daemon=True)
         self._thread.start()
 
     def submit(
