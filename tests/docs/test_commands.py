@@ -17,10 +17,10 @@ import decoupled as dc
 from decoupled.cli.main import app
 from decoupled.service.analysis.export import COLUMNS
 from decoupled.service.client import Client, Retries
+from decoupled.service.decision_service import DecisionService
 from decoupled.service.experiment.records import Settings
-from decoupled.service.http import rate_limit as limits
+from decoupled.service.http import decisions, limits
 from decoupled.service.http import schemas as shapes
-from decoupled.service.office import Office
 from decoupled.simulation.toml import KEYS
 from support.http_service import served
 from support.pages import PAGES, ROOT, commands
@@ -184,7 +184,7 @@ def arguments(function: Any) -> set[str]:
         ("A learner", arguments(dc.Policy.start)),
         (
             "An experiment of the service",
-            {*shapes.ExperimentIn.model_fields, *shapes.DecideIn.model_fields},
+            {*shapes.ExperimentIn.model_fields, *decisions.DecideIn.model_fields},
         ),
         ("The Python clients", arguments(Client.__mro__[1])),
         ("A simulation", arguments(dc.simulate)),
@@ -234,7 +234,7 @@ def test_the_command_that_creates_an_experiment_takes_every_setting() -> None:
 
 def test_every_metric_is_documented(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "operating.md").read_text()
-    names = re.findall(r'"(\w+)": ', inspect.getsource(Office.counters))
+    names = re.findall(r'"(\w+)": ', inspect.getsource(DecisionService.counters))
     assert "pending" in names
     for name in ("http_requests", "http_seconds", "http_in_flight", *(f"desk_{each}" for each in names)):
         assert f"`decoupled_{name}`" in page, name

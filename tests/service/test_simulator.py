@@ -10,7 +10,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.service import simulator
-from decoupled.service.http.rate_limit import Limits
+from decoupled.service.http.limits import Limits
 from decoupled.service.http.routes import simulator as simulating
 from decoupled.service.simulator import FRAMES, POLICIES, Question, WorldName
 from support.http_service import Service, served
@@ -49,7 +49,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
         yield running
 
 
-def test_a_key_that_may_read_is_enough_and_needed(service: Service) -> None:
+def test_the_simulator_needs_a_key_that_may_read(service: Service) -> None:
     assert service.http.get("/v1/simulator").status_code == 401
     answer = service.http.get("/v1/simulator?rounds=100&runs=1", headers=service.key("read"))
     assert answer.status_code == 200
@@ -60,7 +60,7 @@ def test_a_key_that_may_read_is_enough_and_needed(service: Service) -> None:
 @pytest.mark.parametrize(
     "query", ["rounds=100000&runs=32", "rounds=100000&arms=2&runs=6", "environment=moon", "round=100"]
 )
-def test_more_work_than_the_limit_and_slips_are_refused(service: Service, query: str) -> None:
+def test_too_much_work_and_invalid_queries_are_refused(service: Service, query: str) -> None:
     answer = service.http.get(f"/v1/simulator?{query}", headers=service.key("read"))
     assert answer.status_code == 422, answer.text
     assert answer.headers["content-type"] == "application/problem+json"

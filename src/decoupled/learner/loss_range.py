@@ -40,6 +40,8 @@ class LossRange(NamedTuple):
         return (self._within(name, loss, if_missing) - self.low) / (self.high - self.low)
 
     def _within(self, name: str, value: object, if_missing: str = UNKNOWN) -> float:
+        if type(value) is float and self.low <= value <= self.high:  # nearly always, and NaN is not
+            return value
         number = as_loss(value)
         if number is not None and self.low <= number <= self.high:
             return number

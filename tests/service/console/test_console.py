@@ -519,7 +519,7 @@ def test_nothing_is_asked_while_nobody_looks(tab: Tab, service: Service) -> None
 
 
 def made(service: Service, role: str) -> dict[str, str]:
-    # In a thread of its own: the browser's driver has an event loop in this one, which the desk would answer.
+    # In a thread of its own: the browser's driver has an event loop in this one, which the service would answer.
     with ThreadPoolExecutor(1) as aside:
         return aside.submit(service.key, role).result()
 

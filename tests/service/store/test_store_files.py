@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from decoupled.cli.main import app
 from decoupled.service.analysis.doctor import Check, examine
-from decoupled.service.desk import Desk, open_desk
+from decoupled.service.decision_service import DecisionService, open_service
 from decoupled.service.errors import Conflict, StoreError
 from decoupled.service.store import database, schema
 from decoupled.service.store.backup import restore
@@ -28,18 +28,18 @@ KEY = "a" * 64
 NOBODY = 65534
 
 
-def store_with_a_key(path: Path, digest: str = KEY) -> Desk:
-    desk = open_desk(path)
-    desk.keys_add("local", "admin", digest).result()
-    return desk
+def store_with_a_key(path: Path, digest: str = KEY) -> DecisionService:
+    service = open_service(path)
+    service.keys.add("local", "admin", digest).result()
+    return service
 
 
 def keys_of(path: Path) -> list[str]:
-    desk = open_desk(path, create=False)
+    service = open_service(path, create=False)
     try:
-        return [key.digest for key in desk.keys_list().result()]
+        return [key.digest for key in service.keys.list().result()]
     finally:
-        desk.close()
+        service.close()
 
 
 def digest_of(path: Path) -> str:
@@ -163,7 +163,7 @@ def test_a_backup_replaces_a_file_only_if_forced(store: Path, target: Path, tmp_
 def test_a_store_in_use_is_never_replaced(name: str, force: tuple[str, ...], tmp_path: Path) -> None:
     store, used = tmp_path / "store.db", tmp_path / "used.db"
     store_with_a_key(store, "b" * 64).close()
-    desk = store_with_a_key(used)
+    service = store_with_a_key(used)
     (tmp_path / "folder").mkdir()
     (tmp_path / "symbolic.db").symlink_to(used)
     (tmp_path / "hard.db").hardlink_to(used)
@@ -173,8 +173,8 @@ def test_a_store_in_use_is_never_replaced(name: str, force: tuple[str, ...], tmp
         assert "in use" in line
         assert "--force" not in line
     assert sorted(tmp_path.iterdir()) == before
-    desk.keys_add("local", "read", "c" * 64).result()
-    desk.close()
+    service.keys.add("local", "read", "c" * 64).result()
+    service.close()
     assert keys_of(used) == [KEY, "c" * 64]
 
 
@@ -189,8 +189,8 @@ def test_a_backup_does_not_replace_its_own_store(name: str, store: Path, tmp_pat
 
 HOLD = """
 import sys
-from decoupled.service.desk import open_desk
-desk = open_desk(sys.argv[1])
+from decoupled.service.decision_service import open_service
+service = open_service(sys.argv[1])
 print("open", flush=True)
 sys.stdin.read()
 """
@@ -226,18 +226,18 @@ def test_a_service_started_during_a_backup_keeps_its_store(
     store: Path, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store_with_a_key(target, "b" * 64).close()
-    started: list[Desk] = []
+    started: list[DecisionService] = []
     compact = SqliteStore.compact
 
     def start_then_compact(self: SqliteStore) -> None:
-        started.append(open_desk(target))
+        started.append(open_service(target))
         compact(self)
 
     monkeypatch.setattr(SqliteStore, "compact", start_then_compact)
-    desk = open_desk(store)
+    service = open_service(store)
     with pytest.raises(Conflict, match="in use"):
-        desk.backup(target, force=True).result()
-    desk.close()
+        service.logs.backup(target, force=True).result()
+    service.close()
     started[0].close()
     assert keys_of(target) == ["b" * 64]
 
@@ -309,9 +309,9 @@ def test_a_backup_of_an_earlier_release_is_restored_and_stays_as_it_is(
 
 CRASH = """
 import os, signal, sys
-from decoupled.service.desk import open_desk
-desk = open_desk(sys.argv[1])
-desk.keys_add("local", "admin", "a" * 64).result()
+from decoupled.service.decision_service import open_service
+service = open_service(sys.argv[1])
+service.keys.add("local", "admin", "a" * 64).result()
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -326,10 +326,10 @@ def crashed_store(folder: Path) -> Path:
 
 
 def overwritten(path: Path, folder: Path) -> None:
-    """Replace a store by a backup with a plain copy."""
-    desk = open_desk(folder / "other.db")
-    desk.backup(folder / "copy.db").result()
-    desk.close()
+    """Put a backup in the place of a store, as a plain copy does."""
+    service = open_service(folder / "other.db")
+    service.logs.backup(folder / "copy.db").result()
+    service.close()
     shutil.copy(folder / "copy.db", path)
 
 
@@ -392,15 +392,15 @@ def test_doctor_says_what_an_empty_store_may_mean_and_finds_rows_without_an_expe
 
 def test_a_store_that_loses_its_name_acknowledges_nothing_more(tmp_path: Path) -> None:
     store = tmp_path / "store.db"
-    desk = store_with_a_key(store)
+    service = store_with_a_key(store)
     store.rename(tmp_path / "moved.db")
     with pytest.raises(StoreError, match="replaced, moved or removed") as caught:
-        desk.keys_add("local", "read", "b" * 64).result()
-    assert str(tmp_path) not in str(caught.value), "callers over HTTP must not see paths"
-    assert not desk.ready()
+        service.keys.add("local", "read", "b" * 64).result()
+    assert str(tmp_path) not in str(caught.value), "who asks over HTTP learns no paths"
+    assert not service.ready()
     (tmp_path / "moved.db").rename(store)
-    desk.keys_add("local", "read", "b" * 64).result()
-    desk.close()
+    service.keys.add("local", "read", "b" * 64).result()
+    service.close()
     assert keys_of(store) == [KEY, "b" * 64]
 
 
@@ -422,7 +422,7 @@ def unprivileged() -> Iterator[None]:
 
 def refused(path: Path, *words: str) -> None:
     with pytest.raises(StoreError) as caught:
-        open_desk(path)
+        open_service(path)
     text = str(caught.value)
     assert text.startswith(f"store = '{path}': ")
     assert "try again" not in text or "locked" in text
@@ -439,10 +439,14 @@ def test_a_store_that_cannot_be_opened_says_where_why_and_what_to_do(tmp_path: P
     refused(tmp_path / "pipe.db", "is not a regular file")
 
 
-def test_a_store_without_permission_says_whose(store: Path, tmp_path: Path) -> None:
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder == tmp_path or folder.name.startswith(("pytest-", "popen-")):
-            folder.chmod(0o755)
+def test_a_store_without_permission_says_whose(tmp_path: Path) -> None:
+    for folder in (
+        tmp_path,
+        *(each for each in tmp_path.parents if each.name.startswith(("pytest-", "popen-"))),
+    ):
+        folder.chmod(0o755)
+    store = tmp_path / "store.db"
+    open_service(store).close()
     store.chmod(0o444)
     tmp_path.chmod(0o555)
     with unprivileged():
@@ -479,7 +483,7 @@ def test_a_disk_that_fails_while_a_store_is_opened_is_named(
 
     monkeypatch.setattr(SqliteStore, "run", fail)
     with pytest.raises(StoreError) as caught:
-        open_desk(tmp_path / "store.db")
+        open_service(tmp_path / "store.db")
     assert str(caught.value).startswith(f"store = '{tmp_path}/store.db': ")
     assert all(word in str(caught.value) for word in words)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import decoupled as dc
 from decoupled.service.analysis.doctor import examine
-from decoupled.service.experiment.times import moment
+from decoupled.service.experiment.records import moment
 from decoupled.service.store.open import open_store
 from decoupled.service.store.store import Store
 from support.reliability.clients import EXPERIMENTS

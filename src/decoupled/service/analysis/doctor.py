@@ -38,9 +38,9 @@ def examine(
 ) -> Iterator[Check]:
     """Run every check in turn. The store may be in use; nothing in it changes.
 
-    >>> from decoupled.service.desk import open_desk
+    >>> from decoupled.service.decision_service import open_service
     >>> path = Path(tempfile.mkdtemp()) / "store.db"
-    >>> open_desk(path).close()
+    >>> open_service(path).close()
     >>> [check.name for check in examine(path) if not check.good and check.name != "disk"]
     []
     """

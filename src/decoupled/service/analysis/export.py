@@ -16,8 +16,8 @@ from ...base.files import replacing
 from ...decision import Arm
 from ...errors import invalid_value
 from ..errors import Invalid
+from ..experiment.records import microseconds, moment
 from ..experiment.rows import Decided, ExperimentRow
-from ..experiment.times import microseconds, moment
 from ..recovery import from_beginning
 from ..store.store import Store
 

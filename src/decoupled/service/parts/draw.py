@@ -1,4 +1,4 @@
-"""Making decisions, once for each idempotency key."""
+"""The command that makes decisions, once for each idempotency key."""
 
 import hashlib
 import json
@@ -8,51 +8,49 @@ from ...decision import Arm
 from ...errors import invalid_value, near_name, shown
 from ..errors import Conflict, Invalid
 from ..experiment.live import Running
-from ..experiment.records import MODES, MOST_DECISIONS, DecisionRecord
+from ..experiment.records import MODES, MOST_DECISIONS, DecisionRecord, Mode
 from ..experiment.rows import KeyRow
 from ..experiment.settings import plain_text
-from ..session import Reference, Room
-from .feedback import expire, sweep
-from .views import record
+from ..session import Reference, Session
+from .deadlines import expire, sweep
 
 
-def decide(
-    room: Room,
+def draw(
+    session: Session,
+    *,
     about: Reference,
-    mode: str,
+    mode: Mode,
     count: int,
     available: Iterable[Arm] | None,
     key: str | None,
     max_pending: int,
 ) -> list[DecisionRecord]:
-    """Draw `count` decisions and log them, or give those that the key made before."""
-    running = room.get(about)
+    """Draw `count` decisions and log them, or return those that the key made before."""
+    running = session.get(about)
     _check(mode, count, key)
     places = None if available is None else _places(running, available)
     if key is not None:
         request = _digest(mode, count, places)
-        before = room.store.key(running.id, key)
+        before = session.store.key(running.id, key)
         if before is not None:
-            return _again(room, running, before, request)
+            return _again(session, running, before, request)
     if running.archived_at is not None:
-        raise Conflict(f"experiment {running.name!r}: is archived and decides no more; create another")
+        raise Conflict(f"experiment {running.name!r}: is archived and makes no decisions; create another")
     if running.coupled and mode != "both":
         rule = f"{running.policy} plays the standard game, where the arm played is the arm seen"
         remedy = "use mode 'both', or create an experiment with a decoupled policy such as FTPL"
         raise Invalid(invalid_value("mode", mode, rule, remedy))
-    now = running.now(room.clock())
-    sweep(room, running)
+    now = running.now(session.clock())
+    sweep(session, running)
     first = running.head + 1
     rows = [running.draw(mode, places, now) for _ in range(count)]
     for row in rows:
-        room.append(running, row)
+        session.append(running, row)
     if key is not None:
-        room.store.add_key(KeyRow(running.id, key, request, first, count, now))
-    records = [record(running, row) for row in rows]
-    while len(running.pending) > max_pending:
-        oldest = running.oldest()
-        if oldest is not None:
-            expire(room, running, oldest, now)
+        session.store.add_key(KeyRow(running.id, key, request, first, count, now))
+    records = [running.record(row) for row in rows]
+    while len(running.pending) > max_pending and (oldest := running.oldest()) is not None:
+        expire(session, running, oldest, now)
     return records
 
 
@@ -69,19 +67,17 @@ def _check(mode: str, count: int, key: str | None) -> None:
 
 def _places(running: Running, available: Iterable[Arm]) -> str:
     if isinstance(available, (str, bytes)) or not isinstance(available, Iterable):
-        raise Invalid(
-            invalid_value("available", available, "must be a list of arms", "put the names in a list")
-        )
+        rule = "must be a list of arms"
+        raise Invalid(invalid_value("available", available, rule, "put the names in a list"))
     places = set()
     for name in available:
         place = running.places.get(name) if isinstance(name, (str, int)) else None
         if place is None or type(name) is not type(running.names[place]):
-            raise Invalid(
-                f"available: {shown(name)} is not an arm of {running.name!r}; {near_name(name, running.places)}"
-            )
+            hint = near_name(name, running.places)
+            raise Invalid(f"available: {shown(name)} is not an arm of {running.name!r}; {hint}")
         places.add(place)
     if not places:
-        raise Invalid("available = []: names no arm; leave it out where every arm can be had")
+        raise Invalid("available = []: names no arm; leave it out if every arm is available")
     return json.dumps(sorted(places), separators=(",", ":"))
 
 
@@ -89,12 +85,12 @@ def _digest(mode: str, count: int, places: str | None) -> str:
     return hashlib.sha256(json.dumps([mode, count, places]).encode()).hexdigest()[:32]
 
 
-def _again(room: Room, running: Running, before: KeyRow, request: str) -> list[DecisionRecord]:
+def _again(session: Session, running: Running, before: KeyRow, request: str) -> list[DecisionRecord]:
     if before.request != request:
         raise Conflict(
             f"key {before.key!r}: was used for another request on {running.name!r}; use a new key for a new request"
         )
-    rows = room.store.decided(running.id, before.first, before.size)
+    rows = session.store.decided(running.id, before.first, before.size)
     if len(rows) < before.size:
         raise Conflict(f"key {before.key!r}: its decisions were dropped by retention; use a new key")
-    return [record(running, row, room.store.settled(running.id, row.seq)) for row in rows]
+    return [running.record(row, session.store.settled(running.id, row.seq)) for row in rows]
