@@ -17,7 +17,7 @@ from ...learner.loss_range import LossRange
 from ...policies import Policy
 from ..errors import ReplayError
 from .intervals import interval
-from .records import DecisionId, DecisionRecord, Interval, Mode, Settings, Status
+from .records import DecisionRecord, Interval, Mode, Settings, Status
 from .rows import Changed, Decided, ExperimentRow, Row, Settled
 from .settings import as_settings
 
@@ -278,6 +278,6 @@ class Running:
         explore = None if row.explore is None else self.names[row.explore]
         loss, at = (None, None) if settled is None else (settled.loss, settled.at)
         return DecisionRecord(
-            str(DecisionId(self.tag, row.seq)), self.name, row.mode, exploit, explore, row.propensity, row.weight,
+            f"{self.tag}-{row.seq}", self.name, row.mode, exploit, explore, row.propensity, row.weight,
             self.policy, row.version, row.made_at, row.expires_at, status, loss, at,
         )  # fmt: skip
