@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -273,7 +274,7 @@ def divides_by_zero(params: Any, state: Any, arm: int, weight: float, loss: floa
     state.floats[0, arm] += loss / (state.scalars[ROUND] - 4.0)
 
 
-HERE = "of test_policy_definition.py"
+HERE = f"of {Path(__file__).name}"
 
 
 @pytest.mark.parametrize(
