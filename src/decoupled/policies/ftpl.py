@@ -118,7 +118,7 @@ class FTPL(ComposedPolicy):
 
     @classmethod
     def recommended(cls) -> Self:
-        """Centred losses and two rates that fall with their spread: one setting for all numbers of arms, horizons and regimes.
+        """Centred losses and two rates that fall with their spread, with one setting for all instances.
 
         It was tuned on randomly drawn instances (`decoupled.paper.family`) and tested on others; see docs/beyond.md.
 
