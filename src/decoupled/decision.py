@@ -16,8 +16,7 @@ class Decision(NamedTuple):
         round: 1 + the number of observations applied when the decision was made.
         exploit: the arm to use, or None for a decision that only explores.
         explore: the arm to try; *its* loss is the feedback.
-        propensity: the probability with which `explore` was drawn, or None if the policy has only an unbiased estimate
-            of its inverse.
+        propensity: the probability with which `explore` was drawn, or None if the policy can only estimate its inverse.
         weight: the factor by which learning multiplies the loss, an unbiased 1 / propensity; 1 if the policy takes the
             loss as it is and does not know the propensity.
 

@@ -147,7 +147,7 @@ BAD_COUNTS: st.SearchStrategy[Any] = st.sampled_from([0, -1, 1.0, "2", True, 10*
 BAD_SETS: st.SearchStrategy[Any] = st.sampled_from(
     [[], "north", ["nowhere"], [-1], [99], [None], [True], 0, [[0]]]
 )
-STRANGERS: st.SearchStrategy[Any] = st.sampled_from(["", "-", "00000000-1", None, 1, ()]) | st.text(
+UNKNOWN: st.SearchStrategy[Any] = st.sampled_from(["", "-", "00000000-1", None, 1, ()]) | st.text(
     max_size=12
 )
 BAD_SEEDS: st.SearchStrategy[Any] = st.sampled_from([-1, 1.5, "7", True])
@@ -342,15 +342,15 @@ class LearnerMachine(RuleBasedStateMachine):
 
     # Calls that are always invalid
 
-    @rule(count=BAD_COUNTS, available=BAD_SETS, each=STRANGERS, seed=BAD_SEEDS)
-    def call_badly(self, count: Any, available: Any, each: Any, seed: Any) -> None:
+    @rule(count=BAD_COUNTS, available=BAD_SETS, unknown=UNKNOWN, seed=BAD_SEEDS)
+    def call_badly(self, count: Any, available: Any, unknown: Any, seed: Any) -> None:
         learner = self.learner
         self.refused(dc.ParameterError, lambda: learner.decide(count))
         self.refused(dc.ArmError, lambda: learner.decide(available=available))
         self.refused(dc.ArmError, lambda: learner.explore(available=available))
         self.refused(dc.ArmError, lambda: learner.exploit(available=available))
-        self.refused(dc.FeedbackError, lambda: learner.observe(each, self.model.low))
-        self.refused(dc.FeedbackError, lambda: learner.forget(each))
+        self.refused(dc.FeedbackError, lambda: learner.observe(unknown, self.model.low))
+        self.refused(dc.FeedbackError, lambda: learner.forget(unknown))
         self.refused(dc.ParameterError, lambda: learner.fork(seed))
 
     @invariant()

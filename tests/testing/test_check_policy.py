@@ -14,6 +14,7 @@ from decoupled.kernels.jit import compiled
 from decoupled.kernels.random.sampling import draw_both, total
 from decoupled.kernels.state import ROUND, SHARED_SCALARS, Layout, State
 from decoupled.simulation.cpu import run_streams
+from decoupled.testing import engine
 
 SUM = len(SHARED_SCALARS)
 ESTIMATES, WEIGHTS = 0, 1
@@ -134,7 +135,7 @@ def test_a_broken_policy_is_told_what_is_wrong(mistake: str, message: str) -> No
 
 
 def test_an_engine_that_plays_otherwise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(testing, "run_streams", lambda seed, run: run_streams(seed, run + 1))
+    monkeypatch.setattr(engine, "run_streams", lambda seed, run: run_streams(seed, run + 1))
     with pytest.raises(dc.ContractError, match="part in round"):
         testing.check_parity(testing.Case(Suspect(), 5, 1_000, 0))
 

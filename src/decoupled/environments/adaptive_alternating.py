@@ -36,8 +36,7 @@ class AdaptiveAlternating(Adversary):
     """Fixed gaps with levels that react: (0, gap) after a wrong arm was exploited, (1 - gap, 1) after the best one.
 
     The mean losses are those of `Alternating`, and arm 0 is best in every round. So this is the paper's stochastically
-    constrained regime with an adversary that sees what is exploited. A learner that has found arm 0 gets only losses
-    near 1.
+    constrained regime with an adversary that sees what is exploited. A learner that knows arm 0 gets losses near 1.
 
     Regret is against arm 0, which is always the best fixed arm.
 

@@ -1,7 +1,6 @@
 """Adaptive adversaries: losses computed from past plays, inside the compiled loop.
 
-As with policies, an adversary registers its functions under the type of its parameter tuple, and the compiler
-picks them by that type.
+As with policies, an adversary registers its functions under the type of its parameter tuple, which selects them.
 """
 
 from collections.abc import Callable

@@ -153,13 +153,11 @@ class Learner:
             count: the number of decisions, at most `max_pending`.
             available: the arms to choose from. The policy applies its own rule to their estimates, and the propensity
                 is exact for that choice. When the loss arrives, the unavailable arms are charged the same loss. It is
-                an unbiased estimate of the mean loss of the available arms, so an arm gains nothing by being
-                unavailable.
+                an unbiased estimate of the mean loss of the available arms, so absence gains an arm nothing.
             baseline: your predictions of each arm's loss in this round: a mapping from arms to losses, or a list of
                 losses in the order of `arms`. A centred estimator subtracts them instead of its running mean, which it
                 keeps for arms without a prediction. Good predictions make estimates less noisy, and no prediction can
-                bias them. They count for arms that pass the policy's gate. A policy without a centred estimator does
-                not accept them.
+                bias them. They count for arms that pass the policy's gate. Only centred estimators accept them.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -328,8 +326,7 @@ class Learner:
         charged the loss seen, like any unavailable arm.
 
         Args:
-            names: strings or whole numbers that no arm of this learner has. You may reuse the name of a retired arm; it
-                is a new arm.
+            names: strings or whole numbers that no arm of this learner has. A new arm may reuse a retired name.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)

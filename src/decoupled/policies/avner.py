@@ -89,8 +89,7 @@ class AvnerExp3(ExplicitLaws):
 
     Args:
         horizon: the number of rounds T, or None if unknown. Past the horizon the policy keeps its rate.
-        mixing: gamma, from 0 to below 1. It adds at most gamma * T to the bounds above, and keeps every arm's w at
-            gamma / K or more.
+        mixing: gamma, from 0 to below 1. It adds at most gamma * T to these bounds, and keeps every w_i >= gamma / K.
 
     >>> import decoupled as dc
     >>> learner = dc.AvnerExp3(horizon=100).start(arms=2, seed=1)

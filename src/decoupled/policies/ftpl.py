@@ -55,8 +55,7 @@ class FTPL(ComposedPolicy):
     - eta_t = c * K ** (1/alpha - 1/2) / sqrt(1 + V_t), V_t = 4 * sum of (loss - B)^2,
 
     where each loss is compared with the B before it. A loss that is 0 or 1 like a fair coin adds a whole round to V_t,
-    and a loss close to B adds almost nothing. `FTPL.recommended()` uses all three options, with one setting for all
-    instances.
+    and a loss close to B adds almost nothing. `FTPL.recommended()` uses all three options.
 
     Args:
         alpha: shape of the Pareto perturbations, above 1 (and below 1e9, where they are nearly constant).
@@ -119,7 +118,7 @@ class FTPL(ComposedPolicy):
 
     @classmethod
     def recommended(cls) -> Self:
-        """Centred losses and two rates that fall with their spread: one setting for any number of arms, horizon and regime.
+        """Centred losses and two rates that fall with their spread, with one setting for all instances.
 
         It was tuned on randomly drawn instances (`decoupled.paper.family`) and tested on others; see docs/beyond.md.
 

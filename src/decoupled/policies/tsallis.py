@@ -71,8 +71,7 @@ class TsallisINF(ExplicitPolicy):
         beta: the entropy's order, in (0, 1). The paper has 2/3, which corresponds to alpha = 3.
         c: scale of the learning rate, above 0.
         solver: "newton", or "scs" for a general conic solver (extra `conic`), which is there for comparison. It gives
-            the same weights to six digits, is thousands of times slower, runs in a learner only, and takes the
-            published options only.
+            the same weights to six digits, is thousands of times slower, and takes only published options, in a learner.
         estimator: "importance" or "centred".
         c_exploit: scale of the rate of exploitation, above 0; None for c.
         kappa: the gate of the "centred" estimator, above 0.

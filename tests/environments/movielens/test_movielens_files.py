@@ -92,7 +92,7 @@ def test_a_damaged_line_is_named(line: bytes, said: str, tmp_path: Path) -> None
 )
 def test_another_file_is_refused(content: bytes, said: str, tmp_path: Path) -> None:
     (tmp_path / "u.data").write_bytes(content)
-    with pytest.raises(dc.ParameterError, match=rf"u\.data.*{said}.*fetch"):
+    with pytest.raises(dc.ParameterError, match=rf"u\.data.*{said}.*download"):
         movielens.load(tmp_path)
 
 

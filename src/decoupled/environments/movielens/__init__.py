@@ -1,8 +1,7 @@
 """MovieLens 100K as an environment: finding the data, reading it, and fitting an oracle to it.
 
 The licence does not allow redistribution, so the data is not part of this package. It comes from a local copy or from
-its publisher. If neither is available there is a generated stand-in of the same shape, which is always labelled as
-such.
+its publisher. If neither is available there is a generated stand-in of the same shape, labelled as such.
 
 Harper, F. M. and Konstan, J. A. (2015). The MovieLens datasets: history and context. ACM Transactions on Interactive
 Intelligent Systems 5(4).

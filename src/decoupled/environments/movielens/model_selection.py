@@ -19,8 +19,7 @@ HELD_OUT, SPLIT_SEED = 0.1, 0
 class Choice(NamedTuple):
     """The choice, and its root mean square error in stars on the held-out ratings.
 
-    The same ratings determined the choice, so its error is slightly too small: by up to 0.001 on MovieLens 100K, as
-    other splits show.
+    These ratings determined the choice, so its error is too small: by up to 0.001, as other splits show.
     """
 
     bias_penalty: float

@@ -17,8 +17,7 @@ class Oracle:
 
     The paper describes its oracle only as "a matrix factorization-based approach" with "a double-centering
     preprocessing step prior to factorization" (appendix E). Our reading: stars are level + user + movie + <user's
-    factors, movie's factors>, fitted by ridge regression, and the reward is (stars - 1) / 4 with stars clipped to the
-    scale.
+    factors, movie's factors>, fitted by ridge regression, and rewards are (stars - 1) / 4 with clipped stars.
     """
 
     rewards: Floats  # users x movies, the most rated movie first

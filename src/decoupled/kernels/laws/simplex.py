@@ -47,8 +47,7 @@ def tsallis_excess(
 
     Newton works on S(x) ** (-1/a), which is increasing, concave and nearly straight (exactly straight if all gaps are
     equal or one arm has all the weight). From the left of the root it climbs without overshooting; a step from the
-    right lands on the left, and the bracket catches it. `weights` and `slopes` are work space; the slope of S is -a
-    times the sum of `slopes`.
+    right lands on the left, and the bracket catches it. The rows are work space; S has slope -a * sum(slopes).
     """
     highest = math.expm1(math.log(float(len(gaps))) / a)
     excess = min(max(start, 0.0), highest)

@@ -3,8 +3,7 @@
 Ranks are divided into strata: the first few alone, then blocks that grow with their first rank, so that a stratum that
 begins at rank r (counted from 1) ends before rank `GROWTH` * r. The *envelope* is constant on each stratum, with the
 value of q at its first rank. Its sum is at most `GROWTH` times sum q: both sums are linear in q, a q that never grows
-is a mixture of steps from 1 to 0 after some rank n, and for such a step the ratio is the last rank of n's stratum over
-n.
+is a mixture of steps from 1 to 0 after a rank n, and the ratio for such a step is the last rank of n's stratum over n.
 
 Ranks order tied arms by number. If tied arms share their limits, each has the mean of q over the ranks of the tie, so
 no arm gains by its number. A mean over thousands of arms is as quick as one over two, because the sum of rank ** -s
@@ -102,7 +101,7 @@ def draw_sum(q: Surrogate, envelope: Floats, stream: Words) -> float:
 
 @compiled
 def tie_at(q: Surrogate, rank: int) -> tuple[int, int]:
-    """The ranks that share with `rank`, from the first to one past the last: those with its estimate, or `rank` alone."""
+    """The ranks that share with `rank`, from the first to one past the last: those with its estimate, or one."""
     first, end = rank, rank + 1
     if not q.sharing:
         return first, end

@@ -11,8 +11,7 @@ def lift_arms(
     """Add `lifts` to the estimates and restore the rank order, in O(K).
 
     Every lift is 0 or the same amount, so the lifted arms stay in order among themselves, and so do the others: at
-    worst two increasing sequences are merged. Most often no arm passes another. `spare` and `spare_order` are work
-    space.
+    worst two increasing sequences are merged. Most often no arm passes another. The spare arrays are work space.
     """
     in_order = True
     before, arm_before = ranked[0], -1

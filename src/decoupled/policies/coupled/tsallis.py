@@ -91,8 +91,7 @@ class CoupledTsallisINF(Policy):
 
     The estimator "importance" has b = 0 and c = 2. "reduced-variance" has c = 4 and b_i = 1/2 for arms with
     w_i >= eta_t ** 2, 0 for the others. Both are unbiased, because b is fixed before the draw. A pending decision keeps
-    the b of its own round for all arms, so late feedback is unbiased too. `replay` uses b = 0, because a log has no
-    baselines.
+    the b of its own round for all arms, so late feedback is unbiased too. `replay` uses b = 0.
 
     Zimmert, J. and Seldin, Y. (2021). Tsallis-INF: an optimal algorithm for stochastic and adversarial bandits. JMLR
     22(28). Algorithm 1 with alpha = 1/2, both estimators with their published rates. Two things are ours: any c may be
