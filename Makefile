@@ -16,6 +16,11 @@ LOCKED_EXTRAS := --extra conic --extra dask --extra parquet --extra postgres --e
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(PIP) install --no-compile
 
+# Building the machine code takes minutes, and pip would show no progress, so it is a step of its own.
+# `make run` needs little of it and compiles that on first use.
+EDITABLE := DECOUPLED_NATIVE=off $(PIP) install --no-deps --no-build-isolation --editable .
+NATIVE := $(BIN)/python -m decoupled.builder --if-stale || true
+
 # Tests that need no browser, database or whole reproduction. --quick runs a sample of them: see tests/support/quick.py.
 QUICK := tests/policies/test_contract.py tests/kernels tests/learner \
   tests/policies/test_centred.py tests/policies/test_ties.py \
@@ -27,7 +32,7 @@ QUICK := tests/policies/test_contract.py tests/kernels tests/learner \
   src/decoupled/decision.py src/decoupled/base/spec.py src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper docs build test quick install check lint types layers unit test-gpu bench mutations reliability lock clean
+.PHONY: help run paper docs build native test quick install check lint types layers unit test-gpu bench mutations reliability lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -46,6 +51,9 @@ docs: $(DEV_STAMP) ## Build the documentation in site/; open site/index.html
 
 build: $(DEV_STAMP) ## Build the wheel and the sdist in dist/
 	@$(BIN)/python -m hatchling build --clean
+
+native: $(DEV_STAMP) ## Build the machine code that ships, unless it is up to date: a few minutes
+	@$(BIN)/python -m decoupled.builder --if-stale
 
 # Mypy takes most of a minute on one core, so types and layers run next to the tests and report after them.
 test: lint ## Run every check and every test
@@ -70,14 +78,15 @@ $(BIN)/python:
 $(RUN_STAMP): requirements/run.txt pyproject.toml | $(BIN)/python
 	@echo "Installing the package and the locked versions it runs on ..."
 	@$(INSTALL) --require-hashes -r requirements/run.txt
-	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@$(EDITABLE)
 	@touch $@
 
 # The list for development includes everything that running needs, in the same versions.
 $(DEV_STAMP): requirements/dev.txt requirements/run.txt pyproject.toml | $(BIN)/python
 	@echo "Installing the package, the locked versions it runs on and the development tools ..."
 	@$(INSTALL) --require-hashes -r requirements/dev.txt
-	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@$(EDITABLE)
+	@$(NATIVE)
 	@touch $(RUN_STAMP) $@
 
 check: lint types layers ## Check format, lint, types and import layers

@@ -84,7 +84,7 @@ def test_works_where_no_folder_can_be_written(tmp_path: Path) -> None:
         "import decoupled as dc; from decoupled.kernels.jit import cache_folder;"
         "assert cache_folder() is None; print(dc.FollowTheLeader().start(arms=2, seed=0).decide().round)"
     )
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(blocker)}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(blocker), "DECOUPLED_NATIVE": "off"}
     done = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment
     )

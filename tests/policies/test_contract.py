@@ -14,7 +14,7 @@ from numba import float64, int64, uint64
 
 import decoupled as dc
 from decoupled.base.arrays import Floats, Ints, Words
-from decoupled.kernels.dispatch import decide, init, update
+from decoupled.kernels.dispatch import compiled_entries, decide, init, update
 from decoupled.kernels.jit import compiled
 from decoupled.kernels.random.stream import new_stream
 from decoupled.kernels.state import State
@@ -579,7 +579,8 @@ def compiled_endure() -> Any:
 @pytest.mark.parametrize("losses", [[0.0] * 5, [1.0] * 5, [1.0, 1.0, 0.0, 1.0, 1.0]])
 @every_policy
 def test_a_million_rounds_of_extreme_losses(policy: dc.Policy, losses: list[float]) -> None:
-    entries, state = policy.entries(), policy.layout.new_state(ARMS)
+    policy.entries()
+    entries, state = compiled_entries(policy.params_type), policy.layout.new_state(ARMS)
     flat = (np.array(policy.params(), np.float64), *state)
     stream = new_stream(np.random.SeedSequence(seed_for(policy, losses)))
     # A million rounds of every policy; a quarter of it where only parameters differ.

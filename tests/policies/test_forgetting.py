@@ -302,7 +302,7 @@ def test_processes_never_mix_up_the_code_of_wrappers(
     script.write_text(SHARED)
 
     def lines(order: str, what: str) -> list[str]:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "DECOUPLED_NATIVE": "off"}
         command = [sys.executable, str(script), order, what]
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
         assert done.returncode == 0, done.stderr

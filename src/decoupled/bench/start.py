@@ -1,4 +1,4 @@
-"""Startup: the help text, a small simulation with a warm and an empty cache, and memory."""
+"""Startup: a first decision, the help text, a small simulation with and without a cache, and memory."""
 
 import os
 import subprocess
@@ -19,6 +19,8 @@ name = "Alternating"
 arms = 8
 gap = 0.125
 """
+
+FIRST_DECISION = "import decoupled as dc; dc.{policy}.start(arms=8, seed=0).decide()"
 
 THOUSAND_RUNS = """
 import resource
@@ -43,6 +45,7 @@ def measure(repetitions: int = 3) -> Iterator[Reading]:
     with tempfile.TemporaryDirectory() as folder:
         specification = Path(folder) / "small.toml"
         specification.write_text(SMALL)
+        yield from first_decisions(folder, repetitions)
         command = ["simulate", str(specification), "--out"]
         helped = min(_seconds(["--help"]) for _ in range(repetitions))
         yield Reading("help text", helped, "s", 0.5)
@@ -60,12 +63,24 @@ def measure(repetitions: int = 3) -> Iterator[Reading]:
     yield Reading("peak memory of a process for 1,000 runs", int(done.stdout) / 1024, "MiB", 500.0)
 
 
-def _seconds(arguments: list[str], cache: str | None = None) -> float:
+def first_decisions(folder: str, repetitions: int) -> Iterator[Reading]:
+    """From a fresh interpreter with nothing cached to a decision; and what loading NumPy takes of it."""
+
+    def lowest(code: str, name: str) -> float:
+        caches = (f"{folder}/{name}-{i}" for i in range(repetitions))
+        return min(_seconds(["-c", code], cache=cache, module=False) for cache in caches)
+
+    yield Reading("import numpy alone", lowest("import numpy", "numpy"), "s", 0.5)
+    for policy in ("FTPL()", "FTPL.recommended()"):
+        value = lowest(FIRST_DECISION.format(policy=policy), policy)
+        yield Reading(f"first decision of {policy}, empty cache", value, "s", 1.0)
+
+
+def _seconds(arguments: list[str], cache: str | None = None, module: bool = True) -> float:
     environment = dict(os.environ)
     if cache:
         environment["NUMBA_CACHE_DIR"] = cache
     start = time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-m", "decoupled", *arguments], check=True, capture_output=True, env=environment
-    )
+    command = [sys.executable, *(("-m", "decoupled") if module else ()), *arguments]
+    subprocess.run(command, check=True, capture_output=True, env=environment)
     return time.perf_counter() - start

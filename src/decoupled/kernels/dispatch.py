@@ -6,13 +6,15 @@ run time and the machine code can be cached on disk.
 """
 
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from typing import Any, NamedTuple
 
-from numba.extending import overload
-from numba.np.unsafe import ndarray
-
 from ..base.arrays import Floats, Ints, Words
+from ..native import load
+from ..native.calls import NativeFunction, bound_entries
 from .jit import add_functions, is_ours, translate
+from .numba_later import jit_disabled, numba, overload
 from .state import ROUND, State
 
 
@@ -30,7 +32,7 @@ class Functions(NamedTuple):
 
 
 _functions: dict[type, Functions] = {}
-_fixed_tuple: Any = ndarray.to_fixed_tuple
+_fixed_tuple: Any = None  # of Numba's own, and here as soon as it is needed: see `compiled_entries`
 
 
 def register(params: type, functions: Functions) -> None:
@@ -86,8 +88,39 @@ class Entries(NamedTuple):
     update: Callable[[Floats, Floats, Floats, Ints, int, float, float], None]
 
 
+class Calls(NamedTuple):
+    """The same for one learner, whose arrays stay where they are: only what changes is given."""
+
+    init: Callable[[], None]
+    decide: Callable[[], tuple[int, int, float, float]]
+    update: Callable[[int, float, float], None]
+
+
+def bound(entries: Entries, values: Floats, state: State, stream: Words) -> Calls:
+    """The entry points with a learner's arrays; for one thread at a time."""
+    flat = (values, *state)
+    if all(isinstance(each, NativeFunction) for each in entries):
+        return Calls(*bound_entries(entries, flat, stream))  # type: ignore[arg-type]
+    init, decide, update = entries
+    return Calls(partial(init, *flat), partial(decide, *flat, stream), partial(update, *flat))
+
+
 def entries(params: Any) -> Entries:
-    """Compile the entry points for one type of parameter tuple."""
+    """The entry points for one type of parameter tuple: those that the package ships, or compiled ones."""
+    functions = _functions[params]
+    if not jit_disabled() and is_ours(params, *functions) and load.admit(params, functions):
+        shipped: Any = [load.function(part, params) for part in Entries._fields]
+        if None not in shipped:
+            return Entries(*shipped)
+    return compiled_entries(params)
+
+
+def compiled_entries(params: Any) -> Entries:
+    """The entry points, compiled when they are first called."""
+    global _fixed_tuple
+    if not jit_disabled():
+        numba()
+        _fixed_tuple = import_module("numba.np.unsafe.ndarray").to_fixed_tuple
     fields = len(params._fields)
     keep = is_ours(params, *_functions[params])
 
@@ -109,4 +142,6 @@ def entries(params: Any) -> Entries:
     calls: Any = (init_entry, decide_entry, update_entry)
     for entry in calls:  # their names and argument types are the same for every policy: see name_apart
         entry.__qualname__ = f"{entry.__name__}.{params.__module__}.{params.__qualname__}"
-    return Entries(*(translate(entry, keep, counting=False, inline=False) for entry in calls))
+    made: Any = [translate(entry, keep, counting=False, inline=False) for entry in calls]
+    # Called with every decision: Numba's own object is faster than the wrapper.
+    return Entries(*(getattr(entry, "dispatcher", entry) for entry in made))

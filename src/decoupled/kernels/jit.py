@@ -1,12 +1,13 @@
 """`compiled`: how this package turns a function into machine code.
 
+Most of it ships with the package (see `decoupled.native`). Numba compiles the rest on first use.
+
 Numba caches machine code on disk, but watches only the file of the cached function. If that function calls a kernel
 in another file and the kernel changes, the stale code stays. So the cache folder is named by a digest of the sources
 in `COMPILED`. Compiled functions elsewhere in the package call only those and functions of their own file, which Numba
 watches, so an edit elsewhere recompiles nothing.
 """
 
-import hashlib
 import os
 import re
 import shutil
@@ -14,15 +15,18 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar, cast
 
-import numba
-
 from ..errors import ParameterError
+from ..native.load import name_of
+from ..native.sources import COMPILED as COMPILED
+from ..native.sources import source_digest as source_digest
+from .numba_later import jit_disabled, numba
+from .on_first_use import OnFirstUse
 
 fcntl: Any
 try:
@@ -32,25 +36,10 @@ except ImportError:  # not a POSIX system: code is compiled at every start
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
-_settings: Any = numba.config
-_njit: Any = numba.njit  # its stubs do not have _nrt
-
 _one_at_a_time = Lock()
 
 PACKAGE = __name__.partition(".")[0]
 UNUSED_FOR = 30 * 24 * 3600.0  # seconds after which the cache folder of another version is removed
-COMPILED = ("kernels", "policies", "environments")  # the folders whose machine code other folders use
-
-
-@cache
-def source_digest(*folders: str) -> str:
-    """A digest of the source files in these folders of the package, or in the whole package."""
-    digest = hashlib.sha256()
-    root = Path(__file__).resolve().parents[1]
-    for path in sorted(path for folder in folders or (".",) for path in (root / folder).rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 @cache
@@ -62,7 +51,7 @@ def cache_folder() -> str | None:
     if fcntl is None:
         return None
     try:
-        base = _settings.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        base = numba().config.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         root = Path(base) / PACKAGE / "compiled"
         folder = root / source_digest(*COMPILED)
         folder.mkdir(parents=True, exist_ok=True)
@@ -89,13 +78,14 @@ def _sweep(root: Path) -> None:
 @contextmanager
 def _cache_directory(folder: str) -> Iterator[None]:
     # Numba reads the setting when a function is decorated. The lock keeps another thread from restoring it too soon.
+    settings = numba().config
     with _one_at_a_time:
-        before = _settings.CACHE_DIR
-        _settings.CACHE_DIR = folder
+        before = settings.CACHE_DIR
+        settings.CACHE_DIR = folder
         try:
             yield
         finally:
-            _settings.CACHE_DIR = before
+            settings.CACHE_DIR = before
 
 
 def is_ours(*things: Callable[..., object]) -> bool:
@@ -118,27 +108,29 @@ def compiled_apart(function: Function) -> Function:
     return translate(function, keep=is_ours(function), counting=False, inline=False)
 
 
-def compiled_allocating(function: Function) -> Function:
-    """Compile a function that allocates arrays; they are reference-counted and freed."""
-    return translate(function, keep=is_ours(function), counting=True)
-
-
 def translate(function: Function, keep: bool, counting: bool, inline: bool = True) -> Function:
     """Compile a function on first use, with reference `counting` or without; `keep` caches the code on disk.
 
-    Without reference counting the function is inlined into its callers, unless `inline` is False.
+    Without reference counting the function is inlined into its callers, unless `inline` is False. If the package ships
+    machine code of a function that is kept, that is called and nothing is compiled.
     """
-    if _settings.DISABLE_JIT:  # as under the CUDA simulator, whose arrays machine code cannot take
+    if jit_disabled():  # as under the CUDA simulator, whose arrays machine code cannot take
         return function
+    make = partial(_dispatcher, function, keep, counting, inline)
+    return cast(Function, OnFirstUse(function, make, name_of(function) if keep else None))
+
+
+def _dispatcher(function: Callable[..., object], keep: bool, counting: bool, inline: bool) -> Any:
+    """Numba's own object for a function."""
     folder = cache_folder() if keep else None
     copied = inline and not counting
     # error_model="numpy" drops the zero-division branches that keep loops from being vectorised. An inlined function
     # needs no C entry point, which would take a fifth of the compile time.
-    jit = _njit(
+    jit = numba().njit(
         nogil=True, error_model="numpy", _nrt=counting, cache=folder is not None,
         forceinline=copied, no_cfunc_wrapper=copied,
     )  # fmt: skip
-    return cast(Function, jit(function) if folder is None else kept_in(folder, jit, function))
+    return jit(function) if folder is None else kept_in(folder, jit, function)
 
 
 def kept_in(folder: str, jit: Callable[[Any], Any], function: Callable[..., object]) -> Any:

@@ -7,12 +7,11 @@ Regret is computed from mean losses.
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from numba.extending import overload
-
 from ..base.arrays import Floats, Ints, Words
 from .adversary import Memory, fill_losses, note_play
 from .dispatch import decide, init, update
 from .jit import compiled
+from .numba_later import overload
 from .random.noise import BERNOULLI, draw_loss
 from .state import State
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.arrays import Floats, Ints, Words
+from ..kernels.dispatch import bound
 from ..kernels.state import ARMS, ROUND, State
 from .arm_ids import Serials
 from .pending import Baseline, Covered, Pending
@@ -31,9 +32,9 @@ class Running:
         self.layout = self.form.layout
         self.values = np.array(self.form.params(), np.float64)
         self.entries = self.form.entries()
-        self.entries.init(self.values, *state)
-        # The arrays that every compiled call takes, gathered once because gathering takes time.
         self.flat = (self.values, *state)
+        self.calls = bound(self.entries, self.values, state, stream)
+        self.calls.init()
         self.round = int(state.scalars[ROUND])  # every decision needs it, and reading an array is slow
         self.baseline = policy.baseline
         self._shared_baseline: Baseline | None = None
@@ -52,7 +53,7 @@ class Running:
     def draw(self, part: Ints | None) -> tuple[int, int, float, float]:
         """Draw the arm to exploit and the arm to explore, with its weight and propensity."""
         if part is None:
-            return self.entries.decide(*self.flat, self.stream)
+            return self.calls.decide()
         exploit, explore, weight, propensity = self.only(part).draw(None)
         return int(part[exploit]), int(part[explore]), weight, propensity
 
@@ -106,7 +107,7 @@ class Running:
         shared = baseline is not None and baseline is self._shared_baseline
         if self.baseline is not None and not (shared and self._shared_round == self.round):
             self._restore_baseline(arm, baseline or NO_BASELINE)
-        self.entries.update(*self.flat, arm, weight, loss)
+        self.calls.update(arm, weight, loss)
         self.round += 1
 
     def _restore_baseline(self, arm: int, baseline: Baseline) -> None:
@@ -119,7 +120,7 @@ class Running:
             # the predicted baseline of the explored arm only, and the others are added here.
             others = places != arm
             self.layout.row(self.state, str(self.policy.cumulative))[places[others]] += values[others]
-            self.entries.init(*self.flat)
+            self.calls.init()
             places, values = places[~others], values[~others]
         self.form.set_baselines(self.state, places, values)
 
@@ -133,7 +134,7 @@ class Running:
         elif covered is not None:
             absent[: self.serials.first_from(covered)] = False
         self.layout.row(self.state, self.policy.cumulative)[absent] += loss
-        self.entries.init(*self.flat)
+        self.calls.init()
 
     def _observe_removed_arm(self, weight: float, loss: float) -> None:
         """Learn the loss of a retired arm: add it for this one observation, so that the round counts."""
@@ -145,7 +146,7 @@ class Running:
         left = larger.layout.restrict(state, np.arange(arms), self.layout)
         for mine, new in zip(self.state, left, strict=True):
             mine[:] = new
-        self.entries.init(*self.flat)
+        self.calls.init()
         self.round += 1
 
     def weighs(self) -> bool:

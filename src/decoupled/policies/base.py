@@ -9,6 +9,7 @@ import numpy as np
 from ..base.arrays import Floats, Ints
 from ..base.spec import Description
 from ..kernels.dispatch import Entries, Functions, entries, register
+from ..kernels.numba_later import compiling_for
 from ..kernels.state import Layout, State
 from ..learner.arms import Arms
 from ..learner.learner import DEFAULT_PENDING, Learner
@@ -114,6 +115,7 @@ class Policy(Description, kind="policy", package=__package__):
         kind = self.params_type
         with _one_at_a_time:  # threads that start together share what is compiled
             if kind not in _entries:
+                compiling_for(type(self).__name__)
                 _entries[kind] = entries(kind)
             return _entries[kind]
 

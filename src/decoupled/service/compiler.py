@@ -13,9 +13,8 @@ from functools import lru_cache
 from itertools import count
 from typing import Any, NamedTuple
 
-from numba.core import event as numba_event
-
 from ..errors import DecoupledError
+from ..kernels.numba_later import told_of_compiling
 from ..policies import Policy, warming
 from .errors import HOW_LONG, Compiling, NotCompiled
 from .experiment.rows import ExperimentRow
@@ -25,7 +24,6 @@ ASKED, STORED, LATER = range(3)
 AGAIN = 60.0  # seconds after which a policy that failed to compile may be tried again
 
 _log = logging.getLogger("decoupled.service")
-_events: Any = numba_event
 
 
 class Code(NamedTuple):
@@ -188,7 +186,7 @@ class Compiler:
     def _step(self, job: Job) -> None:
         problem = None
         try:
-            with _events.install_listener("numba:compile", _Announcer(job)):
+            with told_of_compiling(_announcer(job)):
                 next(job.steps)
             return
         except StopIteration:
@@ -214,16 +212,13 @@ class Compiler:
                 _log.exception("a request that waited for %s failed", job.code.policy.label)
 
 
-class _Announcer(_events.Listener):  # type: ignore[misc]
-    """Logs once that a policy is being compiled. Code that is loaded from disk is not announced."""
+def _announcer(job: Job) -> Callable[[], None]:
+    """A call that logs once that a policy is being compiled. Code that ships or is on disk is not announced."""
+    thread = threading.get_ident()
 
-    def __init__(self, job: Job) -> None:
-        self._job, self._thread = job, threading.get_ident()
+    def announce() -> None:
+        if job.announced_at is None and threading.get_ident() == thread:
+            job.announced_at = time.monotonic()
+            _log.info("compiling %s: %s", job.code.policy.label, HOW_LONG)
 
-    def on_start(self, event: object) -> None:
-        if self._job.announced_at is None and threading.get_ident() == self._thread:
-            self._job.announced_at = time.monotonic()
-            _log.info("compiling %s: %s", self._job.code.policy.label, HOW_LONG)
-
-    def on_end(self, event: object) -> None:
-        pass
+    return announce

@@ -7,33 +7,8 @@ size, executor and number of workers.
 import numpy as np
 
 from ..base.arrays import Floats
-from ..kernels.jit import compiled
-
-GROUP = 50
-
-
-@compiled
-def merge_groups(curves: Floats, count: int, mean: Floats, squares: Floats) -> int:
-    """Merge runs, one group at a time, into the mean and squared deviations of `count` runs; return the new count.
-
-    Sums follow the order of the runs, so the bits depend only on the groups.
-    """
-    for start in range(0, len(curves), GROUP):
-        size = min(GROUP, len(curves) - start)
-        whole = count + size
-        for column in range(len(mean)):
-            middle = 0.0
-            for run in range(start, start + size):
-                middle += curves[run, column]
-            middle /= size
-            spread = 0.0
-            for run in range(start, start + size):
-                spread += (curves[run, column] - middle) ** 2
-            shift = middle - mean[column]
-            squares[column] += spread + shift**2 * (count * size / whole)
-            mean[column] += shift * (size / whole)
-        count = whole
-    return count
+from ..kernels.merging import GROUP as GROUP
+from ..kernels.merging import merge_groups
 
 
 class Moments:

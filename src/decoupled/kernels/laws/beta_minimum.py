@@ -6,7 +6,6 @@ P(i is smallest) = integral over [0, 1] of f_i(x) * prod_{j != i} S_j(x), with S
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import betaincc, betaln, xlog1py, xlogy
 
 from ...base.arrays import Floats
 
@@ -21,6 +20,9 @@ def smallest_beta_law(a: Floats, b: Floats) -> Floats:
     The absolute error is below 1e-12 for parameters up to thousands, and 1e-9 for millions, where the logarithm of a
     density loses digits. Variables with equal parameters are computed once.
     """
+    # Loaded here, because a policy that never asks for its law needs no SciPy.
+    from scipy.special import betaincc, betaln, xlog1py, xlogy
+
     pairs, which, count = np.unique(
         np.column_stack((a, b)), axis=0, return_inverse=True, return_counts=True
     )

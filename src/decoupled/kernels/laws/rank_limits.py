@@ -7,11 +7,9 @@ room in fast memory for the states of a third more runs of 64 arms, which makes 
 from importlib import import_module
 from typing import Any
 
-from numba import float64
-from numba.extending import overload
-
 from ...base.arrays import Floats
 from ..jit import compiled
+from ..numba_later import numba, overload
 from .surrogates import surrogates
 
 
@@ -59,6 +57,7 @@ def _limited_surrogates(
 @overload(fill_limits, target="cuda", strict=False)
 def _fill_shared_limits(floats: Any, row: Any, exponent: Any) -> Any:
     cuda: Any = import_module("numba.cuda")
+    float64 = numba().float64
     return lambda floats, row, exponent: _fill(cuda.shared.array(0, float64), floats.shape[1], exponent)
 
 
@@ -67,6 +66,7 @@ def _shared_surrogates(
     floats: Any, row: Any, ranked: Any, eta: Any, exponent: Any, sharing: Any, out: Any
 ) -> Any:
     cuda: Any = import_module("numba.cuda")
+    float64 = numba().float64
     return lambda floats, row, ranked, eta, exponent, sharing, out: surrogates(
         ranked, cuda.shared.array(0, float64), eta, exponent, sharing, out
     )

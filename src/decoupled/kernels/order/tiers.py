@@ -9,11 +9,9 @@ them consecutive additions. See `tier_moves`.
 
 from typing import Any, NamedTuple
 
-from numba import types
-from numba.extending import overload
-
 from ...base.arrays import Floats, Ints
 from ..jit import compiled
+from ..numba_later import numba, overload
 from .ranked import sort_arms
 
 ROOM = 3  # memory for this many times the number of arms; `tier_blocks` says why it suffices
@@ -161,13 +159,13 @@ def count_of(ranked: Any) -> int:
 
 @overload(value_at, strict=False)
 def _value_at(ranked: Any, rank: Any) -> Any:
-    if isinstance(ranked, types.BaseNamedTuple):
+    if isinstance(ranked, numba().types.BaseNamedTuple):
         return lambda ranked, rank: ranked.values[place_of(ranked, rank)]
     return lambda ranked, rank: ranked[rank]
 
 
 @overload(count_of, strict=False)
 def _count_of(ranked: Any) -> Any:
-    if isinstance(ranked, types.BaseNamedTuple):
+    if isinstance(ranked, numba().types.BaseNamedTuple):
         return lambda ranked: ranked.length
     return lambda ranked: len(ranked)

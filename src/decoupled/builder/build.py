@@ -1,0 +1,169 @@
+"""Compiling everything in several processes, linking it, and writing the manifest."""
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .. import __version__
+from ..base.files import write_atomically
+from ..native import load
+from ..native.calls import FORMAT
+from ..native.cpu import machine, targets
+from ..native.sources import COMPILED, source_digest
+
+
+class UnbuiltError(Exception):
+    """Why there is no library."""
+
+
+class Built(NamedTuple):
+    """What became of a group: rows of the manifest, what was left out and why, and seconds of processor time."""
+
+    label: str
+    functions: dict[str, dict[str, Any]]
+    made_of: dict[str, list[str]]
+    left_out: dict[str, str]
+    seconds: float
+
+
+def build(
+    folder: Path = load.FOLDER,
+    processes: int | None = None,
+    only: Callable[[str], bool] | None = None,
+    tell: Callable[[str], None] = print,
+) -> None:
+    """Build the libraries and the manifest in a folder; raises UnbuiltError where that is not possible here."""
+    linker = find_linker()
+    start, digest = time.perf_counter(), source_digest(*COMPILED)  # before anything of them is compiled
+    with tempfile.TemporaryDirectory() as scratch:
+        built = compile_all(Path(scratch), processes or os.cpu_count() or 1, only, tell)
+        folder.mkdir(parents=True, exist_ok=True)
+        libraries = {target: _link(linker, Path(scratch) / target, folder, target) for target in targets()}
+    functions = {name: row for group in built for name, row in group.functions.items()}
+    manifest = {
+        "format": FORMAT,
+        "version": __version__,
+        "digest": digest,
+        "machine": machine(),
+        "libraries": libraries,
+        "made_of": {name: parts for group in built for name, parts in group.made_of.items()},
+        "functions": functions,
+    }
+    write_atomically(folder / load.MANIFEST, json.dumps(manifest, indent=1, sort_keys=True) + "\n")
+    for path in folder.iterdir():  # of other sources
+        if path.name not in (load.MANIFEST, *libraries.values()):
+            path.unlink()
+    size = sum((folder / name).stat().st_size for name in libraries.values())
+    tell(
+        f"{len(functions)} functions for {', '.join(libraries)}: {size / 1e6:.1f} MB, "
+        f"{time.perf_counter() - start:.0f} s, {sum(group.seconds for group in built):.0f} s of processor time"
+    )
+
+
+def is_built(folder: Path = load.FOLDER) -> bool:
+    """Whether a folder holds what `build` would make."""
+    try:
+        load.load(folder)
+    except load.UnusableError:
+        return False
+    return True
+
+
+def find_linker() -> str:
+    """The compiler driver that links, by what CC names or by its usual names."""
+    for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
+        found = shutil.which(name) if name else None
+        if found:
+            return found
+    raise UnbuiltError("no linker was found: install a C compiler, or name one in CC")
+
+
+def compile_all(
+    scratch: Path, processes: int, only: Callable[[str], bool] | None, tell: Callable[[str], None]
+) -> list[Built]:
+    """Compile every group, each in one of several processes; objects go to a folder for each target."""
+    for target in targets():
+        (scratch / target).mkdir()
+    # Set before a worker loads Numba: code for one kind of processor on every machine that builds, and no calls
+    # into a vector library that only some have.
+    of_numba = {
+        "CPU_NAME": targets()[0],
+        "CPU_FEATURES": "",
+        "DISABLE_INTEL_SVML": "1",
+        "CACHE_DIR": os.devnull,  # no folder: what is compiled here is of no use elsewhere
+    }
+    settings = {load.SWITCH: "off", **{f"NUMBA_{name}": value for name, value in of_numba.items()}}
+    context = get_context("spawn")
+    with ProcessPoolExecutor(1, context, _prepare, (settings,)) as listing:
+        names = [name for name in listing.submit(_names).result() if only is None or only(name)]
+    built: list[Built] = []
+    with ProcessPoolExecutor(processes, context, _prepare, (settings,)) as executor:
+        for done in as_completed([executor.submit(_compile, name, str(scratch)) for name in names]):
+            group = done.result()
+            built.append(group)
+            left_out = "".join(f"; without {name}: {why}" for name, why in group.left_out.items())
+            count = f"{len(built)}/{len(names)}"
+            tell(
+                f"{count:>7} {group.label}: {len(group.functions)} functions, {group.seconds:.1f} s{left_out}"
+            )
+    return built
+
+
+def _prepare(settings: dict[str, str]) -> None:
+    os.environ.update(settings)
+
+
+def _names() -> list[str]:
+    from .catalogue import names
+
+    return names()
+
+
+def _compile(name: str, scratch: str) -> Built:
+    """The work of one process: a group of the catalogue."""
+    from .catalogue import group
+    from .objects import UnsuitableError, objects_of
+    from .wrappers import types_of, wrap
+
+    start = time.process_time()
+    found = group(name)
+    functions: dict[str, dict[str, Any]] = {}
+    left_out: dict[str, str] = {}
+    for export in found.exports:
+        symbol = f"decoupled_{hashlib.sha256(export.name.encode()).hexdigest()[:16]}"
+        try:
+            made = objects_of(wrap(export.function, types_of(export.arguments)), symbol, targets())
+        except UnsuitableError as error:
+            left_out[export.name] = str(error)
+            continue
+        for target, code in made.code.items():
+            (Path(scratch) / target / f"{symbol}.o").write_bytes(code)
+        functions[export.name] = {"symbol": symbol, "takes": made.takes, "returns": made.returns}
+    return Built(found.label, functions, found.made_of, left_out, time.process_time() - start)
+
+
+def _link(linker: str, objects: Path, folder: Path, target: str) -> str:
+    """One library of all objects; its name has the digest, since one that is in use is not overwritten."""
+    suffix = {"Darwin": ".dylib", "Windows": ".dll"}.get(platform.system(), ".so")
+    name = f"decoupled-{source_digest(*COMPILED)}-{target}{suffix}"
+    listed = objects / "objects.txt"
+    listed.write_text("\n".join(f'"{path}"' for path in sorted(objects.glob("*.o"))))
+    options = ["-Wl,-s", "-Wl,--build-id=none", "-Wl,--no-undefined"] if sys.platform == "linux" else []
+    output = folder / f".{name}"
+    command: Sequence[str] = [linker, "-shared", "-o", str(output), f"@{listed}", *options, "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise UnbuiltError(f"{linker} could not link the library: {done.stderr.strip()}")
+    output.replace(folder / name)
+    return name

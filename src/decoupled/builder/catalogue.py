@@ -1,0 +1,135 @@
+"""What is shipped: every function that a learner or a simulation calls for a policy of this package."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..environments import AdaptiveAlternating, PunishLast
+from ..environments.base import Adversary
+from ..errors import DecoupledError
+from ..kernels import merging
+from ..kernels.dispatch import Entries, compiled_entries, register
+from ..kernels.laws import leader_tiered, winner_law
+from ..kernels.rounds import Table, against_best, drive, drive_adaptive
+from ..native.load import full_name, name_of
+from ..policies import Policy
+from ..policies.forgetting import Forgetting
+
+ARMS = 2  # of the samples: code is the same for any number
+COMMON = "what all policies share"
+
+
+class Export(NamedTuple):
+    """A function to ship, and arguments of the types that it is called with."""
+
+    name: str
+    function: Any
+    arguments: tuple[Any, ...]
+
+
+class Group(NamedTuple):
+    """Functions that are compiled together, since they call the same ones."""
+
+    label: str
+    exports: tuple[Export, ...]
+    made_of: dict[str, list[str]]
+
+
+def adversaries() -> tuple[Adversary, ...]:
+    """One of each kind that the package has."""
+    return PunishLast(ARMS), AdaptiveAlternating(ARMS, gap=0.125)
+
+
+def policies() -> list[Policy]:
+    """One policy for each form of compiled functions."""
+    found: dict[Any, Policy] = {}
+    for policy in (*_plain_forms(), *_forgetting_forms()):
+        found.setdefault(policy.params_type, policy)
+    return list(found.values())
+
+
+def _plain_forms() -> Iterator[Policy]:
+    for name in Policy.homes:
+        if name != Forgetting.__name__:
+            yield from Policy.known()[name].forms()
+
+
+def _forgetting_forms() -> Iterator[Policy]:
+    for policy in _plain_forms():
+        yield Forgetting(policy)
+        try:
+            yield Forgetting(policy, discount=0.5)
+        except DecoupledError:  # not every policy can be discounted
+            continue
+
+
+def names() -> list[str]:
+    """The names of all groups: a policy's is its description."""
+    return [COMMON, *(policy.to_json() for policy in policies())]
+
+
+def group(name: str) -> Group:
+    """The functions of a group."""
+    return _common() if name == COMMON else _of_policy(Policy.from_json(name))
+
+
+def _common() -> Group:
+    numbers, table = np.zeros(ARMS), np.zeros((ARMS, ARMS))
+    tiered = next(policy for policy in policies() if policy.params_type is leader_tiered.Params)
+    # Numba's own objects have no name in the library, and this is where those that have one are listed.
+    functions: tuple[tuple[Any, tuple[Any, ...]], ...] = (
+        (winner_law._add_law, (numbers, 2.0, True, winner_law.grid(ARMS, 2.0, True), numbers, numbers)),
+        (leader_tiered.fill_exploration_law, (2.0, 1.0, tiered.layout.new_state(ARMS), numbers)),
+        (against_best, (np.zeros(ARMS, np.int64), table, numbers)),
+        (merging.merge_groups, (table, 1, numbers, numbers)),
+    )
+    exports = (Export(name_of(function), function, arguments) for function, arguments in functions)
+    made_of = {name_of(each.params_type): [*map(name_of, each.functions)] for each in adversaries()}
+    return Group(COMMON, tuple(exports), made_of)
+
+
+def _of_policy(policy: Policy) -> Group:
+    kind, functions = policy.params_type, policy.functions
+    register(kind, functions)
+    named = name_of(kind)
+    exports = [*_entry_points(policy), Export(full_name(name_of(drive), named), drive, _table_run(policy))]
+    # A policy that forgets is one more for each policy that there is, and is seldom played against an adversary:
+    # those loops would be a third of all that is built.
+    for adversary in () if isinstance(policy, Forgetting) else adversaries():
+        adversary.prepare()
+        name = full_name(name_of(drive_adaptive), named, name_of(adversary.params_type))
+        exports.append(Export(name, drive_adaptive, _adaptive_run(policy, adversary)))
+    return Group(policy.label, tuple(exports), {named: [*map(name_of, functions)]})
+
+
+def _entry_points(policy: Policy) -> Iterator[Export]:
+    kind = policy.params_type
+    flat = (np.array(policy.params(), np.float64), *policy.layout.new_state(ARMS))
+    arguments = Entries(flat, (*flat, _stream()), (*flat, 0, 1.0, 1.0))  # type: ignore[arg-type]
+    for part, function in compiled_entries(kind)._asdict().items():
+        yield Export(full_name(part, name_of(kind)), function, getattr(arguments, part))
+
+
+def _stream() -> Any:
+    return np.zeros(2, np.uint64)
+
+
+def _table_run(policy: Policy) -> tuple[Any, ...]:
+    table = Table(np.zeros((1, ARMS)), np.zeros(1, np.int64))
+    streams = (_stream(), _stream(), _stream())
+    checkpoints, plays = np.ones(1, np.int64), np.zeros((2, ARMS), np.int64)
+    return (
+        *(policy.params(), policy.layout.new_state(ARMS), *streams),
+        *(table, 0, checkpoints, np.zeros(1), plays),
+    )
+
+
+def _adaptive_run(policy: Policy, adversary: Adversary) -> tuple[Any, ...]:
+    streams = (_stream(), _stream(), _stream())
+    checkpoints, plays = np.ones(1, np.int64), np.zeros((2, ARMS), np.int64)
+    return (
+        *(policy.params(), policy.layout.new_state(ARMS), *streams),
+        *(adversary.params(), adversary.memory(), 1, np.zeros(ARMS), np.zeros(ARMS)),
+        *(checkpoints, np.zeros(1), np.zeros((1, ARMS)), plays),
+    )

@@ -1,0 +1,163 @@
+"""From a compiled function to an object file for every kind of processor."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from .inner_numba import (
+    CPUContext,
+    codegen,
+    compiler,
+    cpu_target,
+    global_compiler_lock,
+    llvm,
+    types,
+)
+from .wrappers import Wrapper
+
+# What a library may call: the C library's own. Whatever else a function calls belongs to Numba's runtime or to
+# Python's, which are not there when it is called.
+_NAMES = """
+acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh erf erfc exp exp2 expm1 fabs floor fmod frexp hypot ldexp
+lgamma log log10 log1p log2 memcmp memcpy memmove memset nearbyint pow rint round sin sincos sinh sqrt tan tanh tgamma
+trunc
+"""
+ALLOWED = frozenset(_NAMES.split())
+
+# A function of Numba's own hands back nothing but a status, beside what it returns and an exception.
+ENTRY = """
+define i32 @{symbol}(i64 %block) {{
+  %result = alloca ptr
+  %problem = alloca ptr
+  %status = call i32 @{name}(ptr %result, ptr %problem, i64 %block)
+  ret i32 %status
+}}
+"""
+
+# The one helper in C that compiled functions call, for `reshape`: here for arrays that are contiguous, as all are
+# that come from a block. It would be asked whether the new lengths fit, which they do.
+RESHAPE = """
+define internal i32 @numba_attempt_nocopy_reshape(i64 %nd, ptr %dims, ptr %strides, i64 %new_nd, ptr %new_dims,
+    ptr %new_strides, i64 %size, i32 %fortran) alwaysinline {
+entry:
+  br label %loop
+loop:
+  %left = phi i64 [ %new_nd, %entry ], [ %place, %step ]
+  %stride = phi i64 [ %size, %entry ], [ %next, %step ]
+  %more = icmp sgt i64 %left, 0
+  br i1 %more, label %step, label %done
+step:
+  %place = sub i64 %left, 1
+  %to = getelementptr i64, ptr %new_strides, i64 %place
+  store i64 %stride, ptr %to
+  %from = getelementptr i64, ptr %new_dims, i64 %place
+  %length = load i64, ptr %from
+  %next = mul i64 %stride, %length
+  br label %loop
+done:
+  ret i32 1
+}
+"""
+
+
+class UnsuitableError(Exception):
+    """A function that cannot be shipped."""
+
+
+class Objects(NamedTuple):
+    """The object code of one function for each kind of processor."""
+
+    code: dict[str, bytes]
+    takes: tuple[str, ...]
+    returns: tuple[str, ...]
+
+
+def objects_of(wrapper: Wrapper, symbol: str, targets: tuple[str, ...]) -> Objects:
+    """Compile a wrapper, and write its machine code under a name of its own."""
+    flags: Any = compiler.Flags()
+    # As in kernels.jit, so that the bits are those of code compiled just in time.
+    flags.error_model = "numpy"
+    flags.release_gil = True
+    flags.nrt = False
+    flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+    with global_compiler_lock, _unoptimised():
+        made: Any = compiler.compile_extra(
+            cpu_target.typing_context,
+            cpu_target.target_context,
+            wrapper.function,
+            (types.int64,),
+            types.none,
+            flags,
+            {},
+        )
+        made.library._ensure_finalized()
+    text = str(made.library._final_module)
+    code = {target: _emit(text, made.fndesc.llvm_func_name, symbol, target) for target in targets}
+    return Objects(code, wrapper.takes, tuple(wrapper.returns))
+
+
+@contextmanager
+def _unoptimised() -> Iterator[None]:
+    """Leave what is compiled as it is, and do not make it callable here.
+
+    Numba optimises every function by itself, and again within whatever it is copied into. Here only the whole is
+    wanted, once for each kind of processor.
+    """
+    with (
+        patch.object(codegen.CPUCodeLibrary, "_optimize_final_module", lambda library: None),
+        patch.object(codegen.JITCodeLibrary, "_finalize_specific", lambda library: None),
+        # Never called: Numba tells its functions apart by these, which have to be built-in ones.
+        patch.object(CPUContext, "get_executable", lambda *_: [].append),
+    ):
+        yield
+
+
+@cache
+def _machine(target: str) -> Any:
+    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+        cpu=target, features="", opt=3, reloc="pic", codemodel="default"
+    )
+
+
+def _emit(text: str, name: str, symbol: str, target: str) -> bytes:
+    entry = ENTRY.format(symbol=symbol, name=name)
+    helper = "declare i32 @numba_attempt_nocopy_reshape("
+    if helper in text:
+        lines = (line for line in text.splitlines() if not line.startswith(helper))
+        text = "\n".join([*lines, RESHAPE])
+    module = llvm.parse_assembly(text + entry)
+    for part in (*module.functions, *module.global_variables):
+        if not part.is_declaration and part.name != symbol:
+            part.linkage = "internal"
+    machine = _machine(target)
+    _optimise(module, machine)
+    foreign = sorted(
+        function.name
+        for function in module.functions
+        if function.is_declaration
+        and not function.name.startswith("llvm.")
+        and function.name not in ALLOWED
+    )
+    if foreign:
+        raise UnsuitableError(f"calls {', '.join(foreign)}")
+    code: bytes = machine.emit_object(module)
+    return code
+
+
+def _optimise(module: Any, machine: Any) -> None:
+    """As Numba does it: everything is copied to where it is called first, then optimised as a whole."""
+    for level in (0, 3):
+        options = llvm.create_pipeline_tuning_options(speed_level=level)
+        options.loop_vectorization, options.slp_vectorization = level > 0, False
+        builder = llvm.create_pass_builder(machine, options)
+        passes = builder.getModulePassManager()
+        if level == 0:
+            passes.add_loop_rotate_pass()
+            passes.add_instruction_combine_pass()
+            passes.add_jump_threading_pass()
+        passes.run(module, builder)
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, builder)

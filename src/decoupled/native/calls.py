@@ -1,0 +1,172 @@
+"""Calling a function of the library.
+
+Every function takes one argument, the address of a *block* of 64-bit words, and returns a status. The words hold
+what it is given, in order: a number is a word; an array is its address and its lengths. The words behind them
+are for what it returns. So a learner, whose arrays stay where they are, fills a block once and then writes
+three numbers a call at most: a foreign call with a dozen arguments takes microseconds.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from ctypes import addressof, c_char, c_double, c_int64, c_void_p
+from typing import Any, NamedTuple
+
+import numpy as np
+
+_Ints, _Floats = c_int64 * 32, c_double * 32  # of a learner's two blocks
+FORMAT = 1  # of blocks and of the manifest: code of another format is not called
+
+_INT = (int, np.integer)
+_NUMBER = (int, float, np.integer, np.floating)
+
+# The kinds of arrays: the letter says what is in them, the digit how many lengths they have.
+_TYPES = {"f": np.dtype(np.float64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
+ARRAYS = {f"{letter}{lengths}": (dtype, lengths) for letter, dtype in _TYPES.items() for lengths in (1, 2)}
+NUMBERS = {"int": _INT, "float": _NUMBER, "bool": (bool, np.bool_)}
+
+
+class Signature(NamedTuple):
+    """What a function takes and returns, as kinds: tuples are taken apart."""
+
+    takes: tuple[str, ...]
+    returns: tuple[str, ...]
+
+
+class UnsuitedError(TypeError):
+    """Arguments for which there is no machine code, such as an array that is not contiguous."""
+
+
+def flattened(arguments: Iterable[Any]) -> Iterator[Any]:
+    """The arguments, with tuples taken apart."""
+    for each in arguments:
+        if isinstance(each, tuple):
+            yield from flattened(each)
+        else:
+            yield each
+
+
+def words_of(kind: str) -> int:
+    """How many words of a block an argument takes."""
+    return 1 + ARRAYS[kind][1] if kind in ARRAYS else 1
+
+
+class NativeFunction:
+    """A function of the library, called like the compiled function that it was made of."""
+
+    def __init__(self, name: str, call: Callable[[c_void_p], int], signature: Signature) -> None:
+        self.__name__ = self.__qualname__ = name
+        self.signature = signature
+        self.call = call
+        self._words = sum(map(words_of, signature.takes)) + len(signature.returns)
+
+    def __repr__(self) -> str:
+        return f"<machine code of {self.__name__}>"
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Fill a block, call, and take the result from it."""
+        flat = list(flattened(arguments))  # what the block points into has to outlive the call
+        block = _Block(self._words)
+        self._fill(block, flat, self.signature.takes)
+        if self.call(block.address):
+            raise _failed(self.__name__)
+        return self._result(block)
+
+    def _fill(self, block: "_Block", flat: list[Any], kinds: tuple[str, ...]) -> int:
+        """Write the arguments; returns the number of words written."""
+        if len(flat) != len(kinds):
+            raise UnsuitedError(f"{self.__name__}: takes {len(kinds)} numbers and arrays, not {len(flat)}")
+        at = 0
+        for kind, value in zip(kinds, flat, strict=True):
+            if kind in ARRAYS:
+                dtype, lengths = ARRAYS[kind]
+                if not isinstance(value, np.ndarray) or value.dtype != dtype or value.ndim != lengths:
+                    raise UnsuitedError(
+                        f"{self.__name__}: takes an array of {lengths} dimensions of {dtype}"
+                    )
+                if not value.flags.c_contiguous or not value.flags.aligned:
+                    raise UnsuitedError(f"{self.__name__}: takes arrays that are contiguous")
+                block.ints[at] = _address(value)
+                block.ints[at + 1 : at + 1 + lengths] = value.shape
+            elif not isinstance(value, NUMBERS[kind]):
+                raise UnsuitedError(f"{self.__name__}: takes {kind}, not {type(value).__name__}")
+            elif kind == "float":
+                block.floats[at] = float(value)
+            else:
+                block.ints[at] = int(value)
+            at += words_of(kind)
+        return at
+
+    def _result(self, block: "_Block") -> Any:
+        returns = self.signature.returns
+        start = self._words - len(returns)
+        found = tuple(
+            block.floats[start + k] if kind == "float" else _whole(kind, block.ints[start + k])
+            for k, kind in enumerate(returns)
+        )
+        return None if not found else found[0] if len(found) == 1 else found
+
+
+def bound_entries(
+    functions: tuple[NativeFunction, NativeFunction, NativeFunction], arrays: tuple[Any, ...], stream: Any
+) -> tuple[Callable[[], None], Callable[[], Any], Callable[[int, float, float], None]]:
+    """A learner's three calls, `init`, `decide` and `update`, with its arrays given once and for all.
+
+    The arrays are not copied, and what is made of them belongs to one thread at a time. They are those that a
+    layout makes, so that nothing about them is checked.
+    """
+    words = [word for array in arrays for word in (_own_address(array), *array.shape)]
+    # Two blocks, because what follows the arrays differs: the stream and the decision, or the observation.
+    ints = _Ints()
+    floats = _Floats.from_address(addressof(ints))
+    drawn = len(words) + 2
+    given = drawn + 4
+    words += [_own_address(stream), len(stream), 0, 0, 0, 0, *words]
+    ints[: len(words)] = words
+    arm, weight, loss = len(words), len(words) + 1, len(words) + 2
+    first, second = c_void_p(addressof(ints)), c_void_p(addressof(ints) + 8 * given)
+    call_init, call_decide, call_update = (each.call for each in functions)
+    keep = (arrays, stream, ints)  # what the blocks point into has to outlive them
+
+    def init(*, keep: object = keep) -> None:
+        if call_init(first):
+            raise _failed("init")
+
+    def decide() -> tuple[int, int, float, float]:
+        if call_decide(first):
+            raise _failed("decide")
+        return ints[drawn], ints[drawn + 1], floats[drawn + 2], floats[drawn + 3]
+
+    def update(given_arm: int, given_weight: float, given_loss: float) -> None:
+        ints[arm], floats[weight], floats[loss] = int(given_arm), given_weight, given_loss
+        if call_update(second):
+            raise _failed("update")
+
+    return init, decide, update
+
+
+def _own_address(array: Any) -> int:
+    # Of an array that can be written; four times as fast as what is right for any.
+    return addressof(c_char.from_buffer(array)) if array.size else 0
+
+
+def _address(array: Any) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _failed(name: str) -> Exception:
+    return RuntimeError(
+        f"{name}: the shipped machine code failed; set DECOUPLED_NATIVE=off to compile it here"
+    )
+
+
+def _whole(kind: str, value: int) -> int | bool:
+    return bool(value) if kind == "bool" else value
+
+
+class _Block:
+    """Words that are whole numbers or floats."""
+
+    def __init__(self, words: int) -> None:
+        self.ints = (c_int64 * max(words, 1))()
+        self.floats = (c_double * max(words, 1)).from_buffer(self.ints)
+        self.address = c_void_p(addressof(self.ints))

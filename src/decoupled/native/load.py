@@ -1,0 +1,155 @@
+"""The library that ships with the package, if it suits: made of these sources, for this kind of machine.
+
+Loading needs NumPy and ctypes alone. Whatever is amiss with the library, it is as if none had been shipped: the
+functions are compiled just in time, and `why_not` says what was amiss.
+"""
+
+import ctypes
+import json
+import os
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+from .calls import FORMAT, NativeFunction, Signature
+from .cpu import machine, runnable
+from .sources import COMPILED, ROOT, source_digest
+
+FOLDER = ROOT / "native" / "lib"
+MANIFEST = "manifest.json"
+SWITCH = "DECOUPLED_NATIVE"  # "off": shipped machine code is neither built nor used
+
+
+class UnusableError(Exception):
+    """Why the library is not used."""
+
+
+class Library(NamedTuple):
+    """The shared library, and what the manifest says of its functions."""
+
+    handle: Any
+    functions: dict[str, dict[str, Any]]
+    made_of: dict[str, list[str]]
+    bases: frozenset[str]
+
+
+_loading = Lock()
+_made: dict[str, NativeFunction | None] = {}
+_names: dict[type, str] = {}
+
+
+def switched_off() -> bool:
+    """Whether the environment says to do without shipped machine code."""
+    return os.environ.get(SWITCH, "").lower() in ("off", "0", "no", "false")
+
+
+def function(name: str, *kinds: type) -> NativeFunction | None:
+    """The machine code of a function for these types of parameters, None where none is shipped."""
+    key = full_name(name, *(_names[kind] for kind in kinds))
+    if key not in _made:
+        with _loading:
+            _made[key] = _make(key)
+    return _made[key]
+
+
+def full_name(name: str, *kinds: str) -> str:
+    """The name of a function in the manifest."""
+    return f"{name}({', '.join(kinds)})" if kinds else name
+
+
+def name_of(thing: Any) -> str:
+    """The name of a function or type, by which any process finds it."""
+    return f"{thing.__module__}.{thing.__qualname__}"
+
+
+def ships(name: str) -> bool:
+    """Whether the library has a function, for some types of parameters or for none."""
+    found = _found()
+    return isinstance(found, Library) and name in found.bases
+
+
+def admit(kind: type, functions: Iterable[Any]) -> bool:
+    """Let parameters of this type choose machine code, if the library's is that of these functions."""
+    found = _found()
+    if isinstance(found, str) or found.made_of.get(name_of(kind)) != [name_of(each) for each in functions]:
+        return False
+    _names[kind] = name_of(kind)
+    return True
+
+
+def admitted(arguments: tuple[Any, ...]) -> tuple[type, ...]:
+    """The types of those arguments that choose a function's machine code."""
+    return tuple(type(each) for each in arguments if type(each) in _names)
+
+
+def why_not() -> str | None:
+    """What is amiss with the library, None where it is used."""
+    found = _found()
+    return found if isinstance(found, str) else None
+
+
+def _make(key: str) -> NativeFunction | None:
+    found = _found()
+    entry = found.functions.get(key) if isinstance(found, Library) else None
+    if entry is None or isinstance(found, str):
+        return None
+    call = getattr(found.handle, entry["symbol"])
+    call.restype = ctypes.c_int32
+    return NativeFunction(key, call, Signature(tuple(entry["takes"]), tuple(entry["returns"])))
+
+
+@cache
+def _found() -> Library | str:
+    if switched_off():
+        return f"{SWITCH} switches it off"
+    try:
+        return load(FOLDER)
+    except UnusableError as error:
+        return str(error)
+
+
+def load(folder: Path) -> Library:
+    """The library in a folder; raises UnusableError where it does not suit."""
+    manifest = read_manifest(folder)
+    try:
+        check(manifest)
+        libraries: dict[str, str] = manifest["libraries"]
+        suited = [libraries[target] for target in runnable() if target in libraries]
+        functions: dict[str, dict[str, Any]] = manifest["functions"]
+        if not suited:
+            raise UnusableError("it is for other processors")
+        handle = ctypes.CDLL(str(folder / Path(suited[0]).name))
+        for entry in functions.values():
+            getattr(handle, entry["symbol"])
+            Signature(tuple(entry["takes"]), tuple(entry["returns"]))
+        made_of = {name: list(parts) for name, parts in manifest["made_of"].items()}
+    except (KeyError, TypeError, AttributeError):
+        raise UnusableError(f"{MANIFEST} and the library do not go together") from None
+    except OSError as error:
+        raise UnusableError(f"it cannot be loaded ({error})") from None
+    return Library(handle, functions, made_of, frozenset(key.partition("(")[0] for key in functions))
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """What the builder wrote beside the library."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+    except FileNotFoundError:
+        raise UnusableError("none is installed") from None
+    except (OSError, ValueError):
+        raise UnusableError(f"{MANIFEST} cannot be read") from None
+    if not isinstance(manifest, dict):
+        raise UnusableError(f"{MANIFEST} cannot be read")
+    return manifest
+
+
+def check(manifest: dict[str, Any]) -> None:
+    """Whether a manifest is of this format, machine and sources."""
+    if manifest["format"] != FORMAT:
+        raise UnusableError("it is of another version of the package")
+    if manifest["machine"] != machine():
+        raise UnusableError(f"it is for {manifest['machine']}")
+    if manifest["digest"] != source_digest(*COMPILED):
+        raise UnusableError("it was made of other sources")
