@@ -9,7 +9,9 @@ DEV_STAMP := $(VENV)/.dev-installed
 CUDA_STAMP := $(VENV)/.cuda-installed
 
 # All extras except cuda, which takes half a gigabyte and needs a GPU; the simulator is part of Numba.
-LOCKED_EXTRAS := --extra conic --extra dask --extra parquet --extra postgres --extra service
+LOCKED_EXTRAS := --extra all
+# What the reproduction of the paper needs.
+RUN_EXTRAS := --extra cli --extra conic --extra jit --extra plots --extra simulate
 
 # The tests start hundreds of processes that load the package, so Python must cache bytecode even if the
 # environment disables that. It compiles modules when they are first loaded: most of those installed never are.
@@ -134,7 +136,7 @@ lock: $(DEV_STAMP) ## Update the locked versions
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --custom-compile-command "make lock" --upgrade requirements/pip.in -o requirements/pip.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in --extra conic -o requirements/run.txt
+	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in $(RUN_EXTRAS) -o requirements/run.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in $(LOCKED_EXTRAS) --group dev \
 	  -c requirements/run.txt -o requirements/dev.txt

@@ -8,6 +8,7 @@ from .errors import ContractError as ContractError
 from .errors import DecoupledError as DecoupledError
 from .errors import FeedbackError as FeedbackError
 from .errors import LossError as LossError
+from .errors import MissingExtraError as MissingExtraError
 from .errors import ParameterError as ParameterError
 from .errors import StateError as StateError
 from .errors import StorageError as StorageError

@@ -8,6 +8,7 @@
     |-- StateError         a saved state that cannot be read                 (also a ValueError)
     |-- StorageError       results that cannot be written or read back       (also an OSError)
     |-- ContractError      a policy that breaks the contract of all policies (also an AssertionError)
+    |-- MissingExtraError  a package that is needed and not installed        (also an ImportError)
     `-- UnsupportedError   something this policy does not offer              (also a NotImplementedError)
 
 A call that raises one of these has changed nothing. There is also one warning, `UnseenArmWarning`.
@@ -168,6 +169,18 @@ class UnsupportedError(DecoupledError, NotImplementedError):
     Traceback (most recent call last):
         ...
     decoupled.errors.UnsupportedError: exploit(): UCB1 plays the standard game, where the arm played is the arm seen; use decide(), or a decoupled policy such as FTPL
+    """
+
+
+class MissingExtraError(DecoupledError, ImportError):
+    """A package is needed that is not installed; the message names the extra that brings it.
+
+    >>> import decoupled as dc
+    >>> try:
+    ...     raise dc.MissingExtraError("a plot: needs the package matplotlib, which is not installed")
+    ... except ImportError as error:
+    ...     print(error)
+    a plot: needs the package matplotlib, which is not installed
     """
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .base.arrays import Floats
+from .base.extras import needed_for
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -97,7 +98,8 @@ class Picture(NamedTuple):
 
 def draw(picture: Picture) -> "Figure":
     """Draw the picture as a static figure."""
-    from matplotlib.figure import Figure  # slow to import, and most of the package never draws
+    with needed_for("a picture"):
+        from matplotlib.figure import Figure  # slow to import, and most of the package never draws
 
     columns = min(picture.columns, len(picture.panels))
     rows = -(-len(picture.panels) // columns)

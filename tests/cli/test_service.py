@@ -273,10 +273,11 @@ def test_help_does_not_wait_for_the_service_to_load() -> None:
 
 
 def test_a_missing_extra_is_an_error_of_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "decoupled.service.http.server", None)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "decoupled.service.http.server", raising=False)
     result = run(app, ["serve", "--store", str(tmp_path / "store.db")])
     assert result.exit_code == 2
-    assert "pip install -e '.[service]'" in result.output
+    assert "pip install 'decoupled-bandits[service]'" in result.output
 
 
 def test_messages_in_the_shell_have_remedies_of_the_shell(

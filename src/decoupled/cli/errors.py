@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import typer
 
+from ..base.extras import as_missing_extra
 from ..base.sigint import held_while_compiling
 from ..errors import DecoupledError
 
@@ -19,10 +20,10 @@ def report_errors(kept: str = "nothing was written") -> Iterator[None]:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None
     except ModuleNotFoundError as error:
-        remedy = (
-            "install the extra that has it; for the service: pip install -e '.[service]', in the repository"
-        )
-        typer.echo(f"error: the package {error.name!r} is missing; {remedy}", err=True)
+        missing = as_missing_extra(error, "this command")
+        if missing is None:
+            raise
+        typer.echo(f"error: {missing}", err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
         typer.echo(f"interrupted: {kept}", err=True)

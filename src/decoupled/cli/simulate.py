@@ -14,15 +14,15 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from ..base.extras import needed_for
 from ..base.progress import duration, progress_bar
 from ..base.validation import one_of
-from ..errors import ParameterError
 from ..report.comparison import regret_table
+from ..simulation.api import run_plan
 from ..simulation.blocks import RESULTS_FILE
 from ..simulation.cpu import run_block
 from ..simulation.plan import DEVICES, Plan
 from ..simulation.results import Results
-from ..simulation.simulate import run_plan
 
 
 def run_all(
@@ -141,13 +141,8 @@ def dask_executor(address: str | None) -> Iterator[tuple[Executor | None, int | 
     if address is None:
         yield None, None
         return
-    try:
+    with needed_for("--dask"):
         from distributed import Client
-    except ImportError:
-        raise ParameterError(
-            "--dask: needs the package distributed, which is not installed; "
-            "in the repository, pip install -e '.[dask]'"
-        ) from None
     connect: Any = Client
     with connect(address) as client:
         yield client.get_executor(), max(1, sum(client.ncores().values()))

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import Floats
+from ..base.extras import needed_for
 from ..base.validation import as_loss, is_missing, is_number, kind_of
-from ..errors import Message, ParameterError, UnsupportedError, invalid_value
+from ..errors import Message, ParameterError, invalid_value
 
 _BOOLEANS = (True, False, "True", "False")  # pandas reads a column of these as booleans
 
@@ -53,7 +54,8 @@ def read_losses(path: Any) -> Floats:
 
 def read_csv(path: str | os.PathLike[str]) -> Floats:
     """Read a CSV file with a header of arms' names."""
-    import pandas
+    with needed_for("a CSV file"):
+        import pandas
 
     file = Path(path).name
     try:
@@ -87,14 +89,13 @@ def read_csv(path: str | os.PathLike[str]) -> Floats:
 
 def read_parquet(path: str | os.PathLike[str]) -> Floats:
     """Read a Parquet file with one column per arm."""
-    import pandas
+    with needed_for("a Parquet file"):
+        import pandas
+        import pyarrow.parquet  # noqa: F401 # pandas reads with it
 
     file = Path(path).name
     try:
         frame = pandas.read_parquet(path)
-    except ImportError:
-        message = "Parquet files need pyarrow: in the repository, pip install -e '.[parquet]'"
-        raise UnsupportedError(message) from None
     except ValueError as error:
         problem = f"is not a Parquet file ({_one_line(error)})"
         raise _broken(file, problem, "write it with pyarrow or pandas") from None

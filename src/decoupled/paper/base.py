@@ -16,10 +16,10 @@ from ..base.files import write_atomically
 from ..environments import Adversary, Alternating
 from ..report.section import Section
 from ..simulation import Results
+from ..simulation.api import run_plan
 from ..simulation.blocks import BLOCKS, PLAN_FILE, RESULTS_FILE
 from ..simulation.cpu import run_block
 from ..simulation.plan import Plan
-from ..simulation.simulate import run_plan
 
 Advance: TypeAlias = Callable[[int], None]  # so many units of work were done
 

@@ -15,8 +15,8 @@ from ..environments import Alternating
 from ..plots import Heat, Picture
 from ..policies import FTPL, Exp3, Policy, TsallisINF
 from ..report.section import Table
+from ..simulation.api import run_plan
 from ..simulation.plan import Plan, make_plan
-from ..simulation.simulate import run_plan
 from .base import HORIZON, Advance, Scale
 from .grid import ARMS, GAPS
 

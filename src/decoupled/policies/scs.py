@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import Floats
-from ..errors import StateError, UnsupportedError
+from ..base.extras import needed_for
+from ..errors import StateError
 
 TOLERANCE = 1e-6  # SCS's absolute and relative accuracy
 SMALLEST = TOLERANCE**2  # the smallest weight, so that every arm can still be explored
@@ -22,13 +23,8 @@ SMALLEST = TOLERANCE**2  # the smallest weight, so that every arm can still be e
 
 def solver() -> Any:
     """Import the package scs, or raise an error that says how to install it."""
-    try:
+    with needed_for("solver = 'scs'", otherwise="use solver='newton'"):
         import scs
-    except ImportError:
-        raise UnsupportedError(
-            "solver = 'scs': needs the package scs, which is not installed; "
-            "in the repository, pip install -e '.[conic]', or use solver='newton'"
-        ) from None
     return scs
 
 

@@ -14,9 +14,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri, stdtrit  # scipy.stats takes half a second to load
 
 from ..base.arrays import Floats
+from ..base.extras import needed_for
+
+with needed_for("a report"):
+    from scipy.special import ndtri, stdtrit  # scipy.stats takes half a second to load
 
 HOLDS, FAILS, UNDECIDED, NOT_JUDGED = "holds", "fails", "undecided", "not judged"
 LEVEL = 0.95

@@ -6,16 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import xarray as xr
-from scipy.special import stdtr, stdtrit  # scipy.stats takes half a second to load
 
 from ..base.arrays import Floats
+from ..base.extras import needed_for
 from ..base.files import replacing
 from ..base.validation import number_in
 from ..errors import ParameterError, StorageError, invalid_value, near_name
 from ..plots import Panel, Picture, Series, draw
 from ..policies import Policy
 from .plan import Plan
+
+with needed_for("a simulation"):
+    import xarray as xr
+    from scipy.special import stdtr, stdtrit  # scipy.stats takes half a second to load
 
 if TYPE_CHECKING:
     import pandas as pd

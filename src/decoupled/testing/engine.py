@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
 
 from ..base.arrays import Floats
+from ..base.extras import needed_for
 from ..environments import LossTable
 from ..kernels.random.noise import KINDS
 from ..kernels.random.stream import new_stream, uniform
@@ -15,6 +15,9 @@ from ..simulation.cpu import run_block, run_streams, table_loop
 from .case import DRAWS, HISTORY, Case, place_of
 from .interpreted import Drawn, check_interpreted, checked_draw
 from .parts import check_parts
+
+with needed_for("check_policy"):
+    from scipy.stats import chi2
 
 FALSE_ALARM = 1e-6  # the chance that a chi-square test rejects a sound policy, over random seeds
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...base.arrays import Floats
+from ...base.extras import needed_for
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
 _LEAST = 1e-300
@@ -21,7 +22,8 @@ def smallest_beta_law(a: Floats, b: Floats) -> Floats:
     density loses digits. Variables with equal parameters are computed once.
     """
     # Loaded here, because a policy that never asks for its law needs no SciPy.
-    from scipy.special import betaincc, betaln, xlog1py, xlogy
+    with needed_for("exact probabilities of ThompsonSampling"):
+        from scipy.special import betaincc, betaln, xlog1py, xlogy
 
     pairs, which, count = np.unique(
         np.column_stack((a, b)), axis=0, return_inverse=True, return_counts=True

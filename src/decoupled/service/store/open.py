@@ -2,7 +2,7 @@
 
 import os
 
-from ..errors import StoreError
+from ...base.extras import needed_for
 from .store import Store
 
 
@@ -24,7 +24,7 @@ def open_store(
         where: the path that error messages show, if it is another one.
     """
     text = os.fspath(url_or_path)
-    try:
+    with needed_for("store"):
         if is_postgres(text):
             from .postgres import PostgresStore
 
@@ -34,11 +34,6 @@ def open_store(
         return SqliteStore(
             text, create=create and not read_only, read_only=read_only, called=called, where=where
         )
-    except ImportError as error:
-        extra = "postgres" if is_postgres(text) else "service"
-        raise StoreError(
-            f"store: {error.name} is not installed; in the repository, pip install -e '.[{extra}]'"
-        ) from error
 
 
 def is_postgres(address: str | os.PathLike[str]) -> bool:

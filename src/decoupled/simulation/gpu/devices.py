@@ -53,7 +53,7 @@ def toolkit() -> Any:
     if getattr(cuda, "implementation", "") != "NVIDIA":
         raise UnsupportedError(
             "device = 'cuda': needs the package numba-cuda, which is not installed; "
-            f"in the repository, pip install -e '.[cuda]', or {REMEDY}"
+            f"pip install 'decoupled-bandits[cuda]', or {REMEDY}"
         )
     if not cuda.is_available():
         raise UnsupportedError(f"device = 'cuda': no NVIDIA GPU was found{_why(cuda)}; {REMEDY}")

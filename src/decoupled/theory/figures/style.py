@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ...base.extras import needed_for
 from ...plots import COLOURS
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ BLUE, RED, GREEN, PURPLE, ORANGE, SKY = COLOURS[:6]
 
 def canvas(width: float = 7.0, height: float = 4.2, panels: int = 1) -> tuple[Figure, Any]:
     """A figure and its axes (a list of axes for several panels), without the top and right spines."""
-    import matplotlib.figure  # slow to import, and seldom needed
+    with needed_for("a picture"):
+        import matplotlib.figure  # slow to import, and seldom needed
 
     figure = matplotlib.figure.Figure(figsize=(width, height), layout="constrained")
     axes: Any = figure.subplots(1, panels, squeeze=False)[0]

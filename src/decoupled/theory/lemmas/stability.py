@@ -4,11 +4,14 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.special import beta, betainc
 
+from ...base.extras import needed_for
 from ..bounds.adversarial import stability_constant
 from ..inequality import AS_PRINTED, CORRECTED, Inequality, Sides
 from ..moment import Moment
+
+with needed_for("checks of the lemmas"):
+    from scipy.special import beta, betainc
 
 SLOPE = Inequality("-phi' <= alpha (alpha + 1) I", "lemma 3.6, its proof", CORRECTED)
 SLOPE_PRINTED = Inequality("alpha (alpha + 1) I <= -phi'", "lemma 3.6, its proof", AS_PRINTED)
