@@ -27,7 +27,7 @@ class Environment(Description, kind="environment", package=__package__):
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Those to test it with: for an environment of this package, one or more.
+        """One or more examples to test the environment with.
 
         >>> import decoupled as dc
         >>> dc.environments.Alternating.examples()
@@ -62,7 +62,7 @@ class Adversary(Environment):
     functions: ClassVar[AdversaryFunctions]
 
     def params(self) -> Any:
-        """The parameters as a tuple of floats, the form that compiled code takes."""
+        """The parameters as a tuple of floats, for compiled code."""
         raise NotImplementedError
 
     def memory(self) -> Memory:
@@ -72,5 +72,5 @@ class Adversary(Environment):
     @classmethod
     @cache
     def prepare(cls) -> None:
-        """Make the compiled functions known; done on first use, also in another process."""
+        """Register the compiled functions, on first use in each process."""
         register_adversary(cls.params_type, cls.functions)
