@@ -8,6 +8,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
+from decoupled.learner.pending import recorded
 from support.twins.centred import CentredFTPLTwin
 
 ARMS = 6
@@ -146,11 +147,11 @@ def test_a_decision_that_only_explores_and_many_at_once_take_it_too() -> None:
     learner = dc.FTPL.recommended().start(3, seed=1)
     single = learner.explore(baseline=[0.1, 0.2, 0.3])
     several = learner.decide(count=3, baseline=[0.1, 0.2, 0.3])
-    kept = [learner._waiting.find(decision)[3] for decision in (single, *several)]
+    kept = [recorded(learner._waiting.find(decision)[3]) for decision in (single, *several)]
     assert all(each is not None and each[1].tolist() == [0.1, 0.2, 0.3] for each in kept)
     assert len({id(each) for each in kept[1:]}) == 1  # one array for all
     learner.decide()
-    own = learner._waiting.find(learner.pending[-1])[3]
+    own = recorded(learner._waiting.find(learner.pending[-1])[3])
     assert own is not None
     assert own[1].tolist() == [0.5, 0.5, 0.5]
 
@@ -239,3 +240,39 @@ def test_a_good_model_lowers_regret_and_a_bad_one_is_outlived() -> None:
     )
     assert good < 0.7 * none
     assert none < bad < 60.0
+
+
+@pytest.mark.parametrize(
+    "policy", [dc.FTPL.recommended(), dc.Exp3(estimator="centred")], ids=lambda p: p.label
+)
+def test_baselines_that_are_computed_late_are_those_of_their_round(policy: dc.Policy) -> None:
+    """A decision's baselines are computed when its round ends, if at all; the learner below has them at once."""
+    lazy, eager = (policy.start(arms=["a", "b", "c", "d"], seed=5) for _ in range(2))
+    choose = np.random.default_rng(5)
+    for step in range(400):
+        for learner in (lazy, eager):
+            learner.decide()
+        eager._running.record_baselines()
+        action = choose.integers(8)
+        if action == 0:
+            arms = [arm for arm in lazy.arms if arm != "a"][: 1 + len(lazy.arms) % 2]
+            available = [*arms, "a"]
+            assert lazy.decide(available=available) == eager.decide(available=available)
+        elif action == 1 and len(lazy.arms) < 7:
+            for learner in (lazy, eager):
+                learner.add_arms([f"new-{step}"])
+        elif action == 2 and len(lazy.arms) > 3:
+            gone = lazy.arms[-1]
+            for learner in (lazy, eager):
+                learner.retire_arms([gone])
+        elif action == 3:
+            assert lazy.to_json() == eager.to_json()
+        elif action == 4:
+            lazy, eager = (dc.Learner.from_json(each.to_json()) for each in (lazy, eager))
+        for _ in range(choose.integers(3)):
+            if lazy.pending:
+                which = lazy.pending[choose.integers(len(lazy.pending))].id
+                loss = float(choose.random())
+                for learner in (lazy, eager):
+                    learner.observe(which, loss=loss)
+    assert lazy.to_json() == eager.to_json()

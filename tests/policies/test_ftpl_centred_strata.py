@@ -16,6 +16,7 @@ from decoupled.kernels.laws.leader_tiered import MOST_COVERED
 from decoupled.kernels.laws.winner_law import pareto_winner_law
 from decoupled.kernels.random.stream import new_stream
 from decoupled.kernels.state import State
+from decoupled.learner.pending import recorded
 from support.tiered import SHAPES, gaps_of
 from support.twins import chi_square_p, cut_into_strata
 from support.twins.centred import CentredStrataTwin
@@ -177,8 +178,9 @@ def test_what_is_pending_is_small_with_very_many_arms() -> None:
     learner.decide(count=50)
     held = [each[3] for each in learner._waiting.decisions.values()]
     assert len({id(each) for each in held}) == 1
-    assert held[0] is not None
-    assert len(held[0][0]) == len(held[0][1]) == MOST_COVERED
+    shared = recorded(held[0])
+    assert shared is not None
+    assert len(shared[0]) == len(shared[1]) == MOST_COVERED
     content = json.loads(learner.to_json())["content"]
     assert len(content["baselines"]) == 1
     assert len(json.dumps(content["pending"])) < 50 * 200

@@ -15,7 +15,7 @@ from ..errors import ArmError, ParameterError, UnsupportedError, invalid_value
 from ..kernels.state import SHARED_SCALARS
 from .arms import ArmNames, Arms, listed
 from .loss_range import LossRange
-from .pending import Baseline, Waiting
+from .pending import Recorded, Waiting
 from .predictions import Predictions, listed_predictions, scaled_predictions
 from .protocol import RunnablePolicy
 from .replay import check_randomised, checked_records, listed_records, warn_of_unseen
@@ -171,6 +171,9 @@ class Learner:
         >>> decision.explore, centred.estimates().tolist()    # a perfect prediction: each arm learns its loss
         ('b', [0.9, 0.2, 0.4])
         """
+        if count is None and available is None and baseline is None:  # nearly always, so it is the quickest
+            with self._lock:
+                return self._draw(None, self._running.baseline_of(None), exploiting=True)
         some, expected = _listed(available), self._predictions(baseline)
         if count is None:
             with self._lock:
@@ -183,6 +186,7 @@ class Learner:
         with self._lock:
             part = self._part(some)
             shared = self._baseline(part, expected)
+            self._running.record_baselines()
             return [self._draw(part, shared, exploiting=True) for _ in range(repeats)]
 
     def explore(
@@ -231,11 +235,11 @@ class Learner:
             )
         return listed_predictions(baseline)
 
-    def _baseline(self, part: Ints | None, expected: Any) -> Baseline | None:
+    def _baseline(self, part: Ints | None, expected: Any) -> Recorded:
         predicted = None if expected is None else scaled_predictions(expected, self._arms, self._losses)
         return self._running.baseline_of(part, predicted)
 
-    def _draw(self, part: Ints | None, baseline: Baseline | None, exploiting: bool) -> Decision:
+    def _draw(self, part: Ints | None, baseline: Recorded, exploiting: bool) -> Decision:
         running, names, serials = self._running, self._arms.names, self._running.serials
         exploit, explore, weight, propensity = running.draw(part)
         known = propensity if propensity == propensity else None  # NaN means unknown

@@ -1,5 +1,6 @@
 """The decisions that await feedback, with everything their estimates will need. Arms are serials here."""
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,10 +15,39 @@ Baseline: TypeAlias = tuple[Ints, Floats, bool]
 # The arms that a decision could choose from: these serials, all serials below a number, or (None) all arms.
 Covered: TypeAlias = tuple[int, ...] | int | None
 
-# A pending decision, the explored arm, the arms it could choose from, and its baselines, None if all are 0. A plain
-# tuple, because every decision makes one.
-Pending: TypeAlias = tuple[Decision, int, Covered, Baseline | None]
 
+class RoundBaseline:
+    """The baselines that the decisions of one round share, computed only if a decision outlives the round.
+
+    Feedback that arrives in the same round does not need them, because the state still has them.
+    """
+
+    __slots__ = ("_compute", "_value", "decisions")
+
+    def __init__(self, compute: Callable[[], Baseline | None]) -> None:
+        self._compute: Callable[[], Baseline | None] | None = compute
+        self._value: Baseline | None = None
+        self.decisions = 0  # made with these baselines
+
+    def get(self) -> Baseline | None:
+        """The baselines, None if all are 0. The first call must come before the state changes."""
+        if self._compute is not None:
+            self._value, self._compute = self._compute(), None
+        return self._value
+
+
+# The baselines of a decision; None if all are 0.
+Recorded: TypeAlias = Baseline | RoundBaseline | None
+
+
+def recorded(baseline: Recorded) -> Baseline | None:
+    """The baselines of a decision, computed if they are not yet."""
+    return baseline.get() if isinstance(baseline, RoundBaseline) else baseline
+
+
+# A pending decision, the explored arm, the arms it could choose from, and its baselines. A plain tuple, because every
+# decision makes one.
+Pending: TypeAlias = tuple[Decision, int, Covered, Recorded]
 
 # The fields of a decision after its id.
 Chosen: TypeAlias = tuple[int, Arm | None, Arm, float | None, float]
@@ -36,7 +66,7 @@ class Waiting:
     def __len__(self) -> int:
         return len(self.decisions)
 
-    def add(self, chosen: Chosen, arm: int, covered: Ints | None, baseline: Baseline | None) -> Decision:
+    def add(self, chosen: Chosen, arm: int, covered: Ints | None, baseline: Recorded) -> Decision:
         """Make a decision, and wait for its feedback."""
         self.made += 1
         name = f"{self.tag}-{self.made}"
@@ -80,7 +110,8 @@ class Waiting:
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the limit as plain values. Decisions that share a baseline share it there too."""
-        held = {id(each[3]): each[3] for each in self.decisions.values() if each[3] is not None}
+        baselines = [recorded(each[3]) for each in self.decisions.values()]
+        held = {id(each): each for each in baselines if each is not None}
         number = {key: place for place, key in enumerate(held)}
         return {
             "tag": self.tag,
@@ -92,7 +123,9 @@ class Waiting:
             ],
             "pending": [
                 [*decision, arm, covered, *([] if baseline is None else [number[id(baseline)]])]
-                for decision, arm, covered, baseline in self.decisions.values()
+                for (decision, arm, covered, _), baseline in zip(
+                    self.decisions.values(), baselines, strict=True
+                )
             ],
         }
 

@@ -9,7 +9,7 @@ from ..base.arrays import Floats, Ints, Words
 from ..kernels.dispatch import bound
 from ..kernels.state import ARMS, ROUND, State
 from .arm_ids import Serials
-from .pending import Baseline, Covered, Pending
+from .pending import Baseline, Covered, Pending, Recorded, RoundBaseline, recorded
 from .protocol import RunnablePolicy
 
 NO_BASELINE: Baseline = (np.array([], np.int64), np.array([], np.float64), False)
@@ -37,8 +37,7 @@ class Running:
         self.calls.init()
         self.round = int(state.scalars[ROUND])  # every decision needs it, and reading an array is slow
         self.baseline = policy.baseline
-        self._shared_baseline: Baseline | None = None
-        self._shared_round = 0
+        self._shared: RoundBaseline | None = None  # of the decisions of this round
 
     @classmethod
     def fresh(cls, policy: RunnablePolicy, arms: int, stream: Words) -> "Running":
@@ -57,9 +56,7 @@ class Running:
         exploit, explore, weight, propensity = self.only(part).draw(None)
         return int(part[exploit]), int(part[explore]), weight, propensity
 
-    def baseline_of(
-        self, part: Ints | None, predicted: tuple[Ints, Floats] | None = None
-    ) -> Baseline | None:
+    def baseline_of(self, part: Ints | None, predicted: tuple[Ints, Floats] | None = None) -> Recorded:
         """The baselines of decisions made now, None if all are 0.
 
         Unavailable arms have none, and decisions of the same round share theirs. `predicted` replaces the policy's own
@@ -68,10 +65,10 @@ class Running:
         if self.baseline is None:
             return None
         if part is None and predicted is None:
-            if self._shared_round != self.round:
-                self._shared_round = self.round
-                self._shared_baseline = self._known(*self.form.baselines(self.state))
-            return self._shared_baseline
+            if self._shared is None:
+                self._shared = RoundBaseline(self._own_baseline)
+            self._shared.decisions += 1
+            return self._shared
         if part is None:
             places, values = self.form.baselines(self.state)
         else:
@@ -81,6 +78,14 @@ class Running:
         if predicted is not None:
             values = _replaced(places, values, *predicted)
         return self._known(places, values, predicted is not None)
+
+    def _own_baseline(self) -> Baseline | None:
+        return self._known(*self.form.baselines(self.state))
+
+    def record_baselines(self) -> None:
+        """Compute the baselines of this round's decisions, before the state changes or because several share them."""
+        if self._shared is not None:
+            self._shared.get()
 
     def _known(self, places: Ints, values: Floats, predicted: bool = False) -> Baseline | None:
         """Baselines as a pending decision keeps them: by serial, without zeros."""
@@ -102,13 +107,19 @@ class Running:
         else:
             self._observe_removed_arm(decision.weight, loss)
 
-    def learn(self, arm: int, weight: float, loss: float, baseline: Baseline | None = None) -> None:
+    def learn(self, arm: int, weight: float, loss: float, baseline: Recorded = None) -> None:
         """Learn the loss of an explored arm."""
-        shared = baseline is not None and baseline is self._shared_baseline
-        if self.baseline is not None and not (shared and self._shared_round == self.round):
-            self._restore_baseline(arm, baseline or NO_BASELINE)
+        if self.baseline is not None:
+            shared = self._shared
+            if shared is None or baseline is not shared:  # of another round
+                if shared is not None:
+                    shared.get()
+                self._restore_baseline(arm, recorded(baseline) or NO_BASELINE)
+            elif shared.decisions > 1:  # others await feedback
+                shared.get()
         self.calls.update(arm, weight, loss)
         self.round += 1
+        self._shared = None
 
     def _restore_baseline(self, arm: int, baseline: Baseline) -> None:
         """Write a decision's baselines where the update of the arm reads them."""
@@ -128,6 +139,7 @@ class Running:
         """Add the loss to every arm that the decision could not choose."""
         if self.policy.cumulative is None:
             return
+        self.record_baselines()
         absent = np.ones(self.state.floats.shape[1], np.bool_)
         if isinstance(covered, tuple):
             absent[self.serials.places(np.array(covered, np.int64))[0]] = False
@@ -138,6 +150,8 @@ class Running:
 
     def _observe_removed_arm(self, weight: float, loss: float) -> None:
         """Learn the loss of a retired arm: add it for this one observation, so that the round counts."""
+        self.record_baselines()
+        self._shared = None
         arms = self.state.floats.shape[1]
         state = self._extended(1)
         state.scalars[ARMS] = arms
@@ -176,11 +190,13 @@ class Running:
 
     def extended(self, newcomers: int) -> "Running":
         """A copy with this many more arms."""
+        self.record_baselines()
         serials = self.serials.extended(newcomers)
         return Running(self.policy, self._extended(newcomers), self.stream, serials)
 
     def without(self, gone: Ints) -> "Running":
         """A copy without the arms at these places."""
+        self.record_baselines()
         left = np.delete(np.arange(self.state.floats.shape[1]), gone)
         state = self.layout.restrict(self.state, left, self.policy.at(len(left)).layout)
         state.scalars[ARMS] = len(left)
