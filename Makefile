@@ -1,4 +1,4 @@
-# Two commands do everything: `make run` and `make test`. Each sets up what it needs in .venv.
+# The two main commands are `make run` and `make test`. Each sets up what it needs in .venv.
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,20 +8,22 @@ RUN_STAMP := $(VENV)/.run-installed
 DEV_STAMP := $(VENV)/.dev-installed
 CUDA_STAMP := $(VENV)/.cuda-installed
 
-# All but cuda, whose half a gigabyte only a machine with a GPU needs; the simulator is part of Numba.
-LOCKED_EXTRAS := --extra conic --extra dask --extra parquet --extra postgres --extra service
+# All extras except cuda, which takes half a gigabyte and needs a GPU; the simulator is part of Numba.
+LOCKED_EXTRAS := --extra all
+# What the reproduction of the paper needs.
+RUN_EXTRAS := --extra cli --extra conic --extra jit --extra plots --extra simulate
 
-# The tests start hundreds of processes that load the package: Python keeps what it compiles, whatever the
-# environment says. It compiles what it loads, when it loads it: most of what is installed never is.
+# The tests start hundreds of processes that load the package, so Python must cache bytecode even if the
+# environment disables that. It compiles modules when they are first loaded: most of those installed never are.
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(PIP) install --no-compile
 
-# Building the machine code takes minutes, which pip would pass in silence: it is a step of its own. Running needs
-# little of it, and compiles that on first use.
+# Building the machine code takes minutes, and pip would show no progress, so it is a step of its own.
+# `make run` needs little of it and compiles that on first use.
 EDITABLE := DECOUPLED_NATIVE=off $(PIP) install --no-deps --no-build-isolation --editable .
 NATIVE := $(BIN)/python -m decoupled.builder --if-stale || true
 
-# Tests that need no browser, database or whole reproduction. Of these --quick takes a sample: see tests/support/quick.py.
+# Tests that need no browser, database or whole reproduction. --quick runs a sample of them: see tests/support/quick.py.
 QUICK := tests/policies/test_contract.py tests/kernels tests/learner \
   tests/policies/test_centred.py tests/policies/test_ties.py \
   tests/environments/test_noise.py tests/environments/test_loss_table.py \
@@ -37,32 +39,32 @@ QUICK := tests/policies/test_contract.py tests/kernels tests/learner \
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-run: $(RUN_STAMP) ## The paper's figures and claims, the quick version: 75 s on two cores, 95 s with installing
+run: $(RUN_STAMP) ## Reproduce the paper, quick version: 75 s on two cores, 95 s with installation
 	@$(BIN)/decoupled reproduce --quick
 
-paper: $(RUN_STAMP) ## The paper's figures and claims in full: about a quarter of an hour
+paper: $(RUN_STAMP) ## Reproduce the paper in full: about a quarter of an hour
 	@$(BIN)/decoupled reproduce
 
-# The theme announces the next major version of MkDocs at every build, which is no concern of this one.
-# Not --quiet: what is not said is not counted, and warnings are errors.
+# The theme prints a notice about MkDocs 2 at every build, which does not concern this version.
+# Not --quiet: it also hides warnings, and they must count as errors.
 docs: export NO_MKDOCS_2_WARNING = true
-docs: $(DEV_STAMP) ## The documentation site, in site/: open site/index.html
+docs: $(DEV_STAMP) ## Build the documentation in site/; open site/index.html
 	@$(BIN)/mkdocs build --strict
 
-build: $(DEV_STAMP) ## The wheel and the sdist, in dist/
+build: $(DEV_STAMP) ## Build the wheel and the sdist in dist/
 	@$(BIN)/python -m hatchling build --clean
 
-native: $(DEV_STAMP) ## The machine code that ships, of the sources as they are now: some minutes, nothing if it is up to date
+native: $(DEV_STAMP) ## Build the machine code that ships, unless it is up to date: a few minutes
 	@$(BIN)/python -m decoupled.builder --if-stale
 
-# Mypy takes most of a minute and one core, so types and layers are checked beside the tests and told after them.
-test: lint ## Every check and every test
-	@told=$$(mktemp); $(MAKE) --no-print-directory layers types >$$told 2>&1 & beside=$$!; \
+# Mypy takes most of a minute on one core, so types and layers run next to the tests and report after them.
+test: lint ## Run every check and every test
+	@report=$$(mktemp); $(MAKE) --no-print-directory layers types >$$report 2>&1 & checks=$$!; \
 	  $(MAKE) --no-print-directory unit; unit=$$?; \
-	  wait $$beside; beside=$$?; cat $$told; rm $$told; \
-	  [ $$unit = 0 ] && [ $$beside = 0 ]
+	  wait $$checks; checks=$$?; cat $$report; rm $$report; \
+	  [ $$unit = 0 ] && [ $$checks = 0 ]
 
-quick: lint ## Format, lint and a sample of the tests: 80 s of processor time, once the machine code is cached
+quick: lint ## Check format and lint, run a sample of the tests: 80 s of processor time with cached machine code
 	@echo "Running a sample of the tests ..."
 	@$(BIN)/pytest -q --quick --numprocesses 2 --dist worksteal $(QUICK)
 
@@ -73,7 +75,7 @@ $(BIN)/python:
 	  { echo "decoupled needs Python 3.11, 3.12, 3.13 or 3.14; choose one with: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "Creating $(VENV) with $$($(PYTHON) --version) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install --require-hashes -r requirements/pip.txt  # the pip of an older Python takes half as long again
+	@$(PIP) install --require-hashes -r requirements/pip.txt  # the pip of an older Python is slower
 
 $(RUN_STAMP): requirements/run.txt pyproject.toml | $(BIN)/python
 	@echo "Installing the package and the locked versions it runs on ..."
@@ -81,7 +83,7 @@ $(RUN_STAMP): requirements/run.txt pyproject.toml | $(BIN)/python
 	@$(EDITABLE)
 	@touch $@
 
-# The list for development has everything that running needs, in the same versions: one installation does for both.
+# The list for development includes everything that running needs, in the same versions.
 $(DEV_STAMP): requirements/dev.txt requirements/run.txt pyproject.toml | $(BIN)/python
 	@echo "Installing the package, the locked versions it runs on and the development tools ..."
 	@$(INSTALL) --require-hashes -r requirements/dev.txt
@@ -89,38 +91,38 @@ $(DEV_STAMP): requirements/dev.txt requirements/run.txt pyproject.toml | $(BIN)/
 	@$(NATIVE)
 	@touch $(RUN_STAMP) $@
 
-check: lint types layers ## Format, lint, types and import layers
+check: lint types layers ## Check format, lint, types and import layers
 
-lint: $(DEV_STAMP) ## Ruff: format and lint
+lint: $(DEV_STAMP) ## Check format and lint (ruff)
 	@echo "Checking format and lint ..."
 	@$(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ."; exit 1; }
 	@$(BIN)/ruff check --quiet .
 
-types: $(DEV_STAMP) ## Mypy, strict
+types: $(DEV_STAMP) ## Check types (mypy, strict)
 	@echo "Checking types ..."
 	@$(BIN)/mypy --no-error-summary
 
-layers: $(DEV_STAMP) ## Imports point one way only
+layers: $(DEV_STAMP) ## Check import layers (import-linter)
 	@echo "Checking import layers ..."
 	@$(BIN)/lint-imports --no-logo
 
-unit: $(DEV_STAMP) ## Unit, property and statistical tests, doctests, every code block of the docs
+unit: $(DEV_STAMP) ## Run the tests: unit, property and statistical tests, doctests, the code blocks of the docs
 	@echo "Running the tests ..."
 	@$(BIN)/pytest -q -rs --numprocesses 2 --dist worksteal
 
 $(CUDA_STAMP): requirements/cuda.txt $(DEV_STAMP)
-	@echo "Installing what a GPU needs ..."
+	@echo "Installing the packages for GPUs ..."
 	@$(INSTALL) --require-hashes -r requirements/cuda.txt
 	@touch $@
 
-test-gpu: $(CUDA_STAMP) ## What needs an NVIDIA GPU: statistics against the CPU, grouping, refusals (three minutes)
+test-gpu: $(CUDA_STAMP) ## Run the tests that need an NVIDIA GPU: statistics, grouping, refusals (three minutes)
 	@$(BIN)/pytest -q -rs -W default --numprocesses 12 --dist worksteal tests/simulation/gpu/*_on_gpu.py
 
-mutations: $(DEV_STAMP) ## Break each kernel in turn and see that a test fails (most of an hour)
+mutations: $(DEV_STAMP) ## Break each kernel in turn and check that a test fails (most of an hour)
 	@$(BIN)/python tests/mutations.py
 
 reliability: export DECOUPLED_RELIABILITY = long
-reliability: $(DEV_STAMP) ## Kill, pause, trace and starve the service, and hold it to its word (an hour)
+reliability: $(DEV_STAMP) ## Kill, pause, trace and starve the service, and check its promises (an hour)
 	@$(BIN)/pytest -q -rsP --numprocesses 2 tests/service/reliability/test_kills.py
 	@$(BIN)/pytest -q -rsP tests/service/reliability --ignore tests/service/reliability/test_kills.py
 	@DECOUPLED_SCHEMA_CASES=2000 $(BIN)/pytest -q -rsP --numprocesses 2 tests/service/http/test_http_schema.py
@@ -129,12 +131,12 @@ reliability: $(DEV_STAMP) ## Kill, pause, trace and starve the service, and hold
 bench: $(DEV_STAMP) ## Measure speed, as ratios within one run
 	@$(BIN)/decoupled bench
 
-lock: $(DEV_STAMP) ## Renew the locked versions
+lock: $(DEV_STAMP) ## Update the locked versions
 	@$(PIP) install uv
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --custom-compile-command "make lock" --upgrade requirements/pip.in -o requirements/pip.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in --extra conic -o requirements/run.txt
+	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in $(RUN_EXTRAS) -o requirements/run.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in $(LOCKED_EXTRAS) --group dev \
 	  -c requirements/run.txt -o requirements/dev.txt

@@ -1,13 +1,13 @@
 """A radio that sends on one channel and senses another, while the quiet channel moves.
 
-In every slot the radio sends a packet on one channel (`exploit`); whether it got through is not known in
-time to be of use. In the same slot a second receiver listens on one other channel (`explore`) and tells
-whether that was busy: the loss. Interference drifts, so what was learned long ago misleads, and a learner
-that forgets keeps up where one that remembers everything does not.
+In every slot, the radio sends a packet on one channel (`exploit`). It does not learn in time whether the
+packet arrived. In the same slot, a second receiver listens on another channel (`explore`) and reports
+whether it was busy: that is the loss. Interference drifts, so old observations mislead. A learner that
+forgets keeps up, and one that remembers everything does not.
 
     python examples/channel_sensing.py
 
-sends packets through a drifting band with several radios and compares the share that is lost.
+sends packets through a drifting band with several radios and compares the share of lost packets.
 """
 
 import argparse
@@ -20,22 +20,22 @@ from dataclasses import dataclass
 import decoupled as dc
 
 CHANNELS = 6
-PERIOD = 6_000  # slots until a channel's interference is what it was
+PERIOD = 6_000  # slots until the interference repeats
 
 
 def busy(channel: int, slot: int) -> float:
-    """The probability that a channel is busy: it swings between 0.1 and 0.9, each channel at its own time."""
+    """The probability that a channel is busy: it moves between 0.1 and 0.9, shifted for each channel."""
     return 0.5 - 0.4 * math.cos(2.0 * math.pi * (slot / PERIOD - channel / CHANNELS))
 
 
 def lost(policy: dc.Policy, slots: int, seed: int) -> float:
-    """The share of packets that a radio with this policy loses."""
+    """The share of packets that a radio loses with this policy."""
     band = random.Random(seed)
     learner = policy.start(arms=CHANNELS, seed=seed)
     packets = 0
     for slot in range(slots):
         decision = learner.decide()
-        packets += band.random() < busy(int(decision.exploit or 0), slot)  # suffered, and not reported
+        packets += band.random() < busy(int(decision.exploit or 0), slot)  # suffered, not reported
         sensed = band.random() < busy(int(decision.explore), slot)
         learner.observe(decision, loss=float(sensed))
     return packets / slots
@@ -53,19 +53,19 @@ class Share:
 
 
 def compare(slots: int, runs: int) -> dict[str, Share]:
-    """What each radio loses, beside one that stays, one that guesses and one that knows."""
-    everything, fading = dc.FTPL.recommended(), dc.Forgetting(dc.FTPL(), discount=0.998)
-    afresh = dc.Forgetting(dc.FTPL.recommended(), period=1_000)
-    # A radio that stays on the channel which was quietest over all of it, known only afterwards.
-    staying = min(sum(busy(each, slot) for slot in range(slots)) for each in range(CHANNELS)) / slots
-    knowing = sum(min(busy(each, slot) for each in range(CHANNELS)) for slot in range(slots)) / slots
+    """The loss of each radio, compared with random choice, the best single channel, and perfect knowledge."""
+    recommended, discounted = dc.FTPL.recommended(), dc.Forgetting(dc.FTPL(), discount=0.998)
+    restarted = dc.Forgetting(dc.FTPL.recommended(), period=1_000)
+    # The channel that was quietest over all slots, which is known only in hindsight.
+    single = min(sum(busy(each, slot) for slot in range(slots)) for each in range(CHANNELS)) / slots
+    perfect = sum(min(busy(each, slot) for each in range(CHANNELS)) for slot in range(slots)) / slots
     return {
-        "any channel, at random": Share(0.5, 0.0),
-        "the best single channel": Share(staying, 0.0),
-        "FTPL.recommended()": _mean(lambda seed: lost(everything, slots, seed), runs),
-        "started afresh, every 1,000": _mean(lambda seed: lost(afresh, slots, seed), runs),
-        "FTPL(), what was fades": _mean(lambda seed: lost(fading, slots, seed), runs),
-        "whoever knows the band": Share(knowing, 0.0),
+        "random channel": Share(0.5, 0.0),
+        "best single channel": Share(single, 0.0),
+        "FTPL.recommended()": _mean(lambda seed: lost(recommended, slots, seed), runs),
+        "restarted every 1,000": _mean(lambda seed: lost(restarted, slots, seed), runs),
+        "FTPL(), discount 0.998": _mean(lambda seed: lost(discounted, slots, seed), runs),
+        "perfect knowledge": Share(perfect, 0.0),
     }
 
 
@@ -80,7 +80,7 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=12_000)
     parser.add_argument("--runs", type=int, default=10)
     options = parser.parse_args()
-    print(f"packets lost of {options.slots:,}, {options.runs} runs")
+    print(f"share of {options.slots:,} packets lost, {options.runs} runs")
     for radio, share in compare(options.slots, options.runs).items():
         print(f"  {radio:28} {share}")
 

@@ -1,14 +1,14 @@
 """An exploration slice in front of a recommender, on MovieLens 100K.
 
-A film is recommended on the front page. A small slice of the visitors sees a film that the learner wants
-to know about (`explore`), and their stars are the feedback. Everybody else sees the film that the learner
-holds to be the best (`exploit`); their stars are not asked for. So the front page is not a laboratory,
-and what the slice costs is known beforehand.
+The front page recommends a film. A small slice of the visitors sees a film that the learner wants to explore
+(`explore`), and their stars are the feedback. All other visitors see the film that the learner considers
+best (`exploit`), and nobody asks for their stars. So only the slice pays for exploration, and its size is
+known in advance.
 
     DECOUPLED_DATA=ml-100k python examples/movielens_slice.py
 
-needs MovieLens 100K, which may not be passed on: `--help` says where it is looked for. With --stand-in it
-runs on generated ratings of the same shape.
+needs MovieLens 100K, which may not be redistributed; `--help` lists the places where it is searched. With
+--stand-in it runs on generated ratings of the same shape.
 """
 
 import argparse
@@ -25,7 +25,7 @@ STARS = (1.0, 5.0)
 
 @dataclass(frozen=True)
 class Evening:
-    """What the visitors saw: mean stars of those served, of the slice, of the best film and of any film."""
+    """The mean stars of the visitors served, of the slice, of the best film and of a random film."""
 
     served: float
     slice: float
@@ -35,7 +35,7 @@ class Evening:
 
 
 def recommend(films: dc.environments.MovieLens, visits: int, share: float, seed: int = 0) -> Evening:
-    """Send visitors, in the order in which they rated, past the front page."""
+    """Show visitors the front page, in the order of their ratings."""
     chance = random.Random(seed)
     titles, oracle = films.titles(), films.oracle()
     stars = 1.0 + 4.0 * oracle.rewards[:, : films.arms]  # what each user would give each film
@@ -67,31 +67,31 @@ def main() -> None:
     """Run the example."""
     parser = argparse.ArgumentParser(
         description="An exploration slice in front of a recommender.",
-        epilog="MovieLens 100K (u.data, and u.item for titles) is looked for in the folder that DECOUPLED_DATA "
-        "names, or in ml-100k within it, then in the cache of this package.",
+        epilog="MovieLens 100K (u.data, and u.item for titles) is searched in the folder that DECOUPLED_DATA "
+        "names, in ml-100k inside it, and in the cache of this package.",
     )
-    parser.add_argument("--films", type=int, default=32, help="the most rated so many films")
+    parser.add_argument("--films", type=int, default=32, help="how many films, the most rated first")
     parser.add_argument("--visits", type=int, default=50_000)
     parser.add_argument("--slice", type=float, default=0.05, help="share of the visits that explore")
     parser.add_argument(
-        "--stand-in", action="store_true", help="generated ratings, for a look without data"
+        "--stand-in", action="store_true", help="use generated ratings instead of MovieLens"
     )
     options = parser.parse_args()
     if not options.stand_in:
         try:
             movielens.find(fetch=False)
-        except dc.DecoupledError as missing:  # not there, or not what it should be
-            print(f"MovieLens 100K is not here, and --stand-in runs without it: {missing}", file=sys.stderr)
+        except dc.DecoupledError as error:  # missing or damaged
+            print(f"MovieLens 100K is not here; --stand-in runs without it: {error}", file=sys.stderr)
             sys.exit(2)
     data = "stand-in" if options.stand_in else "ml-100k"
     films = dc.environments.MovieLens(arms=options.films, data=data)
     evening = recommend(films, options.visits, options.slice)
     print(f"{options.visits:,} visits, {options.slice:.0%} of them explore, {options.films} films ({data})")
-    print(f"  stars where the front page was served  {evening.served:.3f}")
-    print(f"  stars in the slice                     {evening.slice:.3f}")
-    print(f"  stars of the best single film          {evening.best:.3f}")
-    print(f"  stars of a film at random              {evening.any:.3f}")
-    print("served most in the last quarter:")
+    print(f"  mean stars on the front page           {evening.served:.3f}")
+    print(f"  mean stars in the slice                {evening.slice:.3f}")
+    print(f"  mean stars of the best single film     {evening.best:.3f}")
+    print(f"  mean stars of a random film            {evening.any:.3f}")
+    print("served most often in the last quarter:")
     for film, times in evening.shown.most_common(3):
         print(f"  {times / evening.shown.total():4.0%}  {film}")
 

@@ -1,13 +1,13 @@
-"""A router in front of three model endpoints: the best serves, the others are explored in shadow.
+"""A router in front of three model endpoints: the best one serves, and shadow traffic explores the others.
 
-Every request is answered by one model (`exploit`). A copy of it goes to a model of the service's choice
-(`explore`), whose answer no user sees: it is judged, and its loss is the feedback. So users never pay for
-exploration, and a model that gets better is found without anyone being served by it first.
+One model answers every request (`exploit`). A copy of the request goes to a model that the service chooses
+(`explore`). No user sees that answer. The router judges it, and its loss is the feedback. So users never pay
+for exploration, and the router notices a better model before any user is served by it.
 
     python examples/shadow_router.py
 
-starts a decision service on a store of its own, three small model servers, and sends requests through the
-router. With --url it uses a service that runs already.
+starts a decision service with a temporary store and three small model servers, and sends requests through the
+router. With --url it uses a running service.
 """
 
 import argparse
@@ -33,11 +33,11 @@ ERRORS = {"small": 0.45, "medium": 0.25, "large": 0.05}  # how often each model 
 
 @contextmanager
 def model_server(name: str) -> Iterator[str]:
-    """A model behind HTTP: it is asked for n and answers n * n, or now and then something else."""
+    """A model behind HTTP: for n it answers n * n, or sometimes a wrong number."""
 
     class Model(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True  # an answer is two small writes
+        disable_nagle_algorithm = True  # a response is two small writes
 
         def do_GET(self) -> None:
             n = int(self.path.removeprefix("/"))
@@ -62,10 +62,10 @@ def model_server(name: str) -> Iterator[str]:
 
 @dataclass
 class Router:
-    """Routes requests by the decisions of a service."""
+    """Routes requests according to the decisions of a service."""
 
     service: Client
-    models: dict[str, str]  # a model's name and its address
+    models: dict[str, str]  # the address of each model, by name
     experiment: str = "models"
     served: list[str] = field(default_factory=list)
     explored: list[str] = field(default_factory=list)
@@ -78,21 +78,20 @@ class Router:
         self._http = httpx.Client()
 
     def answer(self, n: int) -> int:
-        """Answer one request, and explore in its shadow."""
+        """Answer one request, and explore with a copy of it."""
         decision = self.service.decide(self.experiment)
         answer = self._ask(str(decision.exploit), n)
         self.served.append(str(decision.exploit))
-        # A busy router does the rest on another thread, after the user has the answer.
+        # A busy router does the rest in another thread, after it has sent the answer.
         shadow = self._ask(str(decision.explore), n)
         self.explored.append(str(decision.explore))
-        loss = float(
-            shadow != n * n
-        )  # the judgement: a label, a rule, a stronger model, a user's complaint
+        # How the answer is judged is up to you: a label, a rule, a stronger model.
+        loss = float(shadow != n * n)
         self.service.feedback(decision, loss=loss, arm=decision.explore)
         return answer
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._http.close()
 
     def _ask(self, model: str, n: int) -> int:
@@ -100,19 +99,11 @@ class Router:
 
 
 @contextmanager
-def service_of_its_own() -> Iterator[str]:
-    """`decoupled serve` on a store that goes away afterwards."""
+def temporary_service() -> Iterator[str]:
+    """`decoupled serve` with a temporary store."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [
-            sys.executable,
-            "-m",
-            "decoupled",
-            "serve",
-            "--store",
-            f"{folder}/store.db",
-            "--port",
-            "0",
-        ]
+        options = ["--store", f"{folder}/store.db", "--port", "0"]
+        command = [sys.executable, "-m", "decoupled", "serve", *options]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None
@@ -126,7 +117,7 @@ def service_of_its_own() -> Iterator[str]:
 
 
 def route(url: str, requests: int) -> Router:
-    """Send requests through a router, and show how their share moves to the best model."""
+    """Send requests through a router, and print how they move to the best model."""
     with (
         Client(url) as service,
         model_server("small") as small,
@@ -139,8 +130,8 @@ def route(url: str, requests: int) -> Router:
         quarter = max(1, requests // 4)
         for start in range(0, requests, quarter):
             shares = Counter(router.served[start : start + quarter])
-            told = ", ".join(f"{name} {shares[name] / quarter:4.0%}" for name in ERRORS)
-            print(f"requests {start + 1:4} to {start + quarter:4}: served by {told}")
+            line = ", ".join(f"{name} {shares[name] / quarter:4.0%}" for name in ERRORS)
+            print(f"requests {start + 1:4} to {start + quarter:4}: served by {line}")
         state = service.state(router.experiment)
         print(f"wrong answers served: {wrong} of {requests}; feedback applied: {state['applied']}")
         return router
@@ -149,13 +140,13 @@ def route(url: str, requests: int) -> Router:
 def main() -> None:
     """Run the example."""
     parser = argparse.ArgumentParser(description="A shadow-traffic router for three model endpoints.")
-    parser.add_argument("--url", help="a decision service; one is started if none is given")
+    parser.add_argument("--url", help="the decision service to use; default: start a temporary one")
     parser.add_argument("--requests", type=int, default=400)
     options = parser.parse_args()
     if options.url:
         route(options.url, options.requests)
     else:
-        with service_of_its_own() as url:
+        with temporary_service() as url:
             route(url, options.requests)
 
 

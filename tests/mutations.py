@@ -1,9 +1,9 @@
-"""Break each kernel in turn and see that a test fails: `make mutations`.
+"""Break each kernel in turn and check that a test fails: `make mutations`.
 
-Every line below is a small mistake in one place, most of them of two percent. A copy of the package is
-edited, and the tests that guard kernels run against it until the first failure: those that are nearest
-to the mistake, then all. A mistake that no test notices is told at the end. Not part of `make test`,
-because it takes most of an hour. Words of a file's name or its text choose among the mistakes.
+Each entry of MISTAKES is a small mistake in one place, most of them of two percent. The script edits a copy of the
+package and runs the tests that guard kernels until the first failure: first those nearest to the mistake, then all.
+It lists mistakes that no test notices. It is not part of `make test`, because it takes most of an hour. Arguments
+select mistakes by a part of the file name or the text.
 
     python tests/mutations.py                    # all
     python tests/mutations.py kernels/strata lam
@@ -14,10 +14,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# The quickest first.
+# The fastest first.
 GUARDS = (
     "tests/simulation/test_parity.py",
     "tests/environments",
@@ -31,86 +32,64 @@ GUARDS = (
     "tests/simulation/gpu",
 )
 
-
-def laws(policy: str) -> tuple[str, ...]:
-    """What holds a policy to its twin."""
-    return ("tests/policies/test_contract.py", "-k", f"(twins or unbiased or laws) and {policy}")
-
-
-# Where a mistake in a file is most likely noticed, and soon: most of the time goes into compiling.
-NEAREST: dict[str, tuple[str, ...]] = {
-    "kernels/laws/beta_minimum.py": ("tests/kernels/laws/test_beta_minimum.py",),
-    "kernels/compose.py": laws("FTPL"),
-    "kernels/wrap.py": ("tests/policies/test_forgetting.py",),
-    "kernels/laws/hybrid.py": ("tests/kernels/laws/test_hybrid.py",),
-    "kernels/order/lifting.py": ("tests/kernels/order/test_lifting.py",),
-    "kernels/random/noise.py": ("tests/environments/test_noise.py",),
-    "kernels/laws/winner_moments.py": ("tests/theory/test_probabilities.py",),
-    "kernels/powers.py": ("tests/kernels/test_powers.py",),
-    "kernels/order/ranked.py": ("tests/kernels/order/test_ranked.py",),
-    "kernels/laws/resampling.py": ("tests/kernels/laws/test_resampling.py",),
-    "kernels/random/sampling.py": (
-        "tests/kernels/random/test_sampling.py",
-        "tests/kernels/random/test_frechet.py",
-    ),
-    "kernels/random/seed_sequence.py": ("tests/simulation/gpu/test_gpu_planning.py",),
-    "kernels/laws/simplex.py": ("tests/kernels/laws/test_simplex.py",),
-    "kernels/laws/explicit.py": laws("Exp3"),
-    "kernels/laws/leader.py": laws("FTPL"),
-    "kernels/laws/leader_tiered.py": ("tests/policies/test_ftpl_strata.py", "tests/policies/test_ties.py"),
-    "kernels/laws/softmax.py": laws("Exp3"),
-    "kernels/laws/tsallis.py": laws("TsallisINF"),
-    "kernels/laws/strata.py": ("tests/kernels/laws/test_strata.py",),
-    "kernels/random/stream.py": ("tests/kernels/random/test_stream.py",),
-    "kernels/laws/surrogates.py": laws("FTPL"),
-    "kernels/order/tier_moves.py": ("tests/kernels/order/test_tiers.py",),
-    "kernels/laws/winner_law.py": (
-        "tests/kernels/laws/test_winner_law.py",
-        "tests/kernels/random/test_frechet.py",
-    ),
-    "policies/avner.py": laws("AvnerExp3"),
-    "policies/coupled/exp3.py": laws("CoupledExp3"),
-    "policies/coupled/ftpl.py": laws("CoupledFTPL"),
-    "policies/coupled/tsallis.py": laws("CoupledTsallisINF"),
-    "policies/follow_the_leader.py": laws("FollowTheLeader"),
-    "policies/ftpl.py": laws("FTPL"),
-    "policies/jin.py": laws("JinHybrid"),
-    "policies/coupled/thompson.py": laws("ThompsonSampling"),
-    "policies/top_two.py": ("tests/policies/test_top_two.py",),
-    "policies/coupled/ucb1.py": laws("UCB1"),
-    "simulation/gpu/launch.py": ("tests/simulation/gpu",),
-    "simulation/gpu/kernels.py": ("tests/simulation/gpu",),
-    "simulation/gpu/memory.py": ("tests/simulation/gpu/test_gpu_planning.py",),
-    "environments/movielens/environment.py": ("tests/environments",),
-    "base/sigint.py": ("tests/base/test_sigint.py",),
-    "learner/learner.py": ("tests/learner/test_arms.py", "tests/learner/test_baseline.py"),
-    "environments/movielens/biases.py": ("tests/environments",),
-    "environments/movielens/factors.py": ("tests/environments",),
-    "environments/movielens/oracle.py": ("tests/environments",),
-    "environments/movielens/files.py": ("tests/environments",),
-    "learner/name_index.py": ("tests/learner/test_arms.py",),
-    "learner/runner.py": ("tests/learner/test_arms.py", "tests/learner/test_baseline.py"),
+# Files whose mistakes show in the contract suite, each with the policy to run it for.
+CONTRACTS = {
+    "kernels/compose.py": "FTPL",
+    "kernels/laws/explicit.py": "Exp3",
+    "kernels/laws/leader.py": "FTPL",
+    "kernels/laws/softmax.py": "Exp3",
+    "kernels/laws/surrogates.py": "FTPL",
+    "kernels/laws/tsallis.py": "TsallisINF",
+    "policies/avner.py": "AvnerExp3",
+    "policies/coupled/exp3.py": "CoupledExp3",
+    "policies/coupled/ftpl.py": "CoupledFTPL",
+    "policies/coupled/thompson.py": "ThompsonSampling",
+    "policies/coupled/tsallis.py": "CoupledTsallisINF",
+    "policies/coupled/ucb1.py": "UCB1",
+    "policies/follow_the_leader.py": "FollowTheLeader",
+    "policies/jin.py": "JinHybrid",
+}
+# The nearest tests of a file or folder, where they are not in the test file of the same name.
+NEAREST = {
+    "environments/movielens/": "tests/environments",
+    "kernels/laws/leader_tiered.py": "tests/policies/test_ftpl_strata.py tests/policies/test_ties.py",
+    "kernels/laws/winner_law.py": "tests/kernels/laws/test_winner_law.py tests/kernels/random/test_frechet.py",
+    "kernels/laws/winner_moments.py": "tests/theory/test_probabilities.py",
+    "kernels/order/tier_moves.py": "tests/kernels/order/test_tiers.py",
+    "kernels/random/noise.py": "tests/environments/test_noise.py",
+    "kernels/random/sampling.py": "tests/kernels/random/test_sampling.py tests/kernels/random/test_frechet.py",
+    "kernels/random/seed_sequence.py": "tests/simulation/gpu/test_gpu_planning.py",
+    "kernels/wrap.py": "tests/policies/test_forgetting.py",
+    "learner/": "tests/learner/test_arms.py tests/learner/test_baseline.py",
+    "simulation/gpu/memory.py": "tests/simulation/gpu/test_gpu_planning.py",
+    "simulation/gpu/": "tests/simulation/gpu",
 }
 
+
+def nearest(file: str) -> list[str]:
+    """The tests most likely to notice a mistake in a file. They run first, because compiling takes most of the time."""
+    if file in CONTRACTS:
+        return [
+            "tests/policies/test_contract.py",
+            "-k",
+            f"(twins or unbiased or laws) and {CONTRACTS[file]}",
+        ]
+    for start, tests in NEAREST.items():
+        if file.startswith(start):
+            return tests.split()
+    path = Path("tests", file)
+    same = path.with_name(f"test_{path.name}")
+    return [str(same)] if (ROOT / same).exists() else []
+
+
+# fmt: off
 MISTAKES = [
-    (
-        "kernels/random/sampling.py",
-        "power(best + shift, alpha)  # one",
-        "power(best + shift, 1.02 * alpha)  # one",
-    ),
-    (
-        "kernels/random/sampling.py",
-        "return (1.0 - largest) / largest",
-        "return 1.02 * (1.0 - largest) / largest",
-    ),
+    ("kernels/random/sampling.py", "power(best + shift, alpha)  # one", "power(best + shift, 1.02 * alpha)  # one"),
+    ("kernels/random/sampling.py", "return (1.0 - largest) / largest", "return 1.02 * (1.0 - largest) / largest"),
     ("kernels/random/sampling.py", "target = uniform(stream)", "target = 0.98 * uniform(stream)"),
     ("kernels/random/sampling.py", "return math.log(1.0 - chance)", "return 1.02 * math.log(1.0 - chance)"),
     ("kernels/random/sampling.py", "share / explore_sum", "0.98 * share / explore_sum"),
-    (
-        "kernels/random/stream.py",
-        "int((1.0 - uniform(stream)) * count)",
-        "int((1.0 - uniform(stream) ** 1.02) * count)",
-    ),
+    ("kernels/random/stream.py", "int((1.0 - uniform(stream)) * count)", "int((1.0 - uniform(stream) ** 1.02) * count)"),
     ("kernels/order/ranked.py", "goal = rank_of(ranked, order, after, arm, 0)", "goal = 0"),
     ("kernels/order/ranked.py", "order[k] = order[k + 1]", "order[k] = order[k]"),
     ("kernels/order/tier_moves.py", "goal -= before < after", "goal -= 0"),
@@ -121,32 +100,16 @@ MISTAKES = [
     ("kernels/laws/strata.py", "whole / (end - first)", "whole / (end - first + 0.02)"),
     ("kernels/laws/strata.py", "half + first / 12.0", "half + first / 11.0"),
     ("kernels/laws/strata.py", "if end > high:", "if end > high + 1:"),
-    (
-        "kernels/laws/leader_tiered.py",
-        "rank = first + below(end - first, stream)",
-        "rank = first + below(end - first - 1, stream)",
-    ),
-    (
-        "kernels/laws/leader_tiered.py",
-        "after = before + weight * (loss - own)",
-        "after = before + 0.98 * weight * (loss - own)",
-    ),
+    ("kernels/laws/leader_tiered.py", "rank = first + below(end - first, stream)", "rank = first + below(end - first - 1, stream)"),
+    ("kernels/laws/leader_tiered.py", "after = before + weight * (loss - own)", "after = before + 0.98 * weight * (loss - own)"),
     ("kernels/laws/simplex.py", "x, y = y * both, x * both", "x, y = 1.001 * y * both, x * both"),
     ("kernels/laws/simplex.py", "_LAST_STEP = 1e-8", "_LAST_STEP = 1e-2"),
     ("kernels/laws/winner_law.py", "share = 0.5 * width", "share = 0.51 * width"),
     ("kernels/laws/winner_law.py", "_FRECHET_FLOOR = 40.0", "_FRECHET_FLOOR = 4.0"),
     ("kernels/laws/winner_moments.py", "out[_SLOPE, i] -= wins", "out[_SLOPE, i] -= 1.02 * wins"),
-    (
-        "kernels/powers.py",
-        "return inverse * math.sqrt(inverse)",
-        "return 1.02 * inverse * math.sqrt(inverse)",
-    ),
+    ("kernels/powers.py", "return inverse * math.sqrt(inverse)", "return 1.02 * inverse * math.sqrt(inverse)"),
     ("kernels/random/noise.py", "1.0 if uniform(noise) <= mean", "1.0 if uniform(noise) <= 0.98 * mean"),
-    (
-        "kernels/random/noise.py",
-        "return first / (first + second)",
-        "return first / (first + 1.02 * second)",
-    ),
+    ("kernels/random/noise.py", "return first / (first + second)", "return first / (first + 1.02 * second)"),
     ("kernels/rounds.py", "so_far += rows[row, exploit]", "so_far += 0.98 * rows[row, exploit]"),
     ("kernels/laws/surrogates.py", "x = 1.0 + eta *", "x = 1.0 + 1.02 * eta *"),
     ("kernels/laws/surrogates.py", "mean = whole / (end - first)", "mean = whole / (end - first + 0.02)"),
@@ -158,11 +121,7 @@ MISTAKES = [
     ("kernels/compose.py", "MOST_SPREAD = 4.0", "MOST_SPREAD = 4.08"),
     ("kernels/compose.py", "refreshed(params, state, True)", "refreshed(params, state, False)"),
     ("kernels/laws/leader.py", "after = before + weight * loss", "after = before + 0.98 * weight * loss"),
-    (
-        "kernels/laws/leader.py",
-        "(loss - floats[BASELINE, arm])",
-        "(loss - 0.98 * floats[BASELINE, arm])",
-    ),
+    ("kernels/laws/leader.py", "(loss - floats[BASELINE, arm])", "(loss - 0.98 * floats[BASELINE, arm])"),
     ("kernels/order/lifting.py", "value = ranked[k] + lifts[arm]", "value = ranked[k] + 0.98 * lifts[arm]"),
     ("kernels/order/lifting.py", "last = value > rival", "last = value < rival"),
     ("kernels/order/lifting.py", "        _settle(ranked, order)", "        pass"),
@@ -185,17 +144,9 @@ MISTAKES = [
     ("policies/top_two.py", "seen_at[i] < seen_at[found]", "seen_at[i] > seen_at[found]"),
     ("policies/top_two.py", "lag / math.sqrt(1.0 /", "lag / math.sqrt(1.02 /"),
     ("kernels/random/sampling.py", "rest = max(life -", "rest = max(0.98 * life -"),
-    (
-        "kernels/random/sampling.py",
-        "life = -math.log(uniform(stream))\n        # W",
-        "life = -1.02 * math.log(uniform(stream))\n        # W",
-    ),
+    ("kernels/random/sampling.py", "life = -math.log(uniform(stream))\n        # W", "life = -1.02 * math.log(uniform(stream))\n        # W"),
     ("kernels/laws/winner_law.py", "exponent += tail", "exponent += 1.001 * tail"),
-    (
-        "kernels/laws/resampling.py",
-        "tail = -math.log(uniform(stream)) / among",
-        "tail = -1.02 * math.log(uniform(stream)) / among",
-    ),
+    ("kernels/laws/resampling.py", "tail = -math.log(uniform(stream)) / among", "tail = -1.02 * math.log(uniform(stream)) / among"),
     ("kernels/laws/resampling.py", "life = (among - 1) * tail", "life = 0.98 * (among - 1) * tail"),
     ("kernels/laws/resampling.py", "mark *= math.exp((among - 1)", "mark *= math.exp(0.98 * (among - 1)"),
     ("kernels/laws/resampling.py", "draws += 1.0", "draws += 1.02"),
@@ -208,11 +159,7 @@ MISTAKES = [
     ("kernels/wrap.py", "+ 1.0 >= params[-1]", "+ 0.0 >= params[-1]"),
     ("kernels/wrap.py", "state.floats[:] = 0.0", "state.floats[0] = 0.0"),
     ("kernels/wrap.py", "shrunk = discount * row[i]", "shrunk = 1.02 * discount * row[i]"),
-    (
-        "kernels/wrap.py",
-        "state.scalars[number] *= discount",
-        "state.scalars[number] *= 0.98 * discount",
-    ),
+    ("kernels/wrap.py", "state.scalars[number] *= discount", "state.scalars[number] *= 0.98 * discount"),
     ("kernels/wrap.py", "name_apart(params_type)", "pass"),
     ("policies/jin.py", 'fading = ("estimates", "spread")', 'fading = ("estimates",)'),
     ("policies/coupled/ucb1.py", "width = params.c *", "width = 1.02 * params.c *"),
@@ -230,22 +177,14 @@ MISTAKES = [
     ("environments/adaptive_alternating.py", "1 if exploit == 0 else 0", "1 if exploit == 1 else 0"),
     ("environments/movielens/environment.py", "rows = 1.0 - oracle", "rows = 0.98 - oracle"),
     ("environments/movielens/environment.py", "default_rng(self.seed)", "default_rng(0)"),
-    (
-        "environments/movielens/biases.py",
-        "np.full(1 + users + movies, penalty)",
-        "np.full(1 + users + movies, 1.02 * penalty)",
-    ),
+    ("environments/movielens/biases.py", "np.full(1 + users + movies, penalty)", "np.full(1 + users + movies, 1.02 * penalty)"),
     ("environments/movielens/factors.py", "] += penalty", "] += 1.02 * penalty"),
     ("environments/movielens/oracle.py", "argsort(ratings.times,", "argsort(-ratings.times,"),
     ("environments/movielens/files.py", "if digest == publication.sha256:", "if digest:"),
     ("base/sigint.py", "if not _compiling(frame)", "if True"),
     ("base/sigint.py", "if drop_waiting():", "if drop_waiting() and False:"),
     ("base/sigint.py", "timer.cancel()", "pass"),
-    (
-        "kernels/random/seed_sequence.py",
-        "run_factor * _BLEND_STEP & _WORD",
-        "run_factor * _DRAW_STEP & _WORD",
-    ),
+    ("kernels/random/seed_sequence.py", "run_factor * _BLEND_STEP & _WORD", "run_factor * _DRAW_STEP & _WORD"),
     ("simulation/gpu/kernels.py", "first + number, 0, noise", "first, 0, noise"),
     ("simulation/gpu/kernels.py", "            begin(state)", "            pass"),
     ("simulation/gpu/kernels.py", "sums[arm] = 0.0", "pass"),
@@ -255,10 +194,11 @@ MISTAKES = [
     ("simulation/gpu/launch.py", "if outside[0]:", "if False:"),
     ("simulation/gpu/memory.py", "each = MOST_COUNT // (", "each = 2 * MOST_COUNT // ("),
 ]
+# fmt: on
 
 
-def noticed_by(copy: Path, tests: tuple[str, ...]) -> str | None:
-    """The first of the tests that fails, or None."""
+def noticed_by(copy: Path, tests: Iterable[str]) -> str | None:
+    """The first test that fails, or None."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", "-p", "no:cacheprovider", *tests]
     environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
@@ -267,7 +207,7 @@ def noticed_by(copy: Path, tests: tuple[str, ...]) -> str | None:
 
 
 def main() -> int:
-    """Try every mistake; the exit code says whether all were noticed."""
+    """Try every mistake; return 1 if a test missed one."""
     words = sys.argv[1:]
     chosen = [each for each in MISTAKES if not words or any(word in " ".join(each) for word in words)]
     missed = 0
@@ -282,8 +222,8 @@ def main() -> int:
                 missed += 1
                 continue
             path.write_text(source.replace(right, wrong))
-            test = noticed_by(copy, NEAREST[file]) if file in NEAREST else None
-            test = test or noticed_by(copy, GUARDS)
+            tests = nearest(file)
+            test = (noticed_by(copy, tests) if tests else None) or noticed_by(copy, GUARDS)
             path.write_text(source)
             missed += test is None
             print(f"{'noticed' if test else 'MISSED '}  {file}: {wrong}\n         {test or ''}", flush=True)

@@ -1,10 +1,10 @@
-"""Takes the pictures of `console.md` in a browser, of a service that it starts.
+"""Takes the screenshots of `console.md` in a browser, with a service that it starts.
 
     python docs/figures/console.py                   # into docs/figures; needs Chromium
     python docs/figures/console.py --out elsewhere
 
-Each picture carries the words that can be read in it. A test shows the same pages again and compares the words, so
-that a change of the console asks for new pictures.
+Each screenshot stores the words that are visible in it. A test opens the same pages again and compares the
+words, so that a change to the console requires new screenshots.
 """
 
 import argparse
@@ -39,7 +39,7 @@ WORDS = """() => {
 
 
 def experiment(page: Any, url: str, seconds: float) -> None:
-    """An experiment while a program uses it."""
+    """An experiment in use."""
     luck = random.Random(1)
     with Client(url) as client:
         client.put_experiment(
@@ -64,7 +64,7 @@ def experiment(page: Any, url: str, seconds: float) -> None:
 
 
 def simulator(page: Any, url: str, seconds: float) -> None:
-    """A simulation that has ended."""
+    """A finished simulation."""
     page.set_viewport_size({"width": 1280, "height": 812})
     page.emulate_media(reduced_motion="reduce")
     page.goto(f"{url}/#simulator")
@@ -79,7 +79,7 @@ PICTURES: dict[str, Callable[[Any, str, float], None]] = {
 
 
 def take(name: str, browser: Any, url: str, folder: Path, seconds: float = 26.0) -> Path:
-    """Take one picture and return its file. It may be `seconds` of traffic long."""
+    """Take one screenshot, after up to `seconds` of traffic, and return its file."""
     page = browser.new_page(color_scheme="light")
     file = folder / f"{name}.png"
     try:
@@ -97,19 +97,19 @@ def take(name: str, browser: Any, url: str, folder: Path, seconds: float = 26.0)
 
 
 def without_numbers(words: str) -> str:
-    """The words alone: every run has other numbers."""
+    """The words with every number replaced by 0, because each run has other numbers."""
     return " ".join(re.sub(r"(< )?\u2212?\d[\d,.:/]*%?", "0", words).split())
 
 
 def words_in(file: Path) -> str:
-    """The words that a picture carries."""
+    """The words stored in a screenshot."""
     with Image.open(file) as picture:
         return str(picture.info["Description"])
 
 
 @contextmanager
 def service() -> Iterator[str]:
-    """A service on an empty store, until the block ends."""
+    """A service with an empty store, for the duration of the block."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["serve", "--store", f"{folder}/decisions.db", "--port", "0"]
         process = subprocess.Popen(
@@ -126,10 +126,10 @@ def service() -> Iterator[str]:
 
 
 def main() -> None:
-    """Take all of them."""
+    """Take all screenshots."""
     from playwright.sync_api import sync_playwright
 
-    parser = argparse.ArgumentParser(description="Take the pictures of the console.")
+    parser = argparse.ArgumentParser(description="Take the screenshots of the console.")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     folder: Path = parser.parse_args().out
     folder.mkdir(parents=True, exist_ok=True)

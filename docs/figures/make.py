@@ -1,9 +1,9 @@
-"""Draws figures of `understand.md` and `gpu.md` with the package itself; the same bytes every time.
+"""Draws the figures of `understand.md` and `gpu.md` with the package; the same bytes every time.
 
     python docs/figures/make.py                   # into docs/figures
     python docs/figures/make.py --out elsewhere
 
-Everything is seeded. A test draws them again and compares them with the files that are kept.
+Everything is seeded. A test draws the figures again and compares them with the committed files.
 """
 
 import argparse
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 import decoupled as dc
 from decoupled.plots import COLOURS, DASHES
 
-WIDTH = 5.6  # inches: narrow, so that the words can be read on a phone
+WIDTH = 5.6  # inches: narrow, so that the text is readable on a phone
 BLUE, RED, GREEN, PINK, ORANGE, SKY, GREY = COLOURS
 ALPHA = 3.0
 
 
 def canvas(height: float, panels: int = 1) -> tuple[Any, Any]:
-    """A figure and its axes, one above the other."""
+    """A figure with its axes stacked vertically."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
@@ -35,7 +35,7 @@ def canvas(height: float, panels: int = 1) -> tuple[Any, Any]:
 
 
 def two_arms() -> Any:
-    """What a learner exploits and explores, round by round: committed here, spread there."""
+    """The arms that a learner exploits and explores, round by round."""
     means = [0.35, 0.55, 0.6, 0.65]
     noise = np.random.default_rng(3).random(400)
     learner = dc.FTPL.recommended().start(arms=4, seed=3)
@@ -58,7 +58,7 @@ def two_arms() -> Any:
 
 
 def perturbations() -> Any:
-    """The Pareto density, and the chance of an arm behind as its gap grows."""
+    """The Pareto density, and the probability of exploiting a worse arm by its gap."""
     figure, (above, below) = canvas(6.4, panels=2)
     r = np.linspace(1.0, 6.0, 300)
     for style, alpha in enumerate((2.0, 3.0, 5.0)):
@@ -70,13 +70,8 @@ def perturbations() -> Any:
     ours = np.array([dc.theory.weights([0.0, gap], eta=1.0, alpha=ALPHA)[1] for gap in gaps])
     below.loglog(gaps, ours, color=BLUE, label="FTPL, exact")
     below.loglog(gaps, (1.0 + gaps) ** -ALPHA, DASHES[1], color=RED, label="(1 + ηu)⁻³, the bound")
-    below.loglog(
-        gaps,
-        1.0 / (1.0 + np.exp(np.minimum(gaps, 99.0))),
-        DASHES[3],
-        color=GREY,
-        label="exponential weights",
-    )
+    exponential = 1.0 / (1.0 + np.exp(np.minimum(gaps, 99.0)))
+    below.loglog(gaps, exponential, DASHES[3], color=GREY, label="exponential weights")
     below.set(xlabel="ηu, the gap in units of the rate", ylabel="chance to be exploited")
     below.set(ylim=(1e-9, 2.0), xlim=(0.1, 1e3))
     below.legend(frameon=False, loc="upper right", fontsize=8)
@@ -84,7 +79,7 @@ def perturbations() -> Any:
 
 
 def winner_law() -> Any:
-    """Eight arms at even gaps: who wins, as the gaps are stretched."""
+    """Eight arms with equal spacing: the probability of each, for several spacings."""
     figure, axes = canvas(3.5)
     arms = np.arange(1, 9)
     for style, stretch in enumerate((0.0, 0.1, 0.5, 3.0)):
@@ -99,7 +94,7 @@ def winner_law() -> Any:
 
 
 def surrogate() -> Any:
-    """The law that exploration wants, from the exact w, and the law that q gives for nothing."""
+    """The ideal exploration probabilities, from the exact w, and those from q, which are cheap."""
     figure, axes = canvas(3.6)
     arms = np.arange(1, 17)
     for style, stretch in enumerate((0.05, 0.3, 2.0)):
@@ -119,13 +114,13 @@ def surrogate() -> Any:
 
 
 def surrogates(gaps: NDArray[np.float64], ranked: bool = True) -> NDArray[np.float64]:
-    """The surrogates q of equation (7) at eta = 1, for arms in rank order; or without its rank term."""
+    """The surrogates q of equation (7) at eta = 1, for arms in rank order, with or without the rank term."""
     limit = np.arange(1.0, len(gaps) + 1.0) ** (-1.0 / ALPHA) if ranked else np.inf
     return np.asarray(np.minimum(1.0 / (1.0 + gaps), limit) ** ((ALPHA + 1.0) / 2.0))
 
 
 def rank_term() -> Any:
-    """Two bounds on a chance, the lower of which holds; and what the second saves when arms are level."""
+    """Two bounds on a probability, by gap and by rank, and the effect of the second on tied arms."""
     figure, (above, below) = canvas(6.4, panels=2)
     arms = np.arange(1, 65)
     gaps = 0.3 * np.maximum(arms - 16.0, 0.0)  # sixteen arms are level, the others fall behind
@@ -137,10 +132,9 @@ def rank_term() -> Any:
     above.set(xlabel="rank", ylabel="chance to be exploited", ylim=(1e-5, 2.0))
     above.legend(frameon=False, fontsize=8, loc="lower left")
     counts = np.unique(np.logspace(0.3, 4, 40).astype(int))
-    for ranked, style, label in (
-        (False, 1, "without ranks: K"),
-        (True, 0, "with ranks: at most 3 K$^{1/3}$"),
-    ):
+    labels = ("with ranks: at most 3 K$^{1/3}$", "without ranks: K")
+    for style, label in reversed(tuple(enumerate(labels))):
+        ranked = style == 0
         sums = [surrogates(np.zeros(count), ranked).sum() for count in counts]
         below.loglog(counts, sums, DASHES[style], color=COLOURS[style], label=label)
     below.set(xlabel="arms, all level", ylabel="sum of q")
@@ -149,7 +143,7 @@ def rank_term() -> Any:
 
 
 def constant_regret() -> Any:
-    """Chances that fall faster than 1 / t have a finite sum; where looking costs, they may not fall so fast."""
+    """Probabilities that fall faster than 1 / t have a finite sum; in the standard game they cannot fall so fast."""
     figure, (above, below) = canvas(6.4, panels=2)
     arms, gap, rounds = 8, 0.125, np.unique(np.logspace(0, 5, 60).astype(int))
     eta = 2.0 * arms ** (1.0 / ALPHA - 0.5) / np.sqrt(rounds)
@@ -178,7 +172,7 @@ def constant_regret() -> Any:
 
 
 def _bad_arms(eta: float, lead: float, arms: int) -> tuple[float, float]:
-    """The chances that a worse arm is exploited, and explored, where every estimate equals its mean."""
+    """The probabilities of exploiting and of exploring a worse arm, if every estimate equals its mean."""
     gaps = np.full(arms, lead)
     gaps[0] = 0.0
     q = surrogates(eta * gaps)
@@ -186,7 +180,7 @@ def _bad_arms(eta: float, lead: float, arms: int) -> tuple[float, float]:
 
 
 def tuned_map(number: int) -> Any:
-    """The map of c and alpha that a GPU measured, from the numbers that are kept."""
+    """The map of c and alpha, from the committed measurements of a GPU."""
     from decoupled.paper.tuned_map import maps, read
     from decoupled.plots import draw
 
@@ -209,14 +203,14 @@ def draw(name: str, folder: Path) -> Path:
     """Draw one figure and return its file."""
     file = folder / f"{name}.png"
     figure = FIGURES[name]()
-    dense = figure.get_figwidth() > WIDTH  # with small letters
+    dense = figure.get_figwidth() > WIDTH  # and its text is small
     figure.savefig(file, dpi=150 if dense else 110, metadata={"Software": None})
     return file
 
 
 def main() -> None:
-    """Draw all of them."""
-    parser = argparse.ArgumentParser(description="Draw figures of the documentation.")
+    """Draw all figures."""
+    parser = argparse.ArgumentParser(description="Draw the figures of the documentation.")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     folder: Path = parser.parse_args().out
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Shows the examples of docstrings as code: to Markdown, `>>>` would be a quotation of a quotation."""
+"""Shows the examples of docstrings as code: Markdown would render `>>>` as a nested quotation."""
 
 import re
 from typing import Any
@@ -9,7 +9,7 @@ EXAMPLE = re.compile(r"^( *)>>> .*(?:\n(?=.*\S).*)*", re.MULTILINE)  # to the ne
 
 
 def fenced(text: str) -> str:
-    r"""The text with a fence around every example and its output.
+    r"""Put a fence around every example and its output.
 
     >>> print(fenced("One and one:\n\n>>> 1 + 1\n2"))
     One and one:
@@ -23,7 +23,7 @@ def fenced(text: str) -> str:
 
 
 class Doctests(Extension):
-    """Fences the examples of every docstring that is read."""
+    """Fences the examples in every docstring."""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
         """Rewrite one docstring, before it is parsed."""

@@ -1,4 +1,4 @@
-"""A decision: which arm to exploit, which to explore, and what is needed to learn from the latter."""
+"""A decision: the arm to exploit, the arm to explore, and what learning from the latter needs."""
 
 from typing import NamedTuple, TypeAlias
 
@@ -6,20 +6,19 @@ Arm: TypeAlias = str | int
 
 
 class Decision(NamedTuple):
-    """What a learner decided, to be given back with the loss of `explore`.
+    """A learner's decision. Pass it to `observe` with the loss of `explore`.
 
-    The loss of `exploit` is suffered and never seen; the loss of `explore` is seen and never suffered.
-    A policy of the standard game names one arm twice, whose loss is both.
+    The loss of `exploit` is suffered and never seen; the loss of `explore` is seen and never suffered. A policy of the
+    standard game gives the same arm for both, and its loss is suffered and seen.
 
     Attributes:
-        id: names the decision within its learner; `observe` takes it in place of the decision.
-        round: 1 + the number of observations applied when it was made.
+        id: identifies the decision within its learner; `observe` also takes the id.
+        round: 1 + the number of observations applied when the decision was made.
         exploit: the arm to use, or None for a decision that only explores.
         explore: the arm to try; *its* loss is the feedback.
-        propensity: the probability with which `explore` was drawn, or None where the policy knows only
-            an unbiased estimate of its inverse.
-        weight: what learning multiplies the loss by, an unbiased 1 / propensity; 1 where the policy
-            takes the loss as it is and does not know the propensity.
+        propensity: the probability with which `explore` was drawn, or None if the policy can only estimate its inverse.
+        weight: the factor by which learning multiplies the loss, an unbiased 1 / propensity; 1 if the policy takes the
+            loss as it is and does not know the propensity.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["red", "green", "blue"], seed=7)

@@ -3,14 +3,15 @@
     DecoupledError
     |-- ParameterError     a parameter or argument outside its domain        (also a ValueError)
     |-- ArmError           arms that are unknown, repeated or too few        (also a ValueError)
-    |-- LossError          a loss that is not a number of the declared range (also a ValueError)
+    |-- LossError          a loss that is not a number in the declared range (also a ValueError)
     |-- FeedbackError      feedback for a decision that is not pending       (also a LookupError)
     |-- StateError         a saved state that cannot be read                 (also a ValueError)
     |-- StorageError       results that cannot be written or read back       (also an OSError)
     |-- ContractError      a policy that breaks the contract of all policies (also an AssertionError)
+    |-- MissingExtraError  a package that is needed and not installed        (also an ImportError)
     `-- UnsupportedError   something this policy does not offer              (also a NotImplementedError)
 
-Whatever raises one of these has changed nothing. Besides the errors there is one warning, `UnseenArmWarning`.
+A call that raises one of these has changed nothing. There is also one warning, `UnseenArmWarning`.
 """
 
 from collections.abc import Iterable
@@ -18,12 +19,12 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Self
 
-_LISTED = 20  # so many known names a hint shows: all policies there are
-_COMPARED = 10_000  # so many it looks at: to compare a million would take a minute
+_LISTED = 20  # how many known names a hint shows: enough for all policies
+_COMPARED = 10_000  # how many names it compares: a million would take a minute
 
 
 class DecoupledError(Exception):
-    r"""The root of the tree: catch it to catch every error of this package.
+    r"""The base class: catch it to catch every error of this package.
 
     >>> import decoupled as dc
     >>> try:
@@ -32,7 +33,7 @@ class DecoupledError(Exception):
     ...     print(error)
     alpha = 1.0: must be a finite number above 1 and below 1e+09; the default is 3
 
-    Most messages have two parts, which can be had apart:
+    Most messages have two parts, which you can also read separately:
 
     >>> try:
     ...     dc.FTPL(alpha=1.0)
@@ -44,41 +45,39 @@ class DecoupledError(Exception):
 
     @property
     def problem(self) -> str:
-        """What is wrong: the message without its remedy."""
-        text = self.args[0] if self.args else ""
-        return text.problem if isinstance(text, Message) else str(text)
+        """The message without its remedy."""
+        message = _parts(self)
+        return str(self.args[0] if self.args else "") if message is None else message.problem
 
     @property
     def remedy(self) -> str | None:
-        """What to do about it; None where the message is of one piece."""
-        text = self.args[0] if self.args else ""
-        return text.remedy if isinstance(text, Message) else None
+        """What to do about it; None if the message has no separate remedy."""
+        message = _parts(self)
+        return None if message is None else message.remedy
 
     def with_remedy(self, remedy: str) -> Self:
-        """The same error with another remedy, for readers to whom the first is of no use.
+        """The same error with another remedy, for readers who cannot follow the first one.
 
         >>> import decoupled as dc
         >>> str(dc.LossError("loss = 7").with_remedy("create the experiment with another loss_range"))
         'loss = 7; create the experiment with another loss_range'
         """
-        return self._saying(Message(self.problem, remedy))
+        return self._with_text(Message(self.problem, remedy))
 
     def within(self, place: str) -> Self:
-        """The same error, said of a part of something larger, such as one record of a log."""
+        """The same error, prefixed with a place such as one record of a log."""
         problem = f"{place}: {self.problem}"
-        return self._saying(problem if self.remedy is None else Message(problem, self.remedy))
+        return self._with_text(problem if self.remedy is None else Message(problem, self.remedy))
 
-    def _saying(self, text: str) -> Self:
-        error = type(self).__new__(
-            type(self)
-        )  # an error may have more than a text, and its own way to be made
+    def _with_text(self, text: str) -> Self:
+        error = type(self).__new__(type(self))  # a subclass may have another constructor
         error.args = (text, *self.args[1:])
         error.__dict__.update(self.__dict__)
         return error
 
 
 class ParameterError(DecoupledError, ValueError):
-    """A parameter or argument lies outside its domain.
+    """A parameter or argument is outside its domain.
 
     >>> import decoupled as dc
     >>> dc.Exp3(c=-1)
@@ -100,7 +99,7 @@ class ArmError(DecoupledError, ValueError):
 
 
 class LossError(DecoupledError, ValueError):
-    """A loss or reward is not a number within the declared range.
+    """A loss or reward is not a number in the declared range.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=2, seed=0)
@@ -112,7 +111,7 @@ class LossError(DecoupledError, ValueError):
 
 
 class FeedbackError(DecoupledError, LookupError):
-    """Feedback names a decision that is not pending: observed before, forgotten, or never made.
+    """Feedback for a decision that is not pending: already observed, forgotten, or never made.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=2, seed=0)
@@ -121,12 +120,12 @@ class FeedbackError(DecoupledError, LookupError):
     >>> learner.observe(decision, loss=0.5)
     Traceback (most recent call last):
         ...
-    decoupled.errors.FeedbackError: decision '20c6ed6d9d7b-1': is not pending: its feedback was applied before, or it was forgotten; send feedback once for each decision
+    decoupled.errors.FeedbackError: decision '20c6ed6d9d7b-1': is not pending: its feedback was already applied, or it was forgotten; send feedback once for each decision
     """
 
 
 class StateError(DecoupledError, ValueError):
-    """A saved state is damaged, or of a version this package cannot read.
+    """A saved state is damaged, or has a version that this package cannot read.
 
     >>> import decoupled as dc
     >>> dc.Learner.from_json("{}")
@@ -137,7 +136,7 @@ class StateError(DecoupledError, ValueError):
 
 
 class StorageError(DecoupledError, OSError):
-    """Results cannot be written where they should go, or what is there belongs to something else.
+    """Results cannot be written or read, or the folder holds something else.
 
     >>> import decoupled as dc, tempfile
     >>> folder, easy = tempfile.mkdtemp(), dc.environments.Bernoulli([0.2, 0.7])
@@ -151,7 +150,7 @@ class StorageError(DecoupledError, OSError):
 
 
 class ContractError(DecoupledError, AssertionError):
-    """A policy breaks the contract that every policy keeps; see `decoupled.testing.check_policy`.
+    """A policy breaks the contract of all policies; see `decoupled.testing.check_policy`.
 
     >>> import decoupled as dc
     >>> try:
@@ -163,7 +162,7 @@ class ContractError(DecoupledError, AssertionError):
 
 
 class UnsupportedError(DecoupledError, NotImplementedError):
-    """A policy does not offer what was asked of it; the message says why and what does.
+    """A policy does not support a call; the message says why, and what to use instead.
 
     >>> import decoupled as dc
     >>> dc.UCB1().start(arms=2, seed=0).exploit()
@@ -173,10 +172,22 @@ class UnsupportedError(DecoupledError, NotImplementedError):
     """
 
 
-class UnseenArmWarning(UserWarning):
-    """A replayed log leaves out arms that have no loss on record.
+class MissingExtraError(DecoupledError, ImportError):
+    """A package is needed that is not installed; the message names the extra that brings it.
 
-    Nothing speaks against such an arm, so the learner may exploit it at once.
+    >>> import decoupled as dc
+    >>> try:
+    ...     raise dc.MissingExtraError("a plot: needs the package matplotlib, which is not installed")
+    ... except ImportError as error:
+    ...     print(error)
+    a plot: needs the package matplotlib, which is not installed
+    """
+
+
+class UnseenArmWarning(UserWarning):
+    """A replayed log contains no loss of some arms, and neither does the learner.
+
+    Nothing is known against such an arm, so the learner may exploit it at once.
 
     >>> import warnings
     >>> import decoupled as dc
@@ -190,35 +201,35 @@ class UnseenArmWarning(UserWarning):
 
 
 class Message(str):
-    """The text of an error, with its two parts: what is wrong, and what to do about it.
+    """The text of an error in two parts: the problem and the remedy.
 
-    An error may be read far from where it was raised: over HTTP no one can call `start(...)`. Whoever passes it
-    on puts a remedy that exists there in place of the other: see `reworded`.
+    An error may be read far from where it was raised: an HTTP client cannot call `start(...)`. Code that passes it on
+    replaces the remedy with one that exists there; see `reworded`.
     """
 
     problem: str
     remedy: str
-    argument: str | None  # what it is about, where the problem begins with its name
+    argument: str | None  # the argument at fault, if the problem begins with its name
 
     def __new__(cls, problem: str, remedy: str, argument: str | None = None) -> "Message":
-        """The text is both parts, with a semicolon between them."""
+        """Join both parts with a semicolon."""
         text = super().__new__(cls, f"{problem}; {remedy}")
         text.problem, text.remedy, text.argument = problem, remedy, argument
         return text
 
     def __getnewargs__(self) -> tuple[str, str, str | None]:  # type: ignore[override]
-        return self.problem, self.remedy, self.argument  # errors travel between processes
+        return self.problem, self.remedy, self.argument  # errors are pickled between processes
 
 
 def invalid_value(argument: str, value: object, rule: str, remedy: str) -> Message:
-    """One sentence that names the argument, its value, the rule and the remedy."""
+    """A message that names the argument, its value, the rule and the remedy."""
     return Message(f"{argument} = {shown(value)}: {rule}", remedy, argument)
 
 
 def reworded(error: Exception, *, argument: str | None = None, remedy: str | None = None) -> str:
-    """The message of an error for readers elsewhere: with their name of the argument, or their remedy.
+    """The message of an error for other readers, with another name of the argument or another remedy.
 
-    A message that was not made of parts is given as it is.
+    A message without parts stays as it is.
 
     >>> error = LossError(invalid_value("loss", 7.0, "must lie in [0.0, 1.0]", "see start()"))
     >>> reworded(error, remedy="see PUT /v1/experiments")
@@ -234,7 +245,7 @@ def reworded(error: Exception, *, argument: str | None = None, remedy: str | Non
 
 
 def argument_of(error: Exception) -> str | None:
-    """The argument that an error is about; None where its message does not tell."""
+    """The argument that an error is about; None if its message does not say."""
     message = _parts(error)
     return None if message is None else message.argument
 
@@ -244,19 +255,19 @@ def _parts(error: Exception) -> Message | None:
 
 
 def shown(value: object) -> str:
-    """A value as an error shows it: never too long, and never an error of its own."""
+    """A value as an error shows it: shortened if too long, and safe if its repr fails."""
     try:
         text = repr(value)
-    except ValueError:  # a whole number of thousands of digits refuses to be printed
+    except ValueError:  # Python does not print integers of thousands of digits
         text = f"<{type(value).__name__}>"
     return text if len(text) <= 500 else f"{text[:497]}..."
 
 
 def near_name(name: object, known: Iterable[object]) -> str:
-    """A hint at the known name most like `name`, or a list of those there are."""
+    """A hint: the known name most like `name`, or a list of the known names."""
     names = [str(each) for each in islice(known, _COMPARED)]
     close = get_close_matches(str(name), names, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
-    shown = ", ".join(repr(each) for each in names[:_LISTED])
-    return f"known are {shown}" + (", ..." if len(names) > _LISTED else "")
+    listed = ", ".join(repr(each) for each in names[:_LISTED])
+    return f"known are {listed}" + (", ..." if len(names) > _LISTED else "")

@@ -1,4 +1,4 @@
-"""Everything that a policy, an environment or an adversary of your own needs beside `decoupled` itself.
+"""Everything that your own policy, environment or adversary needs beside `decoupled` itself.
 
 >>> from decoupled.extend import Functions, Layout, compiled
 >>> Layout(floats=("estimates",), learned=("estimates",)).new_state(3).floats.shape

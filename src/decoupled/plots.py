@@ -1,6 +1,6 @@
-"""Figures as values, and how they are drawn: one colour-blind-safe style for all of them.
+"""Figures as values, and one colour-blind-safe style to draw them.
 
-A `Picture` says what is shown; `draw` makes a static figure of it, and the report an interactive one.
+A `Picture` describes a figure; `draw` makes a static version of it, and the report an interactive one.
 """
 
 import csv
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .base.arrays import Floats
+from .base.extras import needed_for
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,8 +25,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 WORST = 10.0  # the value of a map's darkest colour
 
-# Matplotlib would write the time and random names into files: the same picture must be the same bytes.
-_STILL: dict[str, Any] = {
+# Keep the time and random names out of files, so that the same picture gives the same bytes.
+_REPRODUCIBLE: dict[str, Any] = {
     "png": {"metadata": {"Software": None}},
     "svg": {"metadata": {"Date": None}},
     "pdf": {"metadata": {"CreationDate": None, "Producer": None, "Creator": None}},
@@ -33,14 +34,14 @@ _STILL: dict[str, Any] = {
 
 
 class Series(NamedTuple):
-    """Labelled values, with the half-width of a band around them where there is one."""
+    """Labelled values, with an optional band of a given half-width around them."""
 
     label: str
     x: Floats
     y: Floats
     band: Floats | None = None
-    style: int = 0  # its number in the palette
-    kind: str = "line"  # or "points", or "fit": a thin line that explains points
+    style: int = 0  # number in the palette
+    kind: str = "line"  # or "points", or "fit": a thin line through points
 
 
 class Panel(NamedTuple):
@@ -55,7 +56,7 @@ class Panel(NamedTuple):
 
 
 class Heat(NamedTuple):
-    """One map: a colour for each pair of a column and a row, by the logarithm of its value."""
+    """One heat map: a colour for each column and row, by the logarithm of the value."""
 
     title: str
     columns: tuple[str, ...]
@@ -63,7 +64,7 @@ class Heat(NamedTuple):
     values: Floats  # rows x columns, from 1 on
     x_label: str
     y_label: str
-    series: tuple[Series, ...] = ()  # it has none
+    series: tuple[Series, ...] = ()  # always empty
     log_x: bool = False
     log_y: bool = False
 
@@ -78,7 +79,7 @@ class Picture(NamedTuple):
     columns: int = 1
 
     def to_csv(self) -> str:
-        """The numbers behind the picture, a line for each point."""
+        """The numbers behind the picture, one line per point."""
         text = io.StringIO()
         lines = csv.writer(text, lineterminator="\n")
         lines.writerow(("panel", "series", "x", "y", "band"))
@@ -96,8 +97,9 @@ class Picture(NamedTuple):
 
 
 def draw(picture: Picture) -> "Figure":
-    """The picture as a static figure."""
-    from matplotlib.figure import Figure  # slow to import, and most of the package never draws
+    """Draw the picture as a static figure."""
+    with needed_for("a picture"):
+        from matplotlib.figure import Figure  # slow to import, and most of the package never draws
 
     columns = min(picture.columns, len(picture.panels))
     rows = -(-len(picture.panels) // columns)
@@ -114,7 +116,7 @@ def draw(picture: Picture) -> "Figure":
         (1.0 - left - right + 0.62 / width) / columns,
         (1.0 - bottom - top + 0.7 / height) / rows,
     )
-    # Margins by hand: to have them computed, everything is drawn twice.
+    # Fixed margins: Matplotlib draws everything twice to compute them.
     for number, panel in enumerate(picture.panels):
         column, row = number % columns, number // columns
         place = (left + column * step_x, bottom + (rows - 1 - row) * step_y)
@@ -147,11 +149,10 @@ def _shared_legend(figure: Any, columns: int, y: float) -> None:
 
 def _fill(axes: Any, panel: Panel) -> None:
     lows = [0.0 if panel.log_y else _lowest(series) for series in panel.series]
+    floor = min(0.0, *lows)
     for series in panel.series:
-        _plot(axes, series, floor=min(0.0, *lows) if len(lows) > 1 else min(0.0, lows[0]))
-    axes.set_title(panel.title, fontsize=10)
-    axes.set_xlabel(panel.x_label, fontsize=9)
-    axes.set_ylabel(panel.y_label, fontsize=9)
+        _plot(axes, series, floor)
+    _set_titles(axes, panel, size=10)
     axes.tick_params(labelsize=8)
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
@@ -170,8 +171,7 @@ def _fill(axes: Any, panel: Panel) -> None:
             _label_logs(axis)
     if panel.log_y:
         return
-    # Regret by mean loss can be negative where the losses change and the policy follows them.
-    floor = min(0.0, *lows) if len(lows) > 1 else min(0.0, lows[0])
+    # Regret by mean loss can be negative if the losses change and the policy follows them.
     axes.set_ylim(bottom=1.05 * floor)
     if floor < 0.0:
         axes.axhline(0.0, color="black", linewidth=0.8)
@@ -181,21 +181,25 @@ def _paint(axes: Any, heat: Heat) -> None:
     axes.imshow(
         np.log(heat.values), cmap="viridis_r", vmin=0.0, vmax=math.log(WORST), origin="lower", aspect="auto"
     )
-    inside, beside = (6.0, 8.0) if len(heat.columns) <= 8 else (4.6, 6.5)  # sizes of letters
+    inside, beside = (6.0, 8.0) if len(heat.columns) <= 8 else (4.6, 6.5)  # font sizes
     for (row, column), value in np.ndenumerate(heat.values):
         if np.isfinite(value):
             text = f"{value:.2f}" if value < 9.95 else f"{value:.0f}"
             colour = "white" if value > math.sqrt(WORST) else "black"
             axes.text(column, row, text, ha="center", va="center", fontsize=inside, color=colour)
-    axes.set_title(heat.title, fontsize=9)
+    _set_titles(axes, heat, size=9)
     axes.set_xticks(range(len(heat.columns)), heat.columns, fontsize=beside)
     axes.set_yticks(range(len(heat.rows)), heat.rows, fontsize=beside)
-    axes.set_xlabel(heat.x_label, fontsize=9)
-    axes.set_ylabel(heat.y_label, fontsize=9)
+
+
+def _set_titles(axes: Any, panel: Panel | Heat, size: int) -> None:
+    axes.set_title(panel.title, fontsize=size)
+    axes.set_xlabel(panel.x_label, fontsize=9)
+    axes.set_ylabel(panel.y_label, fontsize=9)
 
 
 def _label_logs(axis: Any) -> None:
-    """1, 2, 5, 10, ... where the axis spans a few decades, else powers of ten, as plain numbers."""
+    """Label 1, 2, 5, 10, ... if the axis spans a few decades, else powers of ten, as plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = axis.get_view_interval()
@@ -210,7 +214,7 @@ def _plain(value: float) -> str:
 
 
 def _lowest(series: Series) -> float:
-    """Where a curve or the interval of a point ends; a band may be cut, because it is only a spread."""
+    """The lowest end of a curve or of a point's interval; a band may be cut, because it is only a spread."""
     low = series.y - series.band if series.kind == "points" and series.band is not None else series.y
     return float(np.nanmin(low))
 
@@ -241,6 +245,6 @@ def save_static(picture: Picture, folder: str | os.PathLike[str]) -> None:
     target.mkdir(parents=True, exist_ok=True)
     with rc_context({"svg.hashsalt": picture.name, "svg.fonttype": "none"}):
         figure = draw(picture)
-        for kind, options in _STILL.items():
+        for kind, options in _REPRODUCIBLE.items():
             figure.savefig(target / f"{picture.name}.{kind}", dpi=150, **options)
     (target / f"{picture.name}.csv").write_text(picture.to_csv())

@@ -1,4 +1,4 @@
-"""Ctrl-C and the compiler: nothing is raised in its midst, and nothing is lost."""
+"""Ctrl-C and the compiler: nothing is raised inside it, and no Ctrl-C is lost."""
 
 import signal
 import threading
@@ -22,7 +22,7 @@ def clean_up(interrupt, then):
 
 
 def step_of(package: str) -> Callable[..., None]:
-    """A function that belongs, as far as its frame tells, to a module of the package."""
+    """A function whose frame says that it belongs to a module of the package."""
     namespace: dict[str, Any] = {"__name__": f"{package}.binding"}
     exec(STEPS, namespace)
     step: Callable[..., None] = namespace["clean_up"]
@@ -54,7 +54,7 @@ def test_the_compiler_finishes_and_then_it_is_raised(package: str, presses: int)
     with pytest.raises(KeyboardInterrupt):
         work(package, presses, told)
     assert told == ["finished", "went on"]
-    time.sleep(5 * AGAIN)  # no other is on its way
+    time.sleep(5 * AGAIN)  # no other is pending
 
 
 def test_a_wait_for_a_lock_is_interrupted() -> None:

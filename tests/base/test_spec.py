@@ -107,9 +107,9 @@ def test_a_preset_has_a_name_wherever_a_policy_has_one() -> None:
     assert recommended.to_dict()["name"] == "FTPL"
     assert "FTPL.recommended" in dc.Policy.names()
     for wrong in ("FTPL.recomended", "Exp3.recommended", "FTPL.", "FTPL.start", ".recommended"):
-        with pytest.raises(dc.ParameterError, match="is no policy; "):
+        with pytest.raises(dc.ParameterError, match="is not a known policy; "):
             dc.Policy.from_dict({"name": wrong})
-    with pytest.raises(dc.ParameterError, match=r"^gamma = 1: is no parameter of FTPL\.recommended"):
+    with pytest.raises(dc.ParameterError, match=r"^gamma = 1: is not a parameter of FTPL\.recommended"):
         dc.Policy.from_dict({"name": "FTPL.recommended", "gamma": 1})
 
 
@@ -165,7 +165,7 @@ def test_reading_leaves_the_given_values_alone() -> None:
 def test_families_do_not_mix() -> None:
     assert set(Shape.known()) == {"Circle", "Rectangle", "Square"}
     assert set(Colour.known()) == {"Grey"}
-    with pytest.raises(dc.ParameterError, match="name = 'Grey': is no shape"):
+    with pytest.raises(dc.ParameterError, match="name = 'Grey': is not a known shape"):
         Shape.from_dict({"name": "Grey"})
 
 
@@ -186,10 +186,13 @@ def test_a_class_reads_itself_and_its_subclasses_only() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"name": "Circel"}, "name = 'Circel': is no shape; did you mean 'Circle'?"),
-        ({"name": "Zzz"}, "name = 'Zzz': is no shape; known are 'Circle', 'Rectangle', 'Square'"),
-        ({"name": "Circle", "radios": 2}, "radios = 2: is no parameter of Circle; did you mean 'radius'?"),
-        ({"name": "Circle", "kind": 2}, "kind = 2: is no parameter of Circle; known are 'radius'"),
+        ({"name": "Circel"}, "name = 'Circel': is not a known shape; did you mean 'Circle'?"),
+        ({"name": "Zzz"}, "name = 'Zzz': is not a known shape; known are 'Circle', 'Rectangle', 'Square'"),
+        (
+            {"name": "Circle", "radios": 2},
+            "radios = 2: is not a parameter of Circle; did you mean 'radius'?",
+        ),
+        ({"name": "Circle", "kind": 2}, "kind = 2: is not a parameter of Circle; known are 'radius'"),
         ({"name": "Circle", "radius": -1}, "radius = -1: must be a finite number above 0; choose another"),
         ({}, "shape = {}: must be an object with a 'name'; see to_dict()"),
         ([], "shape = []: must be an object with a 'name'; see to_dict()"),
@@ -205,7 +208,7 @@ def test_what_describes_nothing_is_refused(values: Any, message: str) -> None:
 
 @pytest.mark.parametrize("name", [None, 3, True, ["Circle"], {}, "", "circle", "__class__"], ids=repr)
 def test_no_other_name_is_accepted(name: Any) -> None:
-    with pytest.raises(dc.ParameterError, match="is no shape"):
+    with pytest.raises(dc.ParameterError, match="is not a known shape"):
         Shape.from_dict({"name": name})
 
 

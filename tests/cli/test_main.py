@@ -45,7 +45,7 @@ def test_bench_writes_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("decoupled.bench.learner.ARMS", (8,))
     monkeypatch.setattr("decoupled.bench.learner.race", hastily)
     file = tmp_path / "bench.json"
-    gc.freeze()  # garbage is collected before every timing, which takes long amid what other tests have left
+    gc.freeze()  # every timing collects garbage first, which is slow with the objects of other tests
     result = run(app, ["bench", "learner", "--repetitions", "3", "--out", str(file)])
     gc.unfreeze()
     assert result.exit_code == 0, result.output
@@ -54,12 +54,12 @@ def test_bench_writes_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert all(line["lowest"] <= line["ratio"] <= line["highest"] for line in lines)
 
 
-def test_bench_replaces_nothing_but_its_own_file(tmp_path: Path) -> None:
+def test_bench_replaces_only_its_own_file(tmp_path: Path) -> None:
     file = tmp_path / "decisions.db"
     for content in (b"SQLite format 3\0\xff", b"[]"):
         file.write_bytes(content)
         result = run(app, ["bench", "learner", "--out", str(file)])
-        assert (result.exit_code, "is not what decoupled bench writes" in result.output) == (2, True)
+        assert (result.exit_code, "decoupled bench did not write it" in result.output) == (2, True)
         assert file.read_bytes() == content
 
 
@@ -70,7 +70,7 @@ def test_bench_names_its_groups() -> None:
 
 
 def test_the_twins_of_the_bench_play_the_same_game() -> None:
-    # They are timed against the compiled loop, so they must do its work: regret agrees within error.
+    # They are timed against the compiled loop, so they must do the same work: their regret agrees within its error.
     environment = dc.environments.Alternating(arms=8, gap=0.125)
     table = environment.table(1_000)
     best = table.rows[table.row_at, 0].sum()
@@ -84,7 +84,7 @@ def test_the_twins_of_the_bench_play_the_same_game() -> None:
     for name, (label, regret) in twins.items():
         ours = results.loc[label]
         error = np.hypot(ours["standard_error"], regret.std(ddof=1) / np.sqrt(len(regret)))
-        # Four standard errors each: a false alarm once in about 4,000 seeds.
+        # Four standard errors each: a false alarm for 1 seed in about 4,000.
         assert abs(regret.mean() - ours["mean"]) < 4 * error, name
 
 

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 import decoupled as dc
 from decoupled.cli.main import app
 from decoupled.service.client import Client
-from decoupled.service.desk import open_desk
+from decoupled.service.decision_service import open_service
 from support.http_service import served
 
 run = CliRunner().invoke
@@ -51,7 +51,7 @@ def made_key(store: Path, *options: str) -> str:
     return result.stdout.strip().splitlines()[-1]
 
 
-def test_off_loopback_it_refuses_to_start_without_keys(tmp_path: Path) -> None:
+def test_without_keys_only_loopback_is_served(tmp_path: Path) -> None:
     store = str(tmp_path / "store.db")
     result = run(app, ["serve", "--store", store, "--host", "0.0.0.0", "--port", "0"])
     assert result.exit_code == 2
@@ -64,7 +64,7 @@ def test_off_loopback_it_refuses_to_start_without_keys(tmp_path: Path) -> None:
 
 def test_keys_are_made_rotated_and_revoked(tmp_path: Path) -> None:
     store = tmp_path / "store.db"
-    open_desk(store).close()
+    open_service(store).close()
     old = made_key(store, "--role", "admin", "--tenant", "shop", "--label", "till")
     listed = run(app, ["keys", "list", "--store", str(store)]).output
     assert old not in listed
@@ -86,7 +86,7 @@ def test_keys_are_made_rotated_and_revoked(tmp_path: Path) -> None:
 
 def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "store.db"
-    open_desk(store).close()
+    open_service(store).close()
     key = made_key(store, "--role", "admin")
     with serving(store, "--access-log") as (url, process, log):
         assert httpx.get(f"{url}/v1/experiments?key={key}").status_code == 401
@@ -101,7 +101,7 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         wrong = run(app, ["client", "create", "colours", "red", "blue", "--policy", "{", *with_key])
         assert (wrong.exit_code, "is not JSON" in wrong.output) == (2, True)
         taken = run(app, ["serve", "--store", str(tmp_path / "other.db"), "--port", url.rsplit(":", 1)[1]])
-        assert (taken.exit_code, "is taken" in taken.output) == (2, True)
+        assert (taken.exit_code, "is in use" in taken.output) == (2, True)
         decision = json.loads(run(app, ["client", "decide", "colours", *with_key]).output)
         assert decision["send_back_the_loss_of"] == decision["explore"]
         other = {"red": "blue", "blue": "red"}[decision["explore"]]
@@ -272,11 +272,12 @@ def test_help_does_not_wait_for_the_service_to_load() -> None:
     assert "serve" in done.stdout
 
 
-def test_a_missing_extra_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "decoupled.service.http.server", None)
+def test_a_missing_extra_is_an_error_of_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "decoupled.service.http.server", raising=False)
     result = run(app, ["serve", "--store", str(tmp_path / "store.db")])
     assert result.exit_code == 2
-    assert "pip install -e '.[service]'" in result.output
+    assert "pip install 'decoupled-bandits[service]'" in result.output
 
 
 def test_messages_in_the_shell_have_remedies_of_the_shell(

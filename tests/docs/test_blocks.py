@@ -1,5 +1,6 @@
-"""Documentation is tested: every block runs, and prints what the page says it prints."""
+"""Every code block of the documentation runs, and prints the output that the page shows."""
 
+import os
 import re
 import runpy
 import subprocess
@@ -27,24 +28,26 @@ def test_every_block_is_seen_by_a_test(page: Path) -> None:
     fences = re.findall(r"^( *)```(.*)\n(.*)", text, re.MULTILINE)
     opening = [fence for fence in fences if fence[1]]
     for indent, language, first in opening:
-        # What is indented is seen by nobody, so it may only show a file of examples/, which has its own test.
+        # No test runs an indented block, so it may only include a file of examples/, which has its own test.
         assert not indent or re.fullmatch(r' *--8<-- "examples/\w+\.py"', first), first
-        assert language in LANGUAGES or indent, f"{language}: a block that nobody runs"
-    assert len(opening) * 2 == len(fences), "a block without a language, or one that does not end"
+        assert language in LANGUAGES or indent, f"{language}: a block that no test runs"
+    assert len(opening) * 2 == len(fences), "a block without a language or without an end"
 
 
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=name_of)
 def test_python_blocks_run_and_print_what_the_page_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # One script a page: its blocks share a namespace, as a reader would have it.
+    # One script per page: its blocks share a namespace, as for a reader.
     found = blocks(page, "python")
     script = tmp_path / "page.py"
     script.write_text(f"\nprint({MARK!r})\n".join(block.code for block in found))
     if any(re.search(r"^class ", block.code, re.MULTILINE) for block in found):
-        # A class of a page stays known by name, which other tests would notice: a process of its own.
+        # A class is registered by name, which would disturb other tests, so it gets its own process.
         command = [sys.executable, "-W", "error", str(script)]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        paths = os.pathsep.join((str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")))  # for twins
+        env = {**os.environ, "PYTHONPATH": paths}
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=env)
         assert done.returncode == 0, done.stderr
         printed = done.stdout
     else:
@@ -98,8 +101,8 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 
 def test_the_table_of_the_readme_is_what_make_run_prints() -> None:
-    # The same seed gives the same numbers on one kind of machine; elsewhere a digit of a logarithm may
-    # differ and runs with it, so the means are held to four standard errors.
+    # The same seed gives the same numbers on one kind of machine. On another, a digit of a logarithm may
+    # differ and change runs, so the means must agree within four standard errors.
     text = (ROOT / "docs" / "reproduce.md").read_text()
     rows = re.findall(
         r"^\| (\S[^|]*?) \| \*{0,2}([\d.]+)\*{0,2} \| ([\d.]+) to ([\d.]+) \|", text, re.MULTILINE
@@ -115,11 +118,11 @@ def test_the_table_of_the_readme_is_what_make_run_prints() -> None:
     summary = dc.simulate(list(policies.values()), environment, 10_000, 1_000, seed=0).summary()
     for name, mean, low, high in rows:
         line = summary.loc[policies[name].label]
-        told = np.array([float(mean), float(low), float(high)])
-        assert np.abs(told - line[["mean", "low", "high"]].to_numpy()).max() < 4 * line["standard_error"]
+        shown = np.array([float(mean), float(low), float(high)])
+        assert np.abs(shown - line[["mean", "low", "high"]].to_numpy()).max() < 4 * line["standard_error"]
 
 
-def test_the_readme_is_one_page_and_says_what_the_pages_say() -> None:
+def test_the_readme_is_one_page_and_agrees_with_the_pages() -> None:
     text = (ROOT / "README.md").read_text()
     assert len(text.splitlines()) <= 80
     assert len(re.findall(r"!\[", text)) == 2, "two figures"
@@ -135,10 +138,10 @@ def paragraphs() -> list[str]:
     ]
 
 
-def test_the_cost_of_a_decision_is_told_for_both_policies() -> None:
-    told = [part for part in paragraphs() if "5 to 8 microseconds" in part]
-    assert len(told) >= 4
-    for part in told:
+def test_the_cost_of_a_decision_is_given_for_both_policies() -> None:
+    parts = [part for part in paragraphs() if "5 to 8 microseconds" in part]
+    assert len(parts) >= 4
+    for part in parts:
         assert re.search(
             r"`FTPL.recommended\(\)`,? (they cost )?13|13 with `FTPL.recommended\(\)`", part
         ), part
@@ -158,6 +161,6 @@ def test_one_factor_for_a_million_arms() -> None:
 
 def test_theorems_have_one_numbering() -> None:
     sources = [*ROOT.glob("src/**/*.py"), *(page for page in PAGES if page.name != "CHANGELOG.md")]
-    # That of Bubeck and Cesa-Bianchi is another theorem 3.1.
+    # Bubeck and Cesa-Bianchi have another theorem 3.1.
     others = [path for path in sources if path.parts[-2:] != ("coupled", "exp3.py")]
     assert [path for path in others if re.search(r"[Tt]heorems? 3\.", path.read_text())] == []

@@ -1,4 +1,4 @@
-"""Every command, option and setting that the code knows is documented, and every one documented is known."""
+"""Every command, option and setting in the code is documented, and every documented one exists."""
 
 import dataclasses
 import inspect
@@ -17,10 +17,10 @@ import decoupled as dc
 from decoupled.cli.main import app
 from decoupled.service.analysis.export import COLUMNS
 from decoupled.service.client import Client, Retries
+from decoupled.service.decision_service import DecisionService
 from decoupled.service.experiment.records import Settings
-from decoupled.service.http import rate_limit as limits
+from decoupled.service.http import decisions, limits
 from decoupled.service.http import schemas as shapes
-from decoupled.service.office import Office
 from decoupled.simulation.toml import KEYS
 from support.http_service import served
 from support.pages import PAGES, ROOT, commands
@@ -28,7 +28,7 @@ from support.pages import PAGES, ROOT, commands
 COMMANDS = (ROOT / "docs" / "commands.md").read_text()
 SETTINGS = (ROOT / "docs" / "settings.md").read_text()
 LINES = sorted({line for page in PAGES for line in commands(page)})
-ASKED = re.compile(r"ID=\$\((decoupled .*) \|$")  # a command whose answer is piped into the next line
+PIPED = re.compile(r"ID=\$\((decoupled .*) \|$")  # a command whose output is piped into the next line
 INLINE = sorted(
     {
         command
@@ -37,28 +37,18 @@ INLINE = sorted(
         if not set("|{") & set(command)
     }
 )
-# What else a reader may be asked to type; such lines are checked by hand, or by the test that their kind has.
-OTHERS = (
-    "curl",
-    "dask",
-    "kill",
-    "make",
-    "pip",
-    "python",
-    "python3",
-    ".",
-    "ID=$(decoupled",
-    "DECOUPLED_DATA=ml-100k",
-)
-# The rows of the table of limits, and what they are in the code.
+# Other commands on the pages. They are checked by hand, or by the test for their kind.
+VARIABLES = ("ID=$(decoupled", "DECOUPLED_DATA=ml-100k")
+OTHERS = ("curl", "dask", "kill", "make", "pip", "python", "python3", ".", *VARIABLES)
+# The rows of the table of limits, and their names in the code.
 LIMITS = {
     "bytes of a request's headers": ["headers"],
-    "seconds in which headers must come": ["headers_seconds"],
+    "seconds to send the headers": ["headers_seconds"],
     "bytes of a body": ["body"],
-    "seconds in which a body must come": ["body_seconds"],
-    "requests a second for each key": ["rate"],
+    "seconds to send the body": ["body_seconds"],
+    "requests per second for each key": ["rate"],
     "requests at once for each key": ["burst"],
-    "wrong keys a second from one address": ["bad_keys"],
+    "wrong keys per second from one address": ["bad_keys"],
     "decisions in a request, items in a batch, rows of a page": [
         "MOST_DECISIONS",
         "MOST_FEEDBACK",
@@ -73,9 +63,9 @@ LIMITS = {
 run = CliRunner().invoke
 
 
-def spoken(line: str) -> str:
-    """The command of a line, also where its answer is kept in a variable."""
-    return ASKED.sub(r"\1", line)
+def command_of(line: str) -> str:
+    """The command in a line, also if its output goes into a variable."""
+    return PIPED.sub(r"\1", line)
 
 
 def leaves(command: Any, *path: str) -> Iterator[tuple[str, Any]]:
@@ -94,34 +84,34 @@ def section(name: str) -> str:
 
 @pytest.mark.parametrize(("name", "command"), list(leaves(typer.main.get_command(app))))
 def test_every_command_and_option_is_documented(name: str, command: Any) -> None:
-    told = dict(re.findall(r"^\| `([^`]+?)(?: \.\.\.)?` \| ([^|]*?) ?\|", section(name), re.MULTILINE))
+    shown = dict(re.findall(r"^\| `([^`]+?)(?: \.\.\.)?` \| ([^|]*?) ?\|", section(name), re.MULTILINE))
     known = {}
     for parameter in command.params:
         if parameter.param_type_name == "argument":
-            known[parameter.metavar or parameter.name.upper()] = "needed" if parameter.required else ""
+            known[parameter.metavar or parameter.name.upper()] = "required" if parameter.required else ""
         elif parameter.name != "help":
             for option in parameter.opts:
                 value = parameter.default
                 plain = value is None or value is False or value == ""
                 known[option] = "" if plain else f"`{value:g}`" if type(value) is float else f"`{value}`"
-    assert told == known
+    assert shown == known
 
 
-def test_no_command_is_documented_that_is_not_there() -> None:
+def test_every_documented_command_exists() -> None:
     known = {name for name, _ in leaves(typer.main.get_command(app))}
     assert set(re.findall(r"^## decoupled (.+)$", COMMANDS, re.MULTILINE)) == known
 
 
 @pytest.mark.parametrize(
-    "line", [line for line in map(spoken, LINES) if line.startswith("decoupled ")] + INLINE
+    "line", [line for line in map(command_of, LINES) if line.startswith("decoupled ")] + INLINE
 )
 def test_every_command_line_of_the_pages_parses(line: str) -> None:
     root = typer.main.get_command(app)
     if any(f"decoupled {name} ".startswith(f"{line} ") for name, _ in leaves(root)):
-        return  # the text speaks of a command by its name
+        return  # the text only names a command
     for _, command in leaves(root):
-        command.callback = lambda **_: None  # parsed, and nothing done
-    root.main(shlex.split(line, comments=True)[1:], standalone_mode=False)  # anything wrong is a UsageError
+        command.callback = lambda **_: None  # parse only
+    root.main(shlex.split(line, comments=True)[1:], standalone_mode=False)  # raises UsageError if invalid
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if not line.startswith("decoupled ")])
@@ -137,16 +127,15 @@ def test_every_other_line_is_of_a_known_kind(line: str) -> None:
 def test_the_pages_commands_run_against_a_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     pages = [ROOT / "docs" / f"{name}.md" for name in ("traffic", "operating")]
-    lines = [spoken(line) for page in pages for line in commands(page)]
-    asked = [line for line in lines if re.match("decoupled (client|doctor|backup) ", line)]
-    assert len(asked) == 8
+    lines = [command_of(line) for page in pages for line in commands(page)]
+    run_lines = [line for line in lines if re.match("decoupled (client|doctor|backup) ", line)]
+    assert len(run_lines) == 8
     with served(tmp_path) as service:
         monkeypatch.setenv("DECOUPLED_URL", service.url)
         decision = ""
-        for line in asked:
-            done = run(
-                app, shlex.split(line.replace("$ID", decision).replace("decisions.db", "store.db"))[1:]
-            )
+        for line in run_lines:
+            words = shlex.split(line.replace("$ID", decision).replace("decisions.db", "store.db"))
+            done = run(app, words[1:])
             assert done.exit_code == 0, f"{line}: {done.output}"
             if "decide" in line:
                 decision = json.loads(done.stdout)["id"]
@@ -157,14 +146,14 @@ def test_the_pages_commands_run_against_a_service(tmp_path: Path, monkeypatch: p
 
 
 def check_requests(paths: dict[str, dict[str, Any]]) -> None:
-    """Every request of the API is documented, and every one documented is there."""
+    """Every request of the API is documented, and every documented one exists."""
     text = (ROOT / "docs" / "service.md").read_text().replace("`.../", "`/v1/experiments/{name}/")
-    told = set(re.findall(r"/v1/[a-z/{}A-Za-z]*[a-z}]|/healthz|/readyz|/metrics", text))
+    shown = set(re.findall(r"/v1/[a-z/{}A-Za-z]*[a-z}]|/healthz|/readyz|/metrics", text))
     known = {path for path in paths if not path.startswith("/v1/simulator")}
-    assert known <= told
-    asked = [line for line in LINES if line.startswith("curl")]
-    assert asked
-    for line in asked:
+    assert known <= shown
+    requests = [line for line in LINES if line.startswith("curl")]
+    assert requests
+    for line in requests:
         path = re.search(r"(?:localhost:8000|https://[^/]+)(/[^\s'?\"]*)", line)
         assert path, line
         method = (re.search(r"-X (\w+)", line) or ["", "GET"])[1].lower()
@@ -180,9 +169,9 @@ def test_every_environment_variable_is_documented() -> None:
     }
     assert {"DECOUPLED_KEY", "DECOUPLED_DATA", "DECOUPLED_STORE"} <= known
     table = SETTINGS.split("## Environment variables")[1].split("\n## ")[0]
-    told = set(re.findall(r"^\| `([A-Z_]+)` \|", table, re.MULTILINE))
-    assert known <= told
-    assert all(name in known for name in told if name.startswith("DECOUPLED_"))
+    shown = set(re.findall(r"^\| `([A-Z_]+)` \|", table, re.MULTILINE))
+    assert known <= shown
+    assert all(name in known for name in shown if name.startswith("DECOUPLED_"))
 
 
 def arguments(function: Any) -> set[str]:
@@ -195,7 +184,7 @@ def arguments(function: Any) -> set[str]:
         ("A learner", arguments(dc.Policy.start)),
         (
             "An experiment of the service",
-            {*shapes.ExperimentIn.model_fields, *shapes.DecideIn.model_fields},
+            {*shapes.ExperimentIn.model_fields, *decisions.DecideIn.model_fields},
         ),
         ("The Python clients", arguments(Client.__mro__[1])),
         ("A simulation", arguments(dc.simulate)),
@@ -207,20 +196,22 @@ def test_every_setting_is_documented(heading: str, known: set[str]) -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", found, re.MULTILINE)) == known
 
 
-def test_settings_that_stand_in_the_text_are_documented() -> None:
+def test_settings_outside_the_tables_are_documented() -> None:
     named = {*KEYS, *(field.name for field in dataclasses.fields(Retries))}
     named |= {"loss", "reward", "arm", "items", "decision", "before"}
     assert all(f"`{name}`" in SETTINGS or f"`[[{name}]]`" in SETTINGS for name in named)
-    assert len(dataclasses.fields(Settings)) == len(shapes.ExperimentIn.model_fields) - 1, "but the seed"
+    assert len(dataclasses.fields(Settings)) == len(shapes.ExperimentIn.model_fields) - 1, (
+        "all except the seed"
+    )
 
 
-def test_every_limit_is_documented_as_it_is() -> None:
+def test_every_limit_is_documented_with_its_value() -> None:
     known = {name: value for name, value in vars(limits).items() if name.isupper() and name[0] != "_"}
     known |= vars(limits.Limits())
     assert known.keys() == {name for names in LIMITS.values() for name in names}
     table = SETTINGS.split("## Limits of the service")[1].split("\n## ")[0]
-    told = dict(re.findall(r"^\| ([a-zI`][^|]*) \| ([\d,]+) \|", table, re.MULTILINE))
-    assert told == {row: f"{known[names[0]]:,.0f}" for row, names in LIMITS.items()}
+    shown = dict(re.findall(r"^\| ([a-zI`][^|]*) \| ([\d,]+) \|", table, re.MULTILINE))
+    assert shown == {row: f"{known[names[0]]:,.0f}" for row, names in LIMITS.items()}
     assert all(known[name] == known[names[0]] for names in LIMITS.values() for name in names)
 
 
@@ -243,7 +234,7 @@ def test_the_command_that_creates_an_experiment_takes_every_setting() -> None:
 
 def test_every_metric_is_documented(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "operating.md").read_text()
-    names = re.findall(r'"(\w+)": ', inspect.getsource(Office.counters))
+    names = re.findall(r'"(\w+)": ', inspect.getsource(DecisionService.counters))
     assert "pending" in names
     for name in ("http_requests", "http_seconds", "http_in_flight", *(f"desk_{each}" for each in names)):
         assert f"`decoupled_{name}`" in page, name

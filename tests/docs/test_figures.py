@@ -1,4 +1,4 @@
-"""Figures that `docs/figures/make.py` draws are those that are kept, small, and shown."""
+"""The committed figures are the ones that `docs/figures/make.py` draws; they are small and shown on a page."""
 
 import runpy
 from pathlib import Path
@@ -12,13 +12,13 @@ from support.pages import ROOT
 MAKE = runpy.run_path(str(ROOT / "docs" / "figures" / "make.py"))
 
 
-# One of the two maps, which take seconds to draw and differ in nothing but their numbers.
+# Only one of the two maps, which take seconds to draw and differ only in their numbers.
 @pytest.mark.parametrize("name", sorted(set(MAKE["FIGURES"]) - {"gpu-map-ftpl"}))
-def test_a_figure_is_the_one_that_is_kept(name: str, tmp_path: Path) -> None:
+def test_the_committed_figure_is_up_to_date(name: str, tmp_path: Path) -> None:
     kept = ROOT / "docs" / "figures" / f"{name}.png"
     drawn = MAKE["draw"](name, tmp_path)
-    # With the locked versions they are the same; elsewhere another logarithm may move a few pixels. A curve that
-    # is another one moves some 0.5 % of them.
+    # With the locked versions they are identical. On another machine, a logarithm may move a few pixels. A
+    # different curve moves about 0.5 % of them.
     one, other = imread(kept), imread(drawn)
     assert one.shape == other.shape
     assert (np.abs(one - other).max(axis=2) > 0.3).mean() < 0.001

@@ -1,4 +1,4 @@
-"""Facts that several files of the project state: the version, the Pythons it runs on, the paper to cite."""
+"""Facts stated in several files of the project: the version, the supported Pythons, the paper to cite."""
 
 import re
 import tomllib

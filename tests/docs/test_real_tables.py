@@ -1,4 +1,4 @@
-"""The table of recorded losses in choosing.md: the script that makes it runs, and gives what the page shows."""
+"""The table of recorded losses in choosing.md: its script runs, and produces the numbers on the page."""
 
 import os
 import re
@@ -15,11 +15,11 @@ SCRIPT = runpy.run_path(str(ROOT / "docs" / "tools" / "real_tables.py"))
 PAGE = (ROOT / "docs" / "choosing.md").read_text()
 DATA = Path(os.environ.get("DECOUPLED_DATA") or "nowhere")
 CELL = re.compile(r"\*{0,2}(-?[\d,]+) ± ([\d.]+)\*{0,2}")
-FEWER = 100  # runs, of the 1,000 of the page
+FEWER = 100  # runs; the page has 1,000
 
 
 def shown() -> dict[str, list[tuple[float, float]]]:
-    """The rows of the page's table: for each policy a mean and a half-width in each column."""
+    """The rows of the table on the page: for each policy, a mean and a half-width in each column."""
     section = PAGE.split("## What we saw on recorded losses")[1].split("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| `")]
     cells = {name: [CELL.fullmatch(cell) for cell in rest] for name, *rest in rows}
@@ -34,7 +34,7 @@ def test_the_page_has_a_row_for_each_policy_and_a_cell_for_each_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert shown().keys() == SCRIPT["POLICIES"].keys()
-    # One policy will do here, and spares compiling the others.
+    # One policy is enough here, and avoids compiling the others.
     one = {name: policy for name, policy in SCRIPT["POLICIES"].items() if policy == dc.FTPL()}
     monkeypatch.setitem(SCRIPT["columns"].__globals__, "POLICIES", one)
     (tmp_path / "real").mkdir()
@@ -48,7 +48,7 @@ def test_the_page_has_a_row_for_each_policy_and_a_cell_for_each_column(
         runs = {len(regret) for regret in cells.values()}
         assert runs == ({4} if "late" in head else {2})
     late = dict(made)["flights-carrier, 200 rounds late, 4 runs"]
-    # Of 250 rounds the first 201 are played without a loss seen: about two thirds of them cost 0.4.
+    # No loss is seen in the first 201 of 250 rounds; about two thirds of them cost 0.4.
     assert all(20 < regret.mean() < 90 for regret in late.values())
 
 
@@ -56,8 +56,8 @@ def test_the_page_has_a_row_for_each_policy_and_a_cell_for_each_column(
     not (DATA / "real").is_dir(), reason="DECOUPLED_DATA names no folder with recorded tables"
 )
 @pytest.mark.parametrize("column", range(4))
-def test_the_table_is_what_the_recorded_losses_give(column: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A wrapped policy is compiled by every process, which takes longer than all the rest.
+def test_the_table_agrees_with_the_recorded_losses(column: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Every process compiles a wrapped policy, which takes longer than the rest of the test.
     plain = {name: each for name, each in SCRIPT["POLICIES"].items() if not isinstance(each, dc.Forgetting)}
     monkeypatch.setitem(SCRIPT["recorded"].__globals__, "POLICIES", plain)
     losses = SCRIPT["losses_of"](DATA, SCRIPT["TABLES"][column])
@@ -65,5 +65,5 @@ def test_the_table_is_what_the_recorded_losses_give(column: int, monkeypatch: py
     for name in plain:
         mean, half = shown()[name][column]
         error = np.hypot(half / 1.96, measured[name].std(ddof=1) / np.sqrt(FEWER))
-        # Sixteen cells, each wrong once in 15,000 times by chance; means are shown as whole numbers.
+        # Sixteen cells, each wrong by chance once in 15,000 times. Means are shown as whole numbers.
         assert abs(measured[name].mean() - mean) < 4 * error + 0.5, name

@@ -1,4 +1,4 @@
-"""The site: it is built without a warning, holds every public name, and needs nothing from elsewhere."""
+"""The site builds without a warning, contains every public name, and loads nothing from other hosts."""
 
 import functools
 import http.server
@@ -16,15 +16,17 @@ import pytest
 
 import decoupled as dc
 from decoupled import theory
-from decoupled.service.client import sync as client
+from decoupled.base.lazy import exports
+from decoupled.paper import EXPERIMENTS
+from decoupled.service import client
 from support.browser import chromium
 from support.once import made_once
 from support.pages import ROOT
 
 PHONE = {"width": 390, "height": 844}
 NAMES = [
-    *(f"decoupled.{name}" for name in dc.__all__ if not inspect.ismodule(getattr(dc, name))),
-    *(f"decoupled.environments.{name}" for name in dc.environments.__all__),
+    *(f"decoupled.{name}" for name in exports("decoupled") if not inspect.ismodule(getattr(dc, name))),
+    *(f"decoupled.environments.{name}" for name in exports("decoupled.environments")),
     *(f"decoupled.theory.{name}" for name in theory.__all__ if name not in ("bounds", "figures")),
     *(f"decoupled.theory.bounds.{name}" for name in theory.bounds.__all__),
     *(f"decoupled.theory.figures.{name}" for name in theory.figures.__all__),
@@ -53,8 +55,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert done.returncode == 0, done.stderr
         return done.stderr
 
-    folder, said = made_once(tmp_path_factory, "site", build)
-    assert "WARNING" not in said
+    folder, output = made_once(tmp_path_factory, "site", build)
+    assert "WARNING" not in output
     return folder
 
 
@@ -62,10 +64,15 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
     text = "".join(page.read_text() for page in site.glob("api/*.html"))
     anchors = set(re.findall(r'id="([\w.]+)"', text))
     assert [name for name in NAMES if name not in anchors] == []
-    assert "<blockquote>" not in text, "an example of a docstring is shown as a quotation"
+    assert "<blockquote>" not in text, "a docstring example is shown as a quotation"
 
 
-def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
+def test_every_experiment_is_on_its_page(site: Path) -> None:
+    page = (site / "reproduce.html").read_text()
+    assert [name for name in EXPERIMENTS if f"<td><code>{name}</code></td>" not in page] == []
+
+
+def test_nothing_is_loaded_from_other_hosts(site: Path) -> None:
     for page in site.glob("**/*.html"):
         text = page.read_text()
         loaded = re.findall(r'<(?:script|img|iframe|source)\b[^>]*\bsrc="([^"]*)"', text)
@@ -75,7 +82,7 @@ def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
         assert not re.search(r"(@import|url\()\s*[\"']?(https?:)?//", style.read_text()), style.name
 
 
-def test_pages_of_the_changelog_and_the_examples_are_whole(site: Path) -> None:
+def test_the_changelog_and_the_examples_are_complete(site: Path) -> None:
     assert "Unreleased" in (site / "changelog.html").read_text()
     shown = (site / "examples.html").read_text()
     for example in ROOT.glob("examples/*.py"):
@@ -94,8 +101,8 @@ def test_search_works_without_a_network_and_without_a_server(site: Path, browser
         threading.Thread(target=server.serve_forever, daemon=True).start()
         for root in (site.as_uri(), f"http://127.0.0.1:{server.server_address[1]}"):
             page = browser.new_page(viewport=PHONE)
-            asked: list[str] = []
-            page.on("request", lambda request, asked=asked: asked.append(request.url))
+            urls: list[str] = []
+            page.on("request", lambda request, urls=urls: urls.append(request.url))
             page.goto(f"{root}/index.html")
             page.locator("label[for=__search]").first.click()
             page.locator("input[name=query]").press_sequentially("replicas")
@@ -103,7 +110,7 @@ def test_search_works_without_a_network_and_without_a_server(site: Path, browser
             assert "operating.html" in str(
                 page.locator(".md-search-result__list a").evaluate_all("all => all.map(each => each.href)")
             )
-            assert [url for url in asked if not url.startswith((root, "about:", "data:", "blob:"))] == []
+            assert [url for url in urls if not url.startswith((root, "about:", "data:", "blob:"))] == []
             page.close()
         server.shutdown()
 

@@ -1,4 +1,4 @@
-"""What the page on versioning promises of saved states."""
+"""The promises of the versioning page about saved states."""
 
 import json
 import re
@@ -10,8 +10,8 @@ from decoupled.learner import saving as keeping
 from decoupled.simulation import results
 from support.pages import ROOT
 
-# States of version 1, and what their learners said. Those without additions were written before arms could come
-# and go. They are never written anew: where one cannot be read any more, the version has to rise.
+# States of version 1, and the answers of their learners. States without additions were written before arms could
+# be added and removed. Never rewrite them: if one becomes unreadable, the version must increase.
 STATES = json.loads((ROOT / "tests" / "docs" / "states-1.json").read_text())
 
 
@@ -29,5 +29,5 @@ def test_a_state_that_was_saved_is_read_by_every_later_release(name: str) -> Non
 
 def test_the_page_names_the_versions_of_the_formats() -> None:
     page = (ROOT / "docs" / "versioning.md").read_text()
-    told = dict(re.findall(r"^\| ([^|]+) \| [^|]+ \| (\d+) \|$", page, re.MULTILINE))
-    assert told == {"learner's state": str(keeping.VERSION), "results, netCDF": str(results.VERSION)}
+    versions = dict(re.findall(r"^\| ([^|]+) \| [^|]+ \| (\d+) \|$", page, re.MULTILINE))
+    assert versions == {"learner's state": str(keeping.VERSION), "results, netCDF": str(results.VERSION)}

@@ -1,4 +1,4 @@
-"""Noise on mean losses, against exact laws; and that it takes the same share of the stream whatever is played."""
+"""Noise on mean losses: its exact laws, and that it uses the same amount of the stream whatever is played."""
 
 import numpy as np
 import pytest

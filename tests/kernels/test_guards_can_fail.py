@@ -1,4 +1,4 @@
-"""The guards can fail: each is shown a kernel with a small, likely mistake, and must reject it.
+"""The tests can fail: each is given a kernel with a small, likely mistake, and must reject it.
 
 A guard that accepts everything looks like one that works. The wrong variants here are written for the
 purpose, with the counts of draws of the tests proper; `make mutations` breaks the kernels themselves,
@@ -25,7 +25,7 @@ from support.twins import FTPLTwin, TsallisTwin, chi_square_p, means_agree, tsal
 
 pytestmark = pytest.mark.slow
 
-# Far below the level of any guard, so that the rejection is no stroke of luck.
+# Far below the level of any test, so that a rejection is not luck.
 CERTAIN = 1e-9
 
 DRAWS = 1_000_000
@@ -74,7 +74,7 @@ def leader_p_value(fault: int, alpha: float = ALPHA) -> float:
 
 
 def test_the_copy_itself_is_sound() -> None:
-    # Otherwise the rejections below might be the copy's own fault.
+    # Otherwise the copy itself might cause the rejections below.
     assert leader_p_value(RIGHT) > 1e-3
 
 
@@ -89,7 +89,7 @@ def test_an_exponent_wrong_by_two_percent_is_caught() -> None:
 
 @compiled
 def count_mixed(counts: Ints, draws: int, ranked: Floats, share: float, stream: Words) -> None:
-    """The true leader, but for a small share of draws in which the first arm is taken blindly."""
+    """The true leader, except for a small share of draws that always take the first arm."""
     for _ in range(draws):
         blind = uniform(stream) <= share
         leader = pareto_leader(ranked, ETA, ALPHA, stream)
@@ -164,7 +164,7 @@ def test_a_wrong_exploration_law_is_caught(twin: type[FTPLTwin]) -> None:
 
 
 def test_two_draws_from_one_uniform_are_caught() -> None:
-    # Each has its law, but they move together; only the table of pairs shows it.
+    # Each draw has its law, but they are correlated; only the table of pairs shows it.
     learner, _ = pair_of(FTPLTwin)
     w, p = learner.exploitation_probabilities(), learner.exploration_probabilities()
     shared = np.random.default_rng(26).random(50_000)
@@ -255,7 +255,7 @@ def test_too_coarse_a_quadrature_is_caught(
     exact = pareto_winner_law(GAPS, ALPHA)
     monkeypatch.setattr(weights, "_NODES", points)
     monkeypatch.setattr(weights, "_NODE_WEIGHTS", point_weights)
-    plain = weights.grid.__wrapped__  # past what is remembered of earlier calls
+    plain = weights.grid.__wrapped__  # without the cache of earlier calls
     monkeypatch.setattr(weights, "grid", lambda *problem: plain(*problem, tail))
     law = pareto_winner_law(GAPS, ALPHA)
     assert np.allclose(law, exact, rtol=0, atol=1e-12) is sound

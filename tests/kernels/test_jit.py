@@ -1,4 +1,4 @@
-"""The cache of machine code is never stale and never in the way."""
+"""The cache of machine code is never stale and never causes an error."""
 
 import ast
 import importlib
@@ -22,7 +22,7 @@ SOURCES = Path(decoupled.__file__).parent
 
 
 def digests_of(root: Path) -> list[str]:
-    """Of the sources that machine code is made of, and of all."""
+    """Digests of the compiled sources, and of all sources."""
     code = (
         "from decoupled.kernels.jit import COMPILED, source_digest;"
         "print(source_digest(*COMPILED), source_digest())"
@@ -49,7 +49,7 @@ def test_digest_changes_with_the_sources_of_machine_code_alone(tmp_path: Path) -
 
 
 def test_compiled_code_elsewhere_calls_only_what_the_digest_covers() -> None:
-    """A file outside `COMPILED` that compiles imports compiled functions from those folders alone."""
+    """A file outside `COMPILED` imports compiled functions only from those folders."""
     outside = [
         path
         for path in SOURCES.rglob("*.py")
@@ -72,7 +72,7 @@ def test_compiled_code_elsewhere_calls_only_what_the_digest_covers() -> None:
 
 
 def _package(path: Path, level: int) -> str:
-    """The package that an import with so many dots starts from."""
+    """The package that a relative import with this many dots starts from."""
     parts = ("decoupled", *path.relative_to(SOURCES).parts[:-1])
     return ".".join(parts[: len(parts) - level + 1])
 
@@ -118,8 +118,8 @@ def test_functions_from_elsewhere_are_not_kept() -> None:
 
 
 def test_threads_that_compile_at_once_keep_to_the_folder(tmp_path: Path) -> None:
-    # The setting that names the folder is Numba's own and global: threads must not pull it from under
-    # each other, or machine code lands in the working folder.
+    # The setting for the folder is global in Numba: threads must not change it for each other, or machine
+    # code lands in the working folder.
     code = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -148,7 +148,7 @@ import pathlib, sys, time
 from numba.core.caching import IndexDataCacheFile
 from decoupled.kernels.jit import translate
 
-# Functions made alike, as the entry points of policies are: one name, one signature, other contents.
+# Similar functions, like the entry points of policies: same name, same signature, different contents.
 def make(number):
     def add(x):
         return x + number
@@ -158,7 +158,7 @@ read = IndexDataCacheFile._load_index
 
 def read_slowly(self):
     index = read(self)
-    time.sleep(0.2)  # time enough for another process to read the same index
+    time.sleep(0.2)  # enough time for another process to read the same index
     return index
 
 first, what, go = int(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
@@ -176,7 +176,7 @@ else:
 
 
 def test_processes_that_compile_at_once_do_not_mix_up_their_code(tmp_path: Path) -> None:
-    # Each starts with another variant of one function, all at the same time.
+    # All start at the same time, each with another variant of one function.
     script = tmp_path / "shared.py"
     script.write_text(SHARED)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
@@ -189,13 +189,13 @@ def test_processes_that_compile_at_once_do_not_mix_up_their_code(tmp_path: Path)
     time.sleep(3.0)
     go.touch()
     assert [process.wait() for process in started] == [0] * 4
-    # Whoever comes later finds every variant, and each is the right one.
+    # A later process finds every variant, and each is the right one.
     subprocess.run(command(0, "load"), check=True, env=environment)
 
 
 def test_no_two_policies_share_a_name_in_machine_code() -> None:
-    # Code is linked by the names of functions and of the types they take. With one name for two, a process
-    # that loads what two others compiled ran UCB1 as Exp3: both have Params of a single number.
+    # Code is linked by the names of functions and argument types. With the same name twice, a process that
+    # loaded what two others compiled ran UCB1 as Exp3: both have Params of a single number.
     policies = [kind() for kind in dc.Policy.known().values() if kind.__module__.startswith("decoupled.")]
     entries = [policy.entries() for policy in policies]
     assert len({typeof(policy.params()).name for policy in policies}) == len(policies) > 4

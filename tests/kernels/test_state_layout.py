@@ -1,4 +1,4 @@
-"""Layouts: where each named quantity lies, and what some of the arms take along."""
+"""Layouts: the place of each named row, and states with some of the arms."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ LAYOUT = Layout(
 
 
 def numbered(arms: int) -> State:
-    """Every number of the state is another, so that none can be mistaken."""
+    """All numbers of the state differ, so that none can be mistaken for another."""
     state = LAYOUT.new_state(arms)
     state.scalars[2:] = 77.5
     state.floats[:] = 0.5 + np.arange(state.floats.size).reshape(state.floats.shape)

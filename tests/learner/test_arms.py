@@ -1,4 +1,4 @@
-"""Arms that come and go: what they start with, who they are, and what their feedback does."""
+"""Adding and retiring arms: what new arms start with, their identity, and their feedback."""
 
 import json
 import random
@@ -44,10 +44,10 @@ POLICIES: list[dc.Policy] = [
     dc.Forgetting(dc.TsallisINF(), discount=0.97),
     dc.Forgetting(dc.FollowTheLeader(), discount=0.97),
 ]
-# Backwards, since the contract of policies goes forwards: of two workers that start with nothing compiled each
-# then compiles one half, and meets the other's.
+# Reversed, since the contract of policies runs forwards: of two workers that start with nothing compiled, each
+# then compiles one half and finds the other half done.
 every_policy = pytest.mark.parametrize("policy", POLICIES[::-1], ids=lambda policy: policy.label)
-# Those whose feedback for one arm leaves every other arm's estimate where it was.
+# Policies whose feedback for one arm does not change the estimates of the others.
 ALONE = [
     policy
     for policy in POLICIES
@@ -59,7 +59,7 @@ NAMES = ["a", "b", "c", "d", "e"]
 
 
 def used(policy: dc.Policy, rounds: int = 40, seed: int = 3) -> dc.Learner:
-    """A learner that saw every arm, some of them more than others."""
+    """A learner that has seen every arm, some more often than others."""
     learner = policy.start(NAMES, seed)
     learner.replay([(name, 0.2, 0.1 + 0.2 * i) for i, name in enumerate(NAMES)])
     script = random.Random(seed)
@@ -91,7 +91,7 @@ def test_newcomers_start_level_with_the_leader_or_unseen(policy: dc.Policy) -> N
     layout, old = policy.layout, learner._running.state
     learner.add_arms(["x", 9])
     for name in layout.learned:
-        if name not in ("roots", "level", "excess"):  # solutions, which are other ones now
+        if name not in ("roots", "level", "excess"):  # solutions, which have changed
             row = layout.row(learner._running.state, name)
             row = row[:5, :5] if name in layout.pairs else row[:5]
             assert row.tolist() == layout.row(old, name).tolist()
@@ -102,7 +102,7 @@ def test_newcomers_start_level_with_the_leader_or_unseen(policy: dc.Policy) -> N
     assert known[5:].tolist() == [fresh if policy.cumulative is None else before.min()] * 2
     assert (stream_of(learner), learner.round) == (stream, round_)
     law = learner.exploitation_probabilities()
-    if policy.cumulative is not None:  # as likely as the leader, but for which of equals ranks first
+    if policy.cumulative is not None:  # as likely as the leader, up to the order of ties
         np.testing.assert_allclose(law[5:], law[before.argmin()], rtol=1e-6)
 
 
@@ -139,7 +139,7 @@ def test_feedback_of_a_retired_arm_counts_as_a_round_and_moves_no_other(policy: 
     learner.observe(decision, loss=0.75)
     known = learner.estimates()
     assert known[:-1].tolist() == before.tolist()
-    # The arm that has the name now was not there for that decision: it is charged as arms away are.
+    # The arm that has the name now did not exist at that decision: it is charged like an unavailable arm.
     assert known[-1] == newcomer + (0.0 if policy.cumulative is None else 0.75)
     assert (learner.round, learner.pending) == (round_ + 1, ())
     with pytest.raises(dc.FeedbackError, match="is not pending"):
@@ -148,7 +148,7 @@ def test_feedback_of_a_retired_arm_counts_as_a_round_and_moves_no_other(policy: 
 
 @every_policy
 def test_feedback_of_a_retired_arm_is_as_good_as_that_of_one_that_stayed(policy: dc.Policy) -> None:
-    """What the others have learned is what they would have, had the arm been retired after the feedback."""
+    """The others learn the same as if the arm had been retired after the feedback."""
     early, late = used(policy), used(policy)
     decisions = [learner.decide() for learner in (early, late)]
     gone = [decisions[0].explore]
@@ -158,7 +158,7 @@ def test_feedback_of_a_retired_arm_is_as_good_as_that_of_one_that_stayed(policy:
     late.retire_arms(gone)
     assert early.diagnostics()["round"] == late.diagnostics()["round"] == early.round == late.round
     np.testing.assert_allclose(early.estimates(), late.estimates(), rtol=1e-12)
-    if not isinstance(policy, dc.JinHybrid):  # whose rates follow the laws, in which the arm has a part
+    if not isinstance(policy, dc.JinHybrid):  # its rates follow the laws, which include the arm
         one, two = (json.loads(each.to_json())["content"]["learned"] for each in (early, late))
         for name in one:
             np.testing.assert_allclose(one[name], two[name], rtol=1e-9, err_msg=name)
@@ -184,7 +184,7 @@ def test_a_learner_that_lost_and_gained_arms_is_saved_and_goes_on(policy: dc.Pol
     assert again.estimates().tolist() == learner.estimates().tolist()
 
 
-# Who is who
+# Identity
 
 
 def test_a_decision_keeps_its_arm_while_places_shift() -> None:
@@ -206,7 +206,7 @@ def test_a_restricted_decision_keeps_its_arms_while_places_shift() -> None:
     learner.retire_arms(["a", "b"])
     learner.add_arms(["b"])
     learner.observe(decision, loss=0.25)
-    charged = [0.25, 0.25 * decision.weight, 0.0, 0.25]  # c and the new b were away
+    charged = [0.25, 0.25 * decision.weight, 0.0, 0.25]  # c and the new b were not available
     assert dict(zip(learner.arms, learner.estimates().tolist(), strict=True)) == dict(
         zip(["c", "d", "e", "b"], charged, strict=True)
     )
@@ -227,7 +227,7 @@ def test_decisions_made_between_two_retirements_keep_their_arms_too() -> None:
         before = dict(zip(learner.arms, learner.estimates().tolist(), strict=True))
         learner.observe(decision, loss=0.75)
         after = dict(zip(learner.arms, learner.estimates().tolist(), strict=True))
-        # B = 1/2 in round 1: for all that could be had, and three quarters for those that could not.
+        # B = 1/2 in round 1: for all available arms, and three quarters for the others.
         added = {name: after[name] - before[name] for name in after}
         expected = {
             name: 0.5 + decision.weight * 0.25 if charge is None else charge
@@ -274,7 +274,7 @@ def test_serials_find_their_places() -> None:
 
 
 def test_many_names_are_found_after_any_coming_and_going() -> None:
-    # A step that looks at all pairs of names would take minutes here.
+    # Comparing all pairs of names would take minutes here.
     script, names = random.Random(7), [f"arm-{i}" for i in range(30_000)]
     arms: ArmNames = ArmNames.checked(names)
     for turn in range(6):
@@ -337,7 +337,7 @@ def test_the_form_for_many_arms_begins_where_they_are_many() -> None:
     np.testing.assert_allclose(learner.exploration_probabilities().sum(), 1.0)
 
 
-# What is refused
+# Errors
 
 
 @pytest.mark.parametrize(
@@ -346,12 +346,12 @@ def test_the_form_for_many_arms_begins_where_they_are_many() -> None:
         (
             "add_arms",
             ["x", "b"],
-            "names: 'b' is an arm of this learner already; choose another name, or retire",
+            "names: 'b' is already an arm of this learner; choose another name, or retire",
         ),
         ("add_arms", ["x", "y", "x"], "names: 'x' appears twice; give every arm a name of its own"),
-        ("add_arms", ["x", None], "names: None is no name; use strings or whole numbers"),
-        ("add_arms", ["x", True], "names: True is no name; use strings or whole numbers"),
-        ("add_arms", ["x", 1.0], "names: 1.0 is no name; use strings or whole numbers"),
+        ("add_arms", ["x", None], "names: None is not a valid name; use strings or whole numbers"),
+        ("add_arms", ["x", True], "names: True is not a valid name; use strings or whole numbers"),
+        ("add_arms", ["x", 1.0], "names: 1.0 is not a valid name; use strings or whole numbers"),
         ("add_arms", "xyz", "names = 'xyz': must be a list of arms; put the names in a list"),
         ("add_arms", 3, "names = 3: must be a list of arms; put the names in a list"),
         ("add_arms", np.zeros((2, 2)), "must be a list of arms; put the names in a list"),
@@ -360,9 +360,9 @@ def test_the_form_for_many_arms_begins_where_they_are_many() -> None:
         (
             "retire_arms",
             ["a", "b", "c", "d"],
-            "names = ['a', 'b', 'c', 'd']: would leave 1 of 5 arms, and two at least must stay; add others first",
+            "names = ['a', 'b', 'c', 'd']: would leave 1 of 5 arms, and at least two must stay; add others first",
         ),
-        ("retire_arms", NAMES, "would leave 0 of 5 arms, and two at least must stay; add others first"),
+        ("retire_arms", NAMES, "would leave 0 of 5 arms, and at least two must stay; add others first"),
     ],
     ids=str,
 )
@@ -388,7 +388,7 @@ def test_too_many_arms_for_a_policy_that_counts_pairs() -> None:
 
 
 def test_what_gives_names_may_use_the_learner() -> None:
-    """Nothing of the user's runs while the lock is held: this would wait for ever."""
+    """No user code runs while the lock is held; otherwise this would deadlock."""
     learner = dc.FTPL().start(NAMES, seed=0)
     done: list[bool] = []
 
@@ -446,7 +446,7 @@ def test_threads_that_decide_learn_add_and_retire() -> None:
     assert learner.pending == ()
 
 
-# What the rule is worth
+# Why the rule is good
 
 # Other rules, and what they cost, are in docs/learner.md.
 

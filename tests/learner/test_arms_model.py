@@ -1,4 +1,4 @@
-"""Arms that come and go beside a plain model, which holds every arm in dictionaries by who it is.
+"""Adding and retiring arms, compared with a plain model that keeps every arm in dictionaries by its identity.
 
 The model is written from the rules in docs/learner.md. It has no places that shift: an arm is a number
 that no other arm ever gets. Both laws come from the twins.
@@ -35,7 +35,7 @@ MOST = len(POOL)
 
 @dataclass
 class Awaited:
-    """A decision whose feedback has not come: who was explored, who could be, and everyone's baseline."""
+    """A decision without feedback yet: the explored arm, the available arms, and all baselines."""
 
     decision: dc.Decision
     arm: int
@@ -44,7 +44,7 @@ class Awaited:
 
 
 class Model:
-    """What the calls of a learner amount to, arm by arm."""
+    """The effect of a learner's calls, arm by arm."""
 
     def __init__(self, names: list[str | int], lam: float) -> None:
         self.names = dict(enumerate(names))
@@ -88,7 +88,7 @@ class Model:
 def twin_of(
     policy: dc.Policy, estimates: Floats, arms: int, round_: int, mean: float, spread: float
 ) -> Twin | None:
-    """A twin in the state that is given; follow the leader explores uniformly and needs none."""
+    """A twin in the given state; follow the leader explores uniformly and needs none."""
     twin: Twin
     if isinstance(policy, dc.FollowTheLeader):
         return None
@@ -103,14 +103,14 @@ def twin_of(
     return twin
 
 
-# Sixteenths: free floats are mostly so near to 0 or 1 that a wrong sum would pass for rounding.
+# Sixteenths: most random floats are so close to 0 or 1 that a wrong sum would look like rounding.
 SHARES = st.integers(0, 16).map(lambda share: share / 16)
 BITS = st.integers(0, 2**MOST - 1)
 PREDICTIONS = st.none() | st.lists(st.none() | SHARES, min_size=MOST, max_size=MOST)
 
 
 class ArmsMachine(RuleBasedStateMachine):
-    """Calls a learner and its model alike, and compares them after each call."""
+    """Makes the same calls on a learner and its model, and compares them after each."""
 
     policy: ClassVar[dc.Policy]
 
@@ -122,7 +122,7 @@ class ArmsMachine(RuleBasedStateMachine):
         self.learner = self.policy.start(arms if numbered else names, seed, loss_range=(-1.0, 3.0))
 
     def chosen(self, bits: int | None) -> list[int]:
-        """Some of the arms that there are, one at least; all of them for None."""
+        """Some of the arms, at least one; None for all of them."""
         arms = list(self.model.names)
         some = [arm for i, arm in enumerate(arms) if bits is None or bits >> i & 1]
         return some or [arms[0]]
@@ -133,7 +133,7 @@ class ArmsMachine(RuleBasedStateMachine):
             call()
         assert self.learner.to_json() == before
 
-    # Coming and going
+    # Adding and retiring
 
     @precondition(lambda self: len(self.model.names) < MOST)
     @rule(bits=BITS)
@@ -177,8 +177,8 @@ class ArmsMachine(RuleBasedStateMachine):
             arguments["baseline"] = {model.names[arm]: 4.0 * share - 1.0 for arm, share in expected.items()}
         elif predictions is not None:
             self.refused(dc.UnsupportedError, lambda: self.learner.decide(baseline={}))
-        # The learner's own estimates, which agree() holds against the model's: a difference in the last
-        # bit between them could settle a tie of ranks the other way.
+        # The learner's own estimates, which agree() compares with the model's: a difference in the last
+        # bit could break a tie of ranks the other way.
         estimates = self.learner.estimates()[[everyone.index(arm) for arm in reachable]]
         twin = twin_of(self.policy, estimates, len(everyone), model.round, model.mean, model.spread)
         decision = self.learner.decide(**arguments) if exploits else self.learner.explore(**arguments)
@@ -214,7 +214,7 @@ class ArmsMachine(RuleBasedStateMachine):
         self.learner.forget(awaited.decision.id)
         self.model.forgotten += 1
 
-    # Keeping
+    # Saving
 
     @rule()
     def save_and_load(self) -> None:

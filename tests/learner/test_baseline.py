@@ -1,4 +1,4 @@
-"""A baseline of one's own: predictions in the place of the running mean, behind the policy's own gate."""
+"""Users' baselines: predictions instead of the running mean, behind the policy's own gate."""
 
 import json
 from typing import Any, cast
@@ -8,6 +8,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
+from decoupled.learner.pending import recorded
 from support.twins.centred import CentredFTPLTwin
 
 ARMS = 6
@@ -29,7 +30,7 @@ WITHOUT: list[dc.Policy] = [
 ]
 every_centred = pytest.mark.parametrize("policy", CENTRED, ids=lambda policy: policy.label)
 LOSSES = np.array([0.2, 0.9, 0.35, 0.6, 0.5, 0.75])
-# Far off, and different for every arm; one is right and one is zero.
+# Far from the losses, and different for every arm; one is right and one is 0.
 PREDICTED = np.array([0.9, 0.1, 0.35, 1.0, 0.0, 0.3])
 
 
@@ -48,7 +49,7 @@ def trained(policy: dc.Policy, rounds: int = 150, seed: int = 2) -> dc.Learner:
 def changes(
     learner: dc.Learner, available: list[int] | None = None, meanwhile: bool = False
 ) -> tuple[Floats, Floats]:
-    """By the arm that is explored: its probability, and what its feedback adds to every estimate."""
+    """For each explored arm: its probability, and what its feedback adds to every estimate."""
     arms = list(range(ARMS)) if available is None else available
     law = learner.exploration_probabilities(available=available)
     found: dict[int, dc.Decision] = {}
@@ -59,7 +60,7 @@ def changes(
         if len(found) == len(arms):
             break
     assert sorted(found) == arms
-    if meanwhile:  # the gate and the running mean move on before the feedback comes
+    if meanwhile:  # the gate and the running mean change before the feedback comes
         learner.replay([(0, 0.05, 1.0), (1, 0.5, 0.0), (2, 0.1, 1.0)])
     saved, before = learner.to_json(), learner.estimates()
     added = np.zeros((ARMS, ARMS))
@@ -81,14 +82,14 @@ def test_estimates_stay_unbiased_whatever_is_predicted(policy: dc.Policy, meanwh
 def test_with_arms_away_too(policy: dc.Policy) -> None:
     available = [0, 2, 3, 5]
     law, added = changes(trained(policy), available)
-    expected = np.full(ARMS, law @ LOSSES)  # what an arm that is away is charged
+    expected = np.full(ARMS, law @ LOSSES)  # the charge of an unavailable arm
     expected[available] = LOSSES[available]
     np.testing.assert_allclose(law @ added, expected, rtol=1e-9)
 
 
 @every_centred
-def test_what_was_foreseen_leaves_no_noise(policy: dc.Policy) -> None:
-    # Of every arm that passes the gate a decision teaches the very loss, whichever arm it explores.
+def test_perfect_predictions_leave_no_noise(policy: dc.Policy) -> None:
+    # A decision teaches the exact loss of every arm that passes the gate, whichever arm it explores.
     learner = trained(policy)
     running, before = learner._running, learner.estimates()
     passes = np.zeros(len(LOSSES), bool)
@@ -101,7 +102,7 @@ def test_what_was_foreseen_leaves_no_noise(policy: dc.Policy) -> None:
 
 @pytest.mark.parametrize("kappa", [0.1, 0.6, 2.0])
 def test_the_gate_is_the_policys_own(kappa: float) -> None:
-    """Round by round against the twin: b is the prediction where p >= kappa * eta, and 0 elsewhere."""
+    """Compared with the twin round by round: b is the prediction if p >= kappa * eta, else 0."""
     policy = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", kappa=kappa)
     learner, twin = policy.start(ARMS, seed=4), CentredFTPLTwin(ARMS, policy)
     generator, closed = np.random.default_rng(5), 0
@@ -119,9 +120,7 @@ def test_the_gate_is_the_policys_own(kappa: float) -> None:
         twin.learn(explored(decision), decision.weight, loss, b)
         np.testing.assert_allclose(learner.estimates(), twin.estimates, rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(learner.exploration_probabilities(), twin.exploration_law(), rtol=1e-9)
-        assert learner.diagnostics()["rise"] == pytest.approx(
-            twin.mean - 0.5
-        )  # the mean learns all the same
+        assert learner.diagnostics()["rise"] == pytest.approx(twin.mean - 0.5)  # the mean still learns
     assert closed > 0 or kappa < 0.5
 
 
@@ -139,18 +138,20 @@ def test_predictions_are_losses_of_the_declared_range() -> None:
     assert len(set(texts)) == 1
     content = json.loads(texts[0])["content"]
     assert [record[-1] for record in content["pending"]] == [0]
-    assert content["baselines"] == [[[0, 1], [0.4, 1.0], True]]  # that of c is zero, which is none
+    assert content["baselines"] == [
+        [[0, 1], [0.4, 1.0], True]
+    ]  # the baseline of c is 0, which is not stored
 
 
 def test_a_decision_that_only_explores_and_many_at_once_take_it_too() -> None:
     learner = dc.FTPL.recommended().start(3, seed=1)
     single = learner.explore(baseline=[0.1, 0.2, 0.3])
     several = learner.decide(count=3, baseline=[0.1, 0.2, 0.3])
-    kept = [learner._waiting.find(decision)[3] for decision in (single, *several)]
+    kept = [recorded(learner._waiting.find(decision)[3]) for decision in (single, *several)]
     assert all(each is not None and each[1].tolist() == [0.1, 0.2, 0.3] for each in kept)
     assert len({id(each) for each in kept[1:]}) == 1  # one array for all
     learner.decide()
-    own = learner._waiting.find(learner.pending[-1])[3]
+    own = recorded(learner._waiting.find(learner.pending[-1])[3])
     assert own is not None
     assert own[1].tolist() == [0.5, 0.5, 0.5]
 
@@ -210,11 +211,11 @@ def test_what_is_no_prediction_is_refused(
     assert learner.to_json() == before
 
 
-# What it is worth
+# The effect on regret
 
 
 def regret(model: str, seed: int, rounds: int = 1_500) -> float:
-    """Six arms at constant distances under a level that wanders, and a model of the level, or of nothing."""
+    """Six arms at constant distances from a wandering level, and a model that predicts the level or noise."""
     generator = np.random.default_rng(seed)
     learner = dc.FTPL.recommended().start(ARMS, seed)
     gaps = np.array([0.0, 0.1, 0.1, 0.1, 0.1, 0.1])
@@ -232,10 +233,46 @@ def regret(model: str, seed: int, rounds: int = 1_500) -> float:
 @pytest.mark.slow
 def test_a_good_model_lowers_regret_and_a_bad_one_is_outlived() -> None:
     # Means of 24 such runs, with standard errors: 5.2 +- 0.1, 9.8 +- 1.3 and 24.9 +- 4.0; a uniform choice
-    # would suffer 125. After 6,000 rounds they are 6.0, 10.8 and 26.3: noise in the place of a model costs
+    # would suffer 125. After 6,000 rounds they are 6.0, 10.8 and 26.3: noise instead of a model costs
     # some rounds at first, and biases nothing.
     good, none, bad = (
         float(np.mean([regret(model, seed) for seed in range(8)])) for model in ("good", "none", "bad")
     )
     assert good < 0.7 * none
     assert none < bad < 60.0
+
+
+@pytest.mark.parametrize(
+    "policy", [dc.FTPL.recommended(), dc.Exp3(estimator="centred")], ids=lambda p: p.label
+)
+def test_baselines_that_are_computed_late_are_those_of_their_round(policy: dc.Policy) -> None:
+    """A decision's baselines are computed when its round ends, if at all; the learner below has them at once."""
+    lazy, eager = (policy.start(arms=["a", "b", "c", "d"], seed=5) for _ in range(2))
+    choose = np.random.default_rng(5)
+    for step in range(400):
+        for learner in (lazy, eager):
+            learner.decide()
+        eager._running.record_baselines()
+        action = choose.integers(8)
+        if action == 0:
+            arms = [arm for arm in lazy.arms if arm != "a"][: 1 + len(lazy.arms) % 2]
+            available = [*arms, "a"]
+            assert lazy.decide(available=available) == eager.decide(available=available)
+        elif action == 1 and len(lazy.arms) < 7:
+            for learner in (lazy, eager):
+                learner.add_arms([f"new-{step}"])
+        elif action == 2 and len(lazy.arms) > 3:
+            gone = lazy.arms[-1]
+            for learner in (lazy, eager):
+                learner.retire_arms([gone])
+        elif action == 3:
+            assert lazy.to_json() == eager.to_json()
+        elif action == 4:
+            lazy, eager = (dc.Learner.from_json(each.to_json()) for each in (lazy, eager))
+        for _ in range(choose.integers(3)):
+            if lazy.pending:
+                which = lazy.pending[choose.integers(len(lazy.pending))].id
+                loss = float(choose.random())
+                for learner in (lazy, eager):
+                    learner.observe(which, loss=loss)
+    assert lazy.to_json() == eager.to_json()

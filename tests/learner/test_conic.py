@@ -1,4 +1,4 @@
-"""Tsallis-INF by a general conic solver: the same policy, found another way."""
+"""Tsallis-INF with a general conic solver: the same policy by another method."""
 
 import random
 import subprocess
@@ -70,7 +70,7 @@ def test_the_round_loop_refuses_it() -> None:
 def test_without_the_package_the_remedy_is_named() -> None:
     script = "import sys; sys.modules['scs'] = None\nimport decoupled as dc\ndc.TsallisINF(solver='scs')"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert "pip install -e '.[conic]'" in done.stderr
+    assert "pip install 'decoupled-bandits[conic]'" in done.stderr
 
 
 def test_an_unknown_solver_is_named() -> None:

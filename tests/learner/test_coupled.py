@@ -23,7 +23,7 @@ def trained(policy: dc.Policy, rounds: int) -> dc.Learner:
 
 
 def baseline_of(learner: dc.Learner) -> Floats:
-    """From the definition: 1/2 where w >= eta^2."""
+    """From the definition: 1/2 if w >= eta^2."""
     eta_squared = 16 / learner.round
     law = learner.exploitation_probabilities()
     b: Floats = np.where(law >= eta_squared, 0.5, 0.0)
@@ -31,7 +31,7 @@ def baseline_of(learner: dc.Learner) -> Floats:
 
 
 def test_one_of_each() -> None:
-    # A state in which some arms have a baseline and others none, or the tests below would show nothing.
+    # A state in which some arms have a baseline and others do not; otherwise the tests below would prove nothing.
     covered = baseline_of(trained(REDUCED, 150))
     assert 0 < np.count_nonzero(covered) < ARMS
 
@@ -70,7 +70,7 @@ def test_late_feedback_counts_with_the_baseline_of_its_decision() -> None:
 
 
 def test_delays_that_depend_on_the_arm_bring_no_bias() -> None:
-    # The feedback of one arm comes at once and that of the others when the state has moved on.
+    # The feedback of one arm comes at once, that of the others after the state has changed.
     learner = trained(REDUCED, 150)
     law, decisions = learner.exploitation_probabilities(), one_of_every_arm(learner)
     mean = law[0] * change_by(learner, decisions[0])
@@ -110,7 +110,7 @@ def test_a_log_brings_no_baseline_and_leaves_none_behind() -> None:
 
 
 def test_decisions_of_one_round_share_their_baseline() -> None:
-    # A hundred thousand pending decisions would else hold as many arrays.
+    # Otherwise a hundred thousand pending decisions would hold as many arrays.
     learner = trained(REDUCED, 150)
     learner.decide(count=10)
     assert len({id(pending[3]) for pending in learner._waiting.decisions.values()}) == 1

@@ -1,4 +1,4 @@
-"""What a decision says, and what feedback does with it."""
+"""Decisions and their feedback."""
 
 import json
 import math
@@ -40,12 +40,12 @@ def trained(
 
 
 def content(learner: dc.Learner, *without: str) -> dict[str, Any]:
-    """The saved state, less the parts named."""
+    """The saved state without some parts."""
     saved: dict[str, Any] = json.loads(learner.to_json())["content"]
     return {key: value for key, value in saved.items() if key not in without}
 
 
-# What a decision says
+# Decisions
 
 
 @every_policy
@@ -138,7 +138,7 @@ def test_decisions_do_not_change_what_is_learned(policy: dc.Policy) -> None:
     assert np.array_equal(learner.exploitation_probabilities(), laws[1])
 
 
-# Arms that cannot be had
+# Unavailable arms
 
 
 @every_policy
@@ -234,7 +234,7 @@ def test_sample_means_need_no_charge() -> None:
 
 @every_policy
 def test_an_arm_gains_nothing_by_being_away(policy: dc.Policy) -> None:
-    """A costs 0.2 and B 0.5, but B can be had only 30 % of the time.
+    """A costs 0.2 and B 0.5, but B is available only 30 % of the time.
 
     Without the charge B's sum of losses would grow by 0.15 a round and A's by 0.2, so that the learner
     would come to prefer B, the worse arm.
@@ -471,7 +471,7 @@ def test_ids_are_unique_across_learners_and_forks(policy: dc.Policy) -> None:
 
 
 def test_a_fork_with_its_parents_seed_keeps_what_is_pending() -> None:
-    """A seed given twice must not give two decisions one id: the older would be lost unseen."""
+    """The same seed twice must not give two decisions the same id: the older one would be lost silently."""
     learner = dc.FTPL().start(arms=3, seed=0)
     inherited = learner.decide()
     fork = learner.fork(seed=0)

@@ -38,12 +38,12 @@ def test_the_tree_is_the_documented_one(error: type[dc.DecoupledError], builtin:
 def test_the_tree_has_no_other_branches() -> None:
     assert dc.DecoupledError.__bases__ == (Exception,)
     drawn = set(re.findall(r"-- (\w+)", errors.__doc__ or ""))
-    # The service, which need not be installed, has errors of its own below one more branch.
+    # The service, which is optional, has its own errors below one more branch.
     known = {
         branch for branch in dc.DecoupledError.__subclasses__() if branch.__module__ == errors.__name__
     }
     assert {branch.__name__ for branch in known} == drawn
-    assert drawn <= set(dc.__all__)
+    assert drawn <= set(dir(dc))
 
 
 # Starting
@@ -55,7 +55,7 @@ class Case(NamedTuple):
     value: Any
     rule: str
     remedy: str
-    shown: str | None = None  # how the value appears, where not as its repr
+    shown: str | None = None  # how the value appears, if not as its repr
 
 
 def raised(error: type[dc.DecoupledError], call: Callable[[], object]) -> str:
@@ -77,9 +77,9 @@ def check(message: str, argument: str, case: Case) -> None:
 
 
 ARMS_KIND = ("must be a number or a list of names", "")
-TOO_FEW = ("must be two at least", "with one arm there is nothing to decide")
+TOO_FEW = ("must be at least two", "with one arm there is nothing to decide")
 TWICE = ("appears twice", "give every arm a name of its own")
-NO_NAME = ("is no name", "use strings or whole numbers")
+NO_NAME = ("is not a valid name", "use strings or whole numbers")
 
 
 @pytest.mark.parametrize(
@@ -207,8 +207,8 @@ UNKNOWN = "is not an arm of this learner"
         ("available", Case("left", "must be a list of arms", "put the names in a list")),
         ("available", Case(b"left", "must be a list of arms", "put the names in a list")),
         ("available", Case(0, "must be a list of arms", "put the names in a list")),
-        ("available", Case([], "names no arm", "leave it out where every arm can be had")),
-        ("available", Case((), "names no arm", "leave it out where every arm can be had", "[]")),
+        ("available", Case([], "names no arm", "leave it out if every arm is available")),
+        ("available", Case((), "names no arm", "leave it out if every arm is available", "[]")),
         ("arm", Case(["left", "rigth"], UNKNOWN, "did you mean 'right'?", "'rigth'")),
         ("arm", Case(["LEFT"], UNKNOWN, "known are 'left', 'right', 'middle'", "'LEFT'")),
         ("arm", Case([0], UNKNOWN, "known are 'left', 'right', 'middle'", "0")),
@@ -270,7 +270,7 @@ OUTSIDE = ("must lie in [0.0, 1.0]", "declare another range with start(..., loss
 
 
 def rule_and_remedy(value: Any) -> tuple[str, str]:
-    """What is said of a bad loss: that it is none, that it is no number, or that it is out of range."""
+    """The message for a bad loss: it is missing, not a number, or out of range."""
     if not isinstance(value, (int, float, Fraction)):
         return (
             f"is a{'n' * isinstance(value, np.ndarray)} {type(value).__name__}",
@@ -339,7 +339,7 @@ def test_a_truth_value_is_a_loss_only_within_the_range() -> None:
 
 
 def test_an_error_has_its_remedy_apart(learner: dc.Learner) -> None:
-    """So that whoever passes it on can give a remedy that its readers have."""
+    """So that code that passes it on can give a remedy that its readers can follow."""
     with pytest.raises(dc.LossError) as caught:
         learner.observe(learner.pending[0], loss=7)
     for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
@@ -391,7 +391,7 @@ def test_settled_decisions_are_told_from_unknown_ones(learner: dc.Learner, verb:
         learner.forget(decision)
     message = refused(learner, dc.FeedbackError, lambda: learner.observe(decision, loss=0.5))
     rule, remedy = (
-        "its feedback was applied before, or it was forgotten",
+        "its feedback was already applied, or it was forgotten",
         "send feedback once for each decision",
     )
     check(message, "decision", Case(decision.id, rule, remedy))
@@ -399,7 +399,7 @@ def test_settled_decisions_are_told_from_unknown_ones(learner: dc.Learner, verb:
 
 @pytest.mark.parametrize("verb", ["observe", "forget"])
 def test_an_id_of_any_length_is_refused_as_unknown(learner: dc.Learner, verb: str) -> None:
-    """Ids come from outside, and Python refuses to read a number of 5000 digits."""
+    """Ids come from users, and Python does not parse a number of 5000 digits."""
     tag = learner.pending[0].id.rpartition("-")[0]
     endless = f"{tag}-{'9' * 5000}"
     if verb == "observe":
@@ -458,7 +458,9 @@ def test_misshapen_records(learner: dc.Learner, record: Any) -> None:
     check(message, "records[2]", Case(record, rule, "correct that record"))
 
 
-NO_PROPENSITY = "a log that has none cannot be replayed (docs: In operation, A log without propensities)"
+NO_PROPENSITY = (
+    "a log without propensities cannot be replayed (docs: In operation, A log without propensities)"
+)
 
 
 @pytest.mark.parametrize("record", [("left", None, 0.5), ("left", math.nan, 0.5)], ids=repr)
@@ -492,7 +494,7 @@ AVERAGING = [dc.FollowTheLeader(), dc.TopTwo(), dc.UCB1(), dc.ThompsonSampling()
     ids=["one arm", "arms by turns", "one record"],
 )
 def test_a_log_that_was_not_randomised(policy: dc.Policy, log: list[Any]) -> None:
-    """Its sums say how often an arm was tried, so the arm tried least would win."""
+    """Its sums show how often an arm was tried, so the arm tried least would win."""
     learner = policy.start(["a", "b"], seed=0)
     message = refused(learner, dc.ParameterError, lambda: learner.replay(log))
     what = "all " if len(log) > 1 else "the only propensity is 1, with 2 arms"
@@ -538,12 +540,12 @@ def test_arms_that_are_known_already_may_be_left_out() -> None:
     learner = dc.FTPL().start(["a", "b", "c"], seed=0)
     learner.replay([("a", 0.5, 0.4), ("b", 0.25, 0.4), ("c", 0.25, 0.1)])
     learner.replay([("a", 0.5, 0.4), ("b", 0.5, 0.4)])
-    learner.add_arms(["d"])  # level with the best, so it has a loss to its name
+    learner.add_arms(["d"])  # level with the best, so it has losses
     learner.replay([("a", 0.5, 0.4), ("b", 0.5, 0.4)])
 
 
 def test_the_way_out_that_the_warning_names() -> None:
-    """An arm that came after the log is tried, and is not the favourite."""
+    """An arm added after the log is tried, and is not the favourite."""
     learner = dc.FTPL().start(["a", "b"], seed=0)
     learner.replay([("a", 0.5, 0.3), ("b", 0.5, 0.6)] * 200)
     learner.add_arms(["c"])
@@ -591,7 +593,7 @@ def test_a_log_that_breaks_off_applies_nothing(learner: dc.Learner) -> None:
 
 
 def test_no_log_makes_a_learner_that_cannot_be_saved() -> None:
-    """Propensities near zero: sums of their weights must not pass what a number can hold unnoticed."""
+    """Propensities near 0: sums of their weights must not overflow silently."""
     learner = dc.FTPL().start(arms=2, seed=0)
     try:
         learner.replay([(0, 1e-308, 1.0), (0, 1e-308, 1.0)])
@@ -651,13 +653,16 @@ def test_bad_rankings(value: Any, remedy: str) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"name": "FTLP"}, "name = 'FTLP': is no policy; did you mean 'FTPL'?"),
-        ({"name": "TsalisINF"}, "name = 'TsalisINF': is no policy; did you mean 'TsallisINF'?"),
-        ({"name": "FTPL", "alhpa": 3}, "alhpa = 3: is no parameter of FTPL; did you mean 'alpha'?"),
-        ({"name": "FTPL", "rankings": 1}, "rankings = 1: is no parameter of FTPL; did you mean 'ranking'?"),
+        ({"name": "FTLP"}, "name = 'FTLP': is not a known policy; did you mean 'FTPL'?"),
+        ({"name": "TsalisINF"}, "name = 'TsalisINF': is not a known policy; did you mean 'TsallisINF'?"),
+        ({"name": "FTPL", "alhpa": 3}, "alhpa = 3: is not a parameter of FTPL; did you mean 'alpha'?"),
+        (
+            {"name": "FTPL", "rankings": 1},
+            "rankings = 1: is not a parameter of FTPL; did you mean 'ranking'?",
+        ),
         (
             {"name": "Exp3", "gamma": 3},
-            "gamma = 3: is no parameter of Exp3; known are 'c', 'estimator', 'c_exploit', 'kappa', 'lam', 'schedule'",
+            "gamma = 3: is not a parameter of Exp3; known are 'c', 'estimator', 'c_exploit', 'kappa', 'lam', 'schedule'",
         ),
         (
             {"name": "Exp3", "c": -1},

@@ -1,4 +1,4 @@
-"""A learner beside a plain model of it: any sequence of calls, valid or not, must leave them agreed.
+"""A learner and a plain model of it: after any sequence of calls, valid or not, they must agree.
 
 The model is written from the definitions alone. It knows the round, the pending decisions and the
 estimates, and the probability with which each policy explores; it draws nothing itself.
@@ -48,7 +48,7 @@ NAMES = ["north", "east", "south", "west", "centre"]
 
 @dataclass
 class Awaited:
-    """A decision whose feedback has not come."""
+    """A decision without feedback yet."""
 
     decision: dc.Decision
     arm: int
@@ -56,7 +56,7 @@ class Awaited:
 
 
 class Model:
-    """What the calls of a learner amount to."""
+    """The effect of a learner's calls."""
 
     def __init__(self, arms: int, low: float, high: float, max_pending: int) -> None:
         self.arms, self.low, self.high, self.max_pending = arms, low, high, max_pending
@@ -66,14 +66,14 @@ class Model:
         self.seen: list[list[float]] = [[] for _ in range(arms)]
 
     def await_feedback(self, decision: dc.Decision, arm: int, reachable: list[int]) -> None:
-        """A decision was made; beyond the limit the oldest is given up."""
+        """Record a decision; beyond the limit the oldest is forgotten."""
         self.pending.append(Awaited(decision, arm, reachable))
         if len(self.pending) > self.max_pending:
             del self.pending[0]
             self.forgotten += 1
 
     def learn(self, arm: int, weight: float, loss: float, reachable: list[int]) -> None:
-        """The explored arm's loss counts by its weight; arms out of reach are charged the loss as it is."""
+        """The explored arm's loss counts by its weight; unavailable arms are charged the loss itself."""
         share = (loss - self.low) / (self.high - self.low)
         for other in range(self.arms):
             if other not in reachable:
@@ -89,7 +89,7 @@ class Model:
 
 
 def exploration(policy: dc.Policy, estimates: list[float], arms: int, round_: int) -> list[float]:
-    """The law of the explored arm, for arms with these estimates out of `arms` in the whole problem."""
+    """The exploration law of arms with these estimates, out of `arms` in the whole problem."""
     if isinstance(policy, dc.FollowTheLeader):
         return _normalised([1.0] * len(estimates))
     gaps = [each - min(estimates) for each in estimates]
@@ -112,7 +112,7 @@ def _ftpl(gaps: list[float], alpha: float, eta: float) -> list[float]:
     for rank, arm in enumerate(by_rank, start=1):
         bound = min(1 / (1 + eta * gaps[arm]), rank ** (-1 / alpha))
         surrogate[arm] = bound ** ((alpha + 1) / 2)
-    shared = []  # evenly among arms that tie
+    shared = []  # evenly among tied arms
     for gap in gaps:
         tie = [share for share, other in zip(surrogate, gaps, strict=True) if other == gap]
         shared.append(sum(tie) / len(tie))
@@ -135,7 +135,7 @@ def _tsallis(gaps: list[float], beta: float, eta: float) -> list[float]:
 # The calls
 
 SEEDS_END = 2**64
-# Sixteenths: free floats are mostly so near to 0 or 1 that a wrong sum would pass for rounding.
+# Sixteenths: most random floats are so close to 0 or 1 that a wrong sum would look like rounding.
 SHARES = st.integers(0, 16).map(lambda share: share / 16)
 RANGES = st.sampled_from([(0.0, 1.0), (0.0, 250.0), (-3.0, 5.0)])
 SUBSETS = st.none() | st.integers(0, 2 ** len(NAMES) - 1)  # every arm, or a bit for each of them
@@ -147,7 +147,7 @@ BAD_COUNTS: st.SearchStrategy[Any] = st.sampled_from([0, -1, 1.0, "2", True, 10*
 BAD_SETS: st.SearchStrategy[Any] = st.sampled_from(
     [[], "north", ["nowhere"], [-1], [99], [None], [True], 0, [[0]]]
 )
-STRANGERS: st.SearchStrategy[Any] = st.sampled_from(["", "-", "00000000-1", None, 1, ()]) | st.text(
+UNKNOWN: st.SearchStrategy[Any] = st.sampled_from(["", "-", "00000000-1", None, 1, ()]) | st.text(
     max_size=12
 )
 BAD_SEEDS: st.SearchStrategy[Any] = st.sampled_from([-1, 1.5, "7", True])
@@ -155,7 +155,7 @@ RECORDS = st.lists(st.tuples(st.integers(0, 1), st.floats(0.01, 1), SHARES), max
 
 
 class LearnerMachine(RuleBasedStateMachine):
-    """Calls a learner and its model alike, and compares them after each call."""
+    """Makes the same calls on a learner and its model, and compares them after each."""
 
     policy: ClassVar[dc.Policy]
     decisions: Bundle[dc.Decision] = Bundle("decisions")
@@ -182,7 +182,7 @@ class LearnerMachine(RuleBasedStateMachine):
         )
 
     def reachable(self, subset: int | None) -> tuple[list[int], list[str | int] | None]:
-        """The places that a drawn subset leaves, and the argument that says so to the learner."""
+        """The places of a drawn subset, and the argument for the learner."""
         if subset is None:
             return list(range(self.model.arms)), None
         places = [place for place in range(self.model.arms) if subset >> place & 1]
@@ -197,13 +197,13 @@ class LearnerMachine(RuleBasedStateMachine):
         assert self.learner.to_json() == before
 
     def made(self, decision: dc.Decision, reachable: list[int], exploits: bool) -> dc.Decision:
-        """A decision has come: check each of its fields and expect its feedback."""
+        """Check each field of a new decision, and expect its feedback."""
         assert decision.id not in self.ids
         assert decision.round == self.model.round
         arm = self.names.index(decision.explore)
         law = self.law(reachable)
         if getattr(self.policy, "ranking", None) == "strata":
-            # Of sum q it knows an estimate between q of the first rank, which is 1, and 1.5 times the sum.
+            # It knows an estimate of sum q, between 1, the q of the first rank, and 1.5 times the sum.
             assert decision.propensity is None
             assert 1 <= decision.weight <= 1.5 / law[reachable.index(arm)] * (1 + 1e-8)
         else:
@@ -220,8 +220,8 @@ class LearnerMachine(RuleBasedStateMachine):
         return decision
 
     def law(self, reachable: list[int]) -> list[float]:
-        # The learner's own estimates, which agree() holds against the model's: a difference in the last
-        # bit between them could settle a tie of ranks the other way.
+        # The learner's own estimates, which agree() compares with the model's: a difference in the last
+        # bit could break a tie of ranks the other way.
         estimates = self.learner.estimates().tolist()
         part = [estimates[arm] for arm in reachable]
         return exploration(self.policy, part, self.model.arms, self.model.round)
@@ -288,12 +288,12 @@ class LearnerMachine(RuleBasedStateMachine):
     @rule(decision=decisions, loss=BAD_LOSSES)
     def observe_badly(self, decision: dc.Decision, loss: Any) -> None:
         altered = decision._replace(weight=decision.weight * 2)
-        strangers: list[Any] = [altered]
+        unknown: list[Any] = [altered]
         if not any(each.decision == decision for each in self.model.pending):
-            strangers += [decision, decision.id]  # observed, forgotten or pushed out before
-        for stranger in strangers:
-            self.refused(dc.FeedbackError, partial(self.learner.observe, stranger, self.model.low))
-            self.refused(dc.FeedbackError, partial(self.learner.forget, stranger))
+            unknown += [decision, decision.id]  # already observed, forgotten or dropped
+        for each in unknown:
+            self.refused(dc.FeedbackError, partial(self.learner.observe, each, self.model.low))
+            self.refused(dc.FeedbackError, partial(self.learner.forget, each))
         self.refused(dc.LossError, lambda: self.learner.observe(decision, loss=loss))
         self.refused(dc.LossError, lambda: self.learner.observe(decision, reward=loss))
         self.refused(dc.LossError, lambda: self.learner.observe(decision, loss=0.5, reward=0.5))
@@ -324,7 +324,7 @@ class LearnerMachine(RuleBasedStateMachine):
     def log_of(self, records: list[tuple[int, float, float]]) -> list[tuple[str | int, float, float]]:
         return [(self.names[arm], p, self.within_range(share)) for arm, p, share in records]
 
-    # Keeping
+    # Saving
 
     @rule()
     def save_and_load(self) -> None:
@@ -336,21 +336,21 @@ class LearnerMachine(RuleBasedStateMachine):
     def fork(self) -> None:
         before = self.learner.to_json()
         self.forks += 1
-        copy = self.learner.fork(seed=SEEDS_END + self.forks)  # a seed that no one had before
+        copy = self.learner.fork(seed=SEEDS_END + self.forks)  # a seed not used before
         assert self.learner.to_json() == before
         self.learner = copy
 
-    # Calls that make no sense whatever came before
+    # Calls that are always invalid
 
-    @rule(count=BAD_COUNTS, available=BAD_SETS, stranger=STRANGERS, seed=BAD_SEEDS)
-    def call_badly(self, count: Any, available: Any, stranger: Any, seed: Any) -> None:
+    @rule(count=BAD_COUNTS, available=BAD_SETS, unknown=UNKNOWN, seed=BAD_SEEDS)
+    def call_badly(self, count: Any, available: Any, unknown: Any, seed: Any) -> None:
         learner = self.learner
         self.refused(dc.ParameterError, lambda: learner.decide(count))
         self.refused(dc.ArmError, lambda: learner.decide(available=available))
         self.refused(dc.ArmError, lambda: learner.explore(available=available))
         self.refused(dc.ArmError, lambda: learner.exploit(available=available))
-        self.refused(dc.FeedbackError, lambda: learner.observe(stranger, self.model.low))
-        self.refused(dc.FeedbackError, lambda: learner.forget(stranger))
+        self.refused(dc.FeedbackError, lambda: learner.observe(unknown, self.model.low))
+        self.refused(dc.FeedbackError, lambda: learner.forget(unknown))
         self.refused(dc.ParameterError, lambda: learner.fork(seed))
 
     @invariant()

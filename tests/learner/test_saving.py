@@ -1,4 +1,4 @@
-"""Saved states: they continue bit for bit, and nothing but an intact one is read."""
+"""Saved states: they continue bit for bit, and only intact ones load."""
 
 import copy
 import json
@@ -43,7 +43,7 @@ every_policy = pytest.mark.parametrize("policy", POLICIES, ids=repr)
 
 
 def drive(learner: dc.Learner, rounds: int, seed: int) -> list[object]:
-    """Every kind of call in an order that `seed` settles; all that the learner answered."""
+    """Every kind of call in a seeded order, and all results."""
     script = random.Random(seed)
     answers: list[object] = []
     for _ in range(rounds):
@@ -73,7 +73,7 @@ def used(policy: dc.Policy, arms: int = 5, rounds: int = 300) -> dc.Learner:
 
 def small() -> dc.Learner:
     learner = dc.FTPL().start(arms=["a", "b"], seed=3)
-    # Estimates that are written with exponents, because those have more than one spelling.
+    # Estimates with exponents, because these can be written in more than one way.
     learner.replay([("a", 1.0, 1e-7), ("b", 2.0**-60, 1.0)])
     learner.decide(available=["b"])
     return learner
@@ -158,7 +158,7 @@ def test_a_restricted_decision_keeps_its_charge(policy: dc.Policy) -> None:
 
 
 def run_elsewhere(code: str, path: Path) -> str:
-    """What a fresh interpreter prints."""
+    """The output of a fresh interpreter."""
     run = subprocess.run(
         [sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=120, check=False
     )
@@ -174,7 +174,7 @@ def test_a_saved_file_continues_in_another_process(tmp_path: Path) -> None:
 
 
 def test_a_pickle_continues_in_another_process(tmp_path: Path) -> None:
-    """A fresh process has imported nothing: the pickle itself must bring in the policies."""
+    """A fresh process has imported nothing: the pickle itself must import the policies."""
     learner = used(dc.FTPL())
     (tmp_path / "learner.pickle").write_bytes(pickle.dumps(learner))
     code = "import sys, pickle; print(pickle.load(open(sys.argv[1], 'rb')).decide(count=20))"
@@ -243,7 +243,7 @@ def test_the_file_is_whole_on_disk_before_it_takes_the_name(
         fsync(handle)
 
     def watched_replace(source: str, target: Path) -> None:
-        assert Path(source).parent == Path(target).parent  # a rename is atomic on one disk only
+        assert Path(source).parent == Path(target).parent  # a rename is atomic only within a disk
         steps.append("replace")
         replace(source, target)
 
@@ -267,7 +267,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
         dc.Learner.load(path)
 
 
-# What is not read
+# Invalid states
 
 
 def refused(text: Any, message: str = "^state: .+; .+") -> None:
@@ -342,7 +342,7 @@ def test_what_is_no_number_is_refused(constant: str) -> None:
 
 @pytest.mark.parametrize("mask", [0x01, 0x02, 0x08, 0x10, 0x20, 0x80])
 def test_any_flipped_bit_anywhere_is_noticed(mask: int) -> None:
-    """0x20 changes the case of a letter: "1E-07" and "1e-07" are one number, but only one was written."""
+    """0x20 changes the case of a letter: "1E-07" and "1e-07" are the same number, but only one of them was written."""
     text = small().to_json().encode()
     for place in range(len(text)):
         refused(text[:place] + bytes([text[place] ^ mask]) + text[place + 1 :])
@@ -398,7 +398,7 @@ def test_a_fork_has_learned_the_same(policy: dc.Policy) -> None:
     assert fork.exploration_probabilities().tolist() == learner.exploration_probabilities().tolist()
 
 
-# Top two explores by what it learned and nothing else.
+# Top two explores deterministically from what it has learned.
 @pytest.mark.parametrize("policy", [each for each in POLICIES if not isinstance(each, dc.TopTwo)], ids=repr)
 def test_a_fork_goes_its_own_way(policy: dc.Policy) -> None:
     learner = used(policy, arms=17)

@@ -1,4 +1,4 @@
-"""One learner, many threads: calls happen one after another, each of them whole."""
+"""One learner, many threads: calls run one after another, and none is interrupted."""
 
 import json
 import math
@@ -30,13 +30,13 @@ PATIENCE = 120.0  # seconds; reached only by a deadlock
 
 every_policy = pytest.mark.parametrize("policy", POLICIES, ids=repr)
 
-# A decision, the arms it could reach, and the loss that was given for it.
+# A decision, the arms available to it, and its loss.
 Settled = tuple[dc.Decision, tuple[int, ...], float]
 
 
 @pytest.fixture(autouse=True)
 def _impatient_interpreter() -> Iterator[None]:
-    """Threads take turns every few microseconds, so that an unguarded step is soon interrupted."""
+    """Threads switch every few microseconds, so that a step without the lock is soon interrupted."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(2e-6)
     yield
@@ -44,7 +44,7 @@ def _impatient_interpreter() -> Iterator[None]:
 
 
 def in_threads(work: Callable[[int], object], threads: int = THREADS) -> None:
-    """Run `work(number)` in each thread; pass on what it raises, and give up on a deadlock."""
+    """Run `work(number)` in each thread; re-raise its exceptions, and fail on a deadlock."""
     failures: queue.SimpleQueue[BaseException] = queue.SimpleQueue()
     together = threading.Barrier(threads)
 
@@ -67,7 +67,7 @@ def in_threads(work: Callable[[int], object], threads: int = THREADS) -> None:
 
 
 def decide_and_observe(learner: dc.Learner, number: int, settled: list[Settled]) -> list[dc.Decision]:
-    """One thread's traffic: every kind of decision, feedback late and out of order; what is left over."""
+    """One thread's calls: every kind of decision, and feedback late and out of order. Return the rest."""
     chance = random.Random(number)
     waiting: list[tuple[dc.Decision, tuple[int, ...]]] = []
     for _ in range(ROUNDS):
@@ -126,7 +126,7 @@ def test_no_observation_is_lost_or_counted_twice(policy: dc.Policy) -> None:
 
 @every_policy
 def test_what_is_derived_agrees_with_what_is_learned(policy: dc.Policy) -> None:
-    """Loading derives ranks and weights afresh: a torn update would leave others in the learner itself."""
+    """Loading recomputes ranks and weights: after a torn update they would differ from the learner's."""
     learner = policy.start(ARMS, seed=0)
     in_threads(lambda number: decide_and_observe(learner, number, []))
     loaded = dc.Learner.from_json(learner.to_json())
@@ -182,7 +182,7 @@ def test_the_limit_on_pending_decisions_holds() -> None:
             if number % 2:
                 try:
                     learner.forget(decision)
-                except dc.FeedbackError:  # other threads pushed it out before
+                except dc.FeedbackError:  # other threads have dropped it
                     continue
                 forgotten[number] += 1
 
@@ -194,7 +194,7 @@ def test_the_limit_on_pending_decisions_holds() -> None:
 @every_policy
 @pytest.mark.filterwarnings("ignore::decoupled.UnseenArmWarning")
 def test_compiled_updates_do_not_overlap(policy: dc.Policy) -> None:
-    """With thousands of arms an update takes long, and compiled code gives way to other threads."""
+    """With thousands of arms an update takes long, and compiled code releases the interpreter lock."""
     arms, records = 4000, 20
     learner = policy.start(arms, seed=0)
 

@@ -154,7 +154,7 @@ def test_laws_of_the_leader(alpha: float, frechet: bool) -> None:
         shifts -= shifts[0]
         nodes = winner_law.grid(arms, alpha, frechet)
         work, law = np.zeros(arms), np.zeros(arms)
-        one, other = both(winner_law._integrate, shifts, alpha, frechet, *nodes, work, law)
+        one, other = both(winner_law._add_law, shifts, alpha, frechet, nodes, work, law)
         assert one == other
 
 

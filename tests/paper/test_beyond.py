@@ -1,4 +1,4 @@
-"""The judgements of the experiments beyond the paper, on numbers made up for the purpose."""
+"""The verdicts of the experiments beyond the paper, on made-up numbers."""
 
 from pathlib import Path
 
@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from decoupled import FTPL, TsallisINF
+from decoupled.paper import GROUPS, many_arms
 from decoupled.paper import adaptive_adversaries as watched
-from decoupled.paper import many_arms
 from decoupled.paper import recommended as less_regret
 from decoupled.paper.base import Scale
-from decoupled.paper.runner import EXPERIMENTS, GROUPS
+from decoupled.paper.runner import EXPERIMENTS
 from decoupled.report.claims import quantile_gap
 
 
@@ -37,7 +37,7 @@ def test_growth_is_judged_by_its_exponents(power: float, verdict: str) -> None:
 
 
 def times(growth: float, tsallis: float, dense: float) -> dict[str, np.ndarray]:
-    """Microseconds by K for each policy: what the claims of `many-arms` are about, with a percent of spread."""
+    """Microseconds by K for each policy, as in the claims of `many-arms`, with one percent of spread."""
     noise = 1.0 + 0.01 * np.random.default_rng(1).normal(size=(len(many_arms.TIMED_ARMS), 9))
     arms = np.array(many_arms.TIMED_ARMS, float)[:, None]
     strata = (arms / 10_000.0) ** (np.log(growth) / np.log(100.0)) * noise
@@ -63,8 +63,9 @@ def test_times_are_judged_by_their_ratios(
 
 
 def test_the_interval_of_a_difference_of_quantiles_covers_it() -> None:
-    # Normal samples whose 99th percentiles differ by exactly 0.5. Of 60 intervals at 95 % fewer than 50 cover
-    # it with probability 2e-3 (binomial); the seed is fixed. An interval half as wide covers 67 % of the time.
+    # Normal samples whose 99th percentiles differ by exactly 0.5. The probability that fewer than 50 of 60
+    # intervals at 95 % cover it is 2e-3 (binomial), and the seed is fixed. Intervals half as wide cover it 67 %
+    # of the time.
     draw = np.random.default_rng(4)
     covered = 0
     for _ in range(60):
@@ -89,8 +90,8 @@ def test_less_regret_is_measured_judged_and_drawn(tmp_path: Path, monkeypatch: p
     assert sum(done) == experiment.units(Scale(runs=6, quick=True))
     section = experiment.section(tmp_path)
     claims = {claim.id: claim for claim in section.claims}
-    assert claims["less-regret-lower"].verdict == "not judged: MovieLens was not at hand"
-    # Of about 150 and 25, with standard deviations of as much: six runs tell them apart by far.
+    assert claims["less-regret-lower"].verdict == "not judged: MovieLens was not available"
+    # The means are about 150 and 25, with equally large standard deviations: six runs are enough to see it.
     assert claims["less-regret-alternating"].parts[0].value < 0.6
     assert [len(table.rows) for table in section.tables] == [5, 4]
     assert len(section.pictures[0].panels) == 5

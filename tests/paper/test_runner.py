@@ -1,4 +1,4 @@
-"""`decoupled reproduce`, as a user would call it, and its report in a real browser."""
+"""`decoupled reproduce` from the command line, and its report in a real browser."""
 
 import json
 import re
@@ -30,7 +30,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command(*arguments), capture_output=True, text=True)
 
 
-# The same within this process, which spares loading the package again.
+# The same within this process, which avoids loading the package again.
 run_here = partial(CliRunner().invoke, app)
 
 
@@ -55,40 +55,19 @@ def test_it_ends_with_the_claims_the_report_and_what_to_do_next(quick: Quick) ->
 
 def test_claims_have_all_that_readers_need(claims: dict[str, dict[str, Any]]) -> None:
     for claim in claims.values():
-        assert {
-            "id",
-            "place",
-            "statement",
-            "statistic",
-            "threshold",
-            "measured",
-            "interval",
-            "verdict",
-        } <= set(claim)
+        keys = "id place statement statistic threshold measured interval verdict"
+        assert set(keys.split()) <= set(claim)
         assert re.match("holds|fails|undecided|not judged", claim["verdict"])
         low, high = claim["interval"]
         assert low <= claim["measured"] <= high
 
 
 def test_at_least_these_claims_are_judged(claims: dict[str, dict[str, Any]]) -> None:
-    wanted = {
-        "adversarial-lowest",
-        "stochastic-easy-lowest",
-        "stochastic-hard-lowest",
-        "stochastic-flattens",
-        "grid-lowest",
-        "movielens-lowest",
-        "runtime-slope",
-        "runtime-slope-sorting",
-        "conic-compiled",
-        "conic-textbook",
-        "tuned-lowest",
-        "baseline-wins",
-        "baseline-collapses",
-        "horizon-constant",
-        "horizon-root",
-    }
-    assert wanted <= set(claims)
+    lowest = ("adversarial", "stochastic-easy", "stochastic-hard", "grid", "movielens", "tuned")
+    assert {f"{name}-lowest" for name in lowest} <= set(claims)
+    assert {"runtime-slope", "runtime-slope-sorting", "conic-compiled", "conic-textbook"} <= set(claims)
+    assert {"stochastic-flattens", "baseline-wins", "baseline-collapses"} <= set(claims)
+    assert {"horizon-constant", "horizon-root"} <= set(claims)
     assert len(claims["grid-lowest"]["parts"]) == 32
     assert len(claims["movielens-lowest"]["parts"]) == 8
 
@@ -96,22 +75,22 @@ def test_at_least_these_claims_are_judged(claims: dict[str, dict[str, Any]]) -> 
 def test_every_section_says_how_much_was_run_for_it(quick: Quick) -> None:
     page = (quick.folder / "report.html").read_text()
     lead = page[page.index("<h1>") : page.index("<nav>")]
-    assert not re.search(r"\d runs", lead), "sections differ, so no number of runs holds for all"
+    assert not re.search(r"\d runs", lead), "sections differ, so no number of runs applies to all"
     names = [name for name, each in EXPERIMENTS.items() if each.in_quick]
-    told = {name: extent_of(page, name) for name in names}
+    extents = {name: extent_of(page, name) for name in names}
     for name in names:
         results = {path: Results.load(path) for path in (quick.folder / name).rglob("results.nc")}
         kept = {(each.data.sizes["run"], each.horizon) for each in results.values()}
-        found = re.findall(r"([\d,]+) runs of ([\d,]+) rounds", told[name])
+        found = re.findall(r"([\d,]+) runs of ([\d,]+) rounds", extents[name])
         assert {(number(runs), number(rounds)) for runs, rounds in found} == kept
-    assert told["adversarial"] == "12 runs of 10,000 rounds for each policy."
-    assert "4 runs of 100,000 rounds" in told["horizon"]
-    assert re.match(r"3 repetitions, each of 2,000 compiled", told["runtime"])
-    assert re.match(r"8 sampled rounds by the conic solver|Nothing was run", told["conic"])
+    assert extents["adversarial"] == "12 runs of 10,000 rounds for each policy."
+    assert "4 runs of 100,000 rounds" in extents["horizon"]
+    assert re.match(r"3 repetitions, each of 2,000 compiled", extents["runtime"])
+    assert re.match(r"8 sampled rounds by the conic solver|Nothing was run", extents["conic"])
 
 
 def extent_of(page: str, name: str) -> str:
-    """What a section says under its heading of the runs it has."""
+    """The line under a section's heading that gives its runs."""
     section = page[page.index(f'<h2 id="{name}">') :]
     found = re.search(r'<p class="extent[^"]*">(.*?)</p>', section[: section.index("</section>")])
     assert found, f"{name} does not say how much was run for it"
@@ -137,7 +116,7 @@ def test_the_page_is_one_file_of_moderate_size_that_names_no_other_host(quick: Q
 
 
 def keep_only(folder: Path, *names: str) -> None:
-    """Make it a folder of fewer experiments, which is quicker to draw."""
+    """Keep only some experiments of a folder, which are faster to draw."""
     record = json.loads((folder / "run.json").read_text())
     record["experiments"] = {name: record["experiments"][name] for name in names}
     (folder / "run.json").write_text(json.dumps(record))
@@ -158,13 +137,13 @@ def test_report_rebuilds_the_same_page_without_running(quick: Quick, tmp_path: P
     assert (folder / "claims.json").read_bytes() == claims
     assert (folder / "grid" / "grid.png").exists()
     assert results == {path: path.stat().st_mtime_ns for path in folder.rglob("results.nc")}
-    # A report says what is in it, and claims no more.
+    # A report describes its own contents.
     assert "Every figure of the paper" in (quick.folder / "report.html").read_text()
     assert b"Every figure of the paper" not in page
 
 
 def test_verdicts_follow_the_numbers(quick: Quick, tmp_path: Path) -> None:
-    # Make the saved regret of FTPL worse: the claim must turn with it, and no other.
+    # Make the saved regret of FTPL worse: its claim must change, and no other.
     import xarray as xr
 
     folder = tmp_path / "altered"
@@ -184,7 +163,7 @@ def test_verdicts_follow_the_numbers(quick: Quick, tmp_path: Path) -> None:
 
 
 def claims_of(folder: Path, *names: str) -> list[dict[str, Any]]:
-    """The claims that these experiments judge, out of those of a whole run."""
+    """The claims of these experiments, from those of a whole run."""
     own = {claim.id for name in names for claim in EXPERIMENTS[name].section(folder / name).claims}
     return [claim for claim in json.loads((folder / "claims.json").read_text()) if claim["id"] in own]
 
@@ -193,8 +172,8 @@ def results_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("results.nc"))}
 
 
-def test_a_killed_run_goes_on_to_the_same_bits(quick: Quick, tmp_path: Path) -> None:
-    # Experiments are independent of each other, so the run of all of them tells what these two should be.
+def test_a_killed_run_resumes_to_the_same_bits(quick: Quick, tmp_path: Path) -> None:
+    # Experiments are independent of each other, so the run of all of them has the expected results of these two.
     names = ("stochastic-easy", "tuned")
     options = (*names, "--quick", "--runs", "12", "--out", str(tmp_path))
     process = subprocess.Popen(command("reproduce", *options), stdout=subprocess.DEVNULL)
@@ -231,21 +210,21 @@ def test_an_unknown_experiment_is_named() -> None:
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     done = run_here(["report", str(tmp_path)])
     assert done.exit_code == 2
-    assert "give a folder that decoupled reproduce filled" in done.stderr
+    assert "give a folder that decoupled reproduce wrote" in done.stderr
 
 
 # The page in a browser
 
 
 class Watched:
-    """An open page, with all that it complained of and asked for."""
+    """An open page, with its console messages and its requests."""
 
     def __init__(self, page: Any) -> None:
         self.page = page
-        self.complaints: list[str] = []
+        self.messages: list[str] = []
         self.requests: list[str] = []
-        page.on("console", lambda message: self.complaints.append(message.text))
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("console", lambda message: self.messages.append(message.text))
+        page.on("pageerror", lambda error: self.messages.append(str(error)))
         page.on("request", lambda request: self.requests.append(request.url))
 
     def open(self, path: Path) -> None:
@@ -258,7 +237,7 @@ def browser() -> Iterator[Any]:
     yield from chromium()
 
 
-# Drawing the page takes longer than all that is asked of it, so the tests share it and leave it as they found it.
+# Drawing the page is slower than all the tests on it, so they share it and restore what they change.
 @pytest.fixture(scope="module", params=[(1200, "light"), (390, "dark")], ids=["desk", "phone in the dark"])
 def shown(request: pytest.FixtureRequest, browser: Any, quick: Quick) -> Iterator[Watched]:
     width, scheme = request.param
@@ -269,8 +248,8 @@ def shown(request: pytest.FixtureRequest, browser: Any, quick: Quick) -> Iterato
     page.close()
 
 
-def test_nothing_is_complained_of_and_nothing_fetched(shown: Watched) -> None:
-    assert shown.complaints == []
+def test_the_console_is_empty_and_nothing_is_fetched(shown: Watched) -> None:
+    assert shown.messages == []
     assert [url for url in shown.requests if not url.startswith(("file:", "data:", "blob:"))] == []
     assert len([url for url in shown.requests if url.startswith("file:")]) == 1
 
@@ -296,7 +275,7 @@ def test_a_click_on_the_legend_hides_a_policy_in_every_panel(shown: Watched) -> 
     shown.page.wait_for_function(
         "document.querySelector('#figure-grid .plot').data.some(t => t.visible === 'legendonly')"
     )
-    # Curve and band of one policy of three, in sixteen panels.
+    # The curve and the band of one of three policies, in sixteen panels.
     assert visible(shown, "grid").count(False) == 32
     names = "document.querySelector('#figure-grid .plot').data.filter(t => t.visible === 'legendonly').map(t => t.name)"
     assert set(shown.page.evaluate(names)) == {"FTPL"}
@@ -320,7 +299,7 @@ def test_buttons_switch_axes_and_bands(shown: Watched) -> None:
     assert shown.page.evaluate(f"{plot}.layout.yaxis.type") == "linear"
 
 
-def test_hovering_tells_the_value(shown: Watched) -> None:
+def test_hovering_shows_the_value(shown: Watched) -> None:
     shown.page.locator("#figure-adversarial").scroll_into_view_if_needed()
     box = shown.page.locator("#figure-adversarial .nsewdrag").first.bounding_box()
     point = shown.page.evaluate(

@@ -1,4 +1,4 @@
-"""The map of c and alpha: its file, its pictures, and what the documentation says of it."""
+"""The map of c and alpha: its file, its figures, and its description in the documentation."""
 
 import json
 import re
@@ -17,6 +17,7 @@ from decoupled.paper.runner import fit_for_devices
 from decoupled.plots import Heat
 from decoupled.report.page import build_page
 from decoupled.report.section import Section
+from decoupled.simulation.plan import Plan
 
 DATA = Path(__file__).parents[2] / "docs/data/tuned-map.csv"
 
@@ -32,7 +33,7 @@ def test_the_documented_map_is_whole_and_survives_its_file(tmp_path: Path) -> No
     assert copy.read_text() == DATA.read_text()
 
 
-def test_what_the_documentation_says_of_the_winners() -> None:
+def test_the_winners_that_the_documentation_names() -> None:
     points = tuned_map.read(DATA)
     places = {(p.arms, p.gap) for p in points}
     least = {
@@ -102,11 +103,11 @@ def test_points_that_are_known_are_not_run_again(tmp_path: Path, monkeypatch: py
     (tmp_path / tuned_map.MAP_FILE).write_text(tuned_map.formatted([p for p in points if p not in gone]))
     ran: list[str] = []
 
-    def few(policies: Any, environment: Any, horizon: int, runs: int, seed: int, **how: Any) -> Any:
-        ran.extend(policy.label for policy in policies)
-        return dc.simulate(policies, environment, 50, 10, seed)
+    def few(plan: Plan, **how: Any) -> Any:
+        ran.extend(policy.label for policy in plan.policies)
+        return dc.simulate(plan.policies, plan.environment, 50, 10, plan.seed)
 
-    monkeypatch.setattr(tuned_map, "simulate", few)
+    monkeypatch.setattr(tuned_map, "run_plan", few)
     done: list[int] = []
     scale = Scale(device="cuda")
     tuned_map.measure(scale, tmp_path, done.append)
@@ -123,7 +124,7 @@ def test_what_a_gpu_cannot_reproduce_is_refused_or_left_out(capsys: pytest.Captu
 
 
 @pytest.mark.parametrize("command", [["reproduce", "runtime"], ["simulate", "nowhere.toml"]])
-def test_a_device_that_is_none_is_refused(command: list[str], tmp_path: Path) -> None:
+def test_an_unknown_device_is_refused(command: list[str], tmp_path: Path) -> None:
     spec = tmp_path / "nowhere.toml"
     spec.write_text(
         'horizon = 10\nruns = 2\n[[policy]]\nname = "FTPL"\n[[environment]]\nname = "Alternating"\narms = 4\ngap = 0.2\n'

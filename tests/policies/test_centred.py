@@ -1,4 +1,4 @@
-"""Centred losses: unbiased at any delay, bounded from below by their gate, and better."""
+"""Centred losses: unbiased at any delay, bounded from below by their gate, and with less regret."""
 
 import json
 from typing import Any, cast
@@ -61,7 +61,7 @@ def change_by(learner: dc.Learner, decision: dc.Decision) -> Floats:
 
 @every_gated
 def test_some_arms_are_covered_and_others_are_not(policy: dc.Policy) -> None:
-    # Or the tests below would show nothing.
+    # Otherwise the tests below would prove nothing.
     assert 0 < np.count_nonzero(trained(policy)[1].baseline()) < ARMS
 
 
@@ -123,12 +123,12 @@ def test_the_gate_bounds_how_far_an_estimate_falls(kind: Any, c: float, arms: in
         b = np.zeros(arms)
         if baseline is not None:
             b[baseline[0]] = baseline[1]
-        falls = seen["eta"] * (b - b / law)  # of an arm drawn whose loss is 0
+        falls = seen["eta"] * (b - b / law)  # if the drawn arm has loss 0
         assert (falls >= -(0.5 + seen["rise"]) / 0.25 - 1e-12).all()
         deepest = min(deepest, float(falls.min()))
         decision = learner.decide()
         learner.observe(decision, loss=float(generator.random() < 0.3 + 0.6 * (explored(decision) > 0)))
-    assert deepest < -0.25  # the bound was put to the test
+    assert deepest < -0.25  # the bound was tested
 
 
 @pytest.mark.parametrize("kappa", [0.02, 0.3, 2.0])
@@ -168,7 +168,7 @@ def test_each_arm_has_its_own_rate(kind: Any) -> None:
 
 
 def test_losses_that_say_little_leave_the_rates_high() -> None:
-    # Losses at the running mean are no reason to slow down; those of a fair coin count as whole rounds.
+    # Losses at the running mean do not lower the rates; those of a fair coin count as whole rounds.
     calm, coin = (dc.FTPL(schedule="losses", lam=0.0).start(ARMS, seed=0) for _ in range(2))
     calm.replay([(arm, 0.2, 0.5) for arm in range(ARMS)])
     coin.replay([(arm, 0.2, arm % 2) for arm in range(ARMS)])
@@ -201,7 +201,7 @@ def test_a_policy_knows_whether_it_is_the_published_one() -> None:
 
 def test_a_conic_solver_has_no_second_form() -> None:
     for options in ({"estimator": "centred"}, {"c_exploit": 3.0}):
-        with pytest.raises(dc.ParameterError, match="solver = 'scs': goes with the published options only"):
+        with pytest.raises(dc.ParameterError, match="solver = 'scs': takes only the published options"):
             dc.TsallisINF(solver="scs", **options)
 
 
@@ -233,7 +233,7 @@ def test_the_proofs_are_about_the_papers_policy_alone() -> None:
 
 @pytest.mark.slow
 def test_regret_is_far_below_the_papers() -> None:
-    # Not a matter of luck: the ratio of the means is near 0.25 with a standard error below 0.03.
+    # Not luck: the ratio of the means is near 0.25 with a standard error below 0.03.
     world = dc.environments.Alternating(arms=6, gap=0.15)
     policies = [dc.FTPL(), dc.FTPL.recommended()]
     results = dc.simulate(policies, world, horizon=5_000, runs=300, seed=0, checkpoints=1)

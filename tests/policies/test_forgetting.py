@@ -1,4 +1,4 @@
-"""Forgetting: restarts are new learners, discounts are weighted sums, and the rest is the policy's own."""
+"""Forgetting: restarts are new learners, discounts are weighted sums, and everything else is the policy's."""
 
 import os
 import pickle
@@ -24,7 +24,7 @@ from support.twins.coupled import CoupledExp3Twin
 from support.twins.forgetting import ForgettingTwin
 
 ARMS = 4
-# Their machine code is kept on disk, so this takes long once.
+# Their machine code is cached on disk, so this is slow only once.
 RESTARTING = [
     kind()
     for name, kind in dc.Policy.known().items()
@@ -52,7 +52,7 @@ def test_after_a_restart_all_is_as_with_a_new_learner(policy: dc.Policy) -> None
     before = policy.start(ARMS, seed=3)
     before.replay(records[:15])
     assert learner.estimates().tolist() == before.estimates().tolist() != new.estimates().tolist()
-    learner.replay([(0, 0.25, 1.0)])  # the sixteenth, and all is forgotten
+    learner.replay([(0, 0.25, 1.0)])  # the sixteenth observation, and everything is forgotten
     learner.replay(records[16:])
     new.replay(records[16:])
     assert drawn(learner) == drawn(new)
@@ -212,7 +212,7 @@ def test_arms_that_are_away_are_charged_what_the_others_cost() -> None:
 @pytest.mark.filterwarnings("ignore::decoupled.UnseenArmWarning")
 @pytest.mark.parametrize("discount", [1e-3, 0.5, 0.99])
 def test_what_fades_away_is_gone(discount: float) -> None:
-    # Numbers that go on shrinking would lose their digits and then their ratio.
+    # Numbers that keep shrinking would lose their digits and then their ratio.
     for policy in (dc.FTPL(), dc.FollowTheLeader(), dc.UCB1(), dc.ThompsonSampling(), dc.JinHybrid()):
         learner = dc.Forgetting(policy, discount=discount).start(ARMS, seed=3)
         learner.replay([(arm, 0.25, 0.7) for arm in range(ARMS)])
@@ -229,9 +229,7 @@ def test_what_fades_away_is_gone(discount: float) -> None:
 def test_what_cannot_be_had_is_refused_with_the_remedy() -> None:
     with pytest.raises(dc.ParameterError, match=r"^discount = 0\.9: does not suit TopTwo, .*give a period"):
         dc.Forgetting(dc.TopTwo(), discount=0.9)
-    with pytest.raises(
-        dc.ParameterError, match=r"^discount = 0\.9: cannot be had together with period = 5"
-    ):
+    with pytest.raises(dc.ParameterError, match=r"^discount = 0\.9: cannot be combined with period = 5"):
         dc.Forgetting(period=5, discount=0.9)
     with pytest.raises(dc.ParameterError, match=r"^policy = Forgetting.*does not forget already"):
         dc.Forgetting(dc.Forgetting())
@@ -270,7 +268,7 @@ period = 10
 
 def test_the_code_of_a_wrapped_policy_is_part_of_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     class Own(dc.Exp3):
-        """A policy from elsewhere."""
+        """A policy from another package."""
 
     plan = make_plan(dc.Forgetting(Own()), dc.environments.Drifting(3, 0.2, 10), 100, 2, 0)
     before = plan.digest()
@@ -321,7 +319,7 @@ def test_processes_never_mix_up_the_code_of_wrappers(
 
 
 def test_a_policy_that_first_runs_inside_has_a_name_of_its_own() -> None:
-    # Its functions would else be kept on disk under a name that other policies have as well.
+    # Otherwise its functions would be cached on disk under a name that other policies share.
     code = """
 import numba, decoupled as dc
 dc.Forgetting(dc.UCB1(), period=9).start(arms=2, seed=0)
@@ -332,14 +330,14 @@ print(numba.typeof(dc.UCB1().params()).name)
 
 
 def test_every_form_of_every_policy_keeps_its_machine_code() -> None:
-    # Machine code on disk is found by the name of the parameters' type: each form needs one that lasts.
+    # Cached machine code is found by the name of the parameter type, so each form needs a stable name.
     types = []
     for kind in dc.Policy.known().values():
         if kind is dc.Forgetting or not is_ours(kind):
             continue
         for policy in kind.forms():
             wrappers = [dc.Forgetting(policy, period=9)]
-            if kind is not dc.TopTwo:  # which a discount does not suit
+            if kind is not dc.TopTwo:  # it takes no discount
                 wrappers.append(dc.Forgetting(policy, discount=0.9))
             for wrapper in wrappers:
                 assert is_ours(wrapper.params_type, *wrapper.functions), wrapper
@@ -353,7 +351,7 @@ def test_every_form_of_every_policy_keeps_its_machine_code() -> None:
 
 def test_the_code_for_a_policy_from_elsewhere_is_not_kept() -> None:
     class Elsewhere(dc.Exp3):
-        """A policy of the package, changed: its code must not be kept under the package's name."""
+        """A changed policy of the package: its code must not be cached under the package's name."""
 
         fading = ()
 
@@ -363,7 +361,7 @@ def test_the_code_for_a_policy_from_elsewhere_is_not_kept() -> None:
     assert pickle.loads(pickle.dumps(own.params_type)) is own.params_type
 
 
-# Worth
+# Regret
 
 
 def test_forgetting_pays_where_the_world_drifts_and_costs_where_it_does_not() -> None:

@@ -1,4 +1,4 @@
-"""Centred losses and two rates in strata: exact laws, unbiased estimates, and a gate that no draw moves."""
+"""Centred losses and two rates in strata: exact laws, unbiased estimates, and a gate independent of the draw."""
 
 import json
 import math
@@ -16,6 +16,7 @@ from decoupled.kernels.laws.leader_tiered import MOST_COVERED
 from decoupled.kernels.laws.winner_law import pareto_winner_law
 from decoupled.kernels.random.stream import new_stream
 from decoupled.kernels.state import State
+from decoupled.learner.pending import recorded
 from support.tiered import SHAPES, gaps_of
 from support.twins import chi_square_p, cut_into_strata
 from support.twins.centred import CentredStrataTwin
@@ -24,7 +25,7 @@ POLICY = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", kappa=0.05, lam=0.1,
 CASES = [(arms, shape) for arms in (64, 1000, 20_000) for shape in SHAPES]
 DRAWS = 300_000
 
-# The chance that some test of draws below fails on a sound kernel, were its seed drawn afresh.
+# The chance that some test of draws below fails on a sound kernel, over random seeds.
 FALSE_ALARM = 1e-3
 LEVEL = FALSE_ALARM / (3 * len(CASES))
 
@@ -32,7 +33,7 @@ every_case = pytest.mark.parametrize(("arms", "shape"), CASES)
 
 
 class Situation:
-    """A state with estimates of some shape, by arms in no order, and what is to be known of it."""
+    """A state with estimates of some shape, in random order of arms, and its known properties."""
 
     def __init__(self, arms: int, shape: str, policy: dc.FTPL = POLICY, observations: int = 49) -> None:
         self.policy, self.values = policy, np.array(policy.params())
@@ -60,7 +61,7 @@ class Situation:
 def count_decisions(
     params: Any, state: State, stream: Words, draws: int, counts: Ints, covered: Floats
 ) -> float:
-    """Count both arms; the largest weight of those that are covered."""
+    """Count both arms, and return the largest weight of a covered arm."""
     heaviest = 0.0
     for _ in range(draws):
         exploit, explore, weight, _ = decide(params, state, stream)
@@ -81,11 +82,11 @@ def test_both_draws_have_their_exact_laws(arms: int, shape: str) -> None:
     law, rate = twin.exploration_law(), POLICY.params().exploit_ratio * twin.eta
     assert chi_square_p(counts[0], pareto_winner_law(rate * twin.gaps(), POLICY.alpha)) > LEVEL
     assert chi_square_p(counts[1], law) > LEVEL
-    # By stratum, which gathers what single ranks at the far end are too rare to show.
+    # By stratum, since single ranks at the far end are too rare.
     by_rank = np.argsort(twin.ranks())
     seen = [each.sum() for each in cut_into_strata(counts[1][by_rank].astype(np.float64))]
     assert chi_square_p(seen, [each.sum() for each in cut_into_strata(law[by_rank])]) > LEVEL
-    # No observation takes more than B / (kappa * eta) off an estimate, whatever sum was drawn.
+    # No observation lowers an estimate by more than B / (kappa * eta), for any drawn sum.
     assert heaviest <= 1.0 / (POLICY.kappa * twin.eta)
 
 
@@ -102,7 +103,7 @@ def test_the_arms_covered_are_the_twins(arms: int, shape: str) -> None:
 
 
 def test_cases_have_arms_on_either_side_of_the_gate() -> None:
-    # Or the tests here would show nothing.
+    # Otherwise these tests would prove nothing.
     covered = [np.count_nonzero(Situation(*case).twin.baseline()) for case in CASES]
     assert 0 in covered or 1 in covered
     assert MOST_COVERED in covered
@@ -112,7 +113,7 @@ def test_cases_have_arms_on_either_side_of_the_gate() -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("arms", [64, 600])
 def test_estimates_are_unbiased_whatever_sum_is_drawn(arms: int, shape: str) -> None:
-    """Every arm in turn, weighed by its probability; and sums of q that are too low or too high alike.
+    """Every arm, weighted by its probability, with drawn sums of q that are too low and too high.
 
     The border of the gate lies right at an arm: one more or one less is covered than by the sum drawn.
     """
@@ -125,7 +126,7 @@ def test_estimates_are_unbiased_whatever_sum_is_drawn(arms: int, shape: str) -> 
     law = situation.twin.exploration_law()
     mean = np.zeros(arms)
     for arm in range(arms):
-        for share in (0.8, 1.2):  # a sum as a decision may draw it: right on average
+        for share in (0.8, 1.2):  # possible draws of the sum, right on average
             mean += 0.5 * law[arm] * situation.change_by(arm, share / law[arm], losses[arm])
     np.testing.assert_allclose(mean, losses, rtol=1e-9, atol=1e-9)
 
@@ -151,12 +152,12 @@ def test_feedback_in_any_order_teaches_what_the_twin_learns() -> None:
                 np.testing.assert_allclose(
                     learner.exploration_probabilities(), twin.exploration_law(), rtol=1e-9
                 )
-    assert len(numbers) > 10  # of arms that were covered
+    assert len(numbers) > 10  # of covered arms
 
 
 def test_regret_is_that_of_the_dense_round() -> None:
     # Four joint standard errors of some 4 % of the mean: a sound program fails once in 16,000 seeds.
-    # Estimates that nothing is taken off have three times the regret.
+    # Without a baseline the regret is three times as large.
     world = dc.environments.Alternating(arms=64, gap=0.25)
     policies = [
         dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", ranking=each) for each in ("improved", "strata")
@@ -177,8 +178,9 @@ def test_what_is_pending_is_small_with_very_many_arms() -> None:
     learner.decide(count=50)
     held = [each[3] for each in learner._waiting.decisions.values()]
     assert len({id(each) for each in held}) == 1
-    assert held[0] is not None
-    assert len(held[0][0]) == len(held[0][1]) == MOST_COVERED
+    shared = recorded(held[0])
+    assert shared is not None
+    assert len(shared[0]) == len(shared[1]) == MOST_COVERED
     content = json.loads(learner.to_json())["content"]
     assert len(content["baselines"]) == 1
     assert len(json.dumps(content["pending"])) < 50 * 200
@@ -188,7 +190,7 @@ def test_what_is_pending_is_small_with_very_many_arms() -> None:
         again.observe(decision.id, loss=0.25)
     assert again.estimates().tolist() == learner.estimates().tolist()
     assert again.decide() == learner.decide()
-    # Some arms only: few enough for the dense round, whose baselines the many then get.
+    # Few enough arms for the dense round, whose baselines the strata then use.
     part = list(range(0, 100_000, 500))
     before = learner.estimates()
     decision = learner.decide(available=part)

@@ -31,7 +31,7 @@ def test_regret_is_that_of_the_dense_round(environment: dc.environments.Environm
 
 
 def learned(policy: dc.Policy, arms: int, rounds: int) -> dc.Learner:
-    """A learner with a history in which the arms of small numbers do better."""
+    """A learner with a history in which arms with small numbers do better."""
     learner = policy.start(arms=arms, seed=5)
     losses = np.random.default_rng(3).random(rounds)
     for luck in losses:
@@ -76,7 +76,9 @@ def test_auto_is_the_faster_of_the_two(auto: dc.FTPL) -> None:
         assert left.estimates().tolist() == right.estimates().tolist()
         assert left.exploration_probabilities().tolist() == right.exploration_probabilities().tolist()
     part = range(0, many, 9)
-    assert learned(auto, many, 3).decide(available=part).propensity is not None  # few of many are few
+    assert (
+        learned(auto, many, 3).decide(available=part).propensity is not None
+    )  # a small subset of many arms
 
 
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ def test_auto_is_the_faster_of_the_two(auto: dc.FTPL) -> None:
 )
 def test_it_continues_bit_for_bit_after_its_blocks_have_changed(policy: dc.FTPL) -> None:
     learner = learned(policy, 3000, 3000)
-    learner.decide(count=3)  # which are pending, with what their feedback will need
+    learner.decide(count=3)  # pending, with everything their feedback will need
     again = dc.Learner.from_json(learner.to_json())
     for _ in range(300):
         ours, theirs = learner.decide(), again.decide()

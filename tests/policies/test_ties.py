@@ -18,7 +18,7 @@ FORMS = [
 ]
 every_form = pytest.mark.parametrize("policy", FORMS, ids=lambda policy: policy.label)
 
-# The chance that some statistical test below fails on a sound program, were its seed drawn afresh.
+# The chance that some statistical test below fails on a sound program, over random seeds.
 FALSE_ALARM = 1e-3
 
 
@@ -42,7 +42,7 @@ def test_draws_have_the_law_that_ties_share(policy: dc.FTPL) -> None:
     decisions = learner.decide(count=60_000)
     counts = np.bincount([int(decision.explore) for decision in decisions], minlength=len(law))
     assert chi_square_p(counts, law) > FALSE_ALARM / len(FORMS) / 2
-    # Each arm's indicator times its weight has mean 1, also where the weight is that of a rank.
+    # Each arm's indicator times its weight has mean 1, even if the weight belongs to a rank.
     weights = np.array([decision.weight for decision in decisions])
     explored = np.array([decision.explore for decision in decisions])
     for arm in range(len(law)):
@@ -67,7 +67,7 @@ def test_the_law_does_not_depend_on_the_numbers_of_the_arms(
 
 
 def started_from(policy: dc.FTPL, estimates: list[float]) -> dc.Learner:
-    """A learner with these estimates, in round 5 whatever their number."""
+    """A learner with these estimates, in round 5 for any number of arms."""
     learner = policy.start(len(estimates), seed=3)
     running = learner._running
     running.layout.row(running.state, "estimates")[:] = estimates
@@ -84,7 +84,7 @@ def twin_of(policy: dc.FTPL, estimates: list[float]) -> FTPLTwin:
 
 
 def test_ties_do_not_raise_regret_where_the_best_arm_has_the_last_number() -> None:
-    """With ties settled by numbers, an arm's place in the list mattered; now the two agree beyond noise."""
+    """With ties broken by number, an arm's place in the list mattered; now the two agree up to noise."""
     gap, arms, horizon = 0.25, 16, 2_000
     results: list[Floats] = []
     for best in (0, arms - 1):

@@ -18,7 +18,7 @@ def counts(learner: dc.Learner, name: str) -> list[Any]:
 
 
 class Published:
-    """EB-TC_eps as published, on rewards: one object that pulls, and needs no learner."""
+    """EB-TC_eps as published, on rewards: one object that pulls arms, without a learner."""
 
     def __init__(self, arms: int, epsilon: float, beta: float) -> None:
         self.epsilon, self.beta = epsilon, beta
@@ -43,7 +43,7 @@ class Published:
 
 @pytest.mark.parametrize(("epsilon", "beta"), [(0.1, 0.5), (0.01, 0.25)])
 def test_with_prompt_feedback_it_is_the_published_sampler(epsilon: float, beta: float) -> None:
-    # Losses of many digits: no two means and no two costs are ever equal.
+    # Losses of many digits, so that no two means or costs are equal.
     generator = np.random.default_rng(3)
     learner = dc.TopTwo(epsilon=epsilon, beta=beta).start(arms=6, seed=1)
     published = Published(6, epsilon, beta)
@@ -130,7 +130,9 @@ def test_late_observations_count_for_the_leader_at_their_arrival() -> None:
     assert counts(learner, "duels") == [[0, 2, 0], [1, 0, 0], [0, 0, 0]]
     assert counts(learner, "challenger_explored") == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
     challenger = int(learner.diagnostics()["challenger"])
-    learner.observe(late[1], loss=0.2)  # arm 1 was a challenger when it was chosen, and now it leads
+    learner.observe(
+        late[1], loss=0.2
+    )  # arm 1 was a challenger when it was chosen, and now it is the leader
     assert counts(learner, "duels")[1][challenger] == 1 + (challenger == 0)
     assert counts(learner, "challenger_explored")[1] == [1, 0, 0]
 

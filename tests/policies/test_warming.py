@@ -1,4 +1,4 @@
-"""After warming, a learner meets nothing that has yet to be compiled or loaded."""
+"""After warming, a learner calls nothing that is not yet compiled or loaded."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ def use(policy, arms, **prediction):
     learner.estimates()
 
 def touched(work):
-    # Numba takes this lock whenever a function meets new types: to compile it, or to load it from disk.
+    # Numba takes this lock when a function is called with new types, to compile it or load it from disk.
     with event.install_recorder("numba:compiler_lock") as found:
         work()
     return len(found.buffer)

@@ -1,4 +1,4 @@
-"""Verdicts are computed: each follows from where intervals lie, and from nothing else."""
+"""Verdicts follow only from where the intervals lie."""
 
 import json
 
@@ -61,11 +61,11 @@ def test_below_is_the_mirror_of_above() -> None:
 
 def test_what_decides_comes_first() -> None:
     wide = measure("wide", -9.0, 9.0)
-    assert claim_above(ABOVE, wide, UNDER).parts[0] == UNDER  # it fails; the wide one is only open
+    assert claim_above(ABOVE, wide, UNDER).parts[0] == UNDER  # it fails; the wide one is undecided
     assert claim_above(ABOVE, ACROSS).parts[0] == ACROSS
 
 
-def test_a_long_list_is_told_by_what_is_missing_or_by_number() -> None:
+def test_a_long_list_is_given_by_its_exceptions_or_its_number() -> None:
     many = [measure(f"cell {number}", 1.5, 2.0) for number in range(10)]
     assert claim_above(*many, UNDER).verdict == "holds only without under"
     bad = [measure(f"bad {number}", 0.1, 0.2) for number in range(6)]
@@ -73,14 +73,14 @@ def test_a_long_list_is_told_by_what_is_missing_or_by_number() -> None:
 
 
 def test_a_claim_is_plain_json_and_has_what_readers_need() -> None:
-    told = json.loads(
+    values = json.loads(
         json.dumps(claim_above(ABOVE, Measure("one run", 3.0, -np.inf, np.inf)).to_dict(), allow_nan=False)
     )
-    assert {"id", "statement", "measured", "interval", "verdict", "place", "threshold"} <= set(told)
-    assert told["measured"] == 3.0
-    assert told["interval"] == [None, None]
-    assert told["verdict"] == UNDECIDED
-    assert len(told["parts"]) == 2
+    assert {"id", "statement", "measured", "interval", "verdict", "place", "threshold"} <= set(values)
+    assert values["measured"] == 3.0
+    assert values["interval"] == [None, None]
+    assert values["verdict"] == UNDECIDED
+    assert len(values["parts"]) == 2
 
 
 def test_not_judged_keeps_what_was_measured() -> None:
@@ -99,14 +99,14 @@ def coverage(comparisons: int, trials: int = 2_000) -> float:
     return covered / trials
 
 
-def test_intervals_of_means_cover_as_they_say() -> None:
-    # Binomial, five standard deviations: a false alarm once in two million seeds. A plain normal quantile
-    # in place of Student's t covers 0.936 and is caught only by the tenfold case, 0.987.
+def test_intervals_of_means_have_their_coverage() -> None:
+    # Binomial, five standard deviations: a false alarm for 1 seed in two million. With a normal quantile
+    # instead of Student's t the coverage is 0.936; only the case of ten comparisons, at 0.987, catches it.
     assert abs(coverage(1) - 0.95) < 5 * np.sqrt(0.95 * 0.05 / 2_000)
     assert abs(coverage(10) - 0.995) < 5 * np.sqrt(0.995 * 0.005 / 2_000)
 
 
-def test_intervals_of_ratios_cover_as_they_say() -> None:
+def test_intervals_of_ratios_have_their_coverage() -> None:
     rng = np.random.default_rng(1)
     covered = 0
     for _ in range(2_000):

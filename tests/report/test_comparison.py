@@ -1,4 +1,4 @@
-"""A report of a user's own simulations."""
+"""A report on a user's own simulations."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def test_a_comparison_has_its_page_figure_and_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{}, {"mine": 3}])
-def test_what_is_no_results_is_refused(wrong: dict[str, dc.Results], tmp_path: Path) -> None:
+def test_other_values_than_results_are_refused(wrong: dict[str, dc.Results], tmp_path: Path) -> None:
     with pytest.raises(dc.ParameterError, match="dictionary of one or more Results"):
         dc.compare(wrong, tmp_path / "out")
     assert not (tmp_path / "out").exists()

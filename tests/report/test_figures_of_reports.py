@@ -1,4 +1,4 @@
-"""Static figures: every format, the same bytes each time, and the numbers behind them."""
+"""Static figures: every format, the same bytes each time, and the data behind them."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""A policy that is new to the machine: nobody waits unawares, and nothing else waits at all."""
+"""A policy that is new to the machine: clients are told that they wait, and nothing else waits."""
 
 import asyncio
 import threading
@@ -13,12 +13,12 @@ import pytest
 from decoupled.policies import UCB1
 from decoupled.service import compiler as compiling
 from decoupled.service.client import AsyncClient, Client, Retries, Undelivered
-from decoupled.service.desk import Desk
+from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import Compiling, NotCompiled
 from decoupled.service.experiment.records import Settings
 from support.held_compiler import Held
 from support.http_service import served
-from support.stores import quick_desk
+from support.stores import quick_service
 
 SLOW: dict[str, Any] = {"name": "FTPL"}
 QUICK: dict[str, Any] = {"name": "FollowTheLeader"}
@@ -34,148 +34,153 @@ def held() -> Iterator[Held]:
 
 
 @contextmanager
-def desk_on(file: str, **options: Any) -> Iterator[Desk]:
-    """A desk for the length of a block."""
-    desk = quick_desk(file, **options)
+def service_on(file: str, **options: Any) -> Iterator[DecisionService]:
+    """A service for the length of a block."""
+    service = quick_service(file, **options)
     try:
-        yield desk
+        yield service
     finally:
-        desk.close()
+        service.close()
 
 
-def put(desk: Desk, name: str, policy: dict[str, Any], arms: tuple[str, ...] = ARMS) -> Any:
-    return desk.put_experiment("local", name, Settings(policy, arms), seed=7)
+def put(service: DecisionService, name: str, policy: dict[str, Any], arms: tuple[str, ...] = ARMS) -> Any:
+    return service.experiments.put("local", name, Settings(policy, arms), seed=7)
 
 
-def test_it_is_durable_at_once_and_others_go_on(file: str, held: Held) -> None:
-    desk = quick_desk(file, compiler=held)
-    put(desk, "other", QUICK).result(60)
-    desk.patience = 0.0
-    assert desk.decide("local", "other").result(60)
-    slow, created = put(desk, "slow", SLOW).result(60)
+def test_a_new_experiment_is_durable_at_once_and_does_not_delay_others(file: str, held: Held) -> None:
+    service = quick_service(file, compiler=held)
+    put(service, "other", QUICK).result(60)
+    service.patience = 0.0
+    assert service.decisions.decide("local", "other").result(60)
+    slow, created = put(service, "slow", SLOW).result(60)
     assert (slow.status, created) == ("compiling", True)
-    assert desk.get_experiment("local", "slow").result(60).status == "compiling"
-    listed = desk.list_experiments("local").result(60)
+    assert service.experiments.get("local", "slow").result(60).status == "compiling"
+    listed = service.experiments.list("local").result(60)
     assert [each.status for each in listed] == ["ready", "compiling"]
     with pytest.raises(Compiling, match=r"experiment 'slow'.*FTPL.*ask again"):
-        desk.decide("local", "slow").result(60)
+        service.decisions.decide("local", "slow").result(60)
     with pytest.raises(Compiling):
-        desk.state("local", "slow").result(60)
+        service.experiments.state("local", "slow").result(60)
     with pytest.raises(Compiling):
-        desk.retention("local", "slow", 1.0).result(60)
-    assert desk.decide("local", "other").result(60)
-    assert put(desk, "slow", SLOW).result(60)[1] is False
-    with desk_on(file) as twin:  # as after a crash: what was acknowledged is there
-        assert twin.get_experiment("local", "slow").result(60).seed == 7
-    desk.patience = None
-    waiting = [desk.decide("local", "slow", key="once"), desk.decide("local", "slow", key="once")]
-    export = desk.log("local", "slow")
+        service.logs.retention("local", "slow", 1.0).result(60)
+    assert service.decisions.decide("local", "other").result(60)
+    assert put(service, "slow", SLOW).result(60)[1] is False
+    with service_on(file) as twin:  # as after a crash: what was acknowledged is there
+        assert twin.experiments.get("local", "slow").result(60).seed == 7
+    service.patience = None
+    waiting = [
+        service.decisions.decide("local", "slow", key="once"),
+        service.decisions.decide("local", "slow", key="once"),
+    ]
+    export = service.logs.read("local", "slow")
     held.let_go()
     first, second = (each.result(60) for each in waiting)
     assert first == second
     assert len(export.result(60)) <= 1
-    assert desk.get_experiment("local", "slow").result(60).status == "ready"
-    assert desk.archive("local", "slow").result(60).status == "archived"
-    desk.close()
+    assert service.experiments.get("local", "slow").result(60).status == "ready"
+    assert service.experiments.archive("local", "slow").result(60).status == "archived"
+    service.close()
 
 
-def test_closed_while_it_compiles_it_goes_on_after_a_restart(file: str, held: Held) -> None:
-    desk = quick_desk(file, compiler=held)
-    created = put(desk, "slow", SLOW)
+def test_an_experiment_whose_compilation_was_cut_off_works_after_a_restart(file: str, held: Held) -> None:
+    service = quick_service(file, compiler=held)
+    created = put(service, "slow", SLOW)
     assert held.begun.wait(60)
-    refused = desk.decide("local", "slow")
-    desk.close()
+    refused = service.decisions.decide("local", "slow")
+    service.close()
     assert created.result(60)[0].status == "compiling"
     with pytest.raises(Compiling):
         refused.result(60)
     held.let_go()
-    with desk_on(file, compiler=Held()) as again:
+    with service_on(file, compiler=Held()) as again:
         again._compiler.let_go()  # type: ignore[attr-defined]
-        assert again.decide("local", "slow").result(60)[0].id.endswith("-1")
+        assert again.decisions.decide("local", "slow").result(60)[0].id.endswith("-1")
 
 
-def test_a_restart_compiles_what_is_stored_before_what_is_on_offer(file: str) -> None:
-    with desk_on(file, compiler=(before := Held())) as desk:
+def test_a_restart_compiles_stored_policies_before_offered_ones(file: str) -> None:
+    with service_on(file, compiler=(before := Held())) as service:
         before.let_go()
         for name, policy in (("one", QUICK), ("two", SLOW), ("zero", {"name": "Exp3"})):
-            put(desk, name, policy).result(60)
-        desk._wait_for(
-            lambda: desk._room.store.run("UPDATE experiments SET archived_at = 1 WHERE name = 'zero'")
-        )
+            put(service, name, policy).result(60)
+        service._commits.submit(
+            lambda session: session.store.run("UPDATE experiments SET archived_at = 1 WHERE name = 'zero'"),
+            alone=True,
+        ).result()
     held = Held()
-    with desk_on(file, compiler=held) as desk:
-        desk.compile_stored([UCB1()])
-        assert desk.stored_to_compile() > 0
+    with service_on(file, compiler=held) as service:
+        service.compile_stored([UCB1()])
+        assert service.stored_to_compile() > 0
         assert held.begun.wait(60)
-        assert desk.stored_to_compile() == 1
-        desk.patience = 0.0
-        assert put(desk, "asked", {"name": "ThompsonSampling"}).result(60)[0].status == "compiling"
-        desk.patience = None
+        assert service.stored_to_compile() == 1
+        service.patience = 0.0
+        assert put(service, "asked", {"name": "ThompsonSampling"}).result(60)[0].status == "compiling"
+        service.patience = None
         held.let_go()
-        put(desk, "last", {"name": "TopTwo"}).result(60)
-        assert desk.stored_to_compile() == 0
-        put(desk, "archived", {"name": "Exp3"}).result(60)
-        put(desk, "offered", {"name": "UCB1"}).result(60)
+        put(service, "last", {"name": "TopTwo"}).result(60)
+        assert service.stored_to_compile() == 0
+        put(service, "archived", {"name": "Exp3"}).result(60)
+        put(service, "offered", {"name": "UCB1"}).result(60)
     assert held.order[:3] == ["FollowTheLeader", "FTPL", "ThompsonSampling"]
     assert sorted(held.order[3:]) == ["Exp3", "TopTwo", "UCB1"], "each is compiled once"
 
 
-def test_a_policy_that_does_not_compile_is_told_and_tried_again(
+def test_a_policy_that_does_not_compile_is_reported_and_retried(
     file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = Held(TypeError("no such type\nand much more"))
     broken.let_go()
-    with desk_on(file, compiler=broken) as desk:
-        found, _ = put(desk, "broken", SLOW).result(60)
+    with service_on(file, compiler=broken) as service:
+        found, _ = put(service, "broken", SLOW).result(60)
         assert found.status == "failed"
         assert "FTPL(alpha=3.0, c=2.0, ranking='improved') does not compile" in found.problem
         assert "TypeError: no such type)" in found.problem
         with pytest.raises(NotCompiled, match=r"experiment 'broken'.*no such type"):
-            desk.decide("local", "broken").result(60)
-        put(desk, "other", QUICK).result(60)
-        assert [each.status for each in desk.list_experiments("local").result(60)] == ["failed", "ready"]
-        assert desk.log("local", "broken").result(60) == []
+            service.decisions.decide("local", "broken").result(60)
+        put(service, "other", QUICK).result(60)
+        assert [each.status for each in service.experiments.list("local").result(60)] == ["failed", "ready"]
+        assert service.logs.read("local", "broken").result(60) == []
         broken.error = None
         monkeypatch.setattr(compiling, "AGAIN", -1.0)
-        assert desk.decide("local", "broken").result(60)
+        assert service.decisions.decide("local", "broken").result(60)
 
 
-def test_a_policy_that_this_process_does_not_know_spoils_nothing_else(file: str) -> None:
-    with desk_on(file) as desk:
-        put(desk, "known", QUICK).result(60)
-        put(desk, "unknown", QUICK).result(60)
-        desk._wait_for(
-            lambda: desk._room.store.run(
+def test_an_unknown_policy_does_not_affect_other_experiments(file: str) -> None:
+    with service_on(file) as service:
+        put(service, "known", QUICK).result(60)
+        put(service, "unknown", QUICK).result(60)
+        service._commits.submit(
+            lambda session: session.store.run(
                 "UPDATE experiments SET settings = replace(settings, 'FollowTheLeader', 'Mine') "
                 "WHERE name = 'unknown'"
-            )
-        )
-    with desk_on(file) as desk:
-        desk.compile_stored()
-        both = [desk.decide("local", name) for name in ("known", "unknown")]
+            ),
+            alone=True,
+        ).result()
+    with service_on(file) as service:
+        service.compile_stored()
+        both = [service.decisions.decide("local", name) for name in ("known", "unknown")]
         assert both[0].result(60)
         with pytest.raises(NotCompiled, match="Mine"):
             both[1].result(60)
-        listed = desk.list_experiments("local").result(60)
+        listed = service.experiments.list("local").result(60)
         assert [each.status for each in listed] == ["ready", "failed"]
 
 
-def test_more_arms_may_call_for_another_form_of_the_policy(file: str) -> None:
+def test_more_arms_may_need_another_form_of_the_policy(file: str) -> None:
     growing = {"name": "FTPL", "ranking": "auto"}
     held = Held()
     held.let_go()
-    with desk_on(file, compiler=held, patience=0.0) as desk:
-        desk.patience = None
-        put(desk, "grows", growing).result(60)
-        desk.patience = 0.0
-        held.gate.clear()
+    with service_on(file, compiler=held, patience=0.0) as service:
+        service.patience = None
+        put(service, "grows", growing).result(60)
+        service.patience = 0.0
+        held.released.clear()
         with pytest.raises(Compiling):
-            desk.add_arms("local", "grows", [f"new {i}" for i in range(2000)]).result(60)
-        assert desk.decide("local", "grows").result(60)
-        assert desk.add_arms("local", "grows", ["d"]).result(60).arms == (*ARMS, "d")
+            service.experiments.add_arms("local", "grows", [f"new {i}" for i in range(2000)]).result(60)
+        assert service.decisions.decide("local", "grows").result(60)
+        assert service.experiments.add_arms("local", "grows", ["d"]).result(60).arms == (*ARMS, "d")
         held.let_go()
-        desk.patience = None
-        grown = desk.add_arms("local", "grows", [f"new {i}" for i in range(2000)]).result(60)
+        service.patience = None
+        grown = service.experiments.add_arms("local", "grows", [f"new {i}" for i in range(2000)]).result(60)
         assert len(grown.arms) == 2004
 
 
@@ -194,17 +199,19 @@ def test_over_http_and_with_both_clients(tmp_path: Path, held: Held) -> None:
             "a new experiment takes no replica out of service"
         )
         assert service.decide("other")["status"] == "pending"
-        told: list[str] = []
-        with Client(service.url, retries=Retries(attempts=1, compiling=0.0), notify=told.append) as client:
-            with pytest.raises(Compiling, match="creating it again"):
+        reasons: list[str] = []
+        with Client(
+            service.url, retries=Retries(attempts=1, compiling=0.0), notify=reasons.append
+        ) as client:
+            with pytest.raises(Compiling, match="create it again"):
                 client.put_experiment("slow", **slow)
             with pytest.raises(Compiling):
                 client.decide("slow")
-            assert told == []
-        waiting = Client(service.url, retries=HASTY, notify=told.append)
+            assert reasons == []
+        waiting = Client(service.url, retries=HASTY, notify=reasons.append)
 
         async def decided() -> Any:
-            async with AsyncClient(service.url, retries=HASTY, notify=told.append) as client:
+            async with AsyncClient(service.url, retries=HASTY, notify=reasons.append) as client:
                 return await client.decide("slow")
 
         results: list[Any] = []
@@ -214,25 +221,25 @@ def test_over_http_and_with_both_clients(tmp_path: Path, held: Held) -> None:
         ]
         for thread in threads:
             thread.start()
-        while len(told) < 2:
+        while len(reasons) < 2:
             threads[0].join(0.01)
         held.let_go()
         for thread in threads:
             thread.join(60)
-        assert len(results) == len(told) == 2
-        assert all("compiling FTPL" in each and "once" in each for each in told)
+        assert len(results) == len(reasons) == 2
+        assert all("compiling FTPL" in each and "once" in each for each in reasons)
         assert [each["status"] for each in results if isinstance(each, dict)] == ["ready"]
         waiting.close()
 
 
-def test_feedback_in_a_batch_is_held_up_only_where_it_must_be(tmp_path: Path) -> None:
+def test_a_batch_of_feedback_waits_only_for_policies_it_needs(tmp_path: Path) -> None:
     with served(tmp_path) as service:
         service.create("slow", policy=SLOW)
         service.create("other", policy=QUICK)
         ids = [service.decide(name)["id"] for name in ("slow", "other")]
     held = Held()
     with served(tmp_path, compiler=held, patience=0.0) as service:
-        service.desk.compile_stored()
+        service.direct.compile_stored()
         assert service.http.get("/healthz").status_code == 200
         ready = service.http.get("/readyz")
         assert (ready.status_code, ready.json()["title"]) == (503, "Compiling")
@@ -241,10 +248,10 @@ def test_feedback_in_a_batch_is_held_up_only_where_it_must_be(tmp_path: Path) ->
         sent = service.http.post("/v1/feedback", json={"items": items}).json()["results"]
         assert [each["status"] for each in sent] == [503, 200]
         assert sent[0]["problem"]["title"] == "Compiling"
-        told: list[str] = []
+        reasons: list[str] = []
 
         def let_go(reason: str) -> None:
-            told.append(reason)
+            reasons.append(reason)
             held.let_go()
 
         once = Retries(attempts=1)
@@ -254,7 +261,7 @@ def test_feedback_in_a_batch_is_held_up_only_where_it_must_be(tmp_path: Path) ->
             losses = [Undelivered(each, 0.5) for each in ids]
             results = client.feedback_many(losses)
             assert [getattr(each, "status", each) for each in results] == ["applied", "applied"]
-            assert len(told) == 1
+            assert len(reasons) == 1
             assert client.flush().left == 0
         assert service.http.get("/readyz").status_code == 200
 

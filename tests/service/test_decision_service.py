@@ -1,37 +1,39 @@
-"""The desk: what it promises about decisions, feedback, keys, deadlines and batches."""
+"""The service: what it promises about decisions, feedback, keys, deadlines and batches."""
 
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
 import decoupled as dc
-from decoupled.service.desk import Desk
+from decoupled.service.commit_loop import Reply
+from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
 from decoupled.service.experiment.records import DecisionRecord, Feedback, Settings
 from support.stores import Clock
 
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))
-Opened = Callable[..., Desk]
+Opened = Callable[..., DecisionService]
 
 
-def test_a_desk_draws_what_a_learner_draws(opened: Opened) -> None:
-    desk = opened()
-    experiment, created = desk.put_experiment("me", "one", PLAIN, seed=7).result()
+def test_a_service_draws_what_a_learner_draws(opened: Opened) -> None:
+    service = opened()
+    experiment, created = service.experiments.put("me", "one", PLAIN, seed=7).result()
     learner = dc.FTPL().start(["a", "b", "c"], seed=7)
     assert created
     assert experiment.arms == ("a", "b", "c")
     for turn in range(30):
         available = ["a", "c"] if turn % 3 == 0 else None
-        [made] = desk.decide("me", "one", available=available).result()
+        [made] = service.decisions.decide("me", "one", available=available).result()
         twin = learner.decide(available=available)
         assert (made.exploit, made.explore, made.propensity, made.weight) == twin[2:]
         if turn % 2:
-            desk.feedback("me", made.id, loss=0.25).result()
+            service.decisions.feedback("me", made.id, loss=0.25).result()
             learner.observe(twin, 0.25)
-        assert desk.decide("me", "one", mode="exploit").result()[0].exploit == learner.exploit()
-    state = desk.state("me", "one").result()
+        assert (
+            service.decisions.decide("me", "one", mode="exploit").result()[0].exploit == learner.exploit()
+        )
+    state = service.experiments.state("me", "one").result()
     assert state.estimates == tuple(learner.estimates())
     assert state.exploration == tuple(learner.exploration_probabilities())
     assert state.exploitation == tuple(learner.exploitation_probabilities())
@@ -40,22 +42,22 @@ def test_a_desk_draws_what_a_learner_draws(opened: Opened) -> None:
     assert sum(state.plays_explore) == 30
 
 
-def test_the_same_experiment_again_is_no_new_one(opened: Opened) -> None:
-    desk = opened()
-    first, _ = desk.put_experiment("me", "one", PLAIN).result()
-    again, created = desk.put_experiment(
+def test_creating_the_same_experiment_again_changes_nothing(opened: Opened) -> None:
+    service = opened()
+    first, _ = service.experiments.put("me", "one", PLAIN).result()
+    again, created = service.experiments.put(
         "me", "one", Settings({"name": "FTPL", "alpha": 3}, ("a", "b", "c"))
     ).result()
     assert (again, created) == (first, False)
     with pytest.raises(Conflict, match="other settings"):
-        desk.put_experiment("me", "one", Settings({"name": "Exp3"}, ("a", "b", "c"))).result()
+        service.experiments.put("me", "one", Settings({"name": "Exp3"}, ("a", "b", "c"))).result()
     with pytest.raises(Conflict, match="other settings"):
-        desk.put_experiment("me", "one", PLAIN, seed=first.seed + 1).result()
+        service.experiments.put("me", "one", PLAIN, seed=first.seed + 1).result()
 
 
 WRONG_SETTINGS = [
-    (Settings({"name": "Nobody"}, ("a", "b")), "is no policy"),
-    (Settings({"name": "FTPL"}, ("a",)), "two at least"),
+    (Settings({"name": "Nobody"}, ("a", "b")), "is not a known policy"),
+    (Settings({"name": "FTPL"}, ("a",)), "at least two"),
     (Settings({"name": "FTPL"}, ("a", "a")), "twice"),
     (Settings({"name": "FTPL"}, ("a", "b"), (1.0, 0.0)), "loss_range"),
     (Settings({"name": "FTPL"}, ("a", "b"), deadline=0.0), "deadline"),
@@ -65,92 +67,94 @@ WRONG_SETTINGS = [
 
 
 def test_wrong_settings_are_refused(opened: Opened) -> None:
-    desk = opened()
-    for settings, complaint in WRONG_SETTINGS:
-        with pytest.raises(Invalid, match=complaint):
-            desk.put_experiment("me", "one", settings).result()
+    service = opened()
+    for settings, message in WRONG_SETTINGS:
+        with pytest.raises(Invalid, match=message):
+            service.experiments.put("me", "one", settings).result()
     with pytest.raises(NotFound):
-        desk.get_experiment("me", "one").result()
+        service.experiments.get("me", "one").result()
 
 
-def test_a_key_makes_its_decisions_once(opened: Opened) -> None:
-    desk = opened()
-    desk.put_experiment("me", "one", PLAIN, seed=7).result()
-    asked = [desk.decide("me", "one", count=3, key="k") for _ in range(4)]
+def test_an_idempotency_key_makes_its_decisions_once(opened: Opened) -> None:
+    service = opened()
+    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    asked = [service.decisions.decide("me", "one", count=3, key="k") for _ in range(4)]
     first, *others = [each.result() for each in asked]
     assert others == [first] * 3
-    assert desk.state("me", "one").result().decisions == 3
+    assert service.experiments.state("me", "one").result().decisions == 3
     for other in ({"count": 2}, {"count": 3, "mode": "explore"}, {"count": 3, "available": ["a"]}):
         with pytest.raises(Conflict, match="another request"):
-            desk.decide("me", "one", key="k", **other).result()
-    desk.put_experiment("me", "two", PLAIN).result()
-    assert desk.decide("me", "two", key="k").result()[0].experiment == "two"
+            service.decisions.decide("me", "one", key="k", **other).result()
+    service.experiments.put("me", "two", PLAIN).result()
+    assert service.decisions.decide("me", "two", key="k").result()[0].experiment == "two"
 
 
-def test_keys_are_forgotten_in_time(opened: Opened, clock: Clock) -> None:
-    desk = opened(keep_keys=60.0)
-    desk.put_experiment("me", "one", PLAIN, seed=7).result()
-    before = desk.decide("me", "one", key="k").result()
+def test_idempotency_keys_are_forgotten_after_a_time(opened: Opened, clock: Clock) -> None:
+    service = opened(keep_keys=60.0)
+    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    before = service.decisions.decide("me", "one", key="k").result()
     clock.now += 1000.0
-    desk._do(desk._sweep, alone=True).result()
-    assert desk.decide("me", "one", key="k").result() != before
+    service._commits.submit(service._housekeeping, alone=True).result()
+    assert service.decisions.decide("me", "one", key="k").result() != before
 
 
 def test_feedback_is_applied_once(opened: Opened) -> None:
-    desk = opened()
-    desk.put_experiment("me", "one", Settings({"name": "FTPL"}, ("a", "b"), (0.0, 250.0)), seed=7).result()
-    one, two = desk.decide("me", "one", count=2).result()
-    applied = desk.feedback("me", one.id, loss=50).result()
+    service = opened()
+    service.experiments.put(
+        "me", "one", Settings({"name": "FTPL"}, ("a", "b"), (0.0, 250.0)), seed=7
+    ).result()
+    one, two = service.decisions.decide("me", "one", count=2).result()
+    applied = service.decisions.feedback("me", one.id, loss=50).result()
     assert (applied.status, applied.loss) == ("applied", 50.0)
-    assert desk.feedback("me", one.id, loss=50.0).result() == applied
-    assert desk.feedback("me", one.id, reward=200.0).result() == applied
-    assert desk.get_decision("me", one.id).result() == applied
+    assert service.decisions.feedback("me", one.id, loss=50.0).result() == applied
+    assert service.decisions.feedback("me", one.id, reward=200.0).result() == applied
+    assert service.decisions.get("me", one.id).result() == applied
     with pytest.raises(Conflict, match=r"has the loss 50\.0, not 51"):
-        desk.feedback("me", one.id, loss=51.0).result()
+        service.decisions.feedback("me", one.id, loss=51.0).result()
     for wrong in ({}, {"loss": 1.0, "reward": 1.0}, {"loss": 251.0}, {"loss": float("nan")}, {"loss": "1"}):
         with pytest.raises(Invalid, match="loss"):
-            desk.feedback("me", two.id, **wrong).result()
-    assert desk.get_decision("me", two.id).result().status == "pending"
-    assert desk.state("me", "one").result().applied == 1
+            service.decisions.feedback("me", two.id, **wrong).result()
+    assert service.decisions.get("me", two.id).result().status == "pending"
+    assert service.experiments.state("me", "one").result().applied == 1
 
 
-def test_what_only_exploits_takes_no_feedback(opened: Opened) -> None:
-    desk = opened()
-    desk.put_experiment("me", "one", PLAIN).result()
-    [made] = desk.decide("me", "one", mode="exploit").result()
+def test_a_decision_that_only_exploits_takes_no_feedback(opened: Opened) -> None:
+    service = opened()
+    service.experiments.put("me", "one", PLAIN).result()
+    [made] = service.decisions.decide("me", "one", mode="exploit").result()
     assert (made.status, made.explore, made.propensity) == ("unobserved", None, None)
-    with pytest.raises(Conflict, match="awaits no feedback"):
-        desk.feedback("me", made.id, loss=0.5).result()
+    with pytest.raises(Conflict, match="takes no feedback"):
+        service.decisions.feedback("me", made.id, loss=0.5).result()
 
 
-def test_a_policy_of_the_standard_game_decides_both(opened: Opened) -> None:
-    desk = opened()
-    desk.put_experiment("me", "one", Settings({"name": "UCB1"}, ("a", "b"))).result()
+def test_a_policy_of_the_standard_game_only_decides_both_arms(opened: Opened) -> None:
+    service = opened()
+    service.experiments.put("me", "one", Settings({"name": "UCB1"}, ("a", "b"))).result()
     for mode in ("exploit", "explore"):
         with pytest.raises(Invalid, match="standard game"):
-            desk.decide("me", "one", mode=mode).result()
-    [made] = desk.decide("me", "one").result()
+            service.decisions.decide("me", "one", mode=mode).result()
+    [made] = service.decisions.decide("me", "one").result()
     assert made.exploit == made.explore
 
 
 @pytest.mark.parametrize("default", [None, 0.75])
 def test_a_decision_expires(opened: Opened, clock: Clock, default: float | None) -> None:
-    desk = opened()
+    service = opened()
     settings = Settings({"name": "FTPL"}, ("a", "b"), deadline=10.0, expired_loss=default)
-    desk.put_experiment("me", "one", settings, seed=7).result()
-    first, second = desk.decide("me", "one", count=2).result()
+    service.experiments.put("me", "one", settings, seed=7).result()
+    first, second = service.decisions.decide("me", "one", count=2).result()
     assert first.expires_at == clock.now + 10.0
     clock.now += 9.999
-    desk.feedback("me", first.id, loss=0.5).result()
+    service.decisions.feedback("me", first.id, loss=0.5).result()
     clock.now += 0.001
     with pytest.raises(Gone, match="deadline"):
-        desk.feedback("me", second.id, loss=0.5).result()
+        service.decisions.feedback("me", second.id, loss=0.5).result()
     with pytest.raises(Gone, match="deadline"):
-        desk.feedback("me", second.id, loss=0.5).result()
-    assert desk.feedback("me", first.id, loss=0.5).result().status == "applied"
-    expired = desk.get_decision("me", second.id).result()
+        service.decisions.feedback("me", second.id, loss=0.5).result()
+    assert service.decisions.feedback("me", first.id, loss=0.5).result().status == "applied"
+    expired = service.decisions.get("me", second.id).result()
     assert (expired.status, expired.loss) == ("expired", default)
-    state = desk.state("me", "one").result()
+    state = service.experiments.state("me", "one").result()
     assert (state.applied, state.expired, state.late, state.pending) == (1, 1, 1, 0)
     assert state.round == (2 if default is None else 3)
     twin = dc.FTPL().start(["a", "b"], seed=7)
@@ -161,63 +165,66 @@ def test_a_decision_expires(opened: Opened, clock: Clock, default: float | None)
     assert state.estimates == tuple(twin.estimates())
 
 
-def test_the_sweep_expires_without_being_asked(opened: Opened, clock: Clock) -> None:
-    desk = opened()
-    desk.put_experiment("me", "one", Settings({"name": "FTPL"}, ("a", "b"), deadline=10.0)).result()
-    desk.decide("me", "one", count=5).result()
+def test_housekeeping_expires_decisions(opened: Opened, clock: Clock) -> None:
+    service = opened()
+    service.experiments.put("me", "one", Settings({"name": "FTPL"}, ("a", "b"), deadline=10.0)).result()
+    service.decisions.decide("me", "one", count=5).result()
     clock.now += 10.0
-    desk._do(desk._sweep, alone=True).result()
-    assert desk.counters()["pending"] == 0
-    assert desk.state("me", "one").result().expired == 5
+    service._commits.submit(service._housekeeping, alone=True).result()
+    assert service.counters()["pending"] == 0
+    assert service.experiments.state("me", "one").result().expired == 5
 
 
-def test_beyond_a_number_the_oldest_expire(opened: Opened) -> None:
-    desk = opened(max_pending=3)
-    desk.put_experiment("me", "one", PLAIN).result()
-    made = desk.decide("me", "one", count=5).result()
-    statuses = [desk.get_decision("me", each.id).result().status for each in made]
+def test_the_oldest_decisions_expire_beyond_max_pending(opened: Opened) -> None:
+    service = opened(max_pending=3)
+    service.experiments.put("me", "one", PLAIN).result()
+    made = service.decisions.decide("me", "one", count=5).result()
+    statuses = [service.decisions.get("me", each.id).result().status for each in made]
     assert statuses == ["expired", "expired", "pending", "pending", "pending"]
 
 
 def test_a_batch_has_a_result_for_each(opened: Opened) -> None:
-    desk = opened()
+    service = opened()
     for name in ("one", "two"):
-        desk.put_experiment("me", name, PLAIN).result()
-    [one] = desk.decide("me", "one").result()
-    [two] = desk.decide("me", "two").result()
+        service.experiments.put("me", name, PLAIN).result()
+    [one] = service.decisions.decide("me", "one").result()
+    [two] = service.decisions.decide("me", "two").result()
     items = [
-        (one.id, 0.5, None),
-        (two.id, None, 0.5),
-        ("nonsense", 0.5, None),
-        (one.id, 0.6, None),
-        (two.id, 7, None),
+        Feedback(one.id, 0.5),
+        Feedback(two.id, reward=0.5),
+        Feedback("nonsense", 0.5),
+        Feedback(one.id, 0.6),
+        Feedback(two.id, 7),
     ]
-    results = desk.feedback_many("me", items).result()
+    results = service.decisions.feedback_many("me", items).result()
     kinds = [each.status if isinstance(each, (DecisionRecord, ServiceError)) else None for each in results]
     assert kinds == ["applied", "applied", 404, 409, 422]
 
 
 def test_feedback_that_names_its_arm_is_one_transaction(
-    opened: Opened, transactions: Callable[[Desk], list[str]]
+    opened: Opened, transactions: Callable[[DecisionService], list[str]]
 ) -> None:
-    desk = opened()
-    desk.put_experiment("me", "one", PLAIN, seed=7).result()
-    made = desk.decide("me", "one", count=5).result()
-    [served] = desk.decide("me", "one", mode="exploit").result()
-    counted = transactions(desk)
+    service = opened()
+    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    made = service.decisions.decide("me", "one", count=5).result()
+    [served] = service.decisions.decide("me", "one", mode="exploit").result()
+    counted = transactions(service)
     for _ in range(2):
-        assert desk.feedback("me", made[0].id, loss=0.5, arm=made[0].explore).result().status == "applied"
+        assert (
+            service.decisions.feedback("me", made[0].id, loss=0.5, arm=made[0].explore).result().status
+            == "applied"
+        )
     for decision, arm, word in (
         (made[1], "nobody", "explored"),
         (made[1], 7, "explored"),
         (served, "a", "explored no arm"),
     ):
         with pytest.raises(Invalid, match=word):
-            desk.feedback("me", decision.id, loss=0.5, arm=arm).result()
+            service.decisions.feedback("me", decision.id, loss=0.5, arm=arm).result()
     with pytest.raises(Conflict):
-        desk.feedback("me", made[0].id, loss=0.6, arm=made[0].explore).result()
+        service.decisions.feedback("me", made[0].id, loss=0.6, arm=made[0].explore).result()
     with pytest.raises(NotFound):
-        desk.feedback("me", "abc-1", loss=0.6, arm="a").result()
+        service.decisions.feedback("me", "abc-1", loss=0.6, arm="a").result()
     assert len(counted) == 7
     counted.clear()
     items = [
@@ -229,50 +236,52 @@ def test_feedback_that_names_its_arm_is_one_transaction(
         Feedback(made[1].id, 0.75, arm=made[1].explore),
         Feedback("abc-1", 0.25, arm="a"),
     ]
-    results = desk.feedback_many("me", items).result()
+    results = service.decisions.feedback_many("me", items).result()
     assert [each.status for each in results] == ["applied", "applied", "applied", 422, "applied", 409, 404]
     assert len(counted) == 1
-    assert desk.get_decision("me", made[4].id).result().status == "pending"
-    assert desk.state("me", "one").result().applied == 4
+    assert service.decisions.get("me", made[4].id).result().status == "pending"
+    assert service.experiments.state("me", "one").result().applied == 4
 
 
 def test_a_batch_that_cannot_be_committed_changes_nothing(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk = opened()
-    desk.put_experiment("me", "one", PLAIN, seed=7).result()
-    made = desk.decide("me", "one", count=3).result()
+    service = opened()
+    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    made = service.decisions.decide("me", "one", count=3).result()
     items = [Feedback(each.id, 0.5, arm=each.explore) for each in made]
     with monkeypatch.context() as full:
 
         def fail() -> None:
             raise StoreError("the disk is full")
 
-        full.setattr(desk._room.store, "end", fail)
+        full.setattr(service._session.store, "end", fail)
         with pytest.raises(StoreError):
-            desk.feedback_many("me", items).result()
-    assert [desk.get_decision("me", each.id).result().status for each in made] == ["pending"] * 3
-    assert [each.status for each in desk.feedback_many("me", items).result()] == ["applied"] * 3
+            service.decisions.feedback_many("me", items).result()
+    assert [service.decisions.get("me", each.id).result().status for each in made] == ["pending"] * 3
+    assert [each.status for each in service.decisions.feedback_many("me", items).result()] == [
+        "applied"
+    ] * 3
 
 
-def test_there_is_one_limit_of_decisions(opened: Opened) -> None:
-    desk = opened()
-    desk.put_experiment("me", "one", PLAIN).result()
+def test_the_number_of_decisions_in_a_call_is_limited(opened: Opened) -> None:
+    service = opened()
+    service.experiments.put("me", "one", PLAIN).result()
     with pytest.raises(Invalid, match="from 1 to 1,000"):
-        desk.decide("me", "one", count=1_001).result()
-    assert len(desk.decide("me", "one", count=1_000).result()) == 1_000
+        service.decisions.decide("me", "one", count=1_001).result()
+    assert len(service.decisions.decide("me", "one", count=1_000).result()) == 1_000
 
 
-def test_an_id_that_is_not_known_is_shown_whole(opened: Opened) -> None:
-    desk = opened()
+def test_an_unknown_id_is_shown_in_full(opened: Opened) -> None:
+    service = opened()
     unknown = f"{'0123456789abcdef' * 12}-1234567"  # 200 characters
-    asked: list[Future[Any]] = [
-        desk.get_decision("me", unknown),
-        desk.feedback("me", unknown, loss=0.5),
-        desk.feedback("me", unknown, loss=0.5, arm="a"),
+    asked: list[Reply[Any]] = [
+        service.decisions.get("me", unknown),
+        service.decisions.feedback("me", unknown, loss=0.5),
+        service.decisions.feedback("me", unknown, loss=0.5, arm="a"),
     ]
     errors = [each.exception() for each in asked]
-    errors += desk.feedback_many("me", [Feedback(unknown, 0.5)]).result()  # type: ignore[arg-type]
+    errors += service.decisions.feedback_many("me", [Feedback(unknown, 0.5)]).result()  # type: ignore[arg-type]
     assert all(f"decision '{unknown}': is not known" in str(each) for each in errors)
 
 
@@ -292,52 +301,56 @@ MADE_UP = [
 
 
 def test_made_up_ids_are_not_found(opened: Opened) -> None:
-    desk = opened()
-    desk.put_experiment("me", "one", PLAIN).result()
-    [made] = desk.decide("me", "one").result()
+    service = opened()
+    service.experiments.put("me", "one", PLAIN).result()
+    [made] = service.decisions.decide("me", "one").result()
     for made_up in [*MADE_UP, made.id[:-1] + "2", made.id + "0", "\0" + made.id]:
         with pytest.raises(NotFound):
-            desk.get_decision("me", made_up).result()
+            service.decisions.get("me", made_up).result()
         with pytest.raises(NotFound):
-            desk.feedback("me", made_up, loss=0.5).result()
+            service.decisions.feedback("me", made_up, loss=0.5).result()
 
 
 def test_another_tenant_sees_nothing(opened: Opened) -> None:
-    desk = opened()
-    desk.put_experiment("me", "one", PLAIN).result()
-    [made] = desk.decide("me", "one").result()
-    asked: list[Future[Any]] = [
-        desk.get_experiment("you", "one"),
-        desk.decide("you", "one"),
-        desk.get_decision("you", made.id),
-        desk.feedback("you", made.id, loss=0.5),
-        desk.state("you", "one"),
-        desk.log("you", "one"),
-        desk.evaluate("you", "one"),
-        desk.retention("you", "one", 1e12),
+    service = opened()
+    service.experiments.put("me", "one", PLAIN).result()
+    [made] = service.decisions.decide("me", "one").result()
+    asked: list[Reply[Any]] = [
+        service.experiments.get("you", "one"),
+        service.decisions.decide("you", "one"),
+        service.decisions.get("you", made.id),
+        service.decisions.feedback("you", made.id, loss=0.5),
+        service.experiments.state("you", "one"),
+        service.logs.read("you", "one"),
+        service.logs.evaluate("you", "one"),
+        service.logs.retention("you", "one", 1e12),
     ]
     for each in asked:
         assert isinstance(each.exception(), NotFound)
-    assert isinstance(desk.feedback_many("you", [(made.id, 0.5, None)]).result()[0], NotFound)
-    assert desk.list_experiments("you").result() == []
-    assert desk.get_decision("me", made.id).result().status == "pending"
+    assert isinstance(
+        service.decisions.feedback_many("you", [Feedback(made.id, 0.5)]).result()[0], NotFound
+    )
+    assert service.experiments.list("you").result() == []
+    assert service.decisions.get("me", made.id).result().status == "pending"
 
 
 def test_experiments_are_listed_and_archived(opened: Opened, clock: Clock) -> None:
-    desk = opened()
+    service = opened()
     for name in ("b", "A", "c"):
-        desk.put_experiment("me", name, PLAIN).result()
-    assert [each.name for each in desk.list_experiments("me").result()] == ["A", "b", "c"]
-    assert [each.name for each in desk.list_experiments("me", after="A", limit=1).result()] == ["b"]
-    [made] = desk.decide("me", "b", key="k").result()
-    assert desk.archive("me", "b").result().archived_at == clock.now
+        service.experiments.put("me", name, PLAIN).result()
+    assert [each.name for each in service.experiments.list("me").result()] == ["A", "b", "c"]
+    assert [each.name for each in service.experiments.list("me", after="A", limit=1).result()] == ["b"]
+    [made] = service.decisions.decide("me", "b", key="k").result()
+    assert service.experiments.archive("me", "b").result().archived_at == clock.now
     clock.now += 1.0
-    assert desk.archive("me", "b").result().archived_at == clock.now - 1.0
+    assert service.experiments.archive("me", "b").result().archived_at == clock.now - 1.0
     with pytest.raises(Conflict, match="archived"):
-        desk.decide("me", "b").result()
-    assert desk.decide("me", "b", key="k").result() == [made]
-    assert desk.feedback("me", made.id, loss=0.5).result().status == "applied"
-    assert desk.get_experiment("me", "b").result() == desk.list_experiments("me", after="A").result()[0]
+        service.decisions.decide("me", "b").result()
+    assert service.decisions.decide("me", "b", key="k").result() == [made]
+    assert service.decisions.feedback("me", made.id, loss=0.5).result().status == "applied"
+    assert (
+        service.experiments.get("me", "b").result() == service.experiments.list("me", after="A").result()[0]
+    )
 
 
 WRONG_QUESTIONS: list[dict[str, object]] = [
@@ -346,74 +359,78 @@ WRONG_QUESTIONS: list[dict[str, object]] = [
 ]  # fmt: skip
 
 
-def test_wrong_questions_change_nothing(opened: Opened) -> None:
-    desk = opened()
-    desk.put_experiment("me", "one", PLAIN).result()
+def test_invalid_requests_change_nothing(opened: Opened) -> None:
+    service = opened()
+    service.experiments.put("me", "one", PLAIN).result()
     for wrong in WRONG_QUESTIONS:
         with pytest.raises(Invalid):
-            desk.decide("me", "one", **wrong).result()  # type: ignore[arg-type]
-    assert desk.state("me", "one").result().decisions == 0
+            service.decisions.decide("me", "one", **wrong).result()  # type: ignore[arg-type]
+    assert service.experiments.state("me", "one").result().decisions == 0
 
 
-def test_api_keys_are_kept_by_digest(opened: Opened, clock: Clock) -> None:
-    desk = opened()
-    key = desk.keys_add("me", "decide", "d" * 64, "laptop").result()
-    assert desk.key_find("d" * 64).result() == key
-    assert desk.key_find("e" * 64).result() is None
+def test_api_keys_are_stored_by_digest(opened: Opened, clock: Clock) -> None:
+    service = opened()
+    key = service.keys.add("me", "decide", "d" * 64, "laptop").result()
+    assert service.keys.find("d" * 64).result() == key
+    assert service.keys.find("e" * 64).result() is None
     with pytest.raises(Conflict):
-        desk.keys_add("you", "admin", "d" * 64).result()
+        service.keys.add("you", "admin", "d" * 64).result()
     clock.now += 5.0
-    assert desk.keys_revoke("d" * 64).result().revoked_at == clock.now
-    assert desk.keys_list("me").result() == desk.keys_list().result() == [desk.key_find("d" * 64).result()]
+    assert service.keys.revoke("d" * 64).result().revoked_at == clock.now
+    assert (
+        service.keys.list("me").result()
+        == service.keys.list().result()
+        == [service.keys.find("d" * 64).result()]
+    )
     with pytest.raises(NotFound):
-        desk.keys_revoke("e" * 64).result()
+        service.keys.revoke("e" * 64).result()
 
 
-def test_a_closed_desk_says_so(opened: Opened) -> None:
-    desk = opened()
-    desk.close()
+def test_calls_to_a_closed_service_are_refused(opened: Opened) -> None:
+    service = opened()
+    service.close()
     with pytest.raises(StoreError, match="closed"):
-        desk.state("me", "one")
+        service.experiments.state("me", "one")
 
 
-def test_arms_come_and_go(opened: Opened) -> None:
-    desk = opened(snapshot_every=3)
-    desk.put_experiment("me", "one", PLAIN, seed=7).result()
+def test_arms_are_added_and_retired(opened: Opened) -> None:
+    service = opened(snapshot_every=3)
+    service.experiments.put("me", "one", PLAIN, seed=7).result()
     learner = dc.FTPL().start(["a", "b", "c"], seed=7)
-    made, twins = desk.decide("me", "one", count=5).result(), learner.decide(count=5)
+    made, twins = service.decisions.decide("me", "one", count=5).result(), learner.decide(count=5)
     gone = twins[0].explore
     added: list[list[str | int]] = [["d", 5], ["d", 5], ["a", "d"]]
     for arms in added:  # again is no change
-        assert desk.add_arms("me", "one", arms).result().arms == ("a", "b", "c", "d", 5)
+        assert service.experiments.add_arms("me", "one", arms).result().arms == ("a", "b", "c", "d", 5)
     learner.add_arms(["d", 5])
     for _ in range(2):
-        experiment = desk.retire_arms("me", "one", [gone, 5]).result()
+        experiment = service.experiments.retire_arms("me", "one", [gone, 5]).result()
     learner.retire_arms([gone, 5])
     assert experiment.retired == (gone, 5)
-    assert desk.add_arms("me", "one", [5]).result().retired == (gone,)
+    assert service.experiments.add_arms("me", "one", [5]).result().retired == (gone,)
     learner.add_arms([5])
     for each, twin in zip(made, twins, strict=True):
-        desk.feedback("me", each.id, loss=0.75).result()
+        service.decisions.feedback("me", each.id, loss=0.75).result()
         learner.observe(twin, 0.75)
-    state = desk.state("me", "one").result()
+    state = service.experiments.state("me", "one").result()
     assert state.arms == learner.arms
     assert state.estimates == tuple(learner.estimates())
     left = next(arm for arm in ("a", "b") if arm != gone)
-    following = desk.decide("me", "one", count=9, available=[left, 5]).result()
+    following = service.decisions.decide("me", "one", count=9, available=[left, 5]).result()
     assert [each.explore for each in following] == [
         each.explore for each in learner.decide(count=9, available=[left, 5])
     ]
     wrongs: list[Any] = [[True], ["zz"], "none", 7, [left, left], [[left]], ["a", "b", "c", "d", 5]]
     for wrong in wrongs:
         with pytest.raises(Invalid):
-            desk.retire_arms("me", "one", wrong).result()
+            service.experiments.retire_arms("me", "one", wrong).result()
     with pytest.raises(Invalid):
-        desk.decide("me", "one", available=[gone]).result()
-    state = desk.state("me", "one").result()
-    assert desk.get_experiment("me", "one").result() == desk.list_experiments("me").result()[0]
-    desk._writer.close()
-    desk._room.store.close()
+        service.decisions.decide("me", "one", available=[gone]).result()
+    state = service.experiments.state("me", "one").result()
+    assert service.experiments.get("me", "one").result() == service.experiments.list("me").result()[0]
+    service._commits.close()
+    service._session.store.close()
     again = opened()
-    assert again.state("me", "one").result() == state
-    assert again.get_decision("me", made[0].id).result().explore == gone
-    assert [each.arm for each in again.evaluate("me", "one").result().arms] == list(state.arms)
+    assert again.experiments.state("me", "one").result() == state
+    assert again.decisions.get("me", made[0].id).result().explore == gone
+    assert [each.arm for each in again.logs.evaluate("me", "one").result().arms] == list(state.arms)

@@ -1,6 +1,5 @@
-"""The desk against a plain model of it, whatever is asked in whatever order, on either store."""
+"""The service against a plain model of it, whatever is asked in whatever order, on either store."""
 
-from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -17,10 +16,11 @@ from hypothesis.stateful import (
 
 import decoupled as dc
 from decoupled.decision import Decision
-from decoupled.service.desk import Desk
+from decoupled.service.commit_loop import Reply
+from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import ServiceError, StoreError
 from decoupled.service.experiment.records import DecisionRecord, Mode, Settings
-from support.stores import Clock, quick_desk
+from support.stores import Clock, quick_service
 
 ARMS = ("a", "b", "c")
 MODES: list[Mode] = ["both", "exploit", "explore"]
@@ -39,13 +39,13 @@ class Made:
     late: bool = False
 
 
-class DeskMachine(RuleBasedStateMachine):
-    """Asks a desk and a model the same things; the model is a learner, a dictionary and a list."""
+class ServiceMachine(RuleBasedStateMachine):
+    """Asks a service and a model the same things; the model is a learner, a dictionary and a list."""
 
     def __init__(self, address: str) -> None:
         super().__init__()
         self.address, self.clock, self.tenant = address, Clock(), f"tenant{next(_tenants)}"
-        self.desk: Desk = quick_desk(address, clock=self.clock, snapshot_every=5)
+        self.service: DecisionService = quick_service(address, clock=self.clock, snapshot_every=5)
         self.made: dict[str, Made] = {}
         self.keys: dict[str, tuple[Any, list[str]]] = {}
         self.archived = False
@@ -54,7 +54,7 @@ class DeskMachine(RuleBasedStateMachine):
     def create(self, default: float | None, seed: int) -> None:
         self.default = default
         chosen = Settings({"name": "Exp3"}, ARMS, deadline=DEADLINE, expired_loss=default)
-        assert self.desk.put_experiment(self.tenant, "one", chosen, seed=seed).result()[1]
+        assert self.service.experiments.put(self.tenant, "one", chosen, seed=seed).result()[1]
         self.learner = dc.Exp3().start(ARMS, seed=seed)
 
     def teardown(self) -> None:
@@ -62,7 +62,7 @@ class DeskMachine(RuleBasedStateMachine):
             self.clock.now += DEADLINE
             self.look()
         finally:
-            self.desk.close()
+            self.service.close()
 
     # The model
 
@@ -96,7 +96,9 @@ class DeskMachine(RuleBasedStateMachine):
         key=st.sampled_from([None, "k1", "k2"]),
     )
     def decide(self, mode: Mode, many: int, available: list[str] | None, key: str | None) -> None:
-        asked = self.desk.decide(self.tenant, "one", mode=mode, count=many, available=available, key=key)
+        asked = self.service.decisions.decide(
+            self.tenant, "one", mode=mode, count=many, available=available, key=key
+        )
         if key in self.keys:
             request, names = self.keys[key]
             if request != (mode, many, available):
@@ -135,7 +137,7 @@ class DeskMachine(RuleBasedStateMachine):
     def feedback(self, data: st.DataObject, loss: float, again: bool, delay: float) -> None:
         name = data.draw(st.sampled_from(list(self.made)))
         self.clock.now += delay
-        asked = [self.desk.feedback(self.tenant, name, loss=loss) for _ in range(1 + again)]
+        asked = [self.service.decisions.feedback(self.tenant, name, loss=loss) for _ in range(1 + again)]
         each = self.made[name]
         # A decision that is due expires when its feedback comes; others may wait for the sweep.
         due = each.status == "pending" and (each.record.expires_at or 0.0) <= self.clock.now
@@ -155,7 +157,7 @@ class DeskMachine(RuleBasedStateMachine):
 
     @rule()
     def look(self) -> None:
-        state = self.desk.state(self.tenant, "one").result()
+        state = self.service.experiments.state(self.tenant, "one").result()
         self.expire()
         statuses = [each.status for each in self.made.values()]
         assert state.decisions == len(self.made)
@@ -166,39 +168,41 @@ class DeskMachine(RuleBasedStateMachine):
         assert state.round == self.learner.round
         assert state.estimates == tuple(self.learner.estimates())
         for name, each in self.made.items():
-            record = self.desk.get_decision(self.tenant, name).result()
+            record = self.service.decisions.get(self.tenant, name).result()
             assert (record.status, record.loss) == (each.status, each.loss)
             assert (record.exploit, record.explore) == (each.record.exploit, each.record.explore)
 
     @rule()
     def archive(self) -> None:
         if len(self.made) > 8:
-            self.desk.archive(self.tenant, "one").result()
+            self.service.experiments.archive(self.tenant, "one").result()
             self.archived = True
 
     @rule(cleanly=st.booleans())
     def restart(self, cleanly: bool) -> None:
         if cleanly:
-            self.desk.close()
+            self.service.close()
         else:
-            self.desk._writer.close()
-            self.desk._room.store.close()
-        self.desk = quick_desk(self.address, clock=self.clock, snapshot_every=5)
+            self.service._commits.close()
+            self.service._session.store.close()
+        self.service = quick_service(self.address, clock=self.clock, snapshot_every=5)
 
     @rule()
     def a_commit_fails(self) -> None:
-        store = self.desk._room.store
+        store = self.service._session.store
         end = store.end
 
         def fail() -> None:
             raise StoreError("disk full")
 
         store.end = fail  # type: ignore[method-assign]
-        asked: list[Future[Any]] = [
-            self.desk.decide(self.tenant, "one"),
-            self.desk.state(self.tenant, "one"),
+        asked: list[Reply[Any]] = [
+            self.service.decisions.decide(self.tenant, "one"),
+            self.service.experiments.state(self.tenant, "one"),
         ]
-        asked += [self.desk.feedback(self.tenant, name, loss=0.5) for name in list(self.made)[:2]]
+        asked += [
+            self.service.decisions.feedback(self.tenant, name, loss=0.5) for name in list(self.made)[:2]
+        ]
         assert all(isinstance(answer.exception(), StoreError) for answer in asked)
         store.end = end  # type: ignore[method-assign]
 
@@ -209,11 +213,11 @@ def status_of(answer: Any) -> int:
     return 200 if error is None else error.status
 
 
-def test_the_desk_is_what_its_model_is(address: str) -> None:
-    # Fewer on PostgreSQL, where a step takes longer: what is below the desk is the same for both.
+def test_the_service_behaves_like_its_model(address: str) -> None:
+    # Fewer on PostgreSQL, where a step takes longer: what is below the service is the same for both.
     examples = 15 if address.startswith("postgresql") else 60
     run_state_machine_as_test(
-        lambda: DeskMachine(address),  # type: ignore[arg-type]
+        lambda: ServiceMachine(address),  # type: ignore[arg-type]
         settings=settings(
             max_examples=examples,
             stateful_step_count=25,

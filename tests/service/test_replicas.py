@@ -11,10 +11,11 @@ import pytest
 
 import decoupled as dc
 from decoupled.service.analysis.doctor import examine
-from decoupled.service.desk import Desk
+from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import StoreError
 from decoupled.service.experiment.records import Settings
 from decoupled.service.experiment.rows import Decided, Settled
+from decoupled.service.session import Reference, Session
 from decoupled.service.store.postgres import PostgresStore
 from support.stores import Clock
 
@@ -22,59 +23,65 @@ PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))
 
 
 def test_replicas_take_turns_as_one_learner(postgres: str) -> None:
-    desks = [Desk(PostgresStore(postgres)) for _ in range(3)]
-    desks[0].put_experiment("me", "one", PLAIN, seed=7).result()
+    services = [DecisionService(PostgresStore(postgres)) for _ in range(3)]
+    services[0].experiments.put("me", "one", PLAIN, seed=7).result()
     learner = dc.FTPL().start(["a", "b", "c"], seed=7)
     for turn in range(30):
-        [made] = desks[turn % 3].decide("me", "one").result()
+        [made] = services[turn % 3].decisions.decide("me", "one").result()
         twin = learner.decide()
         assert (made.exploit, made.explore, made.propensity, made.weight) == twin[2:]
-        desks[(turn // 2) % 3].feedback("me", made.id, loss=0.25 * (turn % 5)).result()
+        services[(turn // 2) % 3].decisions.feedback("me", made.id, loss=0.25 * (turn % 5)).result()
         learner.observe(twin, 0.25 * (turn % 5))
-    assert len({desk.state("me", "one").result() for desk in desks}) == 1
-    for desk in desks:
-        desk.close()
+    assert len({service.experiments.state("me", "one").result() for service in services}) == 1
+    for service in services:
+        service.close()
 
 
 def test_a_replica_whose_commit_failed_starts_from_the_store(postgres: str) -> None:
     """What it drew and could not keep is forgotten, also where the others have come as far meanwhile."""
-    one, two = Desk(PostgresStore(postgres)), Desk(PostgresStore(postgres))
-    one.put_experiment("me", "one", PLAIN, seed=7).result()
-    [first] = one.decide("me", "one").result()
-    store = one._room.store
+    one, two = DecisionService(PostgresStore(postgres)), DecisionService(PostgresStore(postgres))
+    one.experiments.put("me", "one", PLAIN, seed=7).result()
+    [first] = one.decisions.decide("me", "one").result()
+    store = one._session.store
     end = store.end
 
     def fail() -> None:
         raise StoreError("the connection broke")
 
     store.end = fail  # type: ignore[method-assign]
-    assert isinstance(one.feedback("me", first.id, loss=1.0).exception(), StoreError)
+    assert isinstance(one.decisions.feedback("me", first.id, loss=1.0).exception(), StoreError)
     store.end = end  # type: ignore[method-assign]
-    two.feedback("me", first.id, loss=0.25).result()
+    two.decisions.feedback("me", first.id, loss=0.25).result()
     learner = dc.FTPL().start(["a", "b", "c"], seed=7)
     learner.observe(learner.decide(), 0.25)
-    assert one.state("me", "one").result().estimates == tuple(learner.estimates())
+    assert one.experiments.state("me", "one").result().estimates == tuple(learner.estimates())
     one.close()
     two.close()
 
 
 def test_replicas_at_once_apply_each_loss_once(postgres: str) -> None:
     """Two replicas, each feedback sent to both: one applies it, the other finds it applied."""
-    desks = [Desk(PostgresStore(postgres), snapshot_every=100) for _ in range(2)]
-    for desk in desks:  # together: one creates, one finds it created
-        desk.put_experiment("me", "one", PLAIN, seed=7).result()
+    services = [DecisionService(PostgresStore(postgres), snapshot_every=100) for _ in range(2)]
+    for service in services:  # together: one creates, one finds it created
+        service.experiments.put("me", "one", PLAIN, seed=7).result()
     errors: list[BaseException] = []
 
     def client(place: int) -> None:
         try:
             for turn in range(20):
-                made = desks[place % 2].decide("me", "one", count=2, key=f"{place}-{turn}").result()
+                made = (
+                    services[place % 2]
+                    .decisions.decide("me", "one", count=2, key=f"{place}-{turn}")
+                    .result()
+                )
                 assert (
-                    desks[1 - place % 2].decide("me", "one", count=2, key=f"{place}-{turn}").result()
+                    services[1 - place % 2]
+                    .decisions.decide("me", "one", count=2, key=f"{place}-{turn}")
+                    .result()
                     == made
                 )
                 for each in made:
-                    answers = [desk.feedback("me", each.id, loss=0.5) for desk in desks]
+                    answers = [service.decisions.feedback("me", each.id, loss=0.5) for service in services]
                     assert len({answer.result() for answer in answers}) == 1
         except BaseException as error:
             errors.append(error)
@@ -85,10 +92,10 @@ def test_replicas_at_once_apply_each_loss_once(postgres: str) -> None:
     for thread in threads:
         thread.join()
     assert errors == []
-    for desk in desks:
-        state = desk.state("me", "one").result()
+    for service in services:
+        state = service.experiments.state("me", "one").result()
         assert (state.decisions, state.applied, state.round) == (160, 160, 161)
-        desk.close()
+        service.close()
     _recompute(postgres)
     assert [check for check in examine(postgres) if not check.good and check.name != "durability"] == []
 
@@ -113,58 +120,63 @@ def _recompute(address: str) -> None:
 
 WORKER = """
     import sys
-    from decoupled.service.desk import open_desk
+    from decoupled.service.decision_service import open_service
     from decoupled.service.experiment.records import Settings
-    desk = open_desk(sys.argv[1])
+    service = open_service(sys.argv[1])
     while True:
-        made = desk.decide("me", "one", count=3).result()
+        made = service.decisions.decide("me", "one", count=3).result()
         for decision in made:
             print("d", decision.id, decision.explore, flush=True)
         for decision in made[:2]:
-            print("f", desk.feedback("me", decision.id, loss=0.5).result().id, flush=True)
+            print("f", service.decisions.feedback("me", decision.id, loss=0.5).result().id, flush=True)
 """
 
 
-def test_a_replica_killed_leaves_the_other_whole(postgres: str) -> None:
-    desk = Desk(PostgresStore(postgres))
-    desk.put_experiment("me", "one", PLAIN, seed=7).result()
+def test_a_killed_replica_does_not_affect_the_other(postgres: str) -> None:
+    service = DecisionService(PostgresStore(postgres))
+    service.experiments.put("me", "one", PLAIN, seed=7).result()
     command = [sys.executable, "-c", textwrap.dedent(WORKER), postgres]
     lines: list[str] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for _ in range(30):
             lines.append(process.stdout.readline())
-            [made] = desk.decide("me", "one").result()
-            desk.feedback("me", made.id, loss=0.25).result()
+            [made] = service.decisions.decide("me", "one").result()
+            service.decisions.feedback("me", made.id, loss=0.25).result()
         os.kill(process.pid, signal.SIGKILL)
         lines += process.stdout
     for kind, name, *_ in (line.split() for line in lines if line.endswith("\n")):
         assert (
-            desk.get_decision("me", name).result().status == ("applied" if kind == "f" else "pending")
+            service.decisions.get("me", name).result().status == ("applied" if kind == "f" else "pending")
             or kind == "d"
         )
-    desk.close()
+    service.close()
     _recompute(postgres)
     assert [check for check in examine(postgres) if not check.good and check.name != "durability"] == []
 
 
-def test_a_paused_replica_holds_nobody_up(
+def test_a_paused_replica_does_not_block_the_other(
     postgres: str, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     """It stops inside a transaction: the server ends it, the others go on, and it says so when it wakes."""
     from decoupled.service.store import postgres as postgres_store
 
     monkeypatch.setattr(postgres_store, "PATIENCE", "300ms")
-    one, two = Desk(PostgresStore(postgres)), Desk(PostgresStore(postgres))
-    one.put_experiment("me", "one", PLAIN, seed=7).result()
+    one, two = DecisionService(PostgresStore(postgres)), DecisionService(PostgresStore(postgres))
+    one.experiments.put("me", "one", PLAIN, seed=7).result()
     begun, asleep = threading.Event(), threading.Event()
-    sleeper = one._do(lambda: begun.set() or asleep.wait(20.0), ("name", "me", "one"))  # type: ignore[func-returns-value]
+
+    def sleep(session: Session) -> None:
+        begun.set()
+        asleep.wait(20.0)
+
+    sleeper = one._commits.submit(sleep, Reference("name", "me", "one"))
     assert begun.wait(20.0)
-    answer = two.decide("me", "one")
+    answer = two.decisions.decide("me", "one")
     while answer.exception() is not None:  # it may itself be tired of waiting, as a client may
-        answer = two.decide("me", "one")
+        answer = two.decisions.decide("me", "one")
     asleep.set()
     assert isinstance(sleeper.exception(), StoreError)
-    assert one.state("me", "one").result().decisions == 1
+    assert one.experiments.state("me", "one").result().decisions == 1
     one.close()
     two.close()

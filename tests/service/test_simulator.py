@@ -1,4 +1,4 @@
-"""The simulator: its numbers are those of `simulate`, and what one visitor may ask of it is bounded."""
+"""The simulator: its numbers are those of `simulate`, and its work is limited."""
 
 import json
 import threading
@@ -10,7 +10,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.service import simulator
-from decoupled.service.http.rate_limit import Limits
+from decoupled.service.http.limits import Limits
 from decoupled.service.http.routes import simulator as simulating
 from decoupled.service.simulator import FRAMES, POLICIES, Question, WorldName
 from support.http_service import Service, served
@@ -18,7 +18,7 @@ from support.http_service import Service, served
 
 @pytest.mark.parametrize("world", ["alternating", "drifting", "punish-last"])
 def test_the_numbers_are_those_of_simulate(world: WorldName) -> None:
-    # Steps of uneven length, so that one that were lost or run twice would show.
+    # Steps of uneven length, so that a step that is lost or run twice changes the result.
     question = Question(world, arms=3, gap=0.2, rounds=1_037, runs=3, seed=5)
     first, *steps = map(json.loads, simulator.lines(question))
     results = dc.simulate(list(POLICIES.values()), question.environment(), 1_037, 3, seed=5)
@@ -30,8 +30,8 @@ def test_the_numbers_are_those_of_simulate(world: WorldName) -> None:
 
 
 def test_shares_are_of_their_step_alone() -> None:
-    # The best arm moves on after each quarter of the rounds. At half time either arm was the best half the
-    # time, so a share over all rounds so far would be near a half, and less while the policy had to notice.
+    # The best arm changes after each quarter of the rounds. At half time each arm was the best for half of the
+    # rounds, so its share over all rounds so far would be at most about a half.
     question = Question("drifting", arms=2, gap=0.5, rounds=4_000, runs=4)
     steps = [json.loads(line) for line in simulator.lines(question)][1:]
     for step in steps:
@@ -49,7 +49,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
         yield running
 
 
-def test_a_key_that_may_read_is_enough_and_needed(service: Service) -> None:
+def test_the_simulator_needs_a_key_that_may_read(service: Service) -> None:
     assert service.http.get("/v1/simulator").status_code == 401
     answer = service.http.get("/v1/simulator?rounds=100&runs=1", headers=service.key("read"))
     assert answer.status_code == 200
@@ -60,7 +60,7 @@ def test_a_key_that_may_read_is_enough_and_needed(service: Service) -> None:
 @pytest.mark.parametrize(
     "query", ["rounds=100000&runs=32", "rounds=100000&arms=2&runs=6", "environment=moon", "round=100"]
 )
-def test_more_work_than_the_limit_and_slips_are_refused(service: Service, query: str) -> None:
+def test_too_much_work_and_invalid_queries_are_refused(service: Service, query: str) -> None:
     answer = service.http.get(f"/v1/simulator?{query}", headers=service.key("read"))
     assert answer.status_code == 422, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
@@ -81,7 +81,7 @@ def test_a_few_at_once(service: Service, monkeypatch: pytest.MonkeyPatch) -> Non
         one.stream("GET", "/v1/simulator") as first,
         one.stream("GET", "/v1/simulator") as second,
     ):
-        # The line, and after a while an empty one that keeps the connection.
+        # The line, and after a while an empty one that keeps the connection open.
         heard = [each.iter_raw() for each in (first, second)]
         assert b"".join(next(heard[0]) for _ in range(3)).replace(b"\n", b"") == b"{}"
         refused = service.http.get("/v1/simulator", headers=key)

@@ -1,4 +1,4 @@
-"""Policies, environments and adversaries of a user's own: at compiled speed, and checked at the door."""
+"""Policies, environments and adversaries that users write: they run at compiled speed, and are validated."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ def always_the_last(params, state, stream):
 class Pretender(dc.Exp3):
     functions = Functions(dc.Exp3().functions.init, always_the_last, dc.Exp3().functions.update)
 
-# Whichever comes first, the other is refused; and neither is kept on disk under Exp3's name.
+# Whichever comes first, the other is refused, and neither is cached on disk under the name of Exp3.
 first, second = {order}
 assert first().start(2, seed=0).decide().propensity is not None
 try:
@@ -44,7 +44,7 @@ except dc.ParameterError as error:
 
 @pytest.mark.parametrize("order", ["dc.Exp3, Pretender", "Pretender, dc.Exp3"])
 def test_a_policy_may_not_run_under_the_parameters_of_another(order: str, tmp_path: Path) -> None:
-    # Its code would be kept on disk as Exp3's, and Exp3 would be wrong in every later process.
+    # Its code would be cached on disk as that of Exp3, and Exp3 would be wrong in every later process.
     script = tmp_path / "pretender.py"
     script.write_text(PRETENDER.replace("{order}", order))
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
@@ -64,7 +64,7 @@ def test_a_name_that_is_taken_is_refused() -> None:
 
 @dataclass(frozen=True)
 class Custom(dc.environments.Environment):
-    """A table made by whatever function a test gives it."""
+    """A table made by the function that a test names."""
 
     arms: int
     which: str
@@ -84,12 +84,12 @@ TABLES: dict[str, Callable[[int], Table]] = {
 
 
 @pytest.mark.parametrize("kind", [kind for kind in TABLES if kind != "good"])
-def test_a_table_that_compiled_code_could_not_trust_is_refused(kind: str) -> None:
+def test_an_invalid_table_is_refused(kind: str) -> None:
     with pytest.raises(dc.ParameterError, match=r"Custom\.table"):
         dc.simulate(dc.FTPL(), Custom(3, kind), 100, 2, seed=0)
 
 
-def test_a_good_table_of_other_number_types_runs() -> None:
+def test_a_valid_table_of_integers_runs() -> None:
     results = dc.simulate(dc.FollowTheLeader(), Custom(3, "good"), 1_000, 5, seed=0)
     assert results.final_regret("FollowTheLeader").max() < 50
 
@@ -130,7 +130,7 @@ def test_an_adversary_that_leaves_the_range_is_refused() -> None:
 
 @dataclass(frozen=True)
 class Unhashable(dc.environments.Environment):
-    """A parameter that is a list."""
+    """A parameter of any type, such as a list."""
 
     arms: int
     values: Any
@@ -141,13 +141,11 @@ class Unhashable(dc.environments.Environment):
 
 @pytest.mark.parametrize("values", [[1, 2], np.arange(3), np.int64(3), float("nan")], ids=repr)
 def test_parameters_must_be_plain_values(values: Any) -> None:
-    with pytest.raises(dc.ParameterError, match="no plain value"):
+    with pytest.raises(dc.ParameterError, match="not a plain value"):
         dc.simulate(dc.FTPL(), Unhashable(2, values), 10, 2, seed=0)
 
 
-def test_other_code_does_not_go_on_with_old_results(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changed_code_does_not_resume_old_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = make_plan(dc.FTPL(), Custom(3, "good"), 100, 2, 0)
     before = plan.digest()
     monkeypatch.setattr("decoupled.simulation.plan.inspect.getsource", lambda each: "edited")

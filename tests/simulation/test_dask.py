@@ -1,4 +1,4 @@
-"""A real Dask scheduler with two worker processes, one of which is killed in the middle."""
+"""A real Dask scheduler with two worker processes. The last test kills one of them."""
 
 import json
 import signal
@@ -22,43 +22,18 @@ class Cluster:
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "scheduler.json"
-        module = [sys.executable, "-m"]
-        self.scheduler = self._start(
-            [
-                *module,
-                "distributed.cli.dask_scheduler",
-                "--host",
-                "127.0.0.1",
-                "--port",
-                "0",
-                "--no-dashboard",
-                "--scheduler-file",
-                str(self.file),
-            ]
-        )
+        self.scheduler = self._start("dask_scheduler", "--host", "127.0.0.1", "--port", "0")
         limit = time.monotonic() + 60
         while not self.file.exists() and time.monotonic() < limit:
             time.sleep(0.05)
+        places = [("--local-directory", str(folder / str(number))) for number in range(2)]
         self.workers = [
-            self._start(
-                [
-                    *module,
-                    "distributed.cli.dask_worker",
-                    "--scheduler-file",
-                    str(self.file),
-                    "--no-nanny",
-                    "--nthreads",
-                    "1",
-                    "--no-dashboard",
-                    "--local-directory",
-                    str(folder / str(number)),
-                ]
-            )
-            for number in range(2)
+            self._start("dask_worker", "--no-nanny", "--nthreads", "1", *place) for place in places
         ]
 
-    @staticmethod
-    def _start(command: list[str]) -> subprocess.Popen[bytes]:
+    def _start(self, module: str, *options: str) -> subprocess.Popen[bytes]:
+        shared = ("--no-dashboard", "--scheduler-file", str(self.file))
+        command = [sys.executable, "-m", f"distributed.cli.{module}", *shared, *options]
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def stop(self) -> None:
@@ -73,7 +48,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """One for all tests, because its three processes take long to start; a worker is killed in the last."""
+    """One cluster for all tests, because its three processes start slowly. The last test kills a worker."""
     started = Cluster(tmp_path_factory.mktemp("cluster"))
     yield started
     started.stop()
@@ -140,7 +115,7 @@ if __name__ == "__main__":
 
 
 def test_a_policy_from_a_script_reaches_the_workers(cluster: Cluster, tmp_path: Path) -> None:
-    # Workers have never seen the script: the policy brings its compiled functions along.
+    # The workers have never seen the script: the policy carries its compiled functions with it.
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     command = [sys.executable, str(script), cluster.address]
@@ -148,14 +123,14 @@ def test_a_policy_from_a_script_reaches_the_workers(cluster: Cluster, tmp_path: 
     assert done.stdout.strip() == "same True", done.stderr
 
 
-@pytest.mark.filterwarnings("ignore")  # the client warns of the lost worker, which is the point
-def test_same_bits_though_a_worker_is_killed(cluster: Cluster) -> None:
+@pytest.mark.filterwarnings("ignore")  # the client warns about the lost worker, as it should
+def test_killing_a_worker_changes_no_bit(cluster: Cluster) -> None:
     environment = dc.environments.Alternating(arms=4, gap=0.2)
     arguments = ([dc.FTPL(), dc.Exp3()], environment, 5_000, 400)
     alone = dc.simulate(*arguments, seed=5)
     done: list[int] = []
 
-    def strike_after_first_block(rounds: int, seconds: float) -> None:
+    def kill_after_first_block(rounds: int, seconds: float) -> None:
         done.append(rounds)
         if len(done) == 1:
             cluster.workers[0].send_signal(signal.SIGKILL)
@@ -164,7 +139,7 @@ def test_same_bits_though_a_worker_is_killed(cluster: Cluster) -> None:
     with connect(scheduler_file=str(cluster.file)) as client:
         client.wait_for_workers(2, timeout=60)
         together = dc.simulate(
-            *arguments, seed=5, executor=client.get_executor(), block=10, report=strike_after_first_block
+            *arguments, seed=5, executor=client.get_executor(), block=10, report=kill_after_first_block
         )
         assert len(client.scheduler_info(n_workers=-1)["workers"]) == 1
     assert len(done) == 80

@@ -1,4 +1,4 @@
-"""Counting the draws of resampling: of the very runs that are simulated, one round at a time."""
+"""Counting the draws of resampling, over the same runs that are simulated."""
 
 from typing import cast
 
@@ -39,7 +39,7 @@ def test_draws_are_those_of_the_learner(perturbation: str, resampling: str) -> N
 
 @pytest.mark.parametrize(("arms", "harmonic"), [(8, 2.718), (64, 4.744)])
 def test_conditional_draws_are_few(arms: int, harmonic: float) -> None:
-    # Within a tenth, which is five standard errors of these runs and more.
+    # Within a tenth, which is at least five standard errors of these runs.
     world = dc.environments.Alternating(arms=arms, gap=0.125)
     plain = draws_per_round(dc.CoupledFTPL(), world, 2_000, 20, SEED)
     conditional = draws_per_round(dc.CoupledFTPL(resampling="conditional"), world, 2_000, 20, SEED)

@@ -1,4 +1,4 @@
-"""The engine and the learner are one thing: from one seed they play the same, round by round."""
+"""The simulation and the learner play the same rounds from the same seed."""
 
 import numpy as np
 import pytest
@@ -37,10 +37,10 @@ POLICIES = [
 ]
 SEED, RUN = 11, 5
 
-# No two arms cost the same in any row, so a step of the regret curve tells which arm was exploited.
+# No two arms cost the same in any row, so each step of the regret curve shows which arm was exploited.
 RNG = np.random.default_rng(0)
 WORLD = dc.environments.LossTable(RNG.random((7, 6)), RNG.integers(0, 7, ROUNDS), noise="bernoulli")
-# So many that strata keep them in several blocks.
+# Enough arms that strata keep them in several blocks.
 CROWD = dc.environments.LossTable(RNG.random((7, 600)), RNG.integers(0, 7, ROUNDS), noise="bernoulli")
 
 
@@ -94,7 +94,7 @@ class PunishTwin:
         if recent:
             most = max(recent.count(arm) for arm in recent)
             tied = [arm for arm in range(self.environment.arms) if recent.count(arm) == most]
-            # Of several equally often exploited arms, the last exploited; else the first by number.
+            # Ties go to the arm exploited last, or else to the lowest number.
             losses[recent[-1] if recent[-1] in tied else tied[0]] = 1.0
         return losses
 

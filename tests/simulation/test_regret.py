@@ -1,4 +1,4 @@
-"""Regret against the table of an independent, slow implementation: nine cells, c = 2, T = 10,000."""
+"""Regret compared with an independent, slow implementation: nine cells, c = 2, T = 10,000."""
 
 import math
 
@@ -25,7 +25,7 @@ TABLE = [
 def test_regret_matches_the_independent_table(
     environment: dc.environments.Environment, cells: list[tuple[float, float]]
 ) -> None:
-    # Four joint standard errors: a correct program fails one of nine cells once in about 1,700 seeds.
+    # Four joint standard errors: a correct program fails in one of the nine cells for 1 seed in about 1,700.
     summary = dc.simulate(POLICIES, environment, 10_000, RUNS, seed=2_026, checkpoints=1).summary()
     for policy, (mean, error) in zip(POLICIES, cells, strict=True):
         ours, spread = summary["mean"][policy.label], summary["standard_error"][policy.label]
@@ -39,26 +39,26 @@ def test_follow_the_leader_collapses_only_against_an_adversary() -> None:
     hostile = dc.simulate(policies, dc.environments.PunishLast(8), 10_000, 50, seed=1).summary()["mean"]
     assert benign["FollowTheLeader"] < 0.6 * benign["FTPL"]
     assert hostile["FollowTheLeader"] > 3 * hostile["FTPL"]
-    # Linear: nearly half a unit a round, where the leader costs 1 and arm 0 about 0.55 on average.
+    # Linear: almost half a unit per round, because the leader costs 1 and arm 0 costs about 0.55 on average.
     assert hostile["FollowTheLeader"] > 0.3 * 10_000
 
 
 def test_the_standard_game_costs_more_and_every_policy_learns_it() -> None:
-    # Runs are paired. The claims are far apart: the nearest, Tsallis-INF against FTPL, by ten errors.
+    # Runs are paired. The closest comparison, Tsallis-INF with FTPL, is ten standard errors apart.
     ftpl = [dc.CoupledFTPL(resampling="conditional"), dc.CoupledFTPL("pareto", "conditional")]
     tsallis = [dc.CoupledTsallisINF(), dc.CoupledTsallisINF(estimator="reduced-variance")]
     rest = [dc.CoupledExp3(), dc.UCB1(), dc.ThompsonSampling()]
     results = dc.simulate([dc.FTPL(), *ftpl, *tsallis, *rest], EASY, 10_000, 100, seed=5)
     mean = results.summary()["mean"]
-    # Playing uniformly costs 0.18 a round.
+    # Playing uniformly costs 0.18 per round.
     assert (mean < 0.18 * 10_000 / 5).all()
     assert (mean[[policy.label for policy in [*ftpl, *tsallis]]] > mean["FTPL"]).all()
-    # What Zimmert and Seldin (2021) saw: the reduced variance is worth a third.
+    # As in Zimmert and Seldin (2021): reduced variance saves about a third of the regret.
     assert mean[tsallis[1].label] < 0.8 * mean[tsallis[0].label]
 
 
 def test_same_losses_for_every_policy() -> None:
-    # Two policies that are the same but for their name play the same game and draw the same numbers.
+    # Two policies that differ only in name meet the same losses and draw the same numbers.
     results = dc.simulate([dc.FTPL(), dc.FTPL(ranking="sorting")], ALTERNATING, 500, 50, seed=3)
     first, second = (results.final_regret(label) for label in results.labels)
     assert np.array_equal(first, second)

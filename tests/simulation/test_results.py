@@ -1,4 +1,4 @@
-"""Labelled results: moments, summaries, saving, and that a thousand long runs fit."""
+"""Labelled results: moments, summaries, saving, and the memory of long runs."""
 
 from pathlib import Path
 from typing import Any
@@ -84,8 +84,8 @@ def test_saving_gives_the_same_bytes(results: dc.Results, tmp_path: Path) -> Non
 
 
 def test_loading_something_else_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "text.nc").write_text("not a file of results")
-    with pytest.raises(dc.StorageError, match="no file of results"):
+    (tmp_path / "text.nc").write_text("plain text")
+    with pytest.raises(dc.StorageError, match="not a results file"):
         dc.Results.load(tmp_path / "text.nc")
     with pytest.raises(FileNotFoundError):
         dc.Results.load(tmp_path / "missing.nc")
@@ -105,7 +105,7 @@ def test_curves_may_be_left_out(results: dc.Results) -> None:
 
 
 def test_long_runs_fit() -> None:
-    # What is kept grows with checkpoints, not with rounds: T numbers a run would be 40 MB here.
+    # Memory grows with the checkpoints, not with the rounds: T numbers per run would be 40 MB here.
     long = dc.simulate(dc.FollowTheLeader(), EASY, 100_000, 50, seed=0)
     assert long.data.nbytes < 200_000
 
@@ -132,12 +132,12 @@ def test_bad_checkpoints(wanted: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"policies": []}, "policies"),
-        ({"policies": [dc.FTPL(), dc.FTPL()]}, "must be there once"),
-        ({"policies": ["FTPL"]}, "is no policy"),
-        ({"environment": "Bernoulli"}, "is no environment"),
+        ({"policies": [dc.FTPL(), dc.FTPL()]}, "must appear once"),
+        ({"policies": ["FTPL"]}, "is not a policy"),
+        ({"environment": "Bernoulli"}, "is not an environment"),
         ({"horizon": 0}, "horizon = 0"),
         ({"runs": 2.5}, "runs = 2.5"),
         ({"seed": -1}, "seed = -1"),
@@ -154,27 +154,25 @@ def test_bad_checkpoints(wanted: object) -> None:
         ({"out": 5}, "out = 5"),
     ],
 )
-def test_bad_arguments(change: dict[str, object], said: str) -> None:
+def test_bad_arguments(change: dict[str, object], message: str) -> None:
     arguments: dict[str, object] = {"policies": dc.FTPL(), "environment": EASY, "horizon": 10, "runs": 2}
-    with pytest.raises(dc.ParameterError, match=said):
+    with pytest.raises(dc.ParameterError, match=message):
         dc.simulate(**(arguments | change))  # type: ignore[arg-type]
 
 
-def test_policies_that_differ_by_a_hair_are_told_apart() -> None:
+def test_policies_with_almost_equal_parameters_have_different_labels() -> None:
     results = dc.simulate([dc.FTPL(c=1.0000001), dc.FTPL(c=1.0000002)], EASY, 10, 2, seed=0)
     assert results.labels == ["FTPL(c=1.0000001)", "FTPL(c=1.0000002)"]
 
 
 def test_checkpoints_may_be_an_array() -> None:
     rounds: Any = np.array([5])
-    assert dc.simulate(dc.FTPL(), EASY, 10, 2, checkpoints=rounds).data["round"].values.tolist() == [
-        5,
-        10,
-    ]
+    results = dc.simulate(dc.FTPL(), EASY, 10, 2, checkpoints=rounds)
+    assert results.data["round"].values.tolist() == [5, 10]
 
 
 def test_negative_regret_is_drawn() -> None:
-    # Against the best fixed arm, a policy that follows changing losses can come out ahead.
+    # A policy that follows changing losses can do better than the best fixed arm.
     rows = 0.9 - 0.8 * np.eye(2)
     world = dc.environments.LossTable(rows, [0] * 1_000 + [1] * 1_000)
     results = dc.simulate(dc.FTPL(), world, 2_000, 20, seed=0)

@@ -1,4 +1,4 @@
-"""Results are the same bits whatever runs them: threads, processes, blocks, interruptions."""
+"""Results are identical to the last bit for any threads, processes, blocks and interruptions."""
 
 import errno
 import json
@@ -55,7 +55,7 @@ def test_a_run_depends_on_its_number_alone() -> None:
     assert np.array_equal(few.final_regret("FTPL"), many.final_regret("FTPL")[:3])
 
 
-def test_rerun_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_rerun_resumes(tmp_path: Path) -> None:
     whole = dc.simulate(POLICIES, ENVIRONMENT, 300, 40, seed=5, block=10)
     folder = tmp_path / "out"
     dc.simulate(POLICIES, ENVIRONMENT, 300, 40, seed=5, block=10, out=folder)
@@ -67,17 +67,13 @@ def test_rerun_goes_on_where_it_was(tmp_path: Path) -> None:
     content[-30] ^= 1  # altered
     blocks[2].write_bytes(content)
     redone: list[float] = []
-    again = dc.simulate(
-        POLICIES,
-        ENVIRONMENT,
-        300,
-        40,
-        seed=5,
-        out=folder,
-        report=lambda rounds, seconds: redone.append(seconds),
-    )
+
+    def note(rounds: int, seconds: float) -> None:
+        redone.append(seconds)
+
+    again = dc.simulate(POLICIES, ENVIRONMENT, 300, 40, seed=5, out=folder, report=note)
     assert sum(seconds > 0 for seconds in redone) == 3
-    # What both legs took is told beside the results.
+    # The timings of both parts are saved next to the results.
     assert len(json.loads((folder / "timings.json").read_text())) == 8 + 3
     for label in whole.labels:
         assert np.array_equal(whole.final_regret(label), again.final_regret(label))
@@ -95,7 +91,7 @@ def test_another_specification_is_refused(tmp_path: Path) -> None:
 def test_a_damaged_plan_is_refused(tmp_path: Path) -> None:
     dc.simulate(POLICIES, ENVIRONMENT, 300, 4, seed=5, out=tmp_path)
     (tmp_path / "plan.json").write_text("{")
-    with pytest.raises(dc.StorageError, match="not readable"):
+    with pytest.raises(dc.StorageError, match="cannot be read"):
         dc.simulate(POLICIES, ENVIRONMENT, 300, 4, seed=5, out=tmp_path)
 
 
@@ -125,14 +121,14 @@ def test_sigkill_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     specification.write_text(SPECIFICATION)
     subprocess.run(command(specification, tmp_path / "whole"), check=True, capture_output=True)
     luck, out, kills = random.Random(0), tmp_path / "killed", 0
-    # Forked from a process that has loaded the package, which takes longer than all that is done here.
+    # Forked from a process that has loaded the package, because loading takes longer than the whole test.
     forking = get_context("forkserver")
     forking.set_forkserver_preload(["decoupled.cli.main", "decoupled.cli.simulate"])
     monkeypatch.setattr(sys, "argv", command(specification, out)[2:])
     for _ in range(8):
         process = forking.Process(target=runpy.run_module, args=("decoupled", None, "__main__"))
         process.start()
-        # Wait until it has begun to write, then strike at a random moment.
+        # Wait until it has started to write, then kill it at a random moment.
         waited = time.monotonic() + 30
         before = len(list(out.rglob("*.npz")))
         while (
@@ -149,13 +145,13 @@ def test_sigkill_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert process.exitcode == -signal.SIGKILL
         kills += 1
     subprocess.run(command(specification, out), check=True, capture_output=True)
-    assert kills >= 3, "the run was over before it could be killed: make it longer"
+    assert kills >= 3, "the run finished before it could be killed: make it longer"
     assert results_in(out) == results_in(tmp_path / "whole")
 
 
 def test_ctrl_c_keeps_finished_blocks(tmp_path: Path) -> None:
     specification = tmp_path / "spec.toml"
-    # Long, so that it is not over before it is interrupted, however late this test gets a processor.
+    # Long enough that the interrupt always comes before the end, even on a busy machine.
     specification.write_text(SPECIFICATION.replace("runs = 1200", "runs = 50000"))
     out = tmp_path / "out"
     process = subprocess.Popen(command(specification, out), stderr=subprocess.PIPE, text=True)
@@ -163,10 +159,10 @@ def test_ctrl_c_keeps_finished_blocks(tmp_path: Path) -> None:
     while not list(out.rglob("*.npz")) and time.monotonic() < limit:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "finished blocks are kept" in said
-    assert "Traceback" not in said
+    assert "finished blocks are kept" in errors
+    assert "Traceback" not in errors
     assert list(out.rglob("*.npz"))
 
 
@@ -188,13 +184,13 @@ def test_a_full_disk_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="mounting a small disk needs root"
 )
-def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
+def test_a_disk_that_is_full(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     if subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True
     ).returncode:
-        pytest.skip("this machine does not let a test mount a small disk")
+        pytest.skip("this machine does not allow a test to mount a small disk")
     try:
         with pytest.raises(dc.StorageError, match="No space left"):
             dc.simulate(POLICIES, ENVIRONMENT, 300, 400, seed=5, block=10, out=disk / "out")

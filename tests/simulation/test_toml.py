@@ -1,4 +1,4 @@
-"""SPEC.toml: what it says is run, and mistakes are named with their line."""
+"""SPEC.toml: specifications are run as written, and errors name the line."""
 
 from pathlib import Path
 
@@ -66,7 +66,7 @@ def test_lists_sweep(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "said"),
+    ("old", "new", "line", "message"),
     [
         ("horizon = 100", "horizn = 100", 1, "did you mean 'horizon'"),
         ("horizon = 100", "horizon = 0.5", 1, "horizon = 0.5: must be a whole number"),
@@ -83,21 +83,19 @@ def test_lists_sweep(tmp_path: Path) -> None:
         ("runs = 4", "runs = 4\ncheckpoints = 3.5", 3, "checkpoints = 3.5"),
         ("arms = [4, 8]", "arms = []", 18, "arms is an empty list"),
         ('name = "FollowTheLeader"', "", 9, "this policy has no name"),
-        ('name = "FollowTheLeader"', "name = {a = 1}", 10, "is no policy"),
-        ('name = "FollowTheLeader"', 'name = "FTPL"', 10, "must be there once"),
+        ('name = "FollowTheLeader"', "name = {a = 1}", 10, "is not a known policy"),
+        ('name = "FollowTheLeader"', 'name = "FTPL"', 10, "must appear once"),
     ],
 )
-def test_mistakes_are_named_with_their_line(
-    tmp_path: Path, old: str, new: str, line: int | None, said: str
-) -> None:
+def test_errors_name_the_line(tmp_path: Path, old: str, new: str, line: int | None, message: str) -> None:
     with pytest.raises(dc.ParameterError) as caught:
         plans_of(GOOD.replace(old, new, 1), tmp_path)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     if line is not None:
         assert f"spec.toml, line {line}: " in str(caught.value)
 
 
-def test_a_recorded_log_beside_the_specification(tmp_path: Path) -> None:
+def test_a_recorded_log_next_to_the_specification(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("left,right\n0.1,0.9\n0.8,0.2\n")
     path = tmp_path / "spec.toml"
     head, tail = 'horizon = 10\nruns = 2\n[[policy]]\nname = "FTPL"\n', 'name = "LossTable"\n'
@@ -133,9 +131,9 @@ def test_files_that_are_no_specification(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes("runs = '\xe9'".encode("latin-1"))
     with pytest.raises(dc.ParameterError, match="is not TOML"):
         read_specification(tmp_path / "latin.toml")
-    said = CliRunner().invoke(app, ["simulate", str(tmp_path)])
-    assert said.exit_code == 2
-    assert "Traceback" not in said.output
+    done = CliRunner().invoke(app, ["simulate", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "Traceback" not in done.output
 
 
 def test_many_arms_have_a_folder(tmp_path: Path) -> None:
@@ -144,35 +142,35 @@ def test_many_arms_have_a_folder(tmp_path: Path) -> None:
     path.write_text(
         f'horizon = 10\nruns = 2\n[[policy]]\nname = "FTPL"\n[[environment]]\nname = "Bernoulli"\nrewards = {rewards}\n'
     )
-    said = CliRunner().invoke(app, ["simulate", str(path), "--out", str(tmp_path / "out")])
-    assert said.exit_code == 0, said.output
-    assert "Bernoulli(64 arms)" in said.output
+    done = CliRunner().invoke(app, ["simulate", str(path), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert "Bernoulli(64 arms)" in done.output
 
 
 def test_the_example_runs(tmp_path: Path) -> None:
-    said = CliRunner().invoke(app, ["simulate", str(EXAMPLE), "--out", str(tmp_path)])
-    assert said.exit_code == 0, said.output
+    done = CliRunner().invoke(app, ["simulate", str(EXAMPLE), "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
     assert len(list(tmp_path.glob("*/results.nc"))) == 3
     assert len(list(tmp_path.glob("*/regret.png"))) == 3
-    assert "PunishLast(arms=8)" in said.output
+    assert "PunishLast(arms=8)" in done.output
 
 
 def test_dry_run_prints_the_plan_and_writes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "spec.toml"
     path.write_text(GOOD)
-    said = CliRunner().invoke(app, ["simulate", str(path), "--dry-run", "--out", str(tmp_path / "out")])
-    assert said.exit_code == 0, said.output
-    assert "Alternating(arms=8, gap=0.125, growth=1.6)" in said.output
-    assert "In all about" in said.output
+    done = CliRunner().invoke(app, ["simulate", str(path), "--dry-run", "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert "Alternating(arms=8, gap=0.125, growth=1.6)" in done.output
+    assert "In total about" in done.output
     assert not (tmp_path / "out").exists()
 
 
 def test_errors_are_one_line(tmp_path: Path) -> None:
     path = tmp_path / "spec.toml"
     path.write_text(GOOD.replace("FTPL", "FTLP"))
-    said = CliRunner().invoke(app, ["simulate", str(path)])
-    assert said.exit_code == 2
-    assert said.output.count("\n") == 1
+    done = CliRunner().invoke(app, ["simulate", str(path)])
+    assert done.exit_code == 2
+    assert done.output.count("\n") == 1
     missing = CliRunner().invoke(app, ["simulate", str(tmp_path / "missing.toml")])
     assert missing.exit_code == 2
     assert "missing.toml" in missing.output

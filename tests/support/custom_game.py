@@ -71,7 +71,7 @@ def note(params: GrudgeParams, memory: Memory, t: int, exploit: int) -> None:
 
 @dataclass(frozen=True)
 class ScriptedGrudge(dc.environments.Adversary):
-    """An arm costs by how often it was exploited of late."""
+    """An arm costs more the more often it was recently exploited."""
 
     arms: int
     price: float = 0.1

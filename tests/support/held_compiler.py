@@ -1,4 +1,4 @@
-"""A compiler for tests, which compiles when it is told to."""
+"""A compiler for tests that compiles only when it is released."""
 
 import threading
 from collections.abc import Hashable, Iterator
@@ -8,12 +8,12 @@ from decoupled.service.compiler import Compiler
 
 
 class Held(Compiler):
-    """A compiler that knows nothing at first, and compiles FTPL only when it is let go."""
+    """A compiler that has compiled nothing at first, and compiles FTPL only after `let_go`."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.known: set[Hashable] = set()
         self.order: list[str] = []
-        self.begun, self.gate = threading.Event(), threading.Event()
+        self.begun, self.released = threading.Event(), threading.Event()
         self.error = error
         super().__init__(self.held_steps, self.known.__contains__)
 
@@ -22,12 +22,12 @@ class Held(Compiler):
         yield
         if isinstance(policy, FTPL):
             self.begun.set()
-            assert self.gate.wait(60)
+            assert self.released.wait(60)
             if self.error is not None:
                 raise self.error
-        if isinstance(policy, FTPL | FollowTheLeader):  # no other decides in these tests
+        if isinstance(policy, FTPL | FollowTheLeader):  # no other policy decides in these tests
             warming.warm(policy, arms)
         self.known.add(warming.form(policy, arms))
 
     def let_go(self) -> None:
-        self.gate.set()
+        self.released.set()

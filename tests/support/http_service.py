@@ -1,4 +1,4 @@
-"""A service on a real socket of the loopback, in a thread, for tests."""
+"""A service on a real loopback socket, in a thread, for tests."""
 
 import threading
 import time
@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from unittest.mock import Mock
 
 import httpx
 import uvicorn
 
-from decoupled.service.api_keys import digest_of, new_key
-from decoupled.service.desk import Desk, open_desk
+from decoupled.service.decision_service import DecisionService, open_service
 from decoupled.service.http.app import PATIENCE, create_app
-from decoupled.service.http.rate_limit import Limits
+from decoupled.service.http.auth import digest_of, new_key
+from decoupled.service.http.limits import Limits
 from decoupled.service.http.server import Serving, configuration, listening
 
 FTPL: dict[str, Any] = {"policy": {"name": "FTPL"}, "arms": ["red", "green", "blue"]}
@@ -22,16 +23,16 @@ FTPL: dict[str, Any] = {"policy": {"name": "FTPL"}, "arms": ["red", "green", "bl
 
 @dataclass
 class Service:
-    """A running service: its address, its desk, and a plain HTTP client without a key."""
+    """A running service: its address, the service without HTTP, and a plain HTTP client without a key."""
 
     url: str
-    desk: Desk
+    direct: DecisionService
     http: httpx.Client
 
     def key(self, role: str, tenant: str = "local") -> dict[str, str]:
-        """A fresh key, as the header that carries it."""
+        """A fresh key, as a header."""
         key = new_key()
-        self.desk.keys_add(tenant, role, digest_of(key), "test").result()
+        self.direct.keys.add(tenant, role, digest_of(key), "test").result()
         return {"Authorization": f"Bearer {key}"}
 
     def create(self, name: str, headers: dict[str, str] | None = None, **settings: Any) -> None:
@@ -50,6 +51,11 @@ class Service:
         return answer.json()
 
 
+def openapi_document() -> dict[str, Any]:
+    """The OpenAPI document. It needs no service, because no route is called."""
+    return create_app(cast(DecisionService, Mock())).inner.openapi()
+
+
 @contextmanager
 def served(
     folder: Path,
@@ -61,9 +67,9 @@ def served(
     patience: float = PATIENCE,
     **options: Any,
 ) -> Iterator[Service]:
-    """A service over a fresh store, until the block ends; the options are the desk's."""
-    desk = open_desk(folder / "store.db", clock=clock, **options)
-    app = create_app(desk, open_to_all=open_to_all, limits=limits, backups=backups, patience=patience)
+    """A service over a fresh store, until the block ends; the options are those of `DecisionService`."""
+    service = open_service(folder / "store.db", clock=clock, **options)
+    app = create_app(service, open_to_all=open_to_all, limits=limits, backups=backups, patience=patience)
     serving = Serving(store="", port=0, drain=5, limits=limits or Limits())
     with listening(serving) as listener:
         server = uvicorn.Server(configuration(app, serving))
@@ -72,9 +78,9 @@ def served(
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         try:
             with httpx.Client(base_url=url, timeout=60.0) as http:
-                yield Service(url, desk, http)
+                yield Service(url, service, http)
         finally:
             server.should_exit = True
             thread.join(20)
-            desk.close()
+            service.close()
             assert not thread.is_alive()

@@ -1,4 +1,4 @@
-"""Run by test_cuda_simulator in a process of its own: the simulator's device beside the CPU, both interpreted."""
+"""Run by test_cuda_simulator in a separate process: the simulated device and the CPU, both interpreted."""
 
 import json
 import shutil
@@ -62,7 +62,7 @@ def compare() -> list[str]:
 
 
 def regroup(environment: dc.environments.Environment) -> list[str]:
-    """Blocks of any size, and a folder that lost some of them, change no bit."""
+    """Blocks of any size, or a folder that lost some of them, change no bit."""
     pair = (dc.FTPL(), dc.Exp3())
     whole = run(pair, environment, device="cuda")
     wrong = [
@@ -86,7 +86,7 @@ def regroup(environment: dc.environments.Environment) -> list[str]:
         wrong.append("pieces")
     for module in (sizes, sys.modules["decoupled.simulation.gpu.launch"]):
         vars(module)["most_runs"] = before
-    # The one device under two names: blocks are shared out.
+    # One device under two names: the blocks are divided between them.
     execution = vars(sys.modules["decoupled.simulation.gpu.executor"])
     cards = execution["cards"]
     execution["cards"] = lambda: (*cards(), *cards())
@@ -97,7 +97,7 @@ def regroup(environment: dc.environments.Environment) -> list[str]:
 
 
 def launch_as_on_a_device() -> list[str]:
-    """Each kind of parameters is compiled once, with the CPU's rounding; what cannot be is refused with the reason."""
+    """Each kind of parameters is compiled once, with the CPU's rounding; what cannot be compiled raises an error with the reason."""
     kernels = sys.modules["decoupled.simulation.gpu.kernels"]
     rounding: list[bool] = []
     compiled_so: list[bool] = []
@@ -145,7 +145,7 @@ def launch_as_on_a_device() -> list[str]:
 
 
 def run_short_of_memory() -> list[str]:
-    """What a device has no room for after all is told in our words."""
+    """If a device runs out of memory, the error is one of ours."""
 
     def without_room(*arguments: object) -> object:
         raise RuntimeError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY")
@@ -162,7 +162,7 @@ def run_short_of_memory() -> list[str]:
 
 
 def go_outside() -> list[str]:
-    """An adversary that leaves the unit interval is found out."""
+    """An adversary that leaves the unit interval is detected."""
     try:
         run(dc.Exp3(), ScriptedGrudge(arms=3, price=-1.0), device="cuda")
     except ParameterError:

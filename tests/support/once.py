@@ -1,4 +1,4 @@
-"""What is made once for all processes of a test run."""
+"""Fixtures made once for all processes of a test run."""
 
 import fcntl
 import os
@@ -11,7 +11,7 @@ import pytest
 def made_once(
     tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], str]
 ) -> tuple[Path, str]:
-    """The folder `name` that one process had `make` fill, and what `make` returned there; the others wait for it."""
+    """The folder `name`, which one process fills with `make` while the others wait, and the result of `make`."""
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent

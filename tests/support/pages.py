@@ -1,4 +1,4 @@
-"""The pages of the documentation: their code, and what they say it prints."""
+"""The pages of the documentation: their code, and the output they show."""
 
 import re
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ class Block(NamedTuple):
 
 
 def blocks(page: Path, *languages: str) -> list[Block]:
-    """The blocks of a page in these languages; a `text` block is what the block before it prints."""
+    """The blocks of a page in these languages; a `text` block is the output of the block before it."""
     found = FENCE.findall(page.read_text())
     following = [*found[1:], ("", "")]
     return [
@@ -32,7 +32,7 @@ def blocks(page: Path, *languages: str) -> list[Block]:
 
 
 def commands(page: Path) -> Iterator[str]:
-    """The lines of a page's shell blocks: comments gone, continued lines joined."""
+    """The lines of a page's shell blocks, without comments and with continued lines joined."""
     for block in blocks(page, "sh"):
         for line in block.code.replace("\\\n", " ").splitlines():
             text = re.sub(r"(^|\s)#.*", "", line).strip()
@@ -57,12 +57,12 @@ def alike(shown: str, printed: str, *, drawn: bool = True) -> bool:
 
 
 def draws(code: str) -> bool:
-    """Whether numbers that some code prints may follow draws."""
+    """Whether the numbers that some code prints may depend on random draws."""
     return re.search(r"simulate\(|\.start\(|random|seed=", code) is not None
 
 
 def _form(number: re.Match[str]) -> str:
-    """How a number is written: its decimals, and whether it has an exponent."""
+    """The format of a number: its decimals, and whether it has an exponent."""
     whole, _, exponent = number[0].partition("e")
     decimals = whole.partition(".")[2]
     return "0" + ("." if "." in whole else "") + "0" * len(decimals) + ("e0" if exponent else "")

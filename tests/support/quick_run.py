@@ -1,4 +1,4 @@
-"""One run of the quick version of everything, which the tests of the reproduction share."""
+"""One quick run of the whole reproduction, shared by its tests."""
 
 import os
 import subprocess
@@ -12,14 +12,14 @@ from support.once import made_once
 
 
 class Quick(NamedTuple):
-    """A finished `decoupled reproduce --quick`: its folder, and what the user saw."""
+    """A finished `decoupled reproduce --quick`: its folder and its output."""
 
     folder: Path
     output: str
 
 
 def machine_code() -> str:
-    """Machine code may be shared, whatever else is kept apart."""
+    """Share machine code, and nothing else."""
     return (
         os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     )

@@ -1,4 +1,4 @@
-"""Where the service's tests keep their stores: a SQLite file, and a PostgreSQL server of their own."""
+"""Stores for the service's tests: a SQLite file, and a PostgreSQL server."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from decoupled.service.desk import Desk
+from decoupled.service.decision_service import DecisionService
 from decoupled.service.session import Reference
 from decoupled.service.store.open import open_store
 from decoupled.service.store.sqlite import SqliteStore
@@ -24,7 +24,7 @@ def _binaries() -> Path | None:
 
 
 def _as_a_user(folder: Path) -> list[str]:
-    """PostgreSQL refuses to run as root: then its own user runs it."""
+    """PostgreSQL does not run as root, so run it as its own user."""
     if os.getuid() != 0:
         return []
     shutil.chown(folder, "postgres")
@@ -33,7 +33,7 @@ def _as_a_user(folder: Path) -> list[str]:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
-    """The address of a PostgreSQL server that these tests have to themselves."""
+    """The address of a PostgreSQL server for these tests only."""
     binaries = _binaries()
     if binaries is None:
         pytest.skip("PostgreSQL is not installed here: its store was NOT tested")
@@ -90,21 +90,21 @@ class Clock:
         return self.now
 
 
-def quick_desk(address: str, **options: Any) -> Desk:
-    """A desk whose commits do not wait for the disk: most tests are about something else."""
+def quick_service(address: str, **options: Any) -> DecisionService:
+    """A service whose commits do not wait for the disk: most tests are about something else."""
     store = (
         open_store(address) if address.startswith("postgresql") else SqliteStore(address, synchronous="OFF")
     )
-    return Desk(store, **options)
+    return DecisionService(store, **options)
 
 
 @pytest.fixture
-def transactions(monkeypatch: pytest.MonkeyPatch) -> Callable[[Desk], list[str]]:
-    """Counts what a desk commits for its callers: an entry for each commit, without those of its housekeeping."""
+def transactions(monkeypatch: pytest.MonkeyPatch) -> Callable[[DecisionService], list[str]]:
+    """Counts the commits that a service makes for its callers, without those of its housekeeping."""
 
-    def count(desk: Desk) -> list[str]:
-        room, committed, asked = desk._room, list[str](), [False]
-        enter, end = room.enter, room.store.end
+    def count(service: DecisionService) -> list[str]:
+        session, committed, asked = service._session, list[str](), [False]
+        enter, end = session.enter, session.store.end
 
         def entered(about: Iterable[Reference]) -> None:
             about = list(about)
@@ -116,8 +116,8 @@ def transactions(monkeypatch: pytest.MonkeyPatch) -> Callable[[Desk], list[str]]
             if asked[0]:
                 committed.append("commit")
 
-        monkeypatch.setattr(room, "enter", entered)
-        monkeypatch.setattr(room.store, "end", ended)
+        monkeypatch.setattr(session, "enter", entered)
+        monkeypatch.setattr(session.store, "end", ended)
         return committed
 
     return count
@@ -129,14 +129,14 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def opened(address: str, clock: Clock) -> Iterator[Callable[..., Desk]]:
-    """Opens desks on the store, and closes what is left open."""
-    desks: list[Desk] = []
+def opened(address: str, clock: Clock) -> Iterator[Callable[..., DecisionService]]:
+    """Opens services on the store, and closes what is left open."""
+    services: list[DecisionService] = []
 
-    def open_one(**options: Any) -> Desk:
-        desks.append(quick_desk(address, clock=clock, **options))
-        return desks[-1]
+    def open_one(**options: Any) -> DecisionService:
+        services.append(quick_service(address, clock=clock, **options))
+        return services[-1]
 
     yield open_one
-    for desk in desks:
-        desk.close()
+    for service in services:
+        service.close()

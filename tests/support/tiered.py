@@ -1,4 +1,4 @@
-"""Tiered vectors for tests: made from estimates, in slots of any size, and looked over; and shapes of gaps."""
+"""Tiered vectors for tests, with slots of any size; a check of their invariants; and shapes of gaps."""
 
 import numpy as np
 
@@ -14,8 +14,8 @@ def gaps_of(shape: str, arms: int) -> Floats:
     """Gaps in increasing order, the first of them 0."""
     steps = np.arange(arms, dtype=np.float64)
     firsts = np.cumsum([0] + [len(each) for each in cut_into_strata(steps)])[:-1]
-    # The stratum of each rank. Gaps that jump at its border, or one rank past it, where the envelope is
-    # as far above q as it can be.
+    # The stratum of each rank. Some gaps jump at its border, or one rank past it, where the envelope is as
+    # far above q as possible.
     stratum = np.searchsorted(firsts, steps, side="right") - 1.0
     past = np.searchsorted(firsts, steps, side="left") + 0.0
     return {
@@ -28,7 +28,7 @@ def gaps_of(shape: str, arms: int) -> Floats:
 
 
 def tiers_from(estimates: Floats, bits: int | None = None) -> Tiers:
-    """The arms of these estimates, in slots of 2 ** bits; with slots of their own size no memory to spare."""
+    """A tiered vector of these estimates with slots of 2 ** bits; without `bits`, the policy's slots and no spare memory."""
     arms = len(estimates)
     own = slot_bits(arms)
     slots = ROOM * arms // 2**own if bits is None else 2 * arms + 2
@@ -51,14 +51,14 @@ def tiers_from(estimates: Floats, bits: int | None = None) -> Tiers:
 
 @compiled
 def unroll(tiers: Tiers, values: Floats, arms: Ints) -> None:
-    """All of it in rank order."""
+    """All estimates and arms in rank order."""
     for rank in range(len(values)):
         values[rank] = value_at(tiers, rank)
         arms[rank] = arm_at(tiers, rank)
 
 
 def assert_sorted_as(tiers: Tiers, estimates: Floats) -> None:
-    """The order of a full sort, in blocks that are told right and are not too many."""
+    """Check the order against a full sort, and the directory, sizes and number of blocks."""
     values, arms = np.empty(len(estimates)), np.empty(len(estimates), np.int64)
     unroll(tiers, values, arms)
     expected = np.lexsort((np.arange(len(estimates)), estimates))

@@ -1,4 +1,4 @@
-"""`check_policy` passes what is sound and names what is broken."""
+"""`check_policy` accepts sound policies and names what is broken."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,11 +14,12 @@ from decoupled.kernels.jit import compiled
 from decoupled.kernels.random.sampling import draw_both, total
 from decoupled.kernels.state import ROUND, SHARED_SCALARS, Layout, State
 from decoupled.simulation.cpu import run_streams
+from decoupled.testing import engine
 
 SUM = len(SHARED_SCALARS)
 ESTIMATES, WEIGHTS = 0, 1
 
-# What may be wrong with the policy below, as numbers for compiled code.
+# Possible mistakes in the policy below, as numbers for compiled code.
 MISTAKES = (
     *("none", "propensity", "weight", "learning", "forgetful", "nan", "law", "biased", "draws", "outside"),
     *("round", "late nan", "favourite", "stale"),
@@ -100,7 +101,7 @@ class Suspect(dc.Policy):
         return law
 
     def init_new_arms(self, state: State, first: int) -> None:
-        if self.mistake != "favourite":  # of zero, an arm that has never lost
+        if self.mistake != "favourite":  # a sum of 0 would be that of an arm that never lost
             super().init_new_arms(state, first)
 
 
@@ -134,7 +135,7 @@ def test_a_broken_policy_is_told_what_is_wrong(mistake: str, message: str) -> No
 
 
 def test_an_engine_that_plays_otherwise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(testing, "run_streams", lambda seed, run: run_streams(seed, run + 1))
+    monkeypatch.setattr(engine, "run_streams", lambda seed, run: run_streams(seed, run + 1))
     with pytest.raises(dc.ContractError, match="part in round"):
         testing.check_parity(testing.Case(Suspect(), 5, 1_000, 0))
 
@@ -151,12 +152,12 @@ def test_an_engine_that_plays_otherwise_is_noticed(monkeypatch: pytest.MonkeyPat
     ids=lambda each: each.label,
 )
 def test_policies_of_the_package_pass(policy: dc.Policy) -> None:
-    # The contract suite holds every policy to more than this; here some of each kind show that sound ones pass.
+    # The contract suite is stricter; here some policies of each kind show that sound ones pass.
     dc.testing.check_policy(policy, rounds=20_000)
 
 
 def test_what_is_no_policy_is_refused() -> None:
-    with pytest.raises(dc.ParameterError, match=r"^policy = 3: is no policy"):
+    with pytest.raises(dc.ParameterError, match=r"^policy = 3: is not a policy"):
         dc.testing.check_policy(3)  # type: ignore[arg-type]
     with pytest.raises(dc.ParameterError, match=r"^arms = 1"):
         dc.testing.check_policy(dc.FTPL(), arms=1)

@@ -1,8 +1,9 @@
-"""`check_policy` judges a policy that is put together wrongly, in words of ours: what, where, and what to do."""
+"""`check_policy` explains what is wrong with a badly defined policy: what, where, and what to do."""
 
 import dataclasses
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from decoupled.kernels.jit import compiled
 from decoupled.kernels.random.stream import below
 from decoupled.kernels.state import ROUND, Layout, State
 
-# A policy that is sound: it exploits and explores uniformly.
+# A sound policy: it exploits and explores uniformly.
 
 
 class Params(NamedTuple):
@@ -46,7 +47,7 @@ LAYOUT = Layout(floats=("estimates",), learned=("estimates",))
 
 
 def made(name: str = "Made", dataclass: Any = None, **parts: Any) -> dc.Policy:
-    """The sound policy with some parts in the place of its own; None leaves one out."""
+    """The sound policy with some parts replaced; None leaves a part out."""
 
     class Own(Params):  # machine code is chosen by the type of the parameters
         pass
@@ -273,7 +274,7 @@ def divides_by_zero(params: Any, state: Any, arm: int, weight: float, loss: floa
     state.floats[0, arm] += loss / (state.scalars[ROUND] - 4.0)
 
 
-HERE = "of test_policy_definition.py"
+HERE = f"of {Path(__file__).name}"
 
 
 @pytest.mark.parametrize(
@@ -369,6 +370,6 @@ def test_methods_that_do_not_do(parts: dict[str, Any], words: tuple[str, ...]) -
 
 def test_parameters_of_another_policy() -> None:
     other = made("Other")
-    other.entries()
+    other.register()
     policy = made(params_type=type(other).params_type, params=type(other).params, update=divides_by_zero)
     assert "belongs to another policy's functions; give this policy a Params of its own" in judged(policy)

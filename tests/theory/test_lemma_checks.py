@@ -1,4 +1,4 @@
-"""The checks find nothing where the lemmas hold, find the known slips, and notice a broken side."""
+"""The checks pass where the lemmas hold, find the known slips, and notice a broken inequality."""
 
 import dataclasses
 import math
@@ -53,7 +53,7 @@ def test_two_hundred_and_fifty_six_arms_take_seconds() -> None:
 
 
 def test_random_states_break_no_lemma() -> None:
-    # States no trajectory visits: gaps over six orders, any arm called the best.
+    # States that no trajectory visits: gaps over six orders of magnitude, and any arm as the best.
     rng = np.random.default_rng(7)
     reports = []
     for _ in range(60):
@@ -71,7 +71,7 @@ def test_the_event_needs_a_strict_inequality() -> None:
     assert line.violations == 1
     assert line.witness is not None
     assert f"{line.witness.right:.0e}" == "7e-06"  # as in the notes on the paper
-    # With a third arm the sum exceeds 1/2, however far that arm is; the event does not hold.
+    # With a third arm, however far behind, the sum exceeds 1/2 and the event does not hold.
     names = [line.inequality.name for line in theory.inspect([50.0, 0.0, 1e12], eta=1.0).lines]
     assert EVENT_PRINTED not in names
     assert probabilities.OFF_PRINTED.name in names
@@ -93,11 +93,11 @@ def test_the_tail_bound_fails_from_a_few_hundred_arms_on() -> None:
     for arms in (350, 400, 2_000):
         report = edge(arms, 3.0)
         assert report[TAIL_PRINTED].violations == 1
-        assert report.surprises == []  # the repair holds, and so does the statement it belongs to
+        assert report.surprises == []  # the corrected step holds, and so does the lemma
 
 
 def test_a_trajectory_meets_the_failing_tail_bound() -> None:
-    # Losses 0 and 1 without noise; the event begins around round 1400, with sum q still near 6.5.
+    # Losses are 0 and 1 without noise. The event begins around round 1400, when sum q is still near 6.5.
     world = dc.environments.LossTable([[0.0] + [1.0] * 255], noise="none", index=np.zeros(1_460, int))
     policy = dc.FTPL(alpha=5.0, c=0.5)
     report = theory.check(world, policy, 1_460, rounds=5, zeta=0.0145, whole_path=False)
@@ -106,7 +106,7 @@ def test_a_trajectory_meets_the_failing_tail_bound() -> None:
 
 
 @pytest.mark.parametrize(
-    ("printed", "mended"),
+    ("printed", "corrected"),
     [
         (stability.SLOPE_PRINTED, stability.SLOPE),
         (stability.USE_PRINTED, stability.USE),
@@ -115,12 +115,12 @@ def test_a_trajectory_meets_the_failing_tail_bound() -> None:
     ],
     ids=lambda inequality: inequality.name,
 )
-def test_other_slips_fail_as_printed_and_hold_mended(printed: Inequality, mended: Inequality) -> None:
+def test_other_slips_fail_as_printed_and_hold_corrected(printed: Inequality, corrected: Inequality) -> None:
     world = dc.environments.Bernoulli([0.9, 0.3, 0.2])
     report = theory.check(world, dc.FTPL(alpha=2.0), horizon=300, seed=0)
     assert printed.status == AS_PRINTED
     assert report[printed.name].violations > 0
-    assert report[mended.name].violations == 0
+    assert report[corrected.name].violations == 0
 
 
 def test_beyond_three_the_chain_breaks() -> None:
@@ -145,17 +145,17 @@ def everything() -> list[tuple[Sides, Moment]]:
 
 
 def test_a_broken_side_of_any_inequality_is_noticed() -> None:
-    # Each left side is raised, then each right side lowered, by a little more than the slack there was.
+    # Raise each left side, then lower each right side, by slightly more than the slack.
     found = everything()
-    meant = {sides.inequality for sides, _ in found if sides.inequality.expected}
-    assert len(meant) >= 25
-    for inequality in meant:
+    expected = {sides.inequality for sides, _ in found if sides.inequality.expected}
+    assert len(expected) >= 25
+    for inequality in expected:
         mine = [(sides, moment) for sides, moment in found if sides.inequality == inequality]
         whole = Line(inequality)
         for sides, moment in mine:
             whole.add(sides, moment)
         assert whole.violations == 0
-        assert whole.ratio > 1e-5, f"{inequality.name} is never put to a test"
+        assert whole.ratio > 1e-5, f"{inequality.name} is never tested"
         factor = 1.001 / whole.ratio
         for left, right in ((factor, 1.0), (1.0, 1.0 / factor)):
             broken = Line(inequality)
@@ -213,14 +213,14 @@ def test_a_two_percent_error_in_the_probabilities_is_noticed(monkeypatch: pytest
     assert line.violations > 0
 
 
-def test_a_moment_is_what_the_twin_says() -> None:
+def test_a_moment_agrees_with_the_twin() -> None:
     twin = FTPLTwin(5, alpha=2.5, c=1.5)
     twin.estimates[:] = [3.0, 0.5, 0.5, 9.0, 40.0]
     twin.observations = 16
     moment = Moment(twin.estimates, twin.eta, 2.5)
     np.testing.assert_allclose(moment.exploration, twin.exploration_law(), rtol=1e-13)
     np.testing.assert_allclose(moment.moments.law, twin.exploitation_law(), atol=1e-10)
-    # The stability by its definition: explored with probability p, the estimate grows by 1/p.
+    # The stability by definition: the arm is explored with probability p, and its estimate grows by 1/p.
     for arm in range(5):
         after = twin.estimates.copy()
         after[arm] += 1.0 / moment.exploration[arm]

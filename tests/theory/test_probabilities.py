@@ -1,4 +1,4 @@
-"""Exact probabilities and derivatives against twenty-five digits, draws, and their own identities."""
+"""Exact probabilities and derivatives compared with 25-digit integrals, draws, and identities."""
 
 import math
 import time
@@ -31,7 +31,7 @@ SPREADS = {
 def test_weights_are_the_integral(family: str, alpha: float, name: str) -> None:
     places = SPREADS[name]
     expected = [float(integral(places, alpha, arm, family)) for arm in range(len(places))]
-    # Not at eta = 1 alone: the estimates are scaled, so that a lost factor shows.
+    # Not only at eta = 1: the estimates are scaled, so that a missing factor shows.
     found = theory.weights(np.array(places) / 0.25, 0.25, alpha, family)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
@@ -56,7 +56,7 @@ def test_weights_are_quick(family: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_weights_are_how_often_each_arm_wins(family: str) -> None:
-    # Chi-square on 400,000 draws, alarm once in a million; a probability off by 2 % adds 30 to the statistic.
+    # Chi-square on 400,000 draws, a false alarm once in a million; an error of 2 % adds 30 to the statistic.
     alpha, shifts = 2.0, np.array([0.0, 0.3, 0.3, 1.0, 4.0])
     rng = np.random.default_rng(5)
     uniforms = rng.random((400_000, 5))
@@ -72,7 +72,7 @@ def test_weights_are_how_often_each_arm_wins(family: str) -> None:
 def test_derivatives_are_those_of_the_integral(places: list[float], alpha: float, family: str) -> None:
     found = theory.jacobian(places, 1.0, alpha, family)
     for arm, other in ((0, 0), (1, 1), (2, 2), (0, 1), (2, 0)):
-        # At a tie the second derivative jumps and the difference is off by half a step.
+        # At a tie the second derivative jumps, and the finite difference is off by half a step.
         expected = slope(places, alpha, arm, other, family)
         assert found[arm, other] == pytest.approx(expected, rel=1e-6, abs=1e-10)
 
@@ -91,7 +91,7 @@ def test_slopes_are_the_diagonal(alpha: float, family: str) -> None:
 
 
 def test_sole_leader_far_ahead_keeps_the_digits_of_its_slope() -> None:
-    # Its slope is the sum of the others' shares, far below the summands that cancel in the plain formula.
+    # Its slope is the sum of the shares of the others, far below the terms that cancel in the plain formula.
     slopes = theory.slopes([0.0, 1e5], 1.0)
     assert slopes[0] / slopes[1] == pytest.approx(1.0, rel=1e-12)
     assert 0.0 < -slopes[0] < 1e-18
@@ -134,7 +134,7 @@ def test_infinitely_far_behind_is_never() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (([], 1.0), "estimates"),
         (([[0.0]], 1.0), "estimates"),
@@ -145,7 +145,7 @@ def test_infinitely_far_behind_is_never() -> None:
         (([0.0], 1.0, 3.0, "frechett"), "perturbation.*'frechet'"),
     ],
 )
-def test_errors_name_the_argument(arguments: tuple[object, ...], complaint: str) -> None:
+def test_errors_name_the_argument(arguments: tuple[object, ...], message: str) -> None:
     for function in (theory.weights, theory.slopes, theory.jacobian):
-        with pytest.raises(dc.ParameterError, match=complaint):
+        with pytest.raises(dc.ParameterError, match=message):
             function(*arguments)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Bounds against the numbers of the paper and evaluations by hand."""
+"""Bounds compared with the numbers of the paper and with calculations by hand."""
 
 import math
 
@@ -19,15 +19,15 @@ def test_the_papers_tuning() -> None:
     assert bounds.leading_constant(c, 0.1) == constant
 
 
-@pytest.mark.parametrize("mended", [False, True])
+@pytest.mark.parametrize("corrected", [False, True])
 @pytest.mark.parametrize("zeta", [0.01, 0.1, 0.5])
-def test_optimal_c_is_optimal(zeta: float, mended: bool) -> None:
+def test_optimal_c_is_optimal(zeta: float, corrected: bool) -> None:
     best = minimize_scalar(
-        lambda log: bounds.leading_constant(math.exp(log), zeta, mended=mended),
+        lambda log: bounds.leading_constant(math.exp(log), zeta, corrected=corrected),
         bounds=(-6, 2),
         method="bounded",
     )
-    found = bounds.optimal_c(zeta, mended=mended)
+    found = bounds.optimal_c(zeta, corrected=corrected)
     assert found.c == pytest.approx(math.exp(best.x), rel=1e-4)
     assert found.leading_constant == pytest.approx(best.fun, rel=1e-9)
 
@@ -52,10 +52,10 @@ def test_constants_at_alpha_3() -> None:
     assert bounds.early_rounds(27, 3.0, 0.5, 0.1) == pytest.approx(9 * 0.25 * 3 / 0.01)
 
 
-@pytest.mark.parametrize("mended", [False, True])
-def test_theorem2_by_hand(mended: bool) -> None:
+@pytest.mark.parametrize("corrected", [False, True])
+def test_theorem2_by_hand(corrected: bool) -> None:
     gaps, rounds, c, zeta = [0.5, 0.25], 3, 0.5, 0.2
-    root = math.sqrt(2) if mended else 1.0
+    root = math.sqrt(2) if corrected else 1.0
     # alpha = 2: Z_1 = (2 e^2)^(1/2) (24 c e + 16 c (e - 1) / (1 - zeta)^3 + 2 / c) K^(1/4), Z_2 = Z_1^2 / 4.
     z1 = math.sqrt(2 * E**2) * (12 * E + 8 * (E - 1) / 0.8**3 + root * 4) * 3**0.25
     first = z1**2 / 4 * (2 + 4) * (1 + 1 / 2 + 1 / 3)
@@ -63,7 +63,7 @@ def test_theorem2_by_hand(mended: bool) -> None:
     second = 4 / (1 - math.exp(-0.5)) * per_round**2 * 3 / 0.25
     third = 2 * 2 * math.sqrt(math.pi) * math.sqrt(3) / c
     fourth = 2 * (4 * 3**0.25 * c / zeta) ** 2
-    found = bounds.theorem2(gaps, rounds, alpha=2.0, c=c, zeta=zeta, mended=mended)
+    found = bounds.theorem2(gaps, rounds, alpha=2.0, c=c, zeta=zeta, corrected=corrected)
     assert found == pytest.approx(first + second + third + fourth, rel=1e-12)
 
 
@@ -78,7 +78,7 @@ def test_corollary_by_hand() -> None:
 
 
 def test_corollary_follows_from_theorem2_over_time() -> None:
-    # The corollary is for any horizon; theorem 2 grows with it, and both share all terms but the first.
+    # The corollary holds for any horizon. Theorem 2 grows with it, and they share all terms but the first.
     early, late = (bounds.theorem2([0.25] * 3, rounds) for rounds in (10, 100_000))
     assert early < late < bounds.theorem2([0.25] * 3, 10**7) < 1.01 * late
 
@@ -105,7 +105,7 @@ def test_tsallis_inf_at_its_best_c_needs_no_larger_constant_than_the_standard_ga
 def test_simulated_regret_is_far_below_theorem1() -> None:
     world = dc.environments.Alternating(arms=8, gap=0.125)
     regret = dc.simulate(dc.FTPL(), world, horizon=2_000, runs=100, seed=0).final_regret(dc.FTPL())
-    # Trivially so: by a factor of 450 at this horizon, and the bound exceeds the horizon itself.
+    # By a factor of about 450 at this horizon; the bound exceeds even the horizon.
     factor = bounds.theorem1(2_000, 8) / np.mean(regret)
     assert 200 < factor < 1_000
     assert bounds.theorem1(2_000, 8) > 2_000

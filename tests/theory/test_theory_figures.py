@@ -1,4 +1,4 @@
-"""Every picture can be drawn, is small, and is shown on the page."""
+"""Every figure can be drawn, is small, and is shown on the page."""
 
 import inspect
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""What every room builds on: arrays, validation, specifications, files."""
+"""The foundations: arrays, validation, specifications, files."""

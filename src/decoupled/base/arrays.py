@@ -1,4 +1,4 @@
-"""Names for the kinds of arrays that pass through the package."""
+"""Names for the array types of the package."""
 
 from typing import TypeAlias
 

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and files that carry a checksum."""
+"""Atomic writes, and files with a checksum."""
 
 import errno
 import hashlib
@@ -8,25 +8,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-TEMPORARY = "."  # how the names of unfinished files begin
+TEMPORARY = "."  # the prefix of unfinished files
 
 
 def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, overwrite: bool = True) -> None:
-    """Write a file whole or not at all: a reader sees the old content or the new, also after a crash."""
+    """Write a file atomically: a reader sees the old content or the new, even after a crash."""
     with replacing(path, overwrite=overwrite) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[Path]:
-    """A temporary file to fill, which then takes the place of `path`; after a failure it is gone.
+    """Yield a temporary file to fill, which then replaces `path`; after a failure it is deleted.
 
-    Without `overwrite` a file that is there already stays, and is a `FileExistsError`.
+    Without `overwrite`, an existing file stays and raises `FileExistsError`.
     """
     target = Path(path)
     if not overwrite and os.path.lexists(target):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path))
-    # Not tempfile's: a file made by open() has the permissions the user's settings give to new files.
+    # Not from tempfile: a file made by open() has the user's default permissions.
     temporary = target.with_name(f"{TEMPORARY}{target.name}.{secrets.token_hex(8)}")
     try:
         yield temporary
@@ -40,7 +40,7 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
 
 
 def _linked(temporary: Path, target: Path) -> bool:
-    """Give a finished file its name, unless another has it by now; False where files cannot have two names."""
+    """Link a finished file to its name, which must not exist. Return False if the file system has no links."""
     try:
         os.link(temporary, target)
     except FileExistsError:
@@ -54,12 +54,12 @@ def _linked(temporary: Path, target: Path) -> bool:
 
 
 def with_checksum(body: bytes) -> bytes:
-    """Bytes to write to a file, with a checksum before them."""
+    """The bytes of a file: a checksum, then the body."""
     return hashlib.sha256(body).hexdigest().encode() + b"\n" + body
 
 
 def read_with_checksum(path: str | os.PathLike[str]) -> bytes | None:
-    """The bytes of a file that begins with their checksum; None where it is missing, truncated or altered."""
+    """The body of a file that begins with its checksum; None if it is missing, truncated or altered."""
     try:
         content = Path(path).read_bytes()
     except OSError:

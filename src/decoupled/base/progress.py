@@ -1,4 +1,4 @@
-"""Progress on a terminal: rounds done, rounds a second, time left. Elsewhere, silence."""
+"""A progress bar on a terminal: rounds done, rounds per second, time left."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ class _Done(ProgressColumn):
 def progress_bar(
     total: int, quiet: bool = False, label: str = "simulating", unit: str = "rounds"
 ) -> Iterator[Callable[[int, float], None]]:
-    """A bar over `total` units of work, on standard error; nothing where that is no terminal."""
+    """A bar over `total` units of work on standard error; nothing if that is not a terminal."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield lambda done, seconds: None
@@ -36,7 +36,7 @@ def progress_bar(
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it."""
+    """A duration for people to read."""
     if seconds < 90:
         return f"{max(seconds, 0.1):.1f} seconds"
     if seconds < 5400:

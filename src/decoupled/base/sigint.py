@@ -1,7 +1,7 @@
-"""Ctrl-C waits while the compiler works.
+"""Delay Ctrl-C while the compiler runs.
 
-Python raises `KeyboardInterrupt` between any two steps of the main thread. Inside the compiler's clean-up it
-is either lost there or leaves memory that is freed a second time, which ends the process with a crash.
+Python raises `KeyboardInterrupt` between any two steps of the main thread. Inside the compiler's clean-up it is either
+lost, or memory is freed twice and the process crashes.
 """
 
 import signal
@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-COMPILER = ("llvmlite", "numba")  # packages in whose midst nothing is raised
-AGAIN = 0.02  # seconds until a Ctrl-C that has to wait is tried again
+COMPILER = ("llvmlite", "numba")  # packages in which nothing is raised
+AGAIN = 0.02  # seconds until a delayed Ctrl-C is tried again
 
 
 @contextmanager
 def held_while_compiling() -> Iterator[None]:
-    """Within this, Ctrl-C raises `KeyboardInterrupt` as soon as no step of the compiler is under way.
+    """Make Ctrl-C raise `KeyboardInterrupt` only when the compiler is not running.
 
-    It changes nothing outside the main thread, or where Ctrl-C means something else already.
+    Does nothing outside the main thread, or if SIGINT already has another handler.
 
     >>> with held_while_compiling():
     ...     pass
@@ -72,7 +72,7 @@ def _sent_again() -> threading.Timer:
 def _send() -> None:
     if sys.platform == "win32":
         signal.raise_signal(signal.SIGINT)
-    else:  # to the main thread itself, which may be waiting for a lock by now
+    else:  # to the main thread itself, which may be waiting for a lock
         main = threading.main_thread().ident
         assert main is not None
         signal.pthread_kill(main, signal.SIGINT)

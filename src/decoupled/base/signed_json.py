@@ -1,4 +1,4 @@
-"""Signed JSON: a versioned text with a checksum, so that a changed byte is noticed."""
+"""Signed JSON: versioned text with a checksum, so that a changed byte is noticed."""
 
 import hashlib
 import json
@@ -8,13 +8,13 @@ from ..errors import StateError, shown
 
 
 def _ending(body: str) -> str:
-    # What was altered may be no text that UTF-8 can hold; its checksum is wrong all the same.
+    # Altered text may not be valid UTF-8; its checksum is wrong in any case.
     digest = hashlib.sha256(body.encode(errors="surrogatepass")).hexdigest()
     return f',"checksum":"{digest}"}}'
 
 
 def seal(kind: str, version: int, content: dict[str, Any]) -> str:
-    """The content as JSON text, with the format's name, its version and a checksum of the text itself."""
+    """The content as JSON text with the format's name, its version and a checksum."""
     body = json.dumps(
         {"format": kind, "version": version, "content": content}, separators=(",", ":"), allow_nan=False
     )
@@ -22,7 +22,7 @@ def seal(kind: str, version: int, content: dict[str, Any]) -> str:
 
 
 def unseal(text: str | bytes, kind: str, version: int, writer: str) -> dict[str, Any]:
-    """The content of a sealed text; anything but an intact text of this version is an error."""
+    """The content of a sealed text. Raise `StateError` unless the text is intact and of this version."""
     remedy = f"give the text that {writer} wrote"
     try:
         whole = text if isinstance(text, str) else bytes(text).decode()

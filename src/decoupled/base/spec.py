@@ -1,34 +1,45 @@
-"""Frozen descriptions: values that print as the call that made them and survive a JSON round trip."""
+"""Frozen descriptions: values that print as the call that created them and survive a JSON round trip."""
 
 import json
 from dataclasses import MISSING, asdict, fields, replace
+from importlib import import_module
 from typing import Any, ClassVar, Self, cast
 
 from ..errors import ParameterError, near_name, shown
+from .lazy import exports
 
 
 class Description:
     """The base of policies and environments, which are frozen dataclasses.
 
-    Its JSON is the class's name and its parameters, `{"name": "FTPL", "alpha": 3.0, ...}`. Every
-    concrete subclass is known by name from the moment it is defined. A class may name *presets*, class
-    methods that make one without arguments, and they have names too: `{"name": "FTPL.recommended"}`.
+    The JSON is the name of the class and its parameters, `{"name": "FTPL", "alpha": 3.0, ...}`. Every concrete
+    subclass is registered by name when it is defined. A class may have *presets*, class methods without arguments,
+    which have names too: `{"name": "FTPL.recommended"}`.
     """
 
     kind: ClassVar[str]
+    homes: ClassVar[dict[str, str]]  # the modules of this package's own classes, by name
     presets: ClassVar[tuple[str, ...]] = ()
 
-    # Parameters that came later, with what a complete description from before stood for: see `from_saved`.
+    # Parameters added later, with the values that descriptions from before implied: see `from_saved`.
     before: ClassVar[dict[str, Any]] = {}
     _known: ClassVar[dict[str, type["Description"]]]
 
-    def __init_subclass__(cls, kind: str | None = None, **keywords: Any) -> None:
+    def __init_subclass__(
+        cls, kind: str | None = None, package: str | None = None, **keywords: Any
+    ) -> None:
         super().__init_subclass__(**keywords)
-        if kind is not None:  # the root of a family: policies, environments
+        if kind is not None:  # the root of a family: policies, environments; the package's stub lists it
             cls.kind = kind
+            named = exports(package).items() if package else ()
+            cls.homes = {
+                name: home
+                for name, home in named
+                if home.startswith(f"{package}.") and home != cls.__module__
+            }
             cls._known = {}
             return
-        cls.summon(cls.__name__)  # the package's own is there first
+        cls._load(cls.__name__)  # so that the package's own class comes first
         before = cls._known.get(cls.__name__)
         if before is not None and before.__module__ != cls.__module__:
             raise ParameterError(
@@ -38,22 +49,22 @@ class Description:
 
     @property
     def label(self) -> str:
-        """A short name for tables and figures: the name, and what differs from the defaults or the nearest preset.
+        """A short name for tables and figures: the name, and the parameters that differ from the nearest preset.
 
         >>> import decoupled as dc
         >>> dc.FTPL().label, dc.FTPL(c=4).label, dc.FTPL.recommended().label
         ('FTPL', 'FTPL(c=4)', 'FTPL recommended')
         """
         name = type(self).__name__
-        told = self._told({field.name: field.default for field in fields(self)})  # type: ignore[arg-type]
+        shown_values = self._differences({field.name: field.default for field in fields(self)})  # type: ignore[arg-type]
         for preset in self.presets:
-            differences = self._told(vars(getattr(type(self), preset)()))
-            if len(differences) < len(told):
-                name, told = f"{type(self).__name__} {preset}", differences
-        return name + (f"({', '.join(told)})" if told else "")
+            differences = self._differences(vars(getattr(type(self), preset)()))
+            if len(differences) < len(shown_values):
+                name, shown_values = f"{type(self).__name__} {preset}", differences
+        return name + (f"({', '.join(shown_values)})" if shown_values else "")
 
-    def _told(self, known: dict[str, Any]) -> list[str]:
-        """The parameters that differ from what is known, as in a call."""
+    def _differences(self, known: dict[str, Any]) -> list[str]:
+        """The parameters that differ from the known values, as in a call."""
         return [
             f"{name}={value:g}"
             if isinstance(value, float) and float(f"{value:g}") == value
@@ -77,7 +88,7 @@ class Description:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """The description that `to_dict` wrote; parameters left out take their defaults, or the preset's.
+        """Read what `to_dict` wrote. Missing parameters take their defaults, or the preset's values.
 
         >>> import decoupled as dc
         >>> dc.Policy.from_dict({"name": "FTPL.recommended"}) == dc.FTPL.recommended()
@@ -94,12 +105,14 @@ class Description:
         known = cls.find(name)
         if known is None:
             what = cls.kind if cls.__name__ not in cls._known else cls.__name__
-            raise ParameterError(f"name = {shown(name)}: is no {what}; {near_name(name, cls.names())}")
+            raise ParameterError(
+                f"name = {shown(name)}: is not a known {what}; {near_name(name, cls.names())}"
+            )
         allowed = [field.name for field in fields(known)]  # type: ignore[arg-type]
         for key in parameters:
             if key not in allowed:
                 raise ParameterError(
-                    f"{key} = {shown(parameters[key])}: is no parameter of {name}; {near_name(key, allowed)}"
+                    f"{key} = {shown(parameters[key])}: is not a parameter of {name}; {near_name(key, allowed)}"
                 )
         _, _, preset = name.partition(".")
         if preset:
@@ -111,7 +124,7 @@ class Description:
 
     @classmethod
     def from_saved(cls, values: dict[str, Any]) -> Self:
-        """What `to_dict` wrote, perhaps by an earlier version, whose behaviour it then keeps.
+        """Read what `to_dict` wrote, perhaps in an earlier version, and keep that version's behaviour.
 
         >>> import decoupled as dc
         >>> saved = {"name": "FTPL", "alpha": 3.0, "c": 2.0, "ranking": "improved"}  # before there was `ties`
@@ -122,7 +135,7 @@ class Description:
 
     @classmethod
     def completed(cls, values: Any) -> Any:
-        """The same values with what a description from before a parameter came stood for."""
+        """The values, completed with what descriptions from before implied for newer parameters."""
         known = cls.find(values.get("name")) if isinstance(values, dict) else None
         if known is None:
             return values
@@ -131,7 +144,7 @@ class Description:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The description that `to_json` wrote."""
+        """Read what `to_json` wrote."""
         try:
             values = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -140,13 +153,13 @@ class Description:
 
     @classmethod
     def known(cls) -> dict[str, type[Self]]:
-        """Every description of this kind, by name: all of a family, or those that derive from one class."""
-        cls.summon()
+        """Every class of this kind by name: a whole family, or the subclasses of one class."""
+        cls._load()
         return {name: known for name in sorted(cls._known) if (known := cls.find(name)) is not None}
 
     @classmethod
     def names(cls) -> list[str]:
-        """Every name that `from_dict` takes: those of `known`, each followed by its presets.
+        """Every name that `from_dict` accepts: those of `known`, each followed by its presets.
 
         >>> import decoupled as dc
         >>> [name for name in dc.Policy.names() if name.startswith("FTPL")]
@@ -159,18 +172,32 @@ class Description:
         ]
 
     @classmethod
-    def summon(cls, name: str | None = None) -> None:
-        """Have the description of that name defined, or all: for families that are read when needed."""
+    def examples(cls) -> tuple[Self, ...]:
+        """Examples to test the class with: usually the defaults, then one for each option that changes the behaviour.
+
+        The contract suite of this package runs every test with every example.
+
+        >>> import decoupled as dc
+        >>> dc.Exp3.examples()[:2]
+        (Exp3(c=2.0), Exp3(c=0.5))
+        """
+        return (cls(),)
+
+    @classmethod
+    def _load(cls, name: str | None = None) -> None:
+        """Import the file that defines a name, or all files."""
+        for each in cls.homes if name is None else {name} & cls.homes.keys():
+            import_module(cls.homes[each])
 
     @classmethod
     def find(cls, name: object) -> type[Self] | None:
-        """The class of a name or of a preset's name, None where there is none."""
+        """The class with this name or with a preset of this name; None if there is none."""
         if not isinstance(name, str):
             return None
         kind, dot, preset = name.partition(".")
-        cls.summon(kind)
+        cls._load(kind)
         known = cls._known.get(kind)
-        # What is not a dataclass of its own is a base for others.
+        # A class that is not itself a dataclass is a base for others.
         if known is None or not issubclass(known, cls) or "__dataclass_fields__" not in vars(known):
             return None
         return known if not dot or preset in known.presets else None

@@ -1,4 +1,4 @@
-"""Checks at the boundary: what a user passes becomes a plain value or a clear error."""
+"""Checks at the boundary: turn a user's argument into a plain value, or raise a clear error."""
 
 import math
 import operator
@@ -11,12 +11,12 @@ MOST_ROUNDS = 10**15  # whole numbers up to here are exact as floats
 
 
 def as_float(value: object) -> float | None:
-    """A finite float, or None where `value` is no number, not finite, or a truth value."""
-    if type(value) is float:  # by far the most common, and this is asked of every loss
+    """`value` as a finite float, or None if it is not a number, not finite, or a boolean."""
+    if type(value) is float:  # by far the most common case, and this runs for every loss
         return value if math.isfinite(value) else None
     if isinstance(value, (bool, complex, str, bytes, bytearray, memoryview)):
         return None
-    # NumPy's truth values, complex numbers and texts would convert as well.
+    # float() would also convert NumPy's booleans, complex numbers and strings.
     if getattr(getattr(value, "dtype", None), "kind", "f") not in "iuf":
         return None
     try:
@@ -27,17 +27,17 @@ def as_float(value: object) -> float | None:
 
 
 def as_loss(value: object) -> float | None:
-    """As `as_float`, but a truth value is 1 or 0: `prediction != label` is a loss."""
+    """Like `as_float`, but a boolean is 1 or 0: `prediction != label` is a loss."""
     if isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b":
         try:
             return float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):  # an array of several
+        except (TypeError, ValueError):  # an array of several booleans
             return None
     return as_float(value)
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value says that there is none: None, NaN, or pandas' NA."""
+    """Whether a value marks a missing number: None, NaN, or pandas' NA."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     try:
@@ -47,7 +47,7 @@ def is_missing(value: object) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a real number or a truth value, however large, NaN and infinities included."""
+    """Whether a value is a real number or a boolean, including very large numbers, NaN and infinities."""
     return isinstance(value, Real) or as_loss(value) is not None
 
 
@@ -76,7 +76,7 @@ def number_from(name: str, value: object, low: float, high: float, remedy: str) 
     if number is None or not low <= number < high:
         rule = f"must be a finite number from {low:g} on and below {high:g}"
         raise ParameterError(invalid_value(name, value, rule, remedy))
-    return number + 0.0  # the zero with a sign becomes the other one
+    return number + 0.0  # normalise -0.0
 
 
 def whole_number(name: str, value: object, low: int, remedy: str) -> int:
@@ -90,19 +90,33 @@ def whole_number(name: str, value: object, low: int, remedy: str) -> int:
     return number
 
 
+def set_number(spec: object, name: str, low: float, high: float, remedy: str) -> float:
+    """Check a field of a frozen dataclass with `number_in`, and store it as a float."""
+    number = number_in(name, getattr(spec, name), low, high, remedy)
+    object.__setattr__(spec, name, number)
+    return number
+
+
+def set_whole(spec: object, name: str, low: int, remedy: str) -> int:
+    """Check a field of a frozen dataclass with `whole_number`, and store it as an int."""
+    number = whole_number(name, getattr(spec, name), low, remedy)
+    object.__setattr__(spec, name, number)
+    return number
+
+
 def known_horizon(horizon: object) -> int | None:
-    """A number of rounds that a policy may be told in advance, or None."""
+    """A number of rounds that is known in advance, or None."""
     if horizon is None:
         return None
-    rounds = whole_number("horizon", horizon, 1, "leave it out where it is not known")
+    remedy = "leave it out if it is not known"
+    rounds = whole_number("horizon", horizon, 1, remedy)
     if rounds > MOST_ROUNDS:
-        rule = f"must not exceed {MOST_ROUNDS}"
-        raise ParameterError(invalid_value("horizon", horizon, rule, "leave it out where it is not known"))
+        raise ParameterError(invalid_value("horizon", horizon, f"must not exceed {MOST_ROUNDS}", remedy))
     return rounds
 
 
 def one_of(name: str, value: object, choices: Sequence[str]) -> str:
-    """One of the given words."""
+    """One of the given strings."""
     if not isinstance(value, str) or value not in choices:
         rule = "must be " + " or ".join(repr(choice) for choice in choices)
         raise ParameterError(invalid_value(name, value, rule, near_name(value, choices)))

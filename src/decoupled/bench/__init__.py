@@ -1,1 +1,1 @@
-"""What `decoupled bench` measures: ratios of times taken within one run."""
+"""The measurements of `decoupled bench`: ratios of times taken within one run."""

@@ -1,10 +1,12 @@
-"""The round loop: against NumPy, FTPL against Tsallis-INF, very many arms, and two threads against one."""
+"""The round loop: compiled and NumPy, FTPL and Tsallis-INF, very many arms, and one or two threads."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
 from ..environments import Alternating
+from ..kernels.rounds import Table
 from ..policies import FTPL, Policy, TsallisINF
 from ..simulation import simulate
 from ..simulation.cpu import run_block
@@ -13,23 +15,28 @@ from .steps import running
 from .textbook import TextbookFTPL, play
 from .timing import Ratio, race
 
-ROUNDS = 10_000
-FIGURE_ARMS = (2, 6, 10, 18, 34, 66, 130, 254)  # of the paper's K = 4x + 2
+ROUNDS, TEXTBOOK_ROUNDS = 10_000, 2_000
+FIGURE_ARMS = (2, 6, 10, 18, 34, 66, 130, 254)  # a sample of the paper's K = 4x + 2
 MANY_ARMS = (1_024, 4_096, 16_384)
 STRATA_ARMS = (1_024, 2_048, 4_096, 16_384)
 MILLION = 1_000_000
 
 
 def runs_of(policy: Policy, arms: int, rounds: int, runs: int) -> Callable[[], None]:
-    """Some runs of the compiled loop, on one thread."""
+    """A call that plays some runs of the compiled loop on one thread."""
     environment = Alternating(arms=arms, gap=0.125)
     last = np.array([rounds])
     return lambda: void(run_block(policy, environment, rounds, last, 0, 0, runs))
 
 
 def enough_runs(arms: int) -> int:
-    """So many that a timing takes some tens of milliseconds."""
+    """Enough runs that a timing takes tens of milliseconds."""
     return max(1, 600 // (arms + 10))
+
+
+def textbook_run(table: Table) -> float:
+    """A run of the textbook policy from its first round."""
+    return play(TextbookFTPL(table.rows.shape[1]), table, TEXTBOOK_ROUNDS, 0)
 
 
 def void(_: object) -> None:
@@ -45,33 +52,29 @@ def measure(repetitions: int = 15) -> Iterator[Ratio]:
 
 
 def against_numpy(repetitions: int) -> Iterator[Ratio]:
-    """The compiled loop against NumPy in lock step over 1,000 runs, and one run at a time."""
+    """The compiled loop and NumPy: 1,000 runs in lock step, and one run at a time."""
+
+    def compared(arms: int, rival: str, function: Callable[[Table], object], rival_units: int) -> Ratio:
+        table, runs = Alternating(arms=arms, gap=0.125).table(ROUNDS), enough_runs(arms)
+        return race(
+            f"FTPL compiled, K = {arms}",
+            runs_of(FTPL(), arms, ROUNDS, runs),
+            rival,
+            lambda: void(function(table)),
+            units=ROUNDS * runs,
+            rival_units=rival_units,
+            repetitions=repetitions,
+        )
+
     for arms, rounds in ((8, 200), (64, 60), (256, 20)):
-        table = Alternating(arms=arms, gap=0.125).table(ROUNDS)
-        yield race(
-            f"FTPL compiled, K = {arms}",
-            runs_of(FTPL(), arms, ROUNDS, enough_runs(arms)),
-            "NumPy, 1,000 runs in lock step",
-            lambda table=table, rounds=rounds: void(lockstep_ftpl(table, rounds, 1_000, 0)),  # type: ignore[misc]
-            units=ROUNDS * enough_runs(arms),
-            rival_units=1_000 * rounds,
-            repetitions=repetitions,
-        )
+        lockstep = partial(lockstep_ftpl, rounds=rounds, runs=1_000, seed=0)
+        yield compared(arms, "NumPy, 1,000 runs in lock step", lockstep, 1_000 * rounds)
     for arms in (8, 256):
-        table = Alternating(arms=arms, gap=0.125).table(ROUNDS)
-        yield race(
-            f"FTPL compiled, K = {arms}",
-            runs_of(FTPL(), arms, ROUNDS, enough_runs(arms)),
-            "NumPy, textbook step",
-            lambda table=table: void(play(TextbookFTPL(table.rows.shape[1]), table, 2_000, 0)),  # type: ignore[misc]
-            units=ROUNDS * enough_runs(arms),
-            rival_units=2_000,
-            repetitions=repetitions,
-        )
+        yield compared(arms, "NumPy, textbook step", textbook_run, TEXTBOOK_ROUNDS)
 
 
 def against_tsallis(repetitions: int) -> Iterator[Ratio]:
-    """FTPL against Tsallis-INF, both as fast as we can make them."""
+    """FTPL and Tsallis-INF, both as fast as we can make them."""
     for arms in FIGURE_ARMS + MANY_ARMS:
         rounds = ROUNDS if arms < 1_000 else max(500, 2_000_000 // arms)
         runs = enough_runs(arms)
@@ -87,10 +90,10 @@ def against_tsallis(repetitions: int) -> Iterator[Ratio]:
 
 
 def strata(repetitions: int) -> Iterator[Ratio]:
-    """FTPL in strata: against the dense round, against itself with 100 times the arms, against Tsallis-INF."""
+    """FTPL in strata, compared with the dense round, with 100 times the arms, and with Tsallis-INF."""
     policy = FTPL(ranking="strata")
 
-    def told(arms: int, rival: Policy, rival_arms: int, rounds: int, rival_rounds: int) -> Ratio:
+    def compared(arms: int, rival: Policy, rival_arms: int, rounds: int, rival_rounds: int) -> Ratio:
         return race(
             f"{policy.label}, K = {arms}",
             running(policy, arms, rounds),
@@ -102,13 +105,13 @@ def strata(repetitions: int) -> Iterator[Ratio]:
         )
 
     for arms in STRATA_ARMS:
-        yield told(arms, FTPL(), arms, 20_000, 20_000_000 // arms)
-    yield told(10_000, policy, MILLION, 20_000, 20_000)
-    yield told(MILLION, TsallisINF(), MILLION, 20_000, 8)
+        yield compared(arms, FTPL(), arms, 20_000, 20_000_000 // arms)
+    yield compared(10_000, policy, MILLION, 20_000, 20_000)
+    yield compared(MILLION, TsallisINF(), MILLION, 20_000, 8)
 
 
 def two_threads(repetitions: int) -> Ratio:
-    """How much faster two threads are than one: the ratio of their times."""
+    """How much faster two threads are than one."""
     environment = Alternating(arms=8, gap=0.125)
 
     def run(workers: int) -> Callable[[], None]:

@@ -1,4 +1,4 @@
-"""A GPU: rounds a second, the paper's whole grid, a million runs, and the CPU beside it. Needs the extra cuda."""
+"""A GPU: rounds per second, the paper's whole grid, a million runs, and the CPU for comparison. Needs the extra cuda."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -19,14 +19,14 @@ POLICIES: tuple[Policy, ...] = (FTPL(), TsallisINF(), Exp3())
 GRID_ARMS, GRID_GAPS = (64, 32, 16, 4), (0.03125, 0.0625, 0.125, 0.25)
 MILLION = 1_000_000
 UNIT = "billion rounds a second"
-# What one H200 is meant to reach; the other policies a third of it.
+# The targets for one H200; the other policies have a third of those for FTPL.
 LEAST = {("FTPL", 8): 15.0, ("FTPL", 64): 1.2} | {
     (name, arms): least for name in ("TsallisINF", "Exp3") for arms, least in ((8, 5.0), (64, 0.4))
 }
 
 
 def measure(repetitions: int = 15) -> Iterator[Rate | Reading]:
-    """Every line of this group; the best of a few, after compilation."""
+    """Every line of this group: the best of a few repetitions, after compilation."""
     few = min(repetitions, 3)
     for policy in POLICIES:
         for arms in ARMS:
@@ -43,7 +43,7 @@ def measure(repetitions: int = 15) -> Iterator[Rate | Reading]:
 
 
 def best(function: Callable[[], object], repetitions: int) -> float:
-    """Seconds of the quickest of some calls; one more comes first, to compile."""
+    """The seconds of the fastest call, after one call that compiles."""
     function()
     seconds = []
     for _ in range(repetitions):
@@ -54,7 +54,7 @@ def best(function: Callable[[], object], repetitions: int) -> float:
 
 
 def rate(policy: Policy, arms: int, repetitions: int, runs: int | None = None) -> Rate:
-    """Rounds a second of whole waves of runs, or of so many."""
+    """Rounds per second, for whole waves of runs or a given number."""
     from ..simulation.gpu.devices import cards
     from ..simulation.gpu.launch import run_block_on
     from ..simulation.gpu.memory import resident_threads
@@ -66,19 +66,19 @@ def rate(policy: Policy, arms: int, repetitions: int, runs: int | None = None) -
     last = np.array([ROUNDS])
     seconds = best(lambda: run_block_on(card, policy, world, ROUNDS, last, 0, 0, count), repetitions)
     name = f"{type(policy).__name__}, K = {arms}, {count:,} runs"
-    wish = LEAST.get((type(policy).__name__, arms), 0.0) if runs is None else 0.0
-    return Rate(name, count * ROUNDS / seconds / 1e9, UNIT, wish)
+    target = LEAST.get((type(policy).__name__, arms), 0.0) if runs is None else 0.0
+    return Rate(name, count * ROUNDS / seconds / 1e9, UNIT, target)
 
 
 def cpu_rate(arms: int) -> Rate:
-    """One core of this machine's CPU."""
+    """Rounds per second of one core of the CPU."""
     world, last = Alternating(arms, 0.125), np.array([ROUNDS])
     seconds = best(lambda: run_block(FTPL(), world, ROUNDS, last, 0, 0, 30), 3)
     return Rate(f"FTPL, K = {arms}, one core of the CPU", 30 * ROUNDS / seconds / 1e9, UNIT)
 
 
 def whole_grid() -> None:
-    """All instances, several at once as `decoupled reproduce grid --device cuda` has them."""
+    """All instances, several at once, as in `decoupled reproduce grid --device cuda`."""
     worlds = [Alternating(arms, gap) for arms in GRID_ARMS for gap in GRID_GAPS]
     with ThreadPoolExecutor(len(worlds)) as threads:
         list(threads.map(lambda world: simulate(

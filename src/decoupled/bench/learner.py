@@ -1,4 +1,4 @@
-"""The cost of one decision and its feedback, beside river's Exp3."""
+"""The cost of one decision and its feedback, compared with river's Exp3."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ ARMS = (8, 256)
 
 
 def pair(policy: Policy, arms: int) -> Callable[[], None]:
-    """Decide + observe, on random losses with one good arm."""
+    """A call that decides and observes once, on random losses with one good arm."""
     learner = policy.start(arms, seed=0)
     luck = random.Random(0)
 
@@ -31,12 +31,12 @@ def pair(policy: Policy, arms: int) -> Callable[[], None]:
 
 
 def river_pair(arms: int) -> Callable[[], None]:
-    """Pull + update of river's Exp3, on the same losses, as rewards."""
+    """A call that pulls and updates river's Exp3 once, on the same losses as rewards."""
     try:
         from river import bandit
     except ImportError:
         raise UnsupportedError(
-            "river: is not installed; it is a development dependency: make install"
+            "river: is not installed; it is a development dependency, so run make install"
         ) from None
 
     make: Any = bandit.Exp3
@@ -48,7 +48,7 @@ def river_pair(arms: int) -> Callable[[], None]:
     def step() -> None:
         nonlocal policy, pulls
         pulls += 1
-        if pulls % 2_000 == 0:  # its weights grow without bound and would overflow
+        if pulls % 2_000 == 0:  # its weights grow without bound and overflow
             policy = make(gamma=0.1, seed=0)
         arm = policy.pull(ids)
         policy.update(arm, 1.0 - float(luck.random() < (0.3 if arm == 0 else 0.5)))
@@ -57,7 +57,7 @@ def river_pair(arms: int) -> Callable[[], None]:
 
 
 def measure(repetitions: int = 15) -> Iterator[Ratio]:
-    """One line for each policy and number of arms."""
+    """One line per policy and number of arms."""
     for arms in ARMS:
         for policy in POLICIES:
             yield race(

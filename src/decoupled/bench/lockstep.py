@@ -1,4 +1,4 @@
-"""The same in NumPy for many runs in lock step: the fastest that arrays alone can do."""
+"""FTPL in NumPy, with many runs in lock step: the fastest form that uses only arrays."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from ..kernels.rounds import Table
 def lockstep_ftpl(
     table: Table, rounds: int, runs: int, seed: int, alpha: float = 3.0, c: float = 2.0
 ) -> Floats:
-    """FTPL on Bernoulli losses; returns what each run suffered."""
+    """Play FTPL on Bernoulli losses; return the loss that each run suffered."""
     rng = np.random.default_rng(seed)
     arms = table.rows.shape[1]
     estimates = np.zeros((runs, arms))

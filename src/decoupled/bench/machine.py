@@ -1,4 +1,4 @@
-"""What a measurement was made on."""
+"""The machine that a measurement was made on."""
 
 import os
 import platform
@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 
 def describe() -> dict[str, object]:
-    """The machine and the versions that matter for speed."""
+    """Describe the machine and the versions that affect speed."""
     return {
         "platform": platform.platform(),
         "processors": os.cpu_count(),

@@ -1,4 +1,4 @@
-"""Starting up: a first decision, the command line's help, a small simulation with and without a cache, memory."""
+"""Startup: a first decision, the help text, a small simulation with and without a cache, and memory."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 class Reading(NamedTuple):
-    """A single measurement with its limit; the lowest of several repetitions, which noise only raises."""
+    """A single measurement with its limit: the lowest of several repetitions, because noise only adds to it."""
 
     name: str
     value: float

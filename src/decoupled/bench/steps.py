@@ -1,4 +1,4 @@
-"""The time of a policy's own step, decide and update, with the environment's work done beforehand."""
+"""The time of a policy's step, decide and update, with the environment's work done in advance."""
 
 import time
 from collections.abc import Callable
@@ -18,48 +18,40 @@ from .textbook import TextbookFTPL, TextbookTsallis
 
 
 @compiled
-def step_loop(params: Any, state: State, stream: Words, table: Table, luck: Floats) -> None:
-    """Decide and update for as many rounds as there are numbers of luck, which settle the losses."""
-    init(params, state)
+def further_rounds(params: Any, state: State, stream: Words, table: Table, luck: Floats) -> None:
+    """Decide and update once for each number in `luck`, which determines the losses."""
     for t in range(len(luck)):
         _, explore, weight, _ = decide(params, state, stream)
         loss = 1.0 if luck[t] <= table.rows[table.row_at[t], explore] else 0.0
         update(params, state, explore, weight, loss)
-
-
-def compiled_step(policy: Policy, arms: int, rounds: int, seed: int = 0) -> float:
-    """Seconds a round of the compiled policy, on the paper's alternating environment."""
-    policy = policy.at(arms)
-    policy.entries()
-    table, luck = _world(arms, rounds, seed)
-    arguments = (policy.params(), policy.layout.new_state(arms), new_stream(np.random.SeedSequence(seed)))
-    start = time.perf_counter()
-    step_loop(*arguments, table, luck)
-    return (time.perf_counter() - start) / rounds
 
 
 @compiled
-def further_rounds(params: Any, state: State, stream: Words, table: Table, luck: Floats) -> None:
-    """The same from a state that is running already."""
-    for t in range(len(luck)):
-        _, explore, weight, _ = decide(params, state, stream)
-        loss = 1.0 if luck[t] <= table.rows[table.row_at[t], explore] else 0.0
-        update(params, state, explore, weight, loss)
+def step_loop(params: Any, state: State, stream: Words, table: Table, luck: Floats) -> None:
+    """The same from a new state."""
+    init(params, state)
+    further_rounds(params, state, stream, table, luck)
+
+
+def compiled_step(policy: Policy, arms: int, rounds: int, seed: int = 0) -> float:
+    """Seconds per round of the compiled policy, on the paper's alternating environment."""
+    learner = _learner(policy, arms, seed)
+    table, luck = _world(arms, rounds, seed)
+    start = time.perf_counter()
+    step_loop(*learner, table, luck)
+    return (time.perf_counter() - start) / rounds
 
 
 def running(policy: Policy, arms: int, rounds: int, seed: int = 0) -> Callable[[], None]:
-    """So many rounds more at every call; the start, which sorts all arms, is over before the first."""
-    policy = policy.at(arms)
-    policy.entries()
+    """A call that plays `rounds` more rounds; the first round, which sorts all arms, is already played."""
+    learner = _learner(policy, arms, seed)
     table, luck = _world(arms, rounds, seed)
-    params, state = policy.params(), policy.layout.new_state(arms)
-    stream = new_stream(np.random.SeedSequence(seed))
-    step_loop(params, state, stream, table, luck[:1])
-    return lambda: further_rounds(params, state, stream, table, luck)
+    step_loop(*learner, table, luck[:1])
+    return lambda: further_rounds(*learner, table, luck)
 
 
 def textbook_step(policy: TextbookFTPL | TextbookTsallis, rounds: int, seed: int = 0) -> float:
-    """Seconds a round of a policy written in plain NumPy, on the same environment."""
+    """Seconds per round of a policy written in plain NumPy, on the same environment."""
     table, luck = _world(len(policy.estimates), rounds, seed)
     losses = (luck[:, None] <= table.rows[table.row_at]).astype(float)
     rng = np.random.default_rng(seed)
@@ -68,6 +60,12 @@ def textbook_step(policy: TextbookFTPL | TextbookTsallis, rounds: int, seed: int
         _, explore, probability = policy.decide(rng)
         policy.learn(explore, probability, losses[t, explore])
     return (time.perf_counter() - start) / rounds
+
+
+def _learner(policy: Policy, arms: int, seed: int) -> tuple[Any, State, Words]:
+    policy = policy.at(arms)
+    policy.entries()
+    return policy.params(), policy.layout.new_state(arms), new_stream(np.random.SeedSequence(seed))
 
 
 def _world(arms: int, rounds: int, seed: int) -> tuple[Table, Floats]:

@@ -1,4 +1,4 @@
-"""What a reader of the paper would write in NumPy: one run, one round at a time."""
+"""The policies as a reader of the paper would write them in NumPy: one run, one round at a time."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from ..kernels.rounds import Table
 
 
 class TextbookFTPL:
-    """FTPL, with ranks by sorting each round or, `improved`, by moving the one arm that changed."""
+    """FTPL, with ranks from sorting each round or, if `improved`, from moving the one arm that changed."""
 
     def __init__(self, arms: int, alpha: float = 3.0, c: float = 2.0, improved: bool = False) -> None:
         self.alpha, self.scale, self.improved = alpha, c * arms ** (1 / alpha - 0.5), improved
@@ -16,7 +16,7 @@ class TextbookFTPL:
         self.t = 1
 
     def decide(self, rng: np.random.Generator) -> tuple[int, int, float]:
-        """The arm to exploit, the arm to explore and its probability."""
+        """Return the arm to exploit, the arm to explore and its probability."""
         arms, eta = len(self.estimates), self.scale / np.sqrt(self.t)
         gaps = self.estimates - self.estimates.min()
         perturbations = (1.0 - rng.random(arms)) ** (-1 / self.alpha)
@@ -48,10 +48,10 @@ class TextbookFTPL:
 
 
 class TextbookTsallis:
-    """Decoupled Tsallis-INF by Newton's method, started from the last solution.
+    """Decoupled Tsallis-INF by Newton's method, starting from the last solution.
 
-    A step that would jump past the pole stops at the right end of the bracket, from which Newton's
-    method is monotone.
+    A step that would jump past the pole stops at the right end of the bracket. From there, Newton's method
+    is monotone.
     """
 
     def __init__(self, arms: int, beta: float = 2 / 3, c: float = 2.0) -> None:
@@ -63,7 +63,7 @@ class TextbookTsallis:
     def weights(self, tolerance: float = 1e-10) -> Floats:
         """Solve sum w = 1, w = ((1 - beta) * eta * (L - x)) ** (-1 / (1 - beta))."""
         eta, power = self.scale / np.sqrt(self.t), 1 / (1 - self.beta)
-        right = self.estimates.min() - power / eta  # there the best arm alone has weight 1
+        right = self.estimates.min() - power / eta  # where the best arm alone has weight 1
         x = min(self.x, right)
         for _ in range(100):
             w = (eta / power * (self.estimates - x)) ** -power
@@ -75,7 +75,7 @@ class TextbookTsallis:
         return np.asarray(w / w.sum())
 
     def decide(self, rng: np.random.Generator) -> tuple[int, int, float]:
-        """The arm to exploit, the arm to explore and its probability."""
+        """Return the arm to exploit, the arm to explore and its probability."""
         w = self.weights()
         p = w ** (1 - self.beta / 2)
         p = p / p.sum()
@@ -93,7 +93,7 @@ def _draw(p: Floats, rng: np.random.Generator) -> int:
 
 
 def play(policy: TextbookFTPL | TextbookTsallis, table: Table, rounds: int, seed: int) -> float:
-    """Play Bernoulli losses; returns what was suffered."""
+    """Play on Bernoulli losses; return the loss suffered."""
     rng = np.random.default_rng(seed)
     suffered = 0.0
     for t in range(rounds):

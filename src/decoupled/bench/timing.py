@@ -1,4 +1,4 @@
-"""Timing two things against each other, so that a noisy machine disturbs both alike."""
+"""Timing two things in turn, so that a noisy machine affects both equally."""
 
 import gc
 import time
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Ratio(NamedTuple):
-    """How many times as long the rival takes, with the spread over repetitions."""
+    """How many times as long the rival takes, with the range over repetitions."""
 
     name: str
     seconds: float
@@ -21,7 +21,7 @@ class Ratio(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """A single measurement that should be high, and the least it is meant to be (0 where nothing is asked)."""
+    """A single measurement that should be high, and its target (0 for none)."""
 
     name: str
     value: float
@@ -30,7 +30,7 @@ class Rate(NamedTuple):
 
 
 def seconds_per_call(function: Callable[[], None], calls: int) -> float:
-    """The mean time of a call, with the garbage collector out of the way."""
+    """The mean time of a call, with the garbage collector off."""
     gc.collect()
     gc.disable()
     try:
@@ -53,29 +53,17 @@ def race(
     rival_units: int = 1,
     repetitions: int = 15,
 ) -> Ratio:
-    """Time both in turn, many times; the ratio of each repetition is taken within it.
+    """Time both in turn, many times, with one ratio per repetition.
 
-    `units` and `rival_units` are what one call does (rounds, say), and times are told per unit.
+    `units` and `rival_units` count the work of one call, such as rounds. Times are per unit.
     """
     for each in (function, rival_function):
         seconds_per_call(each, calls // 10 + 1)  # compile, and warm the caches
+    sides = ((function, units), (rival_function, rival_units))
     pairs = np.array(
-        [
-            (
-                seconds_per_call(function, calls) / units,
-                seconds_per_call(rival_function, calls) / rival_units,
-            )
-            for _ in range(repetitions)
-        ]
+        [[seconds_per_call(each, calls) / count for each, count in sides] for _ in range(repetitions)]
     )
     ratios = pairs[:, 1] / pairs[:, 0]
-    ours, theirs = np.median(pairs, axis=0)
-    return Ratio(
-        name,
-        float(ours),
-        rival,
-        float(theirs),
-        float(np.median(ratios)),
-        float(ratios.min()),
-        float(ratios.max()),
-    )
+    ours, theirs = map(float, np.median(pairs, axis=0))
+    middle, lowest, highest = float(np.median(ratios)), float(ratios.min()), float(ratios.max())
+    return Ratio(name, ours, rival, theirs, middle, lowest, highest)

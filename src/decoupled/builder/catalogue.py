@@ -15,7 +15,6 @@ from ..kernels.rounds import Table, against_best, drive, drive_adaptive
 from ..native.load import full_name, name_of
 from ..policies import Policy
 from ..policies.forgetting import Forgetting
-from ..policies.registry import HOMES
 
 ARMS = 2  # of the samples: code is the same for any number
 COMMON = "what all policies share"
@@ -51,7 +50,7 @@ def policies() -> list[Policy]:
 
 
 def _plain_forms() -> Iterator[Policy]:
-    for name in HOMES:
+    for name in Policy.homes:
         if name != Forgetting.__name__:
             yield from Policy.known()[name].forms()
 
@@ -80,7 +79,7 @@ def _common() -> Group:
     tiered = next(policy for policy in policies() if policy.params_type is leader_tiered.Params)
     # Numba's own objects have no name in the library, and this is where those that have one are listed.
     functions: tuple[tuple[Any, tuple[Any, ...]], ...] = (
-        (winner_law._integrate, (numbers, 2.0, True, numbers, numbers, 1.0, numbers, numbers)),
+        (winner_law._add_law, (numbers, 2.0, True, winner_law.grid(ARMS, 2.0, True), numbers, numbers)),
         (leader_tiered.fill_exploration_law, (2.0, 1.0, tiered.layout.new_state(ARMS), numbers)),
         (against_best, (np.zeros(ARMS, np.int64), table, numbers)),
         (merging.merge_groups, (table, 1, numbers, numbers)),

@@ -1,4 +1,4 @@
-"""What `decoupled bench` prints and writes."""
+"""`decoupled bench`: its output on the terminal and in a file."""
 
 import json
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.files import write_atomically
-from ..bench import engine, gpu, learner, machine, service, start
+from ..bench import engine, gpu, learner, machine, service, start, versions
 from ..bench.timing import Rate, Ratio
 from ..errors import ParameterError, invalid_value, near_name
 
@@ -18,29 +18,34 @@ GROUPS: dict[str, Any] = {
     "service": service,
     "gpu": gpu,
 }
-UNASKED = ("learner", "engine", "start")  # the others need an extra, and the machine to themselves
+DEFAULT = ("learner", "engine", "start")  # the others need an extra and an otherwise idle machine
 
 
-def run_bench(groups: Sequence[str], repetitions: int, out: Path, soak: float = 0.0) -> None:
-    """Measure the groups named, or all; print each line as it is measured. `soak` is in minutes."""
+def run_bench(
+    groups: Sequence[str], repetitions: int, out: Path, soak: float = 0.0, against: Path | None = None
+) -> None:
+    """Measure the named groups, or the default ones; print each line as it is measured. `soak` is in minutes."""
     for name in groups:
         if name not in GROUPS:
             raise ParameterError(invalid_value("group", name, "is not known", near_name(name, GROUPS)))
     check_out(out)
-    out.parent.mkdir(parents=True, exist_ok=True)  # before the work, so that it is not lost
+    out.parent.mkdir(parents=True, exist_ok=True)  # first, so that a failure here loses no work
     lines = []
-    for name in groups or UNASKED:
+    for name in groups or DEFAULT:
         print(f"\n{name}")
         lengthy = service.soak(60.0 * soak) if name == "service" and soak else ()
-        for line in chain(GROUPS[name].measure(repetitions), lengthy):
-            print(told(line), flush=True)
+        measured = GROUPS[name].measure(repetitions)
+        if name == "engine" and against is not None:
+            measured = versions.measure(against, repetitions)
+        for line in chain(measured, lengthy):
+            print(formatted(line), flush=True)
             lines.append({"group": name, "line": line.name, **line._asdict()})
     write_atomically(out, json.dumps({"machine": machine.describe(), "lines": lines}, indent=1) + "\n")
     print(f"\nWritten to {out}")
 
 
 def check_out(out: Path) -> None:
-    """Refuse to replace a file that no bench wrote."""
+    """Raise an error if the file exists and `decoupled bench` did not write it."""
     if not out.exists():
         return
     try:
@@ -48,18 +53,18 @@ def check_out(out: Path) -> None:
     except (OSError, ValueError):
         held = None
     if not isinstance(held, dict) or held.keys() != {"machine", "lines"}:
-        rule = "exists, and is not what decoupled bench writes"
+        rule = "exists, but decoupled bench did not write it"
         raise ParameterError(invalid_value("--out", str(out), rule, "choose another file"))
 
 
-def told(line: Any) -> str:
-    """A line of the table."""
+def formatted(line: Any) -> str:
+    """A measurement as a line of the table."""
     if isinstance(line, Ratio):
         return (
             f"  {line.name:<58} {line.seconds * 1e6:9.3f} us   {line.rival:<31} {line.rival_seconds * 1e6:9.3f} us"
             f"   ratio {line.ratio:7.2f}  ({line.lowest:.2f} to {line.highest:.2f})"
         )
     if isinstance(line, Rate):
-        wish = f"   (meant to be {line.least:g} at least)" if line.least else ""
-        return f"  {line.name:<58} {line.value:9.3f} {line.unit}{wish}"
-    return f"  {line.name:<58} {line.value:9.2f} {line.unit}   (meant to stay under {line.limit:g})"
+        target = f"   (target: at least {line.least:g})" if line.least else ""
+        return f"  {line.name:<58} {line.value:9.3f} {line.unit}{target}"
+    return f"  {line.name:<58} {line.value:9.2f} {line.unit}   (target: below {line.limit:g})"

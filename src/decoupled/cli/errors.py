@@ -1,17 +1,18 @@
-"""What the commands of the command line share."""
+"""Error handling that the commands share."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import typer
 
+from ..base.extras import as_missing_extra
 from ..base.sigint import held_while_compiling
 from ..errors import DecoupledError
 
 
 @contextmanager
 def report_errors(kept: str = "nothing was written") -> Iterator[None]:
-    """Errors of this package and of files, and interruptions, end a command with one line."""
+    """End a command with one line after an error of this package, a file error or an interruption."""
     try:
         with held_while_compiling():
             yield
@@ -19,8 +20,10 @@ def report_errors(kept: str = "nothing was written") -> Iterator[None]:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None
     except ModuleNotFoundError as error:
-        remedy = "install the extra it belongs to; that of the service: pip install -e '.[service]', in the repository"
-        typer.echo(f"error: the package {error.name!r} is missing; {remedy}", err=True)
+        missing = as_missing_extra(error, "this command")
+        if missing is None:
+            raise
+        typer.echo(f"error: {missing}", err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
         typer.echo(f"interrupted: {kept}", err=True)

@@ -1,4 +1,4 @@
-"""The command line: parsing only; what a command needs is imported when it runs."""
+"""The command line: parsing only; each command imports what it needs when it runs."""
 
 import os
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ..paper import EXPERIMENTS, GROUPS
 from . import service as service
 from .errors import report_errors
 
@@ -14,6 +15,9 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+)
+_experiments = ", ".join(
+    (*EXPERIMENTS, *(f"{group} ({', '.join(some)})" for group, some in GROUPS.items()))
 )
 
 
@@ -36,7 +40,7 @@ def _main(
 
 @app.command()
 def policies() -> None:
-    """List the policies, each as the call that makes it, with one line on what it is."""
+    """List the policies, each as a call with its defaults and a one-line description."""
     from ..policies import Policy
 
     for kind in Policy.known().values():
@@ -48,7 +52,7 @@ def policies() -> None:
 
 @app.command()
 def environments() -> None:
-    """List the environments with one line on what each is."""
+    """List the environments, each with a one-line description."""
     from ..environments import Environment
 
     for name, kind in Environment.known().items():
@@ -59,24 +63,20 @@ def environments() -> None:
 def reproduce(
     experiments: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="Any of adversarial, stochastic-easy, stochastic-hard, grid, runtime, conic, movielens, "
-            "tuned, baseline, horizon, systems, less-regret, watched, many-arms (the last three together: "
-            "beyond); all if none is named."
-        ),
+        typer.Argument(help=f"Any of {_experiments}. Default: all."),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small version: a minute or two.")] = False,
     runs: Annotated[
-        int | None, typer.Option(min=2, help="Runs of each policy; 1,000, or 40 if quick.")
+        int | None, typer.Option(min=2, help="Runs of each policy. Default: 1,000, or 40 with --quick.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for results; out/paper, or out/quick if quick.")
+        Path | None, typer.Option(help="Folder for results. Default: out/paper, or out/quick with --quick.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Keep what an earlier run finished.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an earlier run.")] = False,
     data: Annotated[Path | None, typer.Option(help="Folder with MovieLens 100K (u.data).")] = None,
     device: Annotated[str, typer.Option(help="cpu, or cuda for NVIDIA GPUs.")] = "cpu",
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
     """Run the paper's experiments, draw its figures and judge its claims."""
     from ..environments.movielens.files import FOLDER_VARIABLE
@@ -88,21 +88,21 @@ def reproduce(
     count = runs or (paper.QUICK_RUNS if quick else paper.FULL_RUNS)
     scale = Scale(count, quick, seed, device)
     if not quiet:
-        typer.echo(f"The paper's experiments, {count:,} runs each. The first time, code is compiled.")
+        typer.echo(f"The paper's experiments, {count:,} runs each. The first time, this compiles code.")
     if data:
         os.environ[FOLDER_VARIABLE] = str(data)  # also for the processes that compile
-    with report_errors("what is finished is kept; the same command with --resume goes on from there"):
+    with report_errors("finished work is kept; run the same command with --resume to continue"):
         sections = paper.reproduce(experiments or [], scale, folder, resume=resume, quiet=quiet)
         print_claims(sections, folder)
     if quick:
-        typer.echo("In full, in about a quarter of an hour: make paper, or decoupled reproduce")
+        typer.echo("For the full version, about a quarter of an hour: make paper, or decoupled reproduce")
 
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(help="A folder that decoupled reproduce filled.")],
+    folder: Annotated[Path, typer.Argument(help="A folder that decoupled reproduce wrote.")],
 ) -> None:
-    """Judge the claims and draw report.html again from saved results; nothing is run."""
+    """Judge the claims and write report.html again from saved results, without running anything."""
     from ..paper import runner as paper
     from .reproduce import print_claims
 
@@ -113,22 +113,20 @@ def report(
 @app.command()
 def simulate(
     specification: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="What to simulate.")],
-    out: Annotated[Path, typer.Option(help="Folder for results; a rerun goes on where it was.")] = Path(
-        "out"
-    ),
-    workers: Annotated[int | None, typer.Option(min=1, help="Threads; all cores if not given.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for results; a rerun resumes there.")] = Path("out"),
+    workers: Annotated[int | None, typer.Option(min=1, help="Threads. Default: all cores.")] = None,
     device: Annotated[str, typer.Option(help="cpu, or cuda for NVIDIA GPUs.")] = "cpu",
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Run on a Dask cluster.")] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the plan and an estimate of its time.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress bar.")] = False,
 ) -> None:
     """Run a simulation written in a TOML file; see examples/simulation.toml."""
     from ..simulation.toml import read_specification
     from .simulate import estimate, run_all
 
-    with report_errors("finished blocks are kept; the same command goes on from there"):
+    with report_errors("finished blocks are kept; run the same command to continue"):
         plans = read_specification(specification)
         if dry_run:
             typer.echo(estimate(plans, workers, device))
@@ -140,22 +138,24 @@ def simulate(
 def bench(
     groups: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="Any of learner, engine, start, service, gpu; all but the last two if none is named."
-        ),
+        typer.Argument(help="Any of learner, engine, start, service, gpu. Default: the first three."),
     ] = None,
     repetitions: Annotated[int, typer.Option(min=3, help="Repetitions of every line.")] = 15,
     out: Annotated[Path, typer.Option(help="File for the lines as JSON.")] = Path("out/bench.json"),
     soak: Annotated[
         float,
-        typer.Option(min=0.0, help="With service: so many minutes more, to see that memory stays flat."),
+        typer.Option(min=0.0, help="With service: extra minutes, to check that memory stays flat."),
     ] = 0.0,
+    against: Annotated[
+        Path | None,
+        typer.Option(metavar="CHECKOUT", help="With engine: compare with the package of another checkout."),
+    ] = None,
 ) -> None:
-    """Measure speed: every line is a ratio of two things timed in turn within this run."""
+    """Measure speed, mostly as ratios of two things timed in turn."""
     from .bench import run_bench
 
     with report_errors():
-        run_bench(groups or [], repetitions, out, soak)
+        run_bench(groups or [], repetitions, out, soak, against)
 
 
 service.add_to(app)

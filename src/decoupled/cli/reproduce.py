@@ -24,9 +24,7 @@ def print_claims(sections: Sequence[Section], folder: Path) -> None:
         colour = colours.get(claim.verdict, "yellow")
         shown = claim.judged and claim.parts
         worst = (
-            f"{formatted(claim.parts[0])}, meant to be {claim.threshold}; {claim.parts[0].of}"
-            if shown
-            else ""
+            f"{formatted(claim.parts[0])}, claimed: {claim.threshold}; {claim.parts[0].of}" if shown else ""
         )
         table.add_row(f"[{colour}]{claim.verdict}[/]", claim.statement, worst)
     console = Console()

@@ -1,4 +1,4 @@
-"""What `decoupled simulate` does: run plans, show tables, write figures."""
+"""`decoupled simulate`: run plans, print tables, write figures."""
 
 import os
 import re
@@ -14,14 +14,15 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from ..base.extras import needed_for
 from ..base.progress import duration, progress_bar
 from ..base.validation import one_of
-from ..errors import ParameterError
+from ..report.comparison import regret_table
+from ..simulation.api import run_plan
 from ..simulation.blocks import RESULTS_FILE
 from ..simulation.cpu import run_block
 from ..simulation.plan import DEVICES, Plan
 from ..simulation.results import Results
-from ..simulation.simulate import simulate
 
 
 def run_all(
@@ -55,23 +56,10 @@ def show(
     executor: Executor | None = None,
     quiet: bool = False,
 ) -> None:
-    """Run one plan, or go on where a killed run was; print its table and write its figure."""
-    folder.mkdir(parents=True, exist_ok=True)  # before the work, so that it is not lost
-    total = len(plan.policies) * plan.runs * plan.horizon
-    with progress_bar(total, quiet) as report:
-        results = simulate(
-            plan.policies,
-            plan.environment,
-            plan.horizon,
-            plan.runs,
-            plan.seed,
-            checkpoints=plan.checkpoints,
-            workers=workers,
-            executor=executor,
-            out=folder,
-            device=plan.device,
-            report=report,
-        )
+    """Run one plan, or resume it; print its table and write its figure."""
+    folder.mkdir(parents=True, exist_ok=True)  # first, so that a failure here loses no work
+    with progress_bar(plan.rounds, quiet) as report:
+        results = run_plan(plan, workers=workers, executor=executor, out=folder, report=report)
     Console().print(summary_table(plan, results))
     results.plot(folder / "regret.png")
     results.summary().to_csv(folder / "summary.csv")
@@ -81,19 +69,17 @@ def show(
 def summary_table(plan: Plan, results: Results) -> Table:
     """The summary of final regret, for a terminal."""
     title = f"{plan.environment.label}: regret after {plan.horizon:,} rounds, {plan.runs:,} runs"
+    found = regret_table(title, {"": results})
     table = Table(title=title)
-    table.add_column("policy")
-    for name in ("mean", "95 % interval", "median", "99th percentile"):
-        table.add_column(name, justify="right")
-    for label, line in results.summary().iterrows():
-        interval = f"{line['low']:.1f} to {line['high']:.1f}"
-        figures = (f"{line['mean']:.1f}", interval, f"{line['median']:.1f}", f"{line['p99']:.1f}")
-        table.add_row(str(label), *figures)
+    for number, name in enumerate(found.head):
+        table.add_column(name, justify="right" if number else "left")
+    for row in found.rows:
+        table.add_row(*row)
     return table
 
 
 def estimate(plans: Sequence[Plan], workers: int | None, device: str = "cpu") -> str:
-    """The plans in words, with the time they should take on this machine."""
+    """Describe the plans and estimate their time on this machine."""
     count = workers or os.cpu_count() or 1
     where = f"{count} threads"
     if one_of("device", device, DEVICES) != "cpu":
@@ -117,11 +103,11 @@ def estimate(plans: Sequence[Plan], workers: int | None, device: str = "cpu") ->
             f"    {plan.runs:,} runs of {plan.horizon:,} rounds each, seed {plan.seed}, "
             f"{len(plan.checkpoints)} checkpoints, {blocks} blocks: about {duration(seconds)}",
         ]
-    return "\n".join([*lines, f"In all about {duration(whole)} on {where}."])
+    return "\n".join([*lines, f"In total about {duration(whole)} on {where}."])
 
 
 def _seconds_a_round(plan: Plan, policy: int, budget: float = 0.2) -> float:
-    """Time a few short runs: rounds get cheaper as a policy settles, so this errs on the long side."""
+    """Time a few short runs. Rounds get cheaper as a policy converges, so this overestimates."""
     if plan.device != "cpu":
         return _seconds_on_device(plan, policy)
     rounds = min(plan.horizon, 1_000)
@@ -135,7 +121,7 @@ def _seconds_a_round(plan: Plan, policy: int, budget: float = 0.2) -> float:
 
 
 def _seconds_on_device(plan: Plan, policy: int) -> float:
-    """The same for a block of a device, which is there for many runs at once."""
+    """Time one block of runs on a device, which plays many runs at once."""
     from ..simulation.gpu.executor import devices_for
     from ..simulation.gpu.launch import run_block_on
     from ..simulation.gpu.memory import block_size
@@ -151,17 +137,12 @@ def _seconds_on_device(plan: Plan, policy: int) -> float:
 
 @contextmanager
 def dask_executor(address: str | None) -> Iterator[tuple[Executor | None, int | None]]:
-    """The executor of a Dask cluster and its number of threads, or none where no address is given."""
+    """The executor of a Dask cluster and its number of threads, or None for both without an address."""
     if address is None:
         yield None, None
         return
-    try:
+    with needed_for("--dask"):
         from distributed import Client
-    except ImportError:
-        raise ParameterError(
-            "--dask: needs the package distributed, which is not installed; "
-            "in the repository, pip install -e '.[dask]'"
-        ) from None
     connect: Any = Client
     with connect(address) as client:
         yield client.get_executor(), max(1, sum(client.ncores().values()))

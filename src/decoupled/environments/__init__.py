@@ -1,24 +1,5 @@
-"""Environments: one file each."""
+"""Environments: one file each, read when its environment is first used. `__init__.pyi` lists them."""
 
-from .adaptive_alternating import AdaptiveAlternating
-from .alternating import Alternating
-from .base import Adversary, Environment
-from .bernoulli import Bernoulli
-from .catalogue import Catalogue
-from .drifting import Drifting
-from .loss_table import LossTable
-from .movielens.environment import MovieLens
-from .punish_last import PunishLast
+from ..base.lazy import attach
 
-__all__ = [
-    "AdaptiveAlternating",
-    "Adversary",
-    "Alternating",
-    "Bernoulli",
-    "Catalogue",
-    "Drifting",
-    "Environment",
-    "LossTable",
-    "MovieLens",
-    "PunishLast",
-]
+__getattr__, __dir__, __all__ = attach(__name__)

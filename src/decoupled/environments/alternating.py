@@ -1,11 +1,12 @@
-"""The alternating environment: gaps stay, levels jump."""
+"""The alternating environment: fixed gaps, changing levels."""
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
-from ..base.validation import number_in, whole_number
+from ..base.validation import set_number, set_whole
 from ..kernels.rounds import Table
 from .base import Environment
 
@@ -14,8 +15,8 @@ from .base import Environment
 class Alternating(Environment):
     """Zimmert and Seldin's stochastically constrained adversary, with Bernoulli losses.
 
-    The mean losses of (arm 0, every other arm) alternate between (0, gap) and (1 - gap, 1). Phase
-    n = 1, 2, ... lasts floor(growth ** n) rounds and the first has the low level. Arm 0 is optimal.
+    The mean losses of (arm 0, every other arm) alternate between (0, gap) and (1 - gap, 1), starting with the low level.
+    Phase n = 1, 2, ... lasts floor(growth ** n) rounds. Arm 0 is optimal.
 
     Zimmert, J. and Seldin, Y. (2021). Tsallis-INF: an optimal algorithm for stochastic and adversarial
     bandits. JMLR 22.
@@ -36,11 +37,13 @@ class Alternating(Environment):
     growth: float = 1.6
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "arms", whole_number("arms", self.arms, 2, "the paper has 8"))
-        gap = number_in("gap", self.gap, 0.0, 1.0, remedy="the paper has 0.125")
-        object.__setattr__(self, "gap", gap)
-        growth = number_in("growth", self.growth, 1.0, remedy="the default is 1.6")
-        object.__setattr__(self, "growth", growth)
+        set_whole(self, "arms", 2, "the paper has 8")
+        set_number(self, "gap", 0.0, 1.0, "the paper has 0.125")
+        set_number(self, "growth", 1.0, math.inf, "the default is 1.6")
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (cls(arms=8, gap=0.125),)
 
     def table(self, horizon: int) -> Table:
         rows = np.full((2, self.arms), self.gap)
@@ -50,7 +53,7 @@ class Alternating(Environment):
         row_at = np.empty(horizon, np.int64)
         start, phase = 0, 1
         while start < horizon:
-            # Past the horizon the length no longer matters, and a large power would overflow.
+            # Past the horizon the exact length does not matter, and a large power would overflow.
             past = phase * math.log(self.growth) > math.log(horizon) + 1.0
             length = horizon if past else math.floor(self.growth**phase)
             row_at[start : start + length] = (phase - 1) % 2

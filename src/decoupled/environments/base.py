@@ -1,7 +1,7 @@
 """What every environment shares."""
 
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from ..kernels.adversary import AdversaryFunctions, Memory, register_adversary
 from ..kernels.rounds import Table
 
 
-class Environment(Description, kind="environment"):
+class Environment(Description, kind="environment", package=__package__):
     """A frozen description of where losses come from. The horizon is not part of it.
 
     An *oblivious* environment gives a table: rows of mean losses and the row that holds in each round.
@@ -24,6 +24,19 @@ class Environment(Description, kind="environment"):
     """
 
     arms: int
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        """One or more examples to test the environment with.
+
+        >>> import decoupled as dc
+        >>> dc.environments.Alternating.examples()
+        (Alternating(arms=8, gap=0.125),)
+        """
+        raise NotImplementedError(
+            f"{cls.__name__}.examples: is not defined; return a tuple of one or more, "
+            f"such as ({cls.__name__}(...),), for the tests of all environments"
+        )
 
     def table(self, horizon: int) -> Table:
         """The mean losses of every round."""
@@ -49,7 +62,7 @@ class Adversary(Environment):
     functions: ClassVar[AdversaryFunctions]
 
     def params(self) -> Any:
-        """The parameters as a tuple of floats, the form that compiled code takes."""
+        """The parameters as a tuple of floats, for compiled code."""
         raise NotImplementedError
 
     def memory(self) -> Memory:
@@ -59,5 +72,5 @@ class Adversary(Environment):
     @classmethod
     @cache
     def prepare(cls) -> None:
-        """Make the compiled functions known; done on first use, also in another process."""
+        """Register the compiled functions, on first use in each process."""
         register_adversary(cls.params_type, cls.functions)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 
@@ -38,6 +39,10 @@ class Bernoulli(Environment):
     def arms(self) -> int:  # type: ignore[override]
         """How many arms there are."""
         return len(self.rewards)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (cls([0.2, 0.7]),)
 
     def table(self, horizon: int) -> Table:
         return Table(1.0 - np.array([self.rewards]), np.zeros(horizon, np.int64))

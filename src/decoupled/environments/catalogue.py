@@ -1,11 +1,12 @@
-"""A large catalogue: very many items, most of them of little worth, and one best."""
+"""A large catalogue: very many items, most of them with low rewards, and one best."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from ..base.arrays import Floats
-from ..base.validation import number_in, whole_number
+from ..base.validation import set_number, set_whole
 from ..errors import ParameterError, invalid_value
 from ..kernels.rounds import Table
 from .base import Environment
@@ -13,17 +14,17 @@ from .base import Environment
 
 @dataclass(frozen=True)
 class Catalogue(Environment):
-    """Items drawn from a seed, as a shop or a library of films has them, with a known best.
+    """Random items with a known best, like those of a shop or a film library.
 
-    The best item has mean reward `top`; every other has (top - gap) * B, B drawn from Beta(1, 4): half of
-    them pay less than a sixth of what is possible below the gap, and 16 in 10,000 more than four fifths.
-    Rewards are Bernoulli and a loss is 1 - reward. The description is short whatever the number of items.
+    The best item has mean reward `top`. Every other item has (top - gap) * B with B drawn from Beta(1, 4): half of them
+    pay less than a sixth of top - gap, and 16 in 10,000 more than four fifths. Rewards are Bernoulli and a loss is
+    1 - reward. The description stays short for any number of items.
 
     Args:
-        arms: how many items, two at least.
-        gap: how far below the best every other item stays, at least.
+        arms: the number of items, at least two.
+        gap: the smallest distance of any other item from the best.
         top: the mean reward of the best item, above `gap` and below 1.
-        seed: which items are drawn, and the place of the best.
+        seed: determines the items and the place of the best.
 
     >>> import decoupled as dc
     >>> shop = dc.environments.Catalogue(arms=1_000_000, gap=0.2, top=0.9)
@@ -38,14 +39,12 @@ class Catalogue(Environment):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "arms", whole_number("arms", self.arms, 2, "try 1000000"))
-        top = number_in("top", self.top, 0.0, 1.0, remedy="the default is 0.9")
-        object.__setattr__(self, "top", top)
-        gap = number_in("gap", self.gap, 0.0, 1.0, remedy="the default is 0.2")
+        set_whole(self, "arms", 2, "try 1000000")
+        top = set_number(self, "top", 0.0, 1.0, "the default is 0.9")
+        gap = set_number(self, "gap", 0.0, 1.0, "the default is 0.2")
         if gap >= top:
             raise ParameterError(invalid_value("gap", gap, f"must be below top = {top}", "lower it"))
-        object.__setattr__(self, "gap", gap)
-        object.__setattr__(self, "seed", whole_number("seed", self.seed, 0, "the default is 0"))
+        set_whole(self, "seed", 0, "the default is 0")
 
     @property
     def best(self) -> int:
@@ -59,6 +58,10 @@ class Catalogue(Environment):
         rewards = (self.top - self.gap) * draw.beta(1.0, 4.0, self.arms)
         rewards[best] = self.top
         return np.asarray(rewards)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (cls(500, gap=0.25, top=0.8, seed=3),)
 
     def table(self, horizon: int) -> Table:
         return Table(1.0 - self.rewards()[None, :], np.zeros(horizon, np.int64))

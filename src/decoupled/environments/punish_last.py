@@ -1,12 +1,12 @@
-"""An adversary that punishes habit."""
+"""An adversary that punishes repetition."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from ..base.arrays import Floats
-from ..base.validation import number_in, whole_number
+from ..base.validation import set_number, set_whole
 from ..errors import ParameterError, invalid_value
 from ..kernels.adversary import AdversaryFunctions, Memory
 from ..kernels.jit import compiled
@@ -14,7 +14,7 @@ from .base import Adversary
 
 
 class Params(NamedTuple):
-    """The parameters as compiled code takes them."""
+    """The parameters of the compiled code."""
 
     window: float
     gap: float
@@ -23,12 +23,12 @@ class Params(NamedTuple):
 
 @compiled
 def losses(params: Params, memory: Memory, t: int, out: Floats) -> None:
-    """`memory.ints` holds the plays of the window (a ring), then how often each arm is among them."""
+    """Fill the losses; `memory.ints` holds the plays of the window as a ring, then each arm's count among them."""
     window = int(params.window)
     arms = len(out)
     punished, most = -1, 0
     if t > 0:
-        # Of several arms exploited equally often, the one exploited last is punished.
+        # If several arms were exploited equally often, punish the one exploited last.
         punished = memory.ints[(t - 1) % window]
         most = memory.ints[window + punished]
     for arm in range(arms):
@@ -41,7 +41,7 @@ def losses(params: Params, memory: Memory, t: int, out: Floats) -> None:
 
 @compiled
 def note(params: Params, memory: Memory, t: int, exploit: int) -> None:
-    """Put the play into the ring and let the oldest go."""
+    """Put the play into the ring and drop the oldest."""
     window = int(params.window)
     place = t % window
     if t >= window:
@@ -52,18 +52,18 @@ def note(params: Params, memory: Memory, t: int, exploit: int) -> None:
 
 @dataclass(frozen=True)
 class PunishLast(Adversary):
-    """The arm exploited last, or most often within a window, costs 1; arm 0 is a little better elsewhere.
+    """The arm exploited last, or most often within a window, costs 1.
 
-    Every other arm costs `level`, arm 0 `level - gap`. A policy that commits is punished for it: follow
-    the leader's regret grows linearly.
+    Every other arm costs `level`, and arm 0 costs `level - gap`. This punishes a policy that commits to an arm: the
+    regret of `FollowTheLeader` grows linearly.
 
-    Regret is against the best fixed arm on the losses that came.
+    Regret is against the best fixed arm on the losses of the run.
 
     Args:
         arms: how many arms, two at least.
-        window: how many past rounds are looked at; 1 looks at the last one alone.
+        window: how many past rounds count; 1 is only the last one.
         gap: how much better arm 0 is when it is not punished, in (0, level].
-        level: what an arm costs that is not punished, in (0, 1).
+        level: the loss of an arm that is not punished, in (0, 1).
 
     >>> import decoupled as dc
     >>> dc.environments.PunishLast(arms=8)
@@ -79,14 +79,16 @@ class PunishLast(Adversary):
     functions = AdversaryFunctions(losses, note)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "arms", whole_number("arms", self.arms, 2, "try 8"))
-        object.__setattr__(self, "window", whole_number("window", self.window, 1, "the default is 1"))
-        level = number_in("level", self.level, 0.0, 1.0, remedy="the default is 0.5")
-        object.__setattr__(self, "level", level)
-        gap = number_in("gap", self.gap, 0.0, 1.0, remedy="the default is 0.05")
+        set_whole(self, "arms", 2, "try 8")
+        set_whole(self, "window", 1, "the default is 1")
+        level = set_number(self, "level", 0.0, 1.0, "the default is 0.5")
+        gap = set_number(self, "gap", 0.0, 1.0, "the default is 0.05")
         if gap > level:
             raise ParameterError(invalid_value("gap", gap, f"must not exceed level = {level}", "lower it"))
-        object.__setattr__(self, "gap", gap)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (cls(8, window=3),)
 
     def params(self) -> Params:
         return Params(float(self.window), self.gap, self.level)

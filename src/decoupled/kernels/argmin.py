@@ -1,32 +1,72 @@
-"""The smallest of some numbers, ties at random: what policies do that follow a mean or an index."""
+"""The lowest value of a row, ties at random: what policies do that follow a mean or an index.
+
+Such a policy keeps the three scalars below as the first of its own.
+"""
 
 import math
 
 from ..base.arrays import Floats, Words
 from .jit import compiled
 from .random.stream import below
+from .state import SHARED_SCALARS, State
+
+SCALARS = ("lowest", "leader", "tied")
+LOWEST, LEADER, TIED = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + len(SCALARS))
 
 
 @compiled
-def lowest_entries(values: Floats) -> tuple[float, int, int]:
-    """The lowest value, the first place that has it, and how many do."""
+def lowest_of(values: Floats) -> float:
+    """The lowest value."""
+    lowest = math.inf
+    for i in range(len(values)):
+        lowest = min(lowest, values[i])
+    return lowest
+
+
+@compiled
+def fill_gaps(estimates: Floats, rate: float, gaps: Floats) -> None:
+    """Fill `rate` times the distance of each estimate from the lowest."""
+    lowest = lowest_of(estimates)
+    for i in range(len(estimates)):
+        gaps[i] = rate * (estimates[i] - lowest)
+
+
+@compiled
+def sample_mean(loss_sum: float, count: float) -> float:
+    """The mean of an arm's losses; -1, below every loss, for an arm not yet seen."""
+    return loss_sum / count if count > 0 else -1.0
+
+
+@compiled
+def find_lowest(state: State, row: int) -> None:
+    """Store the lowest value of a row, the first arm that has it, and how many arms have it."""
+    values = state.floats[row]
     lowest, first, tied = math.inf, 0, 0
     for i in range(len(values)):
         if values[i] < lowest:
             lowest, first, tied = values[i], i, 1
         elif values[i] == lowest:
             tied += 1
-    return lowest, first, tied
+    state.scalars[LOWEST] = lowest
+    state.scalars[LEADER] = first
+    state.scalars[TIED] = tied
 
 
 @compiled
-def pick_lowest(values: Floats, lowest: float, first: int, tied: int, stream: Words) -> int:
-    """One of the places that `lowest_entries` found; a place without rivals costs no random number."""
-    place = first
+def pick_lowest(state: State, row: int, stream: Words) -> int:
+    """Draw one of the arms that `find_lowest` found. Without a tie this uses no random number."""
+    lowest, place, tied = state.scalars[LOWEST], int(state.scalars[LEADER]), int(state.scalars[TIED])
     if tied > 1:
         skip = below(tied, stream)
         while skip > 0:
             place += 1
-            if values[place] == lowest:
+            if state.floats[row, place] == lowest:
                 skip -= 1
     return place
+
+
+def lowest_law(state: State, row: int) -> Floats:
+    """The law of `pick_lowest`: uniform over the arms with the lowest value."""
+    leads = state.floats[row] == state.scalars[LOWEST]
+    law: Floats = leads / leads.sum()
+    return law

@@ -1,3 +1,3 @@
-"""The place of compiled in version 0.1.0; new code imports from `decoupled.extend`."""
+"""Where version 0.1.0 had `compiled`; new code imports it from `decoupled.extend`."""
 
 from .jit import compiled as compiled

@@ -1,12 +1,13 @@
 """One round for many policies: a law, an estimator and rates.
 
-A *law* gives two distributions over arms, from estimates and two rates. What all laws share is here, once: the
-schedule of the rates, the running mean of the losses, and the order of one update. Options are parameters of
-the compiled code, so that each law is compiled once for all of them; a branch that always goes one way costs
-a processor nothing, and a GPU has it settled when it compiles (see `specialise`).
+A *law* gives two distributions over arms, from estimates and two rates. This module holds what all laws share: the
+schedule of the rates, the running mean of the losses, and the order of one update. Options are parameters of the
+compiled code, so each law compiles once for all of them. A branch that always goes the same way costs a CPU nothing,
+and a GPU has it resolved at compile time (see `specialise`).
 """
 
 import math
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,28 +16,36 @@ from .dispatch import Functions
 from .jit import translate
 from .state import ROUND, SHARED_SCALARS, State
 
-START = 0.5  # of the running mean of the losses: the middle of their range
-MOST_SPREAD = 4.0  # one over the largest variance of a loss: a fair coin's loss counts as a whole round
+START = 0.5  # initial value of the running mean of the losses: the middle of their range
+MOST_SPREAD = 4.0  # one over the largest variance of a loss, so a fair coin's loss counts as a whole round
 
-# The scalars that every composed policy keeps; a law's own come after them. The rates are eta for what is
-# explored and eta_exploit for what is exploited, `rise` is the running mean less START, `spread` is V_t.
+# The scalars that every composed policy keeps; a law's own follow. `eta` is the rate of exploration, `eta_exploit` that
+# of exploitation, `rise` the running mean less START, and `spread` is V_t.
 SCALARS = ("scale", "eta", "eta_exploit", "rise", "spread")
 SCALE, ETA, ETA_EXPLOIT, RISE, SPREAD = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + len(SCALARS))
 OWN = SPREAD + 1  # the first scalar of a law's own
 
+# The parameters of compiled code that every composed policy has, after those of its law.
+OPTIONS = ("c", "exploit_ratio", "centred", "kappa", "lam", "by_losses")
+
+
+def params_type(module: str, *own: str) -> Any:
+    """The parameter type of a law: its own parameters, then the shared options. Name it `Params` in `module`."""
+    return namedtuple("Params", (*own, *OPTIONS), module=module)
+
 
 class Rows(NamedTuple):
-    """The names of what a law keeps, beside the estimates."""
+    """The names of what a law keeps beside the estimates."""
 
     scalars: tuple[str, ...] = ()
     floats: tuple[str, ...] = ()
     ints: tuple[str, ...] = ()
 
-    # What it keeps only where losses are centred or the two rates differ.
+    # Rows it keeps only if losses are centred or the two rates differ.
     more_floats: tuple[str, ...] = ()
     more_ints: tuple[str, ...] = ()
 
-    # What of these is learned; what follows from the estimates is not.
+    # Which of these are learned. Everything else follows from the estimates.
     learned: tuple[str, ...] = ()
     more_learned: tuple[str, ...] = ()
 
@@ -49,12 +58,12 @@ class Law(NamedTuple):
 
     rows: Rows
 
-    # (params, state) -> K ** something: what the rates are multiplied by beside c. Derives what depends on the
-    # estimates and not on the rates.
+    # (params, state) -> the power of K by which the rates are scaled, beside c. Derives what depends on the estimates
+    # and not on the rates.
     init: Callable[..., float]
 
-    # (params, state, root, saved): fill both distributions at the rates in the scalars, where root is what
-    # the schedule divides by. `saved` says that the state was saved with what solves for them.
+    # (params, state, root, saved): fill both distributions at the rates in the scalars; the schedule divides by `root`.
+    # If `saved`, the state holds a solution from an earlier run.
     fill: Callable[..., None]
 
     # (params, state, stream) -> (exploit, explore, weight, propensity).
@@ -68,7 +77,7 @@ class Law(NamedTuple):
 
 
 class Composed(NamedTuple):
-    """A law, and the compiled functions of its policies with the type of their parameters."""
+    """A law, the parameter type of its policies, and their compiled functions."""
 
     law: Law
     params_type: Any
@@ -76,7 +85,7 @@ class Composed(NamedTuple):
 
 
 def compose(law: Law, params_type: Any) -> Composed:
-    """The rounds of a law; the type of the parameters has the law's own fields and the options."""
+    """Build the compiled functions of a law's policies; `params_type` is from the function of that name."""
     start, fill, draw, learn, gate = law.init, law.fill, law.draw, law.learn, law.gate
     module = params_type.__module__
 
@@ -113,7 +122,7 @@ def compose(law: Law, params_type: Any) -> Composed:
 
 
 def _translated(function: Any, module: str) -> Any:
-    # Machine code on disk is that of the loops and calls that these are copied into. In it functions are told
-    # apart by the names of their modules and of the types they take.
+    # Only the loops and entry points that inline these functions are cached on disk. Machine code there tells functions
+    # apart by the names of their modules and argument types.
     function.__module__ = module
     return translate(function, keep=False, counting=False)

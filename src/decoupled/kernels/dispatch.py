@@ -1,8 +1,8 @@
-"""From a policy's parameters to its compiled functions, settled when code is compiled.
+"""From a policy's parameters to its compiled functions, resolved at compile time.
 
-A policy registers three functions under the type of its parameter tuple. `init`, `decide` and `update`
-below stand for whichever of them belongs to the parameters at hand; inside compiled code the choice is
-made by type, so it costs nothing when the code runs, and the result can be kept on disk.
+A policy registers three functions under the type of its parameter tuple. `init`, `decide` and `update` below call
+the functions registered for the type of `params`. Compiled code picks them by type, so the choice costs nothing at
+run time and the machine code can be cached on disk.
 """
 
 from collections.abc import Callable
@@ -11,10 +11,9 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from ..base.arrays import Floats, Ints, Words
-from ..errors import ParameterError
 from ..native import load
 from ..native.calls import NativeFunction, bound_entries
-from .jit import is_ours, name_apart, translate
+from .jit import add_functions, is_ours, translate
 from .numba_later import jit_disabled, numba, overload
 from .state import ROUND, State
 
@@ -37,17 +36,12 @@ _fixed_tuple: Any = None  # of Numba's own, and here as soon as it is needed: se
 
 
 def register(params: type, functions: Functions) -> None:
-    """Tie a parameter tuple's type to the functions of its policy."""
-    if _functions.setdefault(params, functions) != functions:
-        raise ParameterError(
-            f"params_type = {params.__module__}.{params.__qualname__}: belongs to another policy's functions; "
-            "give this policy a Params of its own"
-        )
-    name_apart(params)
+    """Register a policy's functions under the type of its parameter tuple."""
+    add_functions(_functions, params, functions, "policy")
 
 
 def init(params: Any, state: State) -> None:
-    """Derive all that follows from what is learned."""
+    """Derive every row that is not learned."""
     _functions[type(params)].init(params, state)
 
 
@@ -62,24 +56,17 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
     _functions[type(params)].update(params, state, arm, weight, loss)
 
 
-@overload(init)
+# Not `strict`, because a lambda cannot have the annotations of its overload.
+@overload(init, strict=False)
 def _init(params: Any, state: Any) -> Any:
     function = _functions[params.instance_class].init
-
-    def implementation(params: Any, state: Any) -> Any:
-        function(params, state)
-
-    return implementation
+    return lambda params, state: function(params, state)
 
 
-@overload(decide)
+@overload(decide, strict=False)
 def _decide(params: Any, state: Any, stream: Any) -> Any:
     function = _functions[params.instance_class].decide
-
-    def implementation(params: Any, state: Any, stream: Any) -> Any:
-        return function(params, state, stream)
-
-    return implementation
+    return lambda params, state, stream: function(params, state, stream)
 
 
 @overload(update)
@@ -94,7 +81,7 @@ def _update(params: Any, state: Any, arm: Any, weight: Any, loss: Any) -> Any:
 
 
 class Entries(NamedTuple):
-    """The calls a learner makes: flat arrays in, because a named tuple costs a microsecond a call."""
+    """The calls a learner makes. They take flat arrays, because a named tuple costs a microsecond a call."""
 
     init: Callable[[Floats, Floats, Floats, Ints], None]
     decide: Callable[[Floats, Floats, Floats, Ints, Words], tuple[int, int, float, float]]
@@ -147,23 +134,14 @@ def compiled_entries(params: Any) -> Entries:
         return decide(known, State(scalars, floats, ints), stream)
 
     def update_entry(
-        values: Floats,
-        scalars: Floats,
-        floats: Floats,
-        ints: Ints,
-        arm: int,
-        weight: float,
-        loss: float,
+        values: Floats, scalars: Floats, floats: Floats, ints: Ints, arm: int, weight: float, loss: float
     ) -> None:
         known = params(*_fixed_tuple(values, fields))
         update(known, State(scalars, floats, ints), arm, weight, loss)
 
-    # The same three functions for every policy, and the same types of arguments: see name_apart.
-    for entry in (init_entry, decide_entry, update_entry):
+    calls: Any = (init_entry, decide_entry, update_entry)
+    for entry in calls:  # their names and argument types are the same for every policy: see name_apart
         entry.__qualname__ = f"{entry.__name__}.{params.__module__}.{params.__qualname__}"
-    made: Any = [
-        translate(entry, keep, counting=False, inline=False)
-        for entry in (init_entry, decide_entry, update_entry)
-    ]
-    # Called with every decision: by itself Numba's object is the quicker one.
+    made: Any = [translate(entry, keep, counting=False, inline=False) for entry in calls]
+    # Called with every decision: Numba's own object is faster than the wrapper.
     return Entries(*(getattr(entry, "dispatcher", entry) for entry in made))

@@ -1,3 +1,3 @@
-"""The place of Table in version 0.1.0; new code imports from `decoupled.extend`."""
+"""Where version 0.1.0 had `Table`; new code imports it from `decoupled.extend`."""
 
 from .rounds import Table as Table

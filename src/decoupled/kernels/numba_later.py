@@ -8,7 +8,7 @@ from importlib import import_module
 from threading import RLock
 from typing import Any, TypeVar
 
-from ..errors import UnsupportedError
+from ..errors import MissingExtraError
 from ..native.load import why_not
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -45,9 +45,9 @@ def _import() -> Any:
         shipped = (
             "no machine code ships for it" if reason is None else f"of the shipped machine code: {reason}"
         )
-        raise UnsupportedError(
+        raise MissingExtraError(
             f"{_subject[-1] if _subject else 'this function'}: has to be compiled ({shipped}), and Numba is not "
-            "installed; install it with: pip install 'decoupled-bandits[jit]'"
+            "installed; pip install 'decoupled-bandits[jit]'"
         ) from None
 
 

@@ -1,7 +1,7 @@
-"""Powers of one plus something, with the exponents that policies use most written out.
+"""Powers of 1 + excess, with the most common exponents written out.
 
-A general power costs about ten multiplications. The exponents below are those of alpha = 3, 2 and
-beta = 2/3, 1/2; the branch does not depend on the loop around it, so the compiler lifts it out.
+A general power costs about ten multiplications. The exponents below belong to alpha = 3 and 2 and beta = 2/3 and 1/2.
+The branch does not depend on the loop around it, so the compiler hoists it.
 """
 
 import math
@@ -11,7 +11,7 @@ from .jit import compiled
 
 @compiled
 def power(excess: float, exponent: float) -> float:
-    """(1 + excess) ** exponent, for excess >= 0; exact also for a small excess and a large exponent."""
+    """(1 + excess) ** exponent for excess >= 0, accurate even for a small excess and a large exponent."""
     if exponent == 3.0:
         return (1.0 + excess) * (1.0 + excess) * (1.0 + excess)
     if exponent == 2.0:
@@ -21,7 +21,7 @@ def power(excess: float, exponent: float) -> float:
 
 @compiled
 def inverse_power(excess: float, exponent: float) -> float:
-    """(1 + excess) ** -exponent, for excess >= 0; exact also for a small excess and a large exponent."""
+    """(1 + excess) ** -exponent for excess >= 0, accurate even for a small excess and a large exponent."""
     if exponent == 3.0:
         inverse = 1.0 / (1.0 + excess)
         return inverse * inverse * inverse
@@ -35,6 +35,6 @@ def inverse_power(excess: float, exponent: float) -> float:
 
 
 def tidy_exponent(exponent: float) -> float:
-    """The half-integer that rounding missed by a hair: 1 / (1 - 2/3) is not quite 3 in floating point."""
+    """Correct a rounding error near a half-integer: 1 / (1 - 2/3) is not quite 3 in floating point."""
     half = round(2.0 * exponent) / 2.0
     return half if abs(exponent - half) < 1e-12 else exponent

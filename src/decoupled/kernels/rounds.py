@@ -1,7 +1,7 @@
-"""The round loop: one policy against one world, for a whole horizon.
+"""The round loop: one policy in one environment, for a whole horizon.
 
-Each round takes the same amount of the noise stream whatever is played, so every policy meets the same
-losses. Regret is counted by mean loss.
+Each round uses the same amount of the noise stream whatever is played, so every policy meets the same losses.
+Regret is computed from mean losses.
 """
 
 from importlib import import_module
@@ -17,7 +17,7 @@ from .state import State
 
 
 class Table(NamedTuple):
-    """An oblivious world: mean losses (rows x arms), the row that holds in each round, and the noise."""
+    """An oblivious environment: mean losses (rows x arms), the row of each round, and the noise."""
 
     rows: Floats
     row_at: Ints
@@ -26,7 +26,7 @@ class Table(NamedTuple):
 
 
 def count_plays(plays: Ints, exploit: int, explore: int) -> None:
-    """Note one round's arms in `plays` (exploited, explored)."""
+    """Count one round's arms in `plays` (exploited, explored)."""
     plays[0, exploit] += 1
     plays[1, explore] += 1
 
@@ -42,7 +42,7 @@ def _count_plays(plays: Any, exploit: Any, explore: Any) -> Any:
 
 @overload(count_plays, target="cuda")
 def _count_plays_together(plays: Any, exploit: Any, explore: Any) -> Any:
-    # Counts of its own would take a fifth of a thread's memory; those that a block's threads share take none.
+    # Private counts would take a fifth of a thread's memory. These are shared by the threads of a block.
     cuda: Any = import_module("numba.cuda")
 
     def implementation(plays: Any, exploit: Any, explore: Any) -> Any:
@@ -65,7 +65,7 @@ def drive(
     regret: Floats,
     plays: Ints,
 ) -> None:
-    """Run every round of `table`; fill `regret` against arm `best`, and `plays` (exploited, explored).
+    """Run every round of `table`. Fill `regret` against arm `best`, and `plays` (exploited, explored).
 
     `local` is work space for two words.
     """
@@ -106,8 +106,8 @@ def drive_adaptive(
 ) -> None:
     """Run `horizon` rounds against an adversary, with Bernoulli losses.
 
-    Fills, at the checkpoints, what was `suffered` and what every arm would have cost on the losses that
-    came (`arm_losses`, checkpoints x arms). `losses`, `arm_sums` and `local` are work space.
+    At each checkpoint, `suffered` is the policy's loss so far and `arm_losses` (checkpoints x arms) is what each arm
+    would have cost on the same losses. `losses`, `arm_sums` and `local` are work space.
     """
     init(params, state)
     so_far = 0.0
@@ -133,9 +133,9 @@ def drive_adaptive(
 
 @compiled
 def against_best(checkpoints: Ints, arm_losses: Floats, suffered: Floats) -> bool:
-    """Turn what was suffered into regret against the best arm of the whole run, which is known only at its end.
+    """Turn `suffered` into regret against the best arm of the whole run, which is known only at the end.
 
-    Whether every arm's losses lay in [0, 1] is returned: they may be those of a user's own adversary.
+    Return whether every arm's losses were in [0, 1], since a user's adversary may break that rule.
     """
     last = len(checkpoints) - 1
     best, within = 0, True
@@ -143,7 +143,7 @@ def against_best(checkpoints: Ints, arm_losses: Floats, suffered: Floats) -> boo
         if arm_losses[last, arm] < arm_losses[last, best]:
             best = arm
         for place in range(len(checkpoints)):
-            # Written so that what is not a number is outside as well.
+            # Written so that NaN counts as outside.
             if not 0.0 <= arm_losses[place, arm] <= checkpoints[place]:
                 within = False
     for place in range(len(checkpoints)):

@@ -1,4 +1,4 @@
-"""The place of these functions in version 0.1.0; new code imports from `decoupled.extend`."""
+"""Where version 0.1.0 had these functions; new code imports them from `decoupled.extend`."""
 
 from .random.sampling import categorical as categorical
 from .random.sampling import draw_both as draw_both

@@ -1,8 +1,8 @@
-"""Parameters that the compiler knows.
+"""Parameters as compile-time constants.
 
-Which of several forms of a power is meant, say, is told by a parameter that stays as it is for a whole run. A
-CPU foresees such a branch. A GPU takes it as quickly, but fetches its instructions past the code of the
-forms that are not meant: with the common values written into the code, FTPL is a quarter faster there.
+Some parameters choose between branches, such as the form of a power, and never change within a run. A CPU predicts
+such a branch. A GPU still fetches instructions past the code of the other branches, and FTPL is a quarter faster there
+with the common values compiled in.
 """
 
 from typing import Any
@@ -10,23 +10,23 @@ from typing import Any
 from .numba_later import overload
 
 COMMON = (0.0, 1.0, 1.5, 2.0, 3.0, 4.0)
-OPEN = float("nan")  # stands for a parameter that is not pinned
+OPEN = float("nan")  # marks a parameter that is not a constant
 
 
 def common_values(params: Any, names: tuple[str, ...]) -> tuple[float, ...]:
-    """For every parameter its value, if it is among those named and is a common one, else `OPEN`."""
-    told = zip(params._fields, params, strict=True)
-    return tuple(value if name in names and value in COMMON else OPEN for name, value in told)
+    """The value of each parameter that is in `names` and has a common value; `OPEN` for the others."""
+    named = zip(params._fields, params, strict=True)
+    return tuple(value if name in names and value in COMMON else OPEN for name, value in named)
 
 
 def pinned(params: Any, values: tuple[float, ...]) -> Any:
-    """The same parameters; in compiled code those that `common_values` gave are constants."""
+    """The same parameters; in compiled code, those in `values` are constants."""
     return params
 
 
 @overload(pinned)
 def _pinned(params: Any, values: Any) -> Any:
-    # A tuple type is called with as many arguments as it has fields, which only text can say for any number.
+    # Numba needs a call with one argument for each field, so the source is generated.
     parts = [
         f"values[{i}] if values[{i}] == values[{i}] else params[{i}]" for i in range(len(params.types))
     ]

@@ -1,8 +1,7 @@
-"""What a running policy holds: three plain arrays.
+"""The state of a running policy: three plain arrays.
 
-Every policy's state has the same type, so the learner, the round loop and a saved file treat all
-policies alike, and a compiled call takes few, flat arguments. A policy names its rows with a `Layout`
-and reads them by their numbers.
+Every policy's state has the same type, so the learner, the round loop and a saved file treat all policies alike, and
+a compiled call takes few, flat arguments. A policy names its rows with a `Layout` and reads them by number.
 """
 
 from typing import Any, NamedTuple
@@ -12,20 +11,19 @@ import numpy as np
 from ..base.arrays import Floats, Ints
 from ..errors import ParameterError, invalid_value
 
-# The scalars that every policy has, kept by the package and only read by policies.
+# The scalars that every policy has. The package maintains them and policies only read them.
 ROUND = 0  # 1 + the number of observations applied
-ARMS = 1  # the number of arms of the whole problem, also where a state holds only some of them
+ARMS = 1  # the number of arms of the whole problem, even if the state holds only some of them
 SHARED_SCALARS = ("round", "arms")
 
-# A square of this many arms takes 8 MB, and a saved state writes every number of it.
-MOST_PAIRED_ARMS = 1000
+MOST_PAIRED_ARMS = 1000  # a square of this many arms takes 8 MB, and a saved state contains every number
 
 
 class State(NamedTuple):
     """The state of a running policy, as compiled code sees it.
 
-    `scalars` holds single numbers, `floats` and `ints` one row per quantity and one column per arm. A
-    count of ordered pairs of arms is a square: as many rows of `ints` as there are arms.
+    `scalars` holds single numbers; `floats` and `ints` hold one row per quantity and one column per arm. A count of
+    ordered pairs of arms is a square: one row of `ints` per arm.
     """
 
     scalars: Floats
@@ -36,9 +34,9 @@ class State(NamedTuple):
 class Layout(NamedTuple):
     """The names of a policy's scalars and rows, and which of them are learned.
 
-    What is learned is saved; everything else is derived from it by the policy's `init`.
-    Scalars of a policy's own come after the shared ones, `round` and `arms`. `pairs` names squares of
-    whole numbers, one for each ordered pair of arms; in `ints` they follow the rows that `ints` names.
+    Learned rows are saved; the policy's `init` derives all others from them. A policy's own scalars come after the
+    shared ones, `round` and `arms`. `pairs` names squares of whole numbers, one for each ordered pair of arms; in the
+    state's `ints` they follow the rows that `ints` names.
     """
 
     scalars: tuple[str, ...] = ()
@@ -48,7 +46,7 @@ class Layout(NamedTuple):
     pairs: tuple[str, ...] = ()
 
     def new_state(self, arms: int) -> State:
-        """A state before the first observation: round 1, all else zero."""
+        """A state before the first observation: round 1, everything else zero."""
         if self.pairs and arms > MOST_PAIRED_ARMS:
             rule = f"must not exceed {MOST_PAIRED_ARMS} for a policy that counts every pair of arms"
             raise ParameterError(invalid_value("arms", arms, rule, "choose another policy, or fewer arms"))
@@ -62,7 +60,7 @@ class Layout(NamedTuple):
         return state
 
     def row(self, state: State, name: str) -> Any:
-        """The row called `name`, a view; a scalar is a view of length one, a count of pairs a square."""
+        """A view of the row called `name`. A scalar is a view of length one, a count of pairs a square."""
         scalars = SHARED_SCALARS + self.scalars
         if name in scalars:
             place = scalars.index(name)
@@ -76,9 +74,9 @@ class Layout(NamedTuple):
         return state.ints[self.ints.index(name)]
 
     def restrict(self, state: State, arms: Ints, layout: "Layout | None" = None) -> State:
-        """A new state that holds only the given arms' share of what is learned.
+        """A new state with the learned values of the given arms only.
 
-        `layout` is the new state's, where it has other rows; what is learned must have the same names.
+        `layout` is the layout of the new state, if it differs; its learned rows must have the same names.
         """
         new = layout or self
         part = new.new_state(len(arms))
@@ -92,10 +90,7 @@ class Layout(NamedTuple):
         return part
 
     def extend(self, state: State, newcomers: int, layout: "Layout | None" = None) -> State:
-        """A new state with so many arms more, at the end; of them it holds nothing but zeros.
-
-        `layout` is as in `restrict`.
-        """
+        """A new state with this many more arms at the end, whose values are zero; `layout` is as in `restrict`."""
         new, arms = layout or self, state.floats.shape[1]
         whole = new.new_state(arms + newcomers)
         whole.scalars[ROUND] = state.scalars[ROUND]

@@ -1,4 +1,4 @@
-"""The place of these functions in version 0.1.0; new code imports from `decoupled.extend`."""
+"""Where version 0.1.0 had these functions; new code imports them from `decoupled.extend`."""
 
 from .random.stream import below as below
 from .random.stream import new_stream as new_stream

@@ -1,8 +1,7 @@
 """Restarts and discounts around the compiled functions of any policy.
 
-A wrapped policy works on a state of its own within the wrapper's: the same rows, and the scalars from
-its own round on. So it reads the round of its schedule where it always does, while the package goes on
-counting all observations in the first scalar.
+The wrapped policy sees a part of the wrapper's state: the same rows, and the scalars from its own round on. So it
+reads its round at the usual place, while the first scalar counts all observations.
 """
 
 from collections import namedtuple
@@ -14,24 +13,24 @@ from .dispatch import Functions
 from .jit import compiled, name_apart, translate
 from .state import ARMS, ROUND, SHARED_SCALARS, State
 
-# What the wrapper keeps: the number of observations that are not forgotten, which is learned; and the
-# shared scalars of the policy inside.
+# The wrapper's scalars: the number of observations not yet forgotten, which is learned, and the shared scalars of the
+# wrapped policy.
 OWN_SCALARS = ("forgetting_kept", "forgetting_round", "forgetting_arms")
 KEPT = len(SHARED_SCALARS)
 START = KEPT + 1
 
-NOTHING = 1e-300  # what has faded to this is gone: smaller numbers lose their digits and are slow
+NOTHING = 1e-300  # values that fade below this become 0: smaller numbers lose digits and are slow
 
 
 class Fading(NamedTuple):
-    """What a discount shrinks: the numbers of a policy's rows of floats, and of its scalars."""
+    """What a discount shrinks: the numbers of a policy's rows of floats and of its scalars."""
 
     rows: tuple[int, ...]
     scalars: tuple[int, ...] = ()
 
 
 class Wrapped(NamedTuple):
-    """What a wrapper runs on, made once for each policy's parameter type."""
+    """The parameter type and functions of a wrapper, made once for each policy's parameter type."""
 
     params_type: Any
     functions: Functions
@@ -44,14 +43,13 @@ _made: dict[tuple[Any, ...], Wrapped] = {}
 def wrapped(
     params_type: Any, inner: Functions, fading: Fading | None, home: tuple[str, str] | None
 ) -> Wrapped:
-    """The parameter type and functions of a policy that restarts, or for which `fading` is discounted.
+    """The parameter type and functions of a policy that restarts, or that discounts what `fading` lists.
 
-    `home` is the module and the name under which any process finds the parameter type. Without one,
-    machine code for it is not kept on disk: whoever reads the files there has to find every type that is
-    named in them.
+    `home` is the module and name under which any process can import the parameter type. Without one, machine code is
+    not cached on disk, because a process that loads it must find every type named in it.
     """
     key = (params_type, inner, fading, home)
-    with _one_at_a_time:  # two types for one wrapper would be two policies to the compiler
+    with _one_at_a_time:  # two types for the same wrapper would compile twice
         if key not in _made:
             _made[key] = _wrap(params_type, inner, fading, home)
         return _made[key]
@@ -60,16 +58,16 @@ def wrapped(
 def _wrap(
     params_type: Any, inner: Functions, fading: Fading | None, home: tuple[str, str] | None
 ) -> Wrapped:
-    name_apart(params_type)  # before the compiler meets it, which here may be before it runs by itself
+    name_apart(params_type)  # the compiler may see it here before the policy itself has registered it
     apart = f"{params_type.__module__}.{params_type.__qualname__}.{len(_made)}"
     module, name = home or ("forgetting", apart)
     kind = namedtuple("Params", [*params_type._fields, "forgetting"], module=module)  # type: ignore[misc]
     kind.__qualname__ = name
-    functions = (
-        _restarting(params_type, inner) if fading is None else _discounting(params_type, inner, fading)
-    )
-    for function in functions:
-        # All take parameters of this type, so that no two of them have one name in machine code.
+    if fading is None:
+        functions = _restarting(params_type, inner)
+    else:
+        functions = _discounting(params_type, inner, fading)
+    for function in functions:  # with the parameter type, this makes their names in machine code unique
         function.__module__ = module
     made: Any = [translate(each, keep=False, counting=False) for each in functions]
     return Wrapped(kind, Functions(*made))
@@ -83,14 +81,14 @@ def inside(state: State) -> State:
 
 @compiled
 def set_round(state: State) -> None:
-    """The round and the number of arms of the wrapped policy."""
+    """Set the round and the number of arms of the wrapped policy."""
     state.scalars[START + ROUND] = 1.0 + state.scalars[KEPT]
     state.scalars[START + ARMS] = state.scalars[ARMS]
 
 
 @compiled
 def clear(state: State) -> None:
-    """All but the shared scalars as before the first observation."""
+    """Reset everything but the shared scalars to the start."""
     state.scalars[KEPT:] = 0.0
     state.floats[:] = 0.0
     state.ints[:] = 0
@@ -98,14 +96,14 @@ def clear(state: State) -> None:
 
 @compiled
 def fade(row: Any, discount: float) -> None:
-    """Shrink every number of a row."""
+    """Multiply every number of a row by the discount."""
     for i in range(len(row)):
         shrunk = discount * row[i]
         row[i] = shrunk if abs(shrunk) > NOTHING else 0.0
 
 
 def _common(params_type: Any, inner: Functions) -> tuple[Any, Any]:
-    """Starting and deciding, which restarts and discounts share."""
+    """`init` and `decide`, which restarts and discounts share."""
     inner_init, inner_decide, _ = inner
 
     def init(params: Any, state: State) -> None:
@@ -123,7 +121,7 @@ def _restarting(params_type: Any, inner: Functions) -> Functions:
 
     def update(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
         known = params_type(*params[:-1])
-        # What would be forgotten at once is not learned.
+        # An observation that would be forgotten at once is not learned.
         if state.scalars[KEPT] + 1.0 >= params[-1]:
             clear(state)
             set_round(state)

@@ -1,4 +1,4 @@
-"""Who an arm is: a number that no other arm has or will have, whatever names and places do."""
+"""Serial numbers of arms: an arm's identity, whatever happens to names and places."""
 
 from typing import NamedTuple
 
@@ -8,34 +8,31 @@ from ..base.arrays import Ints
 
 
 class Serials(NamedTuple):
-    """The serial numbers of the arms, in the order of their places, which is that of their arrival.
+    """The serial numbers of the arms in the order of their places, which is the order of their arrival.
 
-    What is pending speaks of arms by their serials: places shift when an arm is retired, and a name may
-    come back for another arm.
+    Pending decisions refer to arms by serial: places shift when an arm is retired, and a new arm may reuse a name.
     """
 
-    born: int  # how many arms there ever were; the next one's serial
-    kept: Ints | None = (
-        None  # of each place, ascending; None while no arm was retired: all are their places
-    )
+    born: int  # the number of arms ever added, and the next arm's serial
+    kept: Ints | None = None  # by place, ascending; None while no arm was retired and serials equal places
 
     def of(self, places: Ints) -> Ints:
-        """From places to serials."""
+        """The serials at these places."""
         return places if self.kept is None else self.kept[places]
 
     def of_one(self, place: int) -> int:
-        """From a place to its serial."""
+        """The serial at a place."""
         return place if self.kept is None else int(self.kept[place])
 
     def place(self, serial: int) -> int | None:
-        """From a serial to its place, None where the arm was retired."""
+        """The place of a serial, or None if the arm was retired."""
         if self.kept is None:
             return serial
         place = int(np.searchsorted(self.kept, serial))
         return place if place < len(self.kept) and self.kept[place] == serial else None
 
     def places(self, serials: Ints) -> tuple[Ints, Ints]:
-        """The places of those serials whose arms are still there, and which of the serials these are."""
+        """The places of the serials that are still there, and the indices of those serials."""
         if self.kept is None:
             return serials, np.arange(len(serials))
         places = np.searchsorted(self.kept, serials)
@@ -43,16 +40,16 @@ class Serials(NamedTuple):
         return places[found], found
 
     def first_from(self, serial: int) -> int:
-        """The place from which on all arms have this serial or a later one."""
+        """The first place with this serial or a later one."""
         return serial if self.kept is None else int(np.searchsorted(self.kept, serial))
 
     def extended(self, newcomers: int) -> "Serials":
-        """With so many arms more."""
+        """A copy with this many more arms."""
         born = self.born + newcomers
         if self.kept is None:
             return Serials(born)
         return Serials(born, np.concatenate([self.kept, np.arange(self.born, born)]))
 
     def only(self, places: Ints) -> "Serials":
-        """With the arms of these places alone, which are in order."""
+        """A copy with only the arms at these places, which are in order."""
         return self._replace(kept=self.of(places))

@@ -1,4 +1,4 @@
-"""The names of the arms: a number of them, or a list of names."""
+"""The names of the arms: 0, 1, ..., or a list of names."""
 
 import operator
 from collections.abc import Iterable, Sequence
@@ -17,16 +17,16 @@ MOST_ARMS = 10**9
 
 
 class ArmNames:
-    """The arms in order, and the way from a name to its place."""
+    """The arms in order, and the place of each name."""
 
     def __init__(self, names: Sequence[Arm], table: NameTable | None = None) -> None:
         self.names = names
-        # Numbered arms are their own places; a table is made only for names.
+        # The place of a numbered arm is its number; only names need a table.
         self._places = table or (None if isinstance(names, range) else NameTable.of(names))
 
     @classmethod
     def checked(cls, arms: Arms) -> "ArmNames":
-        """The arms that a user gave."""
+        """Check the arms that a user gave."""
         return cls(_checked(arms))
 
     def __len__(self) -> int:
@@ -48,7 +48,7 @@ class ArmNames:
 
     def _find(self, name: object) -> int | None:
         try:
-            # 1.0 and True equal 1, but they are not the name of an arm.
+            # 1.0 and True equal 1, but they are not names of arms.
             key = _checked_name(name)
             if self._places is not None:
                 return self._places[key]
@@ -57,11 +57,11 @@ class ArmNames:
             return None
 
     def extended(self, names: Iterable[object]) -> "ArmNames":
-        """With these arms more, at the end."""
+        """A copy with these arms added at the end."""
         newcomers = self._newcomers(names)
         count = len(self) + len(newcomers)
         if count > MOST_ARMS:
-            rule = f"would be {count:,} arms, and must not exceed {MOST_ARMS:,}"
+            rule = f"would make {count:,} arms, and there must not be more than {MOST_ARMS:,}"
             raise ArmError(invalid_value("names", newcomers, rule, "retire others first"))
         if isinstance(self.names, range) and newcomers == list(range(len(self), count)):
             return ArmNames(range(count))
@@ -69,14 +69,12 @@ class ArmNames:
         return ArmNames(together, None if self._places is None else self._places.extended(together))
 
     def without(self, gone: Ints) -> "ArmNames":
-        """Without the arms of these places."""
+        """A copy without the arms at these places."""
         if len(self) - len(gone) < 2:
             named = [self.names[place] for place in gone]
-            rule = f"would leave {len(self) - len(gone)} of {len(self)} arms, and two at least must stay"
+            rule = f"would leave {len(self) - len(gone)} of {len(self)} arms, and at least two must stay"
             raise ArmError(invalid_value("names", named, rule, "add others first"))
-        stays = np.ones(len(self), np.bool_)
-        stays[gone] = False
-        left = [self.names[place] for place in np.flatnonzero(stays).tolist()]
+        left = [self.names[place] for place in np.delete(np.arange(len(self)), gone).tolist()]
         return ArmNames(left, None if self._places is None else self._places.without(gone, left))
 
     def _newcomers(self, names: Iterable[object]) -> list[Arm]:
@@ -86,14 +84,13 @@ class ArmNames:
             if name in seen:
                 raise ArmError(f"names: {name!r} appears twice; give every arm a name of its own")
             if name in self:
-                raise ArmError(
-                    f"names: {name!r} is an arm of this learner already; choose another name, or retire that arm first"
-                )
+                remedy = "choose another name, or retire that arm first"
+                raise ArmError(f"names: {name!r} is already an arm of this learner; {remedy}")
             seen.add(name)
         return newcomers
 
     def to_json(self) -> int | list[Arm]:
-        """What `ArmNames` takes to make these again."""
+        """The number of arms or the list of names, as `ArmNames.checked` takes it."""
         return len(self.names) if self._places is None else list(self.names)
 
     def _hint(self, name: object) -> str:
@@ -111,21 +108,20 @@ def _checked(arms: Arms) -> Sequence[Arm]:
         try:
             count = operator.index(arms)  # type: ignore[arg-type]
         except TypeError:
-            raise ArmError(
-                f"arms = {shown(arms)}: must be a number or a list of names; for example 3, or ['a', 'b', 'c']"
-            ) from None
+            rule, example = "must be a number or a list of names", "for example 3, or ['a', 'b', 'c']"
+            raise ArmError(f"arms = {shown(arms)}: {rule}; {example}") from None
         if count > MOST_ARMS:
             raise ArmError(f"arms = {shown(arms)}: must not exceed {MOST_ARMS:,}; check the number")
         names = range(count)  # type: ignore[assignment]
     if len(names) < 2:
         raise ArmError(
-            f"arms = {shown(arms)}: must be two at least; with one arm there is nothing to decide"
+            f"arms = {shown(arms)}: must be at least two; with one arm there is nothing to decide"
         )
     return names
 
 
 def listed(argument: str, names: object) -> list[object]:
-    """The arms that a user named, in whatever can be gone through."""
+    """The arms that a user named in an iterable, as a list."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Iterable) or getattr(names, "ndim", 1) != 1:
         raise ArmError(f"{argument} = {shown(names)}: must be a list of arms; put the names in a list")
     return list(names)
@@ -139,4 +135,4 @@ def _checked_name(name: object, argument: str = "arms") -> Arm:
             return operator.index(name)  # type: ignore[arg-type]
         except TypeError:
             pass
-    raise ArmError(f"{argument}: {shown(name)} is no name; use strings or whole numbers")
+    raise ArmError(f"{argument}: {shown(name)} is not a valid name; use strings or whole numbers")

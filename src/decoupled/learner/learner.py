@@ -1,36 +1,26 @@
-"""A policy running: it decides, and it learns from the losses of what it explored."""
+"""A running policy: it decides, and it learns from the losses of the arms it explored."""
 
 import hashlib
 import os
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar, Self, overload
 
-import numpy as np
-
 from ..base.arrays import Floats, Ints
 from ..base.files import write_atomically
 from ..base.validation import whole_number
 from ..decision import Arm, Decision
-from ..errors import ArmError, ParameterError, UnseenArmWarning, UnsupportedError, invalid_value
+from ..errors import ArmError, ParameterError, UnsupportedError, invalid_value
 from ..kernels.state import SHARED_SCALARS
 from .arms import ArmNames, Arms, listed
 from .loss_range import LossRange
-from .pending import Baseline, Waiting
+from .pending import Recorded, Waiting
 from .predictions import Predictions, listed_predictions, scaled_predictions
 from .protocol import RunnablePolicy
-from .replay import (
-    Record,
-    checked_records,
-    is_unrandomised,
-    listed_records,
-    unrandomised_error,
-    unseen_message,
-)
+from .replay import check_randomised, checked_records, listed_records, warn_of_unseen
 from .runner import Running
-from .saving import Kept, from_text, to_text
+from .saving import Parts, from_text, to_text
 from .seeds import Seed, randomness
 
 DEFAULT_PENDING = 100_000
@@ -39,14 +29,12 @@ DEFAULT_PENDING = 100_000
 class Learner:
     """A running policy. Make one with `policy.start(arms, seed)`.
 
-    Only `observe` and `replay` change what is learned: the estimates, and the round, which is 1 + the
-    number of observations applied. `decide`, `exploit` and `explore` draw from that state and change
-    only the random stream and the list of pending decisions, so any number of them may come between
-    two observations, and feedback may come late, out of order, or never. Arms may come and go meanwhile:
-    `add_arms`, `retire_arms`.
+    Only `observe` and `replay` learn: they change the estimates and the round, which is 1 + the number of observations
+    applied. `decide`, `exploit` and `explore` draw from that state and change only the random stream and the pending
+    decisions. So you can call them any number of times between two observations, and feedback may come late, out of
+    order, or never. Use `add_arms` and `retire_arms` to change the arms at any time.
 
-    Threads: every method holds the learner's one lock while it works. Calls from several threads
-    happen one after another, in some order, each of them whole; compiled code runs inside the lock.
+    A learner is thread-safe: every method holds its lock, so calls from several threads run one after another.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -56,7 +44,7 @@ class Learner:
     (2, 0)
     """
 
-    # Where from_json finds policies by name; the policies' base class puts itself here.
+    # Where from_json finds policies by name; set by the policies' base class.
     policy_family: ClassVar[Any]
 
     def __init__(
@@ -71,10 +59,12 @@ class Learner:
         names, losses = ArmNames.checked(arms), LossRange.checked(loss_range)
         limit = whole_number("max_pending", max_pending, 1, f"the default is {DEFAULT_PENDING}")
         stream, tag = randomness(seed)
-        self._take(Kept(names, losses, Running.fresh(policy, len(names), stream), Waiting(tag, limit)))
+        self._set_parts(
+            Parts(names, losses, Running.fresh(policy, len(names), stream), Waiting(tag, limit))
+        )
 
-    def _take(self, kept: Kept) -> None:
-        self._arms, self._losses, self._running, self._waiting = kept
+    def _set_parts(self, parts: Parts) -> None:
+        self._arms, self._losses, self._running, self._waiting = parts
         self._policy = self._running.policy
         self._lock = Lock()
 
@@ -85,10 +75,10 @@ class Learner:
         )
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        # The policy's class goes along, because loading it is what makes the policy known by name.
+        # Unpickling the policy's class defines it, so that from_json can find the policy by name.
         return _unpickled, (type(self), type(self._policy), self.to_json())
 
-    # What it is
+    # Properties
 
     @property
     def policy(self) -> RunnablePolicy:
@@ -102,7 +92,7 @@ class Learner:
 
     @property
     def loss_range(self) -> tuple[float, float]:
-        """The lowest and highest loss there can be."""
+        """The lowest and highest possible loss."""
         return self._losses.low, self._losses.high
 
     @property
@@ -118,12 +108,12 @@ class Learner:
 
     @property
     def forgotten(self) -> int:
-        """How many decisions were forgotten before their feedback came."""
+        """The number of decisions that were forgotten before their feedback came."""
         return self._waiting.forgotten
 
     @property
     def place_in_stream(self) -> bytes:
-        """Where the random stream stands. A log that has it beside each decision can be checked draw by draw.
+        """The position in the random stream. If you log it with each decision, you can check the log draw by draw.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=3, seed=7)
@@ -155,20 +145,19 @@ class Learner:
         available: Iterable[Arm] | None = None,
         baseline: Predictions | None = None,
     ) -> Decision | list[Decision]:
-        """An arm to exploit and an arm to explore; with `count`, a list of such decisions.
+        """Decide on an arm to exploit and an arm to explore; with `count`, return a list of decisions.
 
-        With `available`, both arms come from those named, by the policy's own rule applied to their
-        estimates alone, and the propensity is exact for that choice. When the loss arrives, arms that
-        could not be chosen are charged the same loss: it is an unbiased estimate of what the available
-        arms cost on average, so that an arm gains nothing by being away.
+        A policy of the standard game (`policy.coupled`) gives the same arm for both.
 
-        With `baseline`, what you expect of each arm's loss in this very round stands in the place of the
-        running mean that a centred estimator takes off it: a mapping from arms to losses (arms that it
-        leaves out keep the running mean), or a list of losses in the order of `arms`. Good predictions
-        make estimates less noisy, and none can bias them. They count for arms that pass the policy's own
-        gate, and a policy whose estimator has no baseline refuses them.
-
-        A policy of the standard game, `policy.coupled`, gives one arm as both.
+        Args:
+            count: the number of decisions, at most `max_pending`.
+            available: the arms to choose from. The policy applies its own rule to their estimates, and the propensity
+                is exact for that choice. When the loss arrives, the unavailable arms are charged the same loss. It is
+                an unbiased estimate of the mean loss of the available arms, so absence gains an arm nothing.
+            baseline: your predictions of each arm's loss in this round: a mapping from arms to losses, or a list of
+                losses in the order of `arms`. A centred estimator subtracts them instead of its running mean, which it
+                keeps for arms without a prediction. Good predictions make estimates less noisy, and no prediction can
+                bias them. They count for arms that pass the policy's gate. Only centred estimators accept them.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -179,9 +168,12 @@ class Learner:
         >>> centred = dc.FTPL.recommended().start(arms=["a", "b", "c"], seed=7)
         >>> decision = centred.decide(baseline={"a": 0.9, "b": 0.2, "c": 0.4})
         >>> centred.observe(decision, loss=0.2)
-        >>> decision.explore, centred.estimates().tolist()    # it was foreseen: each arm learns what it is
+        >>> decision.explore, centred.estimates().tolist()    # a perfect prediction: each arm learns its loss
         ('b', [0.9, 0.2, 0.4])
         """
+        if count is None and available is None and baseline is None:  # nearly always, so it is the quickest
+            with self._lock:
+                return self._draw(None, self._running.baseline_of(None), exploiting=True)
         some, expected = _listed(available), self._predictions(baseline)
         if count is None:
             with self._lock:
@@ -194,12 +186,13 @@ class Learner:
         with self._lock:
             part = self._part(some)
             shared = self._baseline(part, expected)
+            self._running.record_baselines()
             return [self._draw(part, shared, exploiting=True) for _ in range(repeats)]
 
     def explore(
         self, *, available: Iterable[Arm] | None = None, baseline: Predictions | None = None
     ) -> Decision:
-        """A decision that only explores: its `exploit` is None. Both arguments are as in `decide`.
+        """Make a decision that only explores: its `exploit` is None. The arguments are as in `decide`.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -213,7 +206,7 @@ class Learner:
             return self._draw(part, self._baseline(part, expected), exploiting=False)
 
     def exploit(self, *, available: Iterable[Arm] | None = None) -> Arm:
-        """An arm to use now. It awaits no feedback and never advances the schedule.
+        """Draw an arm to use now. It needs no feedback and does not advance the schedule.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -237,33 +230,25 @@ class Learner:
             return None
         if self._policy.baseline is None or self._policy.cumulative is None:
             raise UnsupportedError(
-                f"baseline: the estimator of {type(self._policy).__name__} has none, so that a prediction "
-                "would change nothing; leave it out, or use a centred estimator such as FTPL.recommended()"
+                f"baseline: the estimator of {type(self._policy).__name__} has none, so a prediction would "
+                "change nothing; leave it out, or use a centred estimator such as FTPL.recommended()"
             )
         return listed_predictions(baseline)
 
-    def _baseline(self, part: Ints | None, expected: Any) -> Baseline | None:
-        if expected is None:
-            return self._running.baseline_of(part)
-        predicted = scaled_predictions(expected, self._arms, self._losses)
+    def _baseline(self, part: Ints | None, expected: Any) -> Recorded:
+        predicted = None if expected is None else scaled_predictions(expected, self._arms, self._losses)
         return self._running.baseline_of(part, predicted)
 
-    def _draw(self, part: Ints | None, baseline: Baseline | None, exploiting: bool) -> Decision:
-        running, names = self._running, self._arms.names
+    def _draw(self, part: Ints | None, baseline: Recorded, exploiting: bool) -> Decision:
+        running, names, serials = self._running, self._arms.names, self._running.serials
         exploit, explore, weight, propensity = running.draw(part)
-        chosen = (
-            running.round,
-            names[exploit] if exploiting else None,
-            names[explore],
-            propensity if propensity == propensity else None,  # NaN stands for unknown
-            weight,
-        )
-        serials = running.serials
+        known = propensity if propensity == propensity else None  # NaN means unknown
+        chosen = (running.round, names[exploit] if exploiting else None, names[explore], known, weight)
         covered = None if part is None else serials.of(part)
         return self._waiting.add(chosen, serials.of_one(explore), covered, baseline)
 
     def _part(self, some: list[object] | None) -> Ints | None:
-        """The places of the arms that can be had, to be asked for while the lock is held: places shift."""
+        """The places of the available arms. The caller must hold the lock, since places shift."""
         return None if some is None else self._arms.places(some)
 
     # Learning
@@ -271,10 +256,10 @@ class Learner:
     def observe(
         self, decision: Decision | str, loss: float | None = None, *, reward: float | None = None
     ) -> None:
-        """Learn the loss of the arm that `decision` explored; give the decision or its id.
+        """Learn the loss of the arm that `decision` explored, given the decision or its id.
 
-        In place of a loss a `reward` may be given: its mirror image within the loss range. The loss of
-        the *exploited* arm is nobody's feedback: it is suffered and not seen.
+        You can give a `reward` instead of a loss: its mirror image within the loss range. Do not report the loss of the
+        *exploited* arm: it is suffered and not seen.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7, loss_range=(0, 250))
@@ -286,24 +271,24 @@ class Learner:
         with self._lock:
             pending = self._waiting.find(decision)
             self._running.settle(pending, scaled)
-            del self._waiting.decisions[pending[0].id]  # last: a solver that fails loses no feedback
+            del self._waiting.decisions[pending[0].id]  # last, so that a failing solver loses no feedback
 
     def replay(self, records: Iterable[Any], *, unrandomised: bool = False) -> int:
-        """Learn from a log, and return how many records it had.
+        """Learn from a log, and return its number of records.
 
-        Each record is (explored arm, propensity, loss), or a mapping with the keys "explore",
-        "propensity" and "loss". The propensity is the probability with which the log's own policy chose
-        to explore that arm, whatever policy it was. All records are checked before the first is applied.
+        Each record is (explored arm, propensity, loss), or a mapping with the keys "explore", "propensity" and "loss".
+        The propensity is the probability with which the logging policy, whatever it was, explored that arm. All records
+        are checked before the first is applied.
 
-        A log without propensities is refused, and so is one whose propensities are all 1, unless the policy
-        keeps means, to which propensities do not matter: where nothing was left to chance, the sums of losses
-        that other policies learn show how often an arm was tried, not how good it is. If a log of two records
-        or more leaves out arms that have no loss on record, an `UnseenArmWarning` names them.
+        A log without propensities raises an error. So does a log whose propensities are all 1, unless the policy keeps
+        means, which do not depend on propensities. The reason: the sums that other policies learn from such a log show
+        how often an arm was tried, not how good it is. If a log of two or more records leaves out arms whose losses the
+        learner has never seen, an `UnseenArmWarning` names them.
 
         Args:
             records: the log.
-            unrandomised: accept a log whose propensities are all 1. Right only if every arm was seen in
-                every round, with a record for each.
+            unrandomised: accept a log whose propensities are all 1. Use it only if every arm was seen in every round,
+                with a record for each.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
@@ -315,22 +300,12 @@ class Learner:
         given = listed_records(records)
         with self._lock:
             checked = checked_records(given, self._arms, self._losses)
-            if not unrandomised and is_unrandomised(checked) and self._running.weighs():
-                raise unrandomised_error(checked, self._arms)
-            self._warn_of_unseen(checked)
+            if not unrandomised:
+                check_randomised(checked, self._arms, self._running)
+            warn_of_unseen(checked, self._arms, self._running)  # first, since warnings may be errors
             for arm, weight, loss in checked:
-                self._running.learn(arm, weight, loss)  # a log brings a propensity and no baseline
+                self._running.learn(arm, weight, loss)  # a log has no baselines
         return len(checked)
-
-    def _warn_of_unseen(self, records: list[Record]) -> None:
-        if len(records) < 2:  # one record is an observation, as they come in one by one
-            return
-        unseen = self._running.unknown()
-        unseen[[record.arm for record in records]] = False
-        if unseen.any():
-            names = [self._arms.names[place] for place in np.flatnonzero(unseen).tolist()]
-            # Before anything is learned: a program may have made errors of warnings.
-            warnings.warn(unseen_message(names), UnseenArmWarning, stacklevel=3)
 
     def forget(self, decision: Decision | str) -> None:
         """Stop waiting for the feedback of a pending decision; the estimates stay unbiased.
@@ -344,19 +319,18 @@ class Learner:
         with self._lock:
             self._waiting.forget(decision)
 
-    # Coming and going
+    # Adding and retiring arms
 
     def add_arms(self, names: Iterable[Arm]) -> None:
-        """Let arms come, at the end of the list. Nothing else changes: neither the round nor the random stream.
+        """Add arms at the end of the list. The round and the random stream do not change.
 
-        A newcomer of a policy that adds up losses starts with all that the leader has, the arm with the
-        smallest sum: level with the best, as every arm is in round 1, so that it is tried at once. A
-        policy that keeps means has not seen it yet. Decisions that are pending could not choose it: when
-        their feedback comes it is charged the loss seen, like any arm that was away.
+        If the policy sums losses, a new arm starts with everything that the leader, the arm with the smallest sum, has
+        learned. So it is level with the best and tried at once, like every arm in round 1. If the policy keeps means,
+        the arm is one it has not seen yet. Pending decisions could not choose it, so when their feedback arrives it is
+        charged the loss seen, like any unavailable arm.
 
         Args:
-            names: strings or whole numbers that no arm of this learner has. That of an arm retired before
-                will do; it is a new arm all the same.
+            names: strings or whole numbers that no arm of this learner has. A new arm may reuse a retired name.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
@@ -374,11 +348,11 @@ class Learner:
                 self._arms, self._running = arms, running
 
     def retire_arms(self, names: Iterable[Arm]) -> None:
-        """Let arms go: they are not drawn again, and what was learned of the others stays as it is.
+        """Retire arms: they are not drawn again, and the estimates of the others stay as they are.
 
-        Feedback of a decision that explored such an arm is welcome still. It counts as a round, and does
-        to the other arms what it would have done, so that their estimates stay unbiased; of the arm
-        itself nothing is learned, also where its name has come back. Two arms at least must stay.
+        You can still send the feedback of a decision that explored such an arm. It counts as a round and changes the
+        other arms as usual, so that their estimates stay unbiased. Nothing is learned about the retired arm, even if a
+        new arm has its name. At least two arms must stay.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -395,10 +369,10 @@ class Learner:
                 arms = self._arms.without(gone)
                 self._arms, self._running = arms, self._running.without(gone)
 
-    # Looking
+    # Inspecting
 
     def exploitation_probabilities(self, *, available: Iterable[Arm] | None = None) -> Floats:
-        """The exact probability with which `decide` would now exploit each arm, in the order of `arms`.
+        """The exact probability that `decide` now exploits each arm, in the order of `arms`.
 
         >>> import decoupled as dc
         >>> dc.FTPL().start(arms=4, seed=7).exploitation_probabilities().round(6).tolist()
@@ -406,10 +380,10 @@ class Learner:
         """
         some = _listed(available)
         with self._lock:
-            return self._running.exploitation_law(self._part(some))
+            return self._running.law("exploitation_law", self._part(some))
 
     def exploration_probabilities(self, *, available: Iterable[Arm] | None = None) -> Floats:
-        """The exact probability with which `decide` would now explore each arm, in the order of `arms`.
+        """The exact probability that `decide` now explores each arm, in the order of `arms`.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=3, seed=7)
@@ -418,10 +392,10 @@ class Learner:
         """
         some = _listed(available)
         with self._lock:
-            return self._running.exploration_law(self._part(some))
+            return self._running.law("exploration_law", self._part(some))
 
     def estimates(self) -> Floats:
-        """What is learned about each arm, on losses scaled to [0, 1]: see the policy for its meaning.
+        """What is learned about each arm, for losses scaled to [0, 1]; see the policy for the meaning.
 
         >>> import decoupled as dc
         >>> dc.FTPL().start(arms=3, seed=7).estimates().tolist()
@@ -431,7 +405,7 @@ class Learner:
             return self._running.form.estimates(self._running.state)
 
     def diagnostics(self) -> dict[str, float]:
-        """The single numbers the policy keeps, by name.
+        """The scalars of the policy's state, by name.
 
         >>> import decoupled as dc
         >>> dc.TsallisINF().start(arms=8, seed=7).diagnostics()["steps"]
@@ -441,13 +415,13 @@ class Learner:
             names = SHARED_SCALARS + self._running.layout.scalars
             return dict(zip(names, self._running.state.scalars.tolist(), strict=True))
 
-    # Keeping
+    # Saving
 
     def fork(self, seed: Seed) -> Self:
-        """A copy that has learned the same and goes on with randomness of its own.
+        """Copy the learner with a random stream of its own.
 
-        Two replicas that load one saved state draw the same arms and explore nothing new between
-        them; fork each with a seed of its own. Pending decisions are copied as well.
+        Two replicas that load the same saved state draw the same arms, so the second explores nothing new. Fork each
+        replica with its own seed. Pending decisions are copied too.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=100, seed=7)
@@ -458,14 +432,14 @@ class Learner:
         stream, tag = randomness(seed)
         copy = self.from_json(self.to_json())
         waiting = copy._waiting
-        # The new ids differ from the old ones also where the seed is the same.
+        # The new ids differ from the old ones even if the seed is the same.
         lineage = f"{self._waiting.tag}-{waiting.made}-{tag}".encode()
         copy._running.stream[:] = stream
         waiting.tag, waiting.made = hashlib.sha256(lineage).hexdigest()[:12], 0
         return copy
 
     def to_json(self) -> str:
-        """The whole state as text: what is learned, what is pending, and the random stream.
+        """The whole state as text: what is learned, the pending decisions and the random stream.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=3, seed=7)
@@ -474,11 +448,11 @@ class Learner:
         True
         """
         with self._lock:
-            return to_text(Kept(self._arms, self._losses, self._running, self._waiting))
+            return to_text(Parts(self._arms, self._losses, self._running, self._waiting))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """The learner that `to_json` wrote; it continues bit for bit as if never stopped.
+        """Restore the learner that `to_json` wrote. It continues bit for bit.
 
         >>> import decoupled as dc
         >>> text = dc.Exp3().start(arms=3, seed=7).to_json()
@@ -488,11 +462,11 @@ class Learner:
         decoupled.errors.StateError: state: does not match its checksum, so it was altered; give the text that Learner.to_json() wrote
         """
         learner = cls.__new__(cls)
-        learner._take(from_text(text, cls.policy_family))
+        learner._set_parts(from_text(text, cls.policy_family))
         return learner
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_json` to a file, whole or not at all.
+        """Write `to_json` to a file atomically.
 
         >>> import decoupled as dc, tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "learner.json"
@@ -505,7 +479,7 @@ class Learner:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The learner that `save` wrote."""
+        """Restore the learner that `save` wrote."""
         return cls.from_json(Path(path).read_bytes())
 
 
@@ -514,8 +488,8 @@ def _unpickled(kind: type[Learner], policy: object, text: str) -> Learner:
 
 
 def _listed(available: Iterable[Arm] | None) -> list[object] | None:
-    """The arms that can be had, gone through before the lock is taken: what gives them may use the learner."""
+    """The available arms as a list, made before the lock is taken because the iterable may use the learner."""
     some = None if available is None else listed("available", available)
     if some == []:
-        raise ArmError("available = []: names no arm; leave it out where every arm can be had")
+        raise ArmError("available = []: names no arm; leave it out if every arm is available")
     return some

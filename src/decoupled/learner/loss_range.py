@@ -1,4 +1,4 @@
-"""The range that losses live in: from what a user reports to a loss in [0, 1]."""
+"""The range of losses: from a user's loss or reward to a loss in [0, 1]."""
 
 import math
 from typing import NamedTuple
@@ -10,14 +10,14 @@ UNKNOWN = "report the loss when it is known; feedback may come late, or never"
 
 
 class LossRange(NamedTuple):
-    """The lowest and highest loss there can be; rewards live in the same range, mirrored."""
+    """The lowest and highest possible loss. Rewards use the same range, mirrored."""
 
     low: float
     high: float
 
     @classmethod
     def checked(cls, ends: object) -> "LossRange":
-        """A range from what a user gave."""
+        """Check the range that a user gave."""
         try:
             low, high = (as_float(end) for end in ends)  # type: ignore[attr-defined]
         except (TypeError, ValueError):
@@ -28,7 +28,7 @@ class LossRange(NamedTuple):
         return cls(low, high)
 
     def scaled(self, loss: object, reward: object = None) -> float:
-        """The loss on a scale from 0 to 1, from a loss or a reward: one of them, and not both."""
+        """The loss on a scale from 0 to 1, given either a loss or a reward."""
         if (message := not_one_of(loss, reward)) is not None:
             raise LossError(message)
         if reward is None:
@@ -36,10 +36,12 @@ class LossRange(NamedTuple):
         return (self.high - self._within("reward", reward)) / (self.high - self.low)
 
     def scaled_as(self, name: str, loss: object, if_missing: str = UNKNOWN) -> float:
-        """A loss on a scale from 0 to 1; `name` is what an error calls it, and what to do if there is none."""
+        """A loss on a scale from 0 to 1. `name` names it in an error; `if_missing` is the remedy if it is missing."""
         return (self._within(name, loss, if_missing) - self.low) / (self.high - self.low)
 
     def _within(self, name: str, value: object, if_missing: str = UNKNOWN) -> float:
+        if type(value) is float and self.low <= value <= self.high:  # nearly always, and NaN is not
+            return value
         number = as_loss(value)
         if number is not None and self.low <= number <= self.high:
             return number
@@ -55,7 +57,7 @@ class LossRange(NamedTuple):
 
 
 def not_one_of(loss: object, reward: object) -> Message | None:
-    """The error where both a loss and a reward are given, or neither; None where it is one of them."""
+    """The message for both a loss and a reward, or neither; None if exactly one is given."""
     remedy = "give either the loss of the explored arm or its reward"
     if loss is None and reward is None:
         return Message("loss, reward: neither was given", remedy)

@@ -1,5 +1,6 @@
-"""The decisions that await feedback, with all that their estimates will need."""
+"""The decisions that await feedback, with everything their estimates will need. Arms are serials here."""
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -8,23 +9,52 @@ from ..base.arrays import Floats, Ints
 from ..decision import Arm, Decision
 from ..errors import FeedbackError, shown
 
-# Arms are known here by their serials: see there.
-
-# The arms that have a baseline, what it is, and whether a user foresaw it; all other arms have none, which
-# is zero.
+# The arms that have a baseline, their baselines, and whether a user predicted them; the baseline of all others is 0.
 Baseline: TypeAlias = tuple[Ints, Floats, bool]
 
-# The arms that a decision could choose from: some; all that there were before a certain serial; or all
-# that there are.
+# The arms that a decision could choose from: these serials, all serials below a number, or (None) all arms.
 Covered: TypeAlias = tuple[int, ...] | int | None
 
-# A decision that awaits feedback: the arm explored, the arms it could choose from, and the baseline, None
-# where all are zero. A plain tuple, because one is made for every decision.
-Pending: TypeAlias = tuple[Decision, int, Covered, Baseline | None]
+
+class RoundBaseline:
+    """The baselines that the decisions of one round share, computed only if a decision outlives the round.
+
+    Feedback that arrives in the same round does not need them, because the state still has them.
+    """
+
+    __slots__ = ("_compute", "_value", "decisions")
+
+    def __init__(self, compute: Callable[[], Baseline | None]) -> None:
+        self._compute: Callable[[], Baseline | None] | None = compute
+        self._value: Baseline | None = None
+        self.decisions = 0  # made with these baselines
+
+    def get(self) -> Baseline | None:
+        """The baselines, None if all are 0. The first call must come before the state changes."""
+        if self._compute is not None:
+            self._value, self._compute = self._compute(), None
+        return self._value
+
+
+# The baselines of a decision; None if all are 0.
+Recorded: TypeAlias = Baseline | RoundBaseline | None
+
+
+def recorded(baseline: Recorded) -> Baseline | None:
+    """The baselines of a decision, computed if they are not yet."""
+    return baseline.get() if isinstance(baseline, RoundBaseline) else baseline
+
+
+# A pending decision, the explored arm, the arms it could choose from, and its baselines. A plain tuple, because every
+# decision makes one.
+Pending: TypeAlias = tuple[Decision, int, Covered, Recorded]
+
+# The fields of a decision after its id.
+Chosen: TypeAlias = tuple[int, Arm | None, Arm, float | None, float]
 
 
 class Waiting:
-    """The decisions of one learner that await feedback, oldest first; beyond the limit the oldest goes."""
+    """The pending decisions of one learner, oldest first. Beyond the limit the oldest is forgotten."""
 
     def __init__(self, tag: str, limit: int) -> None:
         self.tag = tag  # keeps the ids of one learner apart from another's
@@ -36,14 +66,8 @@ class Waiting:
     def __len__(self) -> int:
         return len(self.decisions)
 
-    def add(
-        self,
-        chosen: tuple[int, Arm | None, Arm, float | None, float],
-        arm: int,
-        covered: Ints | None,
-        baseline: Baseline | None,
-    ) -> Decision:
-        """Make a decision of the fields that follow its id, and wait for its feedback."""
+    def add(self, chosen: Chosen, arm: int, covered: Ints | None, baseline: Recorded) -> Decision:
+        """Make a decision, and wait for its feedback."""
         self.made += 1
         name = f"{self.tag}-{self.made}"
         decision = Decision(name, *chosen)
@@ -55,7 +79,7 @@ class Waiting:
         return decision
 
     def find(self, decision: Decision | str) -> Pending:
-        """What is kept of a decision, given as it was made or by its id."""
+        """The record of a pending decision, given the decision or its id."""
         key = decision.id if isinstance(decision, Decision) else decision
         pending = self.decisions.get(key) if isinstance(key, str) else None
         if pending is not None and (decision is pending[0] or decision is key or decision == pending[0]):
@@ -63,13 +87,13 @@ class Waiting:
         raise FeedbackError(f"decision {shown(key)}: {self._why_unknown(key, pending)}")
 
     def add_arm(self, newcomer: int) -> None:
-        """Arms come, the first with this serial: decisions so far could not choose them."""
+        """Record that arms from this serial on are new: decisions made so far could not choose them."""
         for name, (decision, arm, covered, baseline) in self.decisions.items():
             if covered is None:
                 self.decisions[name] = (decision, arm, newcomer, baseline)
 
     def forget(self, decision: Decision | str) -> None:
-        """Wait no longer."""
+        """Stop waiting for a decision's feedback."""
         del self.decisions[self.find(decision)[0].id]
         self.forgotten += 1
 
@@ -79,36 +103,40 @@ class Waiting:
             return "is pending with other contents; give the decision as this learner made it"
         if tag == self.tag and number.isdecimal() and len(number) < 20 and 0 < int(number) <= self.made:
             return (
-                "is not pending: its feedback was applied before, or it was forgotten; "
+                "is not pending: its feedback was already applied, or it was forgotten; "
                 "send feedback once for each decision"
             )
         return "was never made by this learner; give a decision that decide() or explore() returned"
 
     def to_json(self) -> dict[str, Any]:
-        """All of it but the limit, as plain values. Decisions that share a baseline share it there."""
-        held = {id(each[3]): each[3] for each in self.decisions.values() if each[3] is not None}
+        """Everything but the limit as plain values. Decisions that share a baseline share it there too."""
+        baselines = [recorded(each[3]) for each in self.decisions.values()]
+        held = {id(each): each for each in baselines if each is not None}
         number = {key: place for place, key in enumerate(held)}
         return {
             "tag": self.tag,
             "made": self.made,
             "forgotten": self.forgotten,
             "baselines": [
-                [serials.tolist(), values.tolist(), foreseen] for serials, values, foreseen in held.values()
+                [serials.tolist(), values.tolist(), predicted]
+                for serials, values, predicted in held.values()
             ],
             "pending": [
                 [*decision, arm, covered, *([] if baseline is None else [number[id(baseline)]])]
-                for decision, arm, covered, baseline in self.decisions.values()
+                for (decision, arm, covered, _), baseline in zip(
+                    self.decisions.values(), baselines, strict=True
+                )
             ],
         }
 
     @classmethod
     def from_json(cls, content: dict[str, Any], limit: int) -> "Waiting":
-        """What `to_json` gave."""
+        """Restore the result of `to_json`."""
         waiting = cls(content["tag"], limit)
         waiting.made, waiting.forgotten = content["made"], content["forgotten"]
         shared = [
-            (np.array(serials, np.int64), np.array(values, np.float64), foreseen)
-            for serials, values, foreseen in content.get("baselines", [])
+            (np.array(serials, np.int64), np.array(values, np.float64), predicted)
+            for serials, values, predicted in content.get("baselines", [])
         ]
         fields = len(Decision._fields)
         for record in content["pending"]:
@@ -124,7 +152,7 @@ class Waiting:
 
 
 def _sparse(row: list[float]) -> Baseline:
-    """A baseline as it was once saved: one number for each arm."""
+    """Convert a baseline from an older format: one number for each arm."""
     values = np.array(row, np.float64)
     found = np.flatnonzero(values)
     return found, values[found], False

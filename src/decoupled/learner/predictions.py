@@ -1,4 +1,4 @@
-"""What a user expects of each arm's next loss, checked: a baseline of one's own for a decision."""
+"""A user's predictions of each arm's next loss: checked baselines for a decision."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
@@ -11,14 +11,14 @@ from ..errors import ParameterError, invalid_value
 from .arms import ArmNames
 from .loss_range import LossRange
 
-# For some arms by name, or for all in their order.
+# For some arms by name, or for all arms in order.
 Predictions: TypeAlias = Mapping[str, float] | Mapping[int, float] | Mapping[Arm, float] | Iterable[float]
 
 MISSING = "give a mapping that leaves out the arms without a prediction"
 
 
 def listed_predictions(given: Predictions) -> dict[Any, Any] | list[Any] | Floats:
-    """What a user gave as a dictionary, or as a list or an array of numbers: gone through once."""
+    """A user's predictions as a dictionary, a list, or an array of numbers. An iterator is consumed once."""
     if isinstance(given, Mapping):
         return dict(given)
     if isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "fiu":
@@ -32,19 +32,17 @@ def listed_predictions(given: Predictions) -> dict[Any, Any] | list[Any] | Float
 def scaled_predictions(
     given: dict[Any, Any] | list[Any] | Floats, arms: ArmNames, losses: LossRange
 ) -> tuple[Ints, Floats]:
-    """The places that have a prediction, and what it is on a scale from 0 to 1."""
+    """The places that have a prediction, and the predictions on a scale from 0 to 1."""
     if isinstance(given, dict):
         places = np.array([arms.place(name) for name in given], np.int64)
         values = [losses.scaled_as(f"baseline[{name!r}]", value, MISSING) for name, value in given.items()]
         return places, np.array(values, np.float64)
     if len(given) != len(arms):
         rule = f"must have one loss for each of {len(arms)} arms, and has {len(given)}"
-        raise ParameterError(
-            invalid_value("baseline", given, rule, "give a mapping where only some have one")
-        )
+        raise ParameterError(invalid_value("baseline", given, rule, "give a mapping if only some have one"))
     if isinstance(given, np.ndarray):
         outside = np.flatnonzero(~((given >= losses.low) & (given <= losses.high)))
-        if len(outside) > 0:  # the first of them says what is wrong
+        if len(outside) > 0:  # this raises the error for the first of them
             losses.scaled_as(f"baseline[{outside[0]}]", float(given[outside[0]]), MISSING)
         return np.arange(len(given)), (given - losses.low) / (losses.high - losses.low)
     each = [losses.scaled_as(f"baseline[{i}]", value, MISSING) for i, value in enumerate(given)]

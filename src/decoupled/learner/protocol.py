@@ -1,4 +1,4 @@
-"""What a learner needs of a policy."""
+"""What a learner needs from a policy."""
 
 from typing import Any, Protocol
 
@@ -8,7 +8,7 @@ from ..kernels.state import Layout, State
 
 
 class RunnablePolicy(Protocol):
-    """A policy, as a learner sees it: `Policy` says what each of these means."""
+    """A policy as a learner sees it; `Policy` documents each of these."""
 
     @property
     def layout(self) -> Layout:
@@ -16,7 +16,7 @@ class RunnablePolicy(Protocol):
 
     @property
     def cumulative(self) -> str | None:
-        """The learned row that adds up losses, or None."""
+        """The learned row that sums losses, or None."""
 
     @property
     def coupled(self) -> bool:
@@ -27,7 +27,7 @@ class RunnablePolicy(Protocol):
         """The row of baselines that a pending decision keeps, or None."""
 
     def at(self, arms: int) -> "RunnablePolicy":
-        """The same policy in the form that suits a number of arms."""
+        """The form of this policy for a number of arms."""
 
     def entries(self) -> Entries:
         """The compiled calls."""
@@ -36,22 +36,22 @@ class RunnablePolicy(Protocol):
         """The parameters as a tuple of floats."""
 
     def exploitation_law(self, state: State) -> Floats:
-        """The exact probability with which each arm is exploited."""
+        """The exact probability of exploiting each arm."""
 
     def exploration_law(self, state: State) -> Floats:
-        """The exact probability with which each arm is explored."""
+        """The exact probability of exploring each arm."""
 
     def estimates(self, state: State) -> Floats:
         """What is learned about each arm."""
 
     def baselines(self, state: State) -> tuple[Ints, Floats]:
-        """The places of the arms that have a baseline now, and what it is."""
+        """The places of the arms that have a baseline now, and their baselines."""
 
     def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
-        """Put the baselines of a decision where the compiled update reads them."""
+        """Write a decision's baselines where the compiled update reads them."""
 
     def init_new_arms(self, state: State, first: int) -> None:
-        """Fill in what arms that come later have learned."""
+        """Set what the arms from place `first` on have learned."""
 
     def to_dict(self) -> dict[str, Any]:
         """The name and every parameter."""

@@ -1,19 +1,23 @@
-"""Records of a log, checked: what another policy explored, with what probability, and what it cost."""
+"""Check the records of a log: explored arms, their propensities and their losses."""
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..base.validation import as_float, is_missing, kind_of
-from ..errors import ArmError, LossError, Message, ParameterError, invalid_value, shown
+from ..errors import ArmError, LossError, Message, ParameterError, UnseenArmWarning, invalid_value, shown
 from .arms import ArmNames
 from .loss_range import LossRange
+from .runner import Running
 
-_NAMED = 10  # so many arms a warning names
+_NAMED = 10  # how many arms a warning names
 _KEYS = {"explore", "propensity", "loss"}
 
 
 class Record(NamedTuple):
-    """A record of a log as a learner takes it: the place of an arm, and its loss from 0 to 1."""
+    """A record of a log: the place of an arm, its weight, and its loss on a scale from 0 to 1."""
 
     arm: int
     weight: float
@@ -25,43 +29,47 @@ def listed_records(records: Iterable[Any]) -> list[Any]:
     if isinstance(records, (str, bytes)) or not isinstance(records, Iterable):
         rule, remedy = "must be a list of records", "each is (explored arm, propensity, loss)"
         raise ParameterError(invalid_value("records", records, rule, remedy))
-    if isinstance(records, Mapping) or hasattr(records, "columns"):  # going through either gives its keys
+    if isinstance(records, Mapping) or hasattr(records, "columns"):  # iterating over either gives its keys
         problem = f"records: is {kind_of(records)}, not a list of records"
-        remedy = "give a list of (explored arm, propensity, loss); of a DataFrame, to_dict('records')"
+        remedy = "give a list of (explored arm, propensity, loss); for a DataFrame, to_dict('records')"
         raise ParameterError(Message(problem, remedy))
     return list(records)
 
 
 def checked_records(records: list[Any], arms: ArmNames, losses: LossRange) -> list[Record]:
-    """The place, the weight and the scaled loss of every record."""
+    """Check every record."""
     return [_checked(i, record, arms, losses) for i, record in enumerate(records)]
 
 
-def is_unrandomised(records: list[Record]) -> bool:
-    """Whether nothing in a log was left to chance, by its own account."""
-    return len(records) > 0 and all(record.weight == 1.0 for record in records)
-
-
-def unrandomised_error(records: list[Record], arms: ArmNames) -> ParameterError:
-    """The error for a log of propensities that are all 1."""
-    if len(records) == 1:
-        what = "records: the only propensity is 1"
-    else:
-        what = f"records: all {len(records)} propensities are 1"
+def check_randomised(records: list[Record], arms: ArmNames, running: Running) -> None:
+    """Raise an error if all propensities are 1 and the policy learns from weights."""
+    if not records or any(record.weight != 1.0 for record in records) or not running.weighs():
+        return
+    what = "the only propensity is 1" if len(records) == 1 else f"all {len(records)} propensities are 1"
     problem = (
-        f"{what}, with {len(arms)} arms: nothing was left to chance, so the estimate of an arm would show how "
-        "seldom it was tried, and an arm never tried would seem the best"
+        f"records: {what}, with {len(arms)} arms: nothing was left to chance, so the estimate of an arm would "
+        "show how seldom it was tried, and an arm never tried would seem the best"
     )
     remedy = (
         "give the probability with which each arm was explored; if there was none, start without this log "
         "(docs: In operation, A log without propensities); if every arm was seen in every round, pass "
         "unrandomised=True"
     )
-    return ParameterError(Message(problem, remedy))
+    raise ParameterError(Message(problem, remedy))
 
 
-def unseen_message(names: list[Any]) -> Message:
-    """The warning for arms of which neither a log nor a learner knows anything."""
+def warn_of_unseen(records: list[Record], arms: ArmNames, running: Running) -> None:
+    """Warn if neither the log nor the learner has a loss of some arms."""
+    if len(records) < 2:  # a single record is an observation, and these arrive one by one
+        return
+    unseen = running.unknown()
+    unseen[[record.arm for record in records]] = False
+    if unseen.any():
+        names = [arms.names[place] for place in np.flatnonzero(unseen).tolist()]
+        warnings.warn(_unseen_message(names), UnseenArmWarning, stacklevel=3)
+
+
+def _unseen_message(names: list[Any]) -> Message:
     shown_names = ", ".join(repr(name) for name in names[:_NAMED])
     rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     one = len(names) == 1
@@ -84,10 +92,9 @@ def _checked(place: int, record: Any, arms: ArmNames, losses: LossRange) -> Reco
         remedy = "log the probability with which the arm was explored"
         raise ParameterError(invalid_value(f"records[{place}].propensity", propensity, rule, remedy))
     try:
+        found = arms.place(arm)
         return Record(
-            arms.place(arm),
-            1.0 / chance,
-            losses.scaled_as("loss", loss, "leave out records without a loss"),
+            found, 1.0 / chance, losses.scaled_as("loss", loss, "leave out records without a loss")
         )
     except (ArmError, LossError) as error:
         raise error.within(f"records[{place}]") from None
@@ -102,19 +109,16 @@ def _parts(place: int, record: Any) -> tuple[Any, Any, Any]:
         else:
             arm, propensity, loss = record
     except (TypeError, ValueError, KeyError):
-        raise ParameterError(
-            Message(
-                f"records[{place}] = {shown(record)}: must be (arm, propensity, loss), or a mapping with the "
-                "keys 'explore', 'propensity' and 'loss'",
-                "correct that record",
-            )
-        ) from None
+        rule = "must be (arm, propensity, loss), or a mapping with the keys"
+        keys = "'explore', 'propensity' and 'loss'"
+        problem = f"records[{place}] = {shown(record)}: {rule} {keys}"
+        raise ParameterError(Message(problem, "correct that record")) from None
     return arm, propensity, loss
 
 
 def _no_propensity(problem: str) -> ParameterError:
     remedy = (
-        "log the probability with which the arm was explored; a log that has none cannot be replayed "
+        "log the probability with which the arm was explored; a log without propensities cannot be replayed "
         "(docs: In operation, A log without propensities)"
     )
     return ParameterError(Message(problem, remedy))

@@ -1,6 +1,5 @@
-"""A policy set running: its state, its random stream, and its compiled calls over them."""
+"""A running policy: its state, its random stream, and the compiled calls on them."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,17 +9,17 @@ from ..base.arrays import Floats, Ints, Words
 from ..kernels.dispatch import bound
 from ..kernels.state import ARMS, ROUND, State
 from .arm_ids import Serials
-from .pending import Baseline, Covered, Pending
+from .pending import Baseline, Covered, Pending, Recorded, RoundBaseline, recorded
 from .protocol import RunnablePolicy
 
-NONE: Baseline = (np.array([], np.int64), np.array([], np.float64), False)
+NO_BASELINE: Baseline = (np.array([], np.int64), np.array([], np.float64), False)
 
 
 class Running:
-    """A policy's state and what happens to it.
+    """A policy's state, and the operations on it.
 
-    Arms are places here, names are the learner's, and what is pending knows arms by their serials. The
-    policy may have several forms, and `form` is the one for this number of arms: `state` has its rows.
+    Arms are places here. The learner knows their names, and pending decisions their serials. A policy may have several
+    forms; `form` is the one for this number of arms, and `state` has its rows.
     """
 
     def __init__(
@@ -36,63 +35,67 @@ class Running:
         self.flat = (self.values, *state)
         self.calls = bound(self.entries, self.values, state, stream)
         self.calls.init()
-        self.round = int(state.scalars[ROUND])  # every decision carries it, and an array is slow to ask
+        self.round = int(state.scalars[ROUND])  # every decision needs it, and reading an array is slow
         self.baseline = policy.baseline
-        self._shared_baseline: Baseline | None = None
-        self._shared_round = 0
+        self._shared: RoundBaseline | None = None  # of the decisions of this round
 
     @classmethod
     def fresh(cls, policy: RunnablePolicy, arms: int, stream: Words) -> "Running":
-        """A policy that has seen nothing yet."""
+        """A policy that has not seen anything yet."""
         return cls(policy, policy.at(arms).layout.new_state(arms), stream)
 
     def only(self, part: Ints) -> "Running":
-        """Some arms alone, for what is asked of them now: the learning rate stays that of all arms."""
+        """A copy with only these arms, for a single call; the learning rate stays that of all arms."""
         state = self.layout.restrict(self.state, part, self.policy.at(len(part)).layout)
         return Running(self.policy, state, self.stream)
 
     def draw(self, part: Ints | None) -> tuple[int, int, float, float]:
-        """The arm to exploit, the arm to explore, its weight and its propensity."""
+        """Draw the arm to exploit and the arm to explore, with its weight and propensity."""
         if part is None:
             return self.calls.decide()
         exploit, explore, weight, propensity = self.only(part).draw(None)
         return int(part[exploit]), int(part[explore]), weight, propensity
 
-    def baseline_of(
-        self, part: Ints | None, predicted: tuple[Ints, Floats] | None = None
-    ) -> Baseline | None:
-        """The baselines of decisions made now, None if all are zero.
+    def baseline_of(self, part: Ints | None, predicted: tuple[Ints, Floats] | None = None) -> Recorded:
+        """The baselines of decisions made now, None if all are 0.
 
-        An arm that cannot be had has none. Decisions made in one round share theirs. What is `predicted`
-        for some places takes the place of the policy's own numbers, for the arms that it gives one.
+        Unavailable arms have none, and decisions of the same round share theirs. `predicted` replaces the policy's own
+        numbers, but only for arms to which the policy gives a baseline.
         """
         if self.baseline is None:
             return None
         if part is None and predicted is None:
-            if self._shared_round != self.round:
-                self._shared_round = self.round
-                self._shared_baseline = self._known(*self.form.baselines(self.state))
-            return self._shared_baseline
+            if self._shared is None:
+                self._shared = RoundBaseline(self._own_baseline)
+            self._shared.decisions += 1
+            return self._shared
         if part is None:
             places, values = self.form.baselines(self.state)
         else:
             some = self.only(part)
             places, values = some.form.baselines(some.state)
             places = part[places]
-        if predicted is None:
-            return self._known(places, values)
-        # An arm with a number of the policy's own passed its gate; the others have none, whatever is predicted.
-        return self._known(places, _replaced(places, values, *predicted), foreseen=True)
+        if predicted is not None:
+            values = _replaced(places, values, *predicted)
+        return self._known(places, values, predicted is not None)
 
-    def _known(self, places: Ints, values: Floats, foreseen: bool = False) -> Baseline | None:
-        """Baselines as what is pending keeps them: by serials, and none that is zero."""
+    def _own_baseline(self) -> Baseline | None:
+        return self._known(*self.form.baselines(self.state))
+
+    def record_baselines(self) -> None:
+        """Compute the baselines of this round's decisions, before the state changes or because several share them."""
+        if self._shared is not None:
+            self._shared.get()
+
+    def _known(self, places: Ints, values: Floats, predicted: bool = False) -> Baseline | None:
+        """Baselines as a pending decision keeps them: by serial, without zeros."""
         found = np.flatnonzero(values)
-        return None if len(found) == 0 else (self.serials.of(places[found]), values[found], foreseen)
+        return None if len(found) == 0 else (self.serials.of(places[found]), values[found], predicted)
 
     # Learning
 
     def settle(self, pending: Pending, loss: float) -> None:
-        """Learn from the feedback of a decision, which may have explored an arm that is here no longer."""
+        """Learn from the feedback of a decision, which may have explored an arm that was retired since."""
         decision, serial, covered, baseline = pending
         arm = self.serials.place(serial)
         if covered is not None:
@@ -100,27 +103,32 @@ class Running:
         if arm is not None:
             self.learn(arm, decision.weight, loss, baseline)
         elif self.policy.cumulative is not None:
-            self.learn(0, 0.0, loss, baseline)  # of no weight: what the other arms get is all there is
+            self.learn(0, 0.0, loss, baseline)  # weight 0: only the baselines of the other arms count
         else:
             self._observe_removed_arm(decision.weight, loss)
 
-    def learn(self, arm: int, weight: float, loss: float, baseline: Baseline | None = None) -> None:
-        """Learn the loss of an arm that was explored."""
-        if baseline is not None and baseline is self._shared_baseline and self._shared_round == self.round:
-            pass  # of this very round: the state has it
-        elif self.baseline is not None:
-            self._restore_baseline(arm, baseline or NONE)
+    def learn(self, arm: int, weight: float, loss: float, baseline: Recorded = None) -> None:
+        """Learn the loss of an explored arm."""
+        if self.baseline is not None:
+            shared = self._shared
+            if shared is None or baseline is not shared:  # of another round
+                if shared is not None:
+                    shared.get()
+                self._restore_baseline(arm, recorded(baseline) or NO_BASELINE)
+            elif shared.decisions > 1:  # others await feedback
+                shared.get()
         self.calls.update(arm, weight, loss)
         self.round += 1
+        self._shared = None
 
     def _restore_baseline(self, arm: int, baseline: Baseline) -> None:
-        """Put the baseline of a decision where the update of an arm reads it."""
-        serials, values, foreseen = baseline
+        """Write a decision's baselines where the update of the arm reads them."""
+        serials, values, predicted = baseline
         places, found = self.serials.places(serials)
         values = values[found]
-        if foreseen:
-            # The policy's own baselines are of one kind, such as one amount for all, and its update may count
-            # on that. Of others it meets that of the arm alone; the other arms are given theirs here.
+        if predicted:
+            # The update may rely on a property of the policy's own baselines, such as one amount for all. So it gets
+            # the predicted baseline of the explored arm only, and the others are added here.
             others = places != arm
             self.layout.row(self.state, str(self.policy.cumulative))[places[others]] += values[others]
             self.calls.init()
@@ -128,9 +136,10 @@ class Running:
         self.form.set_baselines(self.state, places, values)
 
     def _charge_absent(self, covered: Covered, loss: float) -> None:
-        """Add a loss to every arm that could not be chosen."""
+        """Add the loss to every arm that the decision could not choose."""
         if self.policy.cumulative is None:
             return
+        self.record_baselines()
         absent = np.ones(self.state.floats.shape[1], np.bool_)
         if isinstance(covered, tuple):
             absent[self.serials.places(np.array(covered, np.int64))[0]] = False
@@ -140,32 +149,34 @@ class Running:
         self.calls.init()
 
     def _observe_removed_arm(self, weight: float, loss: float) -> None:
-        """Learn the loss of an arm that is here for this one observation, so that it counts as one."""
+        """Learn the loss of a retired arm: add it for this one observation, so that the round counts."""
+        self.record_baselines()
+        self._shared = None
         arms = self.state.floats.shape[1]
         state = self._extended(1)
         state.scalars[ARMS] = arms
-        crowd = Running(self.policy, state, self.stream)
-        crowd.learn(arms, weight, loss)
-        left = crowd.layout.restrict(state, np.arange(arms), self.layout)
+        larger = Running(self.policy, state, self.stream)
+        larger.learn(arms, weight, loss)
+        left = larger.layout.restrict(state, np.arange(arms), self.layout)
         for mine, new in zip(self.state, left, strict=True):
             mine[:] = new
         self.calls.init()
         self.round += 1
 
     def weighs(self) -> bool:
-        """Whether what is learned depends on the weight of an observation: to a mean it does not matter."""
+        """Whether learning depends on the weight of an observation; a mean does not."""
         one, two = self._after_one(1.0), self._after_one(2.0)
         return any(not np.array_equal(*rows) for rows in zip(one, two, strict=True))
 
     def _after_one(self, weight: float) -> list[Any]:
-        """What two new arms have learned from one observation."""
+        """The learned rows of two new arms after one observation."""
         state = self.layout.new_state(2)
         self.entries.init(self.values, *state)
         self.entries.update(self.values, *state, 0, weight, 1.0)
         return [self.layout.row(state, name) for name in self.layout.learned]
 
     def unknown(self) -> NDArray[np.bool_]:
-        """Of which arms nothing is learned, or nothing but losses of zero."""
+        """A mask of the arms about which nothing is learned, except perhaps losses of 0."""
         found = np.ones(self.state.floats.shape[1], np.bool_)
         for name in self.layout.learned:
             row = self.layout.row(self.state, name)
@@ -175,18 +186,18 @@ class Running:
                 found &= row == 0
         return found
 
-    # Coming and going
+    # Adding and retiring arms
 
     def extended(self, newcomers: int) -> "Running":
-        """With so many arms more."""
+        """A copy with this many more arms."""
+        self.record_baselines()
         serials = self.serials.extended(newcomers)
         return Running(self.policy, self._extended(newcomers), self.stream, serials)
 
     def without(self, gone: Ints) -> "Running":
-        """Without the arms of these places."""
-        stays = np.ones(self.state.floats.shape[1], np.bool_)
-        stays[gone] = False
-        left = np.flatnonzero(stays)
+        """A copy without the arms at these places."""
+        self.record_baselines()
+        left = np.delete(np.arange(self.state.floats.shape[1]), gone)
         state = self.layout.restrict(self.state, left, self.policy.at(len(left)).layout)
         state.scalars[ARMS] = len(left)
         return Running(self.policy, state, self.stream, self.serials.only(left))
@@ -198,24 +209,18 @@ class Running:
         form.init_new_arms(state, arms)
         return state
 
-    def exploitation_law(self, part: Ints | None) -> Floats:
-        """The probability with which each arm is exploited, of some arms or of all."""
-        return self._of_all(part, lambda running: running.form.exploitation_law(running.state))
-
-    def exploration_law(self, part: Ints | None) -> Floats:
-        """The probability with which each arm is explored, of some arms or of all."""
-        return self._of_all(part, lambda running: running.form.exploration_law(running.state))
-
-    def _of_all(self, part: Ints | None, law: Callable[["Running"], Floats]) -> Floats:
+    def law(self, name: str, part: Ints | None) -> Floats:
+        """The policy's "exploitation_law" or "exploration_law", among some arms or all."""
         if part is None:
-            return law(self)
+            law: Floats = getattr(self.form, name)(self.state)
+            return law
         probabilities = np.zeros(self.state.floats.shape[1])
-        probabilities[part] = law(self.only(part))
+        probabilities[part] = self.only(part).law(name, None)
         return probabilities
 
 
 def _replaced(places: Ints, values: Floats, others: Ints, new_values: Floats) -> Floats:
-    """The values of some places, with new ones where others have one."""
+    """The values at `places`, replaced by a new value if `others` contains the place."""
     if len(others) == 0:
         return values
     by_place = np.argsort(others)

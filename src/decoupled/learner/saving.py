@@ -19,8 +19,8 @@ FORMAT = "decoupled-learner"
 VERSION = 1
 
 
-class Kept(NamedTuple):
-    """All that makes a learner."""
+class Parts(NamedTuple):
+    """The parts of a learner."""
 
     arms: ArmNames
     losses: LossRange
@@ -28,9 +28,9 @@ class Kept(NamedTuple):
     waiting: Waiting
 
 
-def to_text(kept: Kept) -> str:
-    """What is learned, what is pending, and the random stream; and what the learner was started with."""
-    arms, losses, running, waiting = kept
+def to_text(parts: Parts) -> str:
+    """Everything a learner has learned, its pending decisions, its random stream and its settings."""
+    arms, losses, running, waiting = parts
     layout, serials = running.layout, running.serials
     content = {
         "policy": running.policy.to_dict(),
@@ -46,8 +46,8 @@ def to_text(kept: Kept) -> str:
     return seal(FORMAT, VERSION, content)
 
 
-def from_text(text: str | bytes, policies: Any) -> Kept:
-    """What `to_text` wrote; anything else is an error. `policies` knows every policy by name."""
+def from_text(text: str | bytes, policies: Any) -> Parts:
+    """Restore the result of `to_text`; `policies` finds every policy by name."""
     content = unseal(text, FORMAT, VERSION, "Learner.to_json()")
     try:
         return _restored(content, policies.from_saved(content["policy"]))
@@ -58,7 +58,7 @@ def from_text(text: str | bytes, policies: Any) -> Kept:
         ) from error
 
 
-def _restored(content: dict[str, Any], policy: RunnablePolicy) -> Kept:
+def _restored(content: dict[str, Any], policy: RunnablePolicy) -> Parts:
     arms, losses = ArmNames.checked(content["arms"]), LossRange.checked(content["loss_range"])
     layout = policy.at(len(arms)).layout
     state = layout.new_state(len(arms))
@@ -73,4 +73,4 @@ def _restored(content: dict[str, Any], policy: RunnablePolicy) -> Kept:
     if "serials" in content:
         born, kept = content["serials"]
         serials = Serials(born, np.array(kept, np.int64))
-    return Kept(arms, losses, Running(policy, state, stream, serials), waiting)
+    return Parts(arms, losses, Running(policy, state, stream, serials), waiting)

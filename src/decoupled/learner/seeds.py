@@ -12,7 +12,7 @@ Seed: TypeAlias = int | np.random.SeedSequence | None
 
 
 def randomness(seed: object) -> tuple[Words, str]:
-    """A random stream, and a tag that keeps one learner's decision ids apart from another's."""
+    """A random stream, and a tag that makes the decision ids of different learners differ."""
     if not isinstance(seed, np.random.SeedSequence):
         if seed is not None:
             seed = whole_number("seed", seed, 0, "leave it out for fresh randomness")

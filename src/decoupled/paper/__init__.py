@@ -1,1 +1,22 @@
 """The paper's experiments and ours: one file each, with specification, claims and pictures."""
+
+# Every experiment, in the order in which all are run: its name, and its class in the file that has it.
+# `decoupled reproduce`, its help and the page "Reproducing the paper" follow. The help reads this list, so
+# nothing is imported here.
+EXPERIMENTS = {
+    "adversarial": "adversarial.Adversarial",
+    "stochastic-easy": "stochastic.StochasticEasy",
+    "stochastic-hard": "stochastic.StochasticHard",
+    "grid": "grid.Grid",
+    "runtime": "runtime.Runtime",
+    "conic": "conic.Conic",
+    "movielens": "movielens.Movies",
+    "tuned": "tuned.Tuned",
+    "baseline": "baseline.Baseline",
+    "horizon": "horizon.Horizon",
+    "systems": "systems.Systems",
+    "less-regret": "recommended.LessRegret",
+    "watched": "adaptive_adversaries.Watched",
+    "many-arms": "many_arms.ManyArms",
+}
+GROUPS = {"beyond": ("less-regret", "watched", "many-arms")}  # names for several at once

@@ -16,10 +16,10 @@ from ..base.files import write_atomically
 from ..environments import Adversary, Alternating
 from ..report.section import Section
 from ..simulation import Results
+from ..simulation.api import run_plan
 from ..simulation.blocks import BLOCKS, PLAN_FILE, RESULTS_FILE
 from ..simulation.cpu import run_block
 from ..simulation.plan import Plan
-from ..simulation.simulate import simulate
 
 Advance: TypeAlias = Callable[[int], None]  # so many units of work were done
 
@@ -49,8 +49,10 @@ class Scale(NamedTuple):
 class Experiment:
     """One experiment. `measure` fills a folder; `section` reads that folder and nothing else."""
 
-    name: ClassVar[str]
+    name: ClassVar[str]  # as `decoupled.paper` lists it
     title: ClassVar[str]
+    about: ClassVar[str]  # what it is, in a line of the documentation
+    origin: ClassVar[str]  # the section of the paper, or "ours"
     unit: ClassVar[str] = "rounds"
     in_quick: ClassVar[bool] = True  # whether the quick version of everything has it
     on_device: ClassVar[bool] = False  # whether all of it can run on a GPU
@@ -87,7 +89,7 @@ class Simulated(Experiment):
         raise NotImplementedError
 
     def units(self, scale: Scale) -> int:
-        return sum(rounds(plan) for plan in self.plans(scale).values())
+        return sum(plan.rounds for plan in self.plans(scale).values())
 
     def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
         calls: dict[object, Callable[[], object]] = {}
@@ -141,11 +143,6 @@ def formatted_extent(sizes: Iterable[tuple[int, int]]) -> str:
     return f"{', '.join(listed)}{',' if len(listed) > 1 else ''} for each policy."
 
 
-def rounds(plan: Plan) -> int:
-    """All rounds of all runs of all policies."""
-    return len(plan.policies) * plan.runs * plan.horizon
-
-
 def simulated(plan: Plan, folder: Path, name: str, advance: Advance, keep_runs: bool = False) -> None:
     """See that the results of a plan are there, under a name."""
     finish(plan, _place(folder, name), advance, keep_runs)
@@ -155,20 +152,10 @@ def simulated(plan: Plan, folder: Path, name: str, advance: Advance, keep_runs: 
 def finish(plan: Plan, place: Path, advance: Advance, keep_runs: bool) -> None:
     """Unless the results of a plan are there, run it, or go on where a killed run was."""
     if (place / RESULTS_FILE).exists() and _digest(place) == plan.digest():
-        advance(rounds(plan))
+        advance(plan.rounds)
     else:
-        simulate(
-            plan.policies,
-            plan.environment,
-            plan.horizon,
-            plan.runs,
-            plan.seed,
-            checkpoints=plan.checkpoints,
-            curves="runs" if keep_runs else "moments",
-            out=place,
-            device=plan.device,
-            report=lambda done, seconds: advance(done),
-        )
+        curves = "runs" if keep_runs else "moments"
+        run_plan(plan, curves=curves, out=place, report=lambda done, seconds: advance(done))
         # The results hold all of it now; were the run killed here, they would be read, not run again.
         shutil.rmtree(place / BLOCKS)
 

@@ -1,8 +1,8 @@
-"""A broad family of instances to choose parameters on, drawn from a seed.
+"""A broad family of instances for tuning parameters, drawn from a seed.
 
-Parameters that are chosen on the instances they are judged by flatter themselves. These are drawn at
-random and share no instance with the paper's: the numbers of arms are others, gaps and levels are real
-numbers. Regimes, levels, noise, drift and adversaries all vary.
+Parameters look too good on the instances they were tuned on. These instances are drawn at random, and none
+of them is in the paper: the numbers of arms differ, and gaps and levels are real numbers. Regimes, levels,
+noise, drift and adversaries all vary.
 """
 
 import math
@@ -22,7 +22,7 @@ SMOOTHING = 0.02
 
 
 class Instance(NamedTuple):
-    """An environment, how long it lasts, and what kind it is."""
+    """An environment with its kind and its horizon."""
 
     kind: str
     environment: Environment
@@ -30,7 +30,7 @@ class Instance(NamedTuple):
 
 
 def family(count: int, seed: int) -> list[Instance]:
-    """`count` instances, the kinds in turn.
+    """Draw `count` instances, cycling through the kinds.
 
     >>> from decoupled.paper.family import family
     >>> [instance.kind for instance in family(6, seed=0)]
@@ -42,10 +42,10 @@ def family(count: int, seed: int) -> list[Instance]:
 
 
 class Score(NamedTuple):
-    """How a policy's regret compares with the paper's FTPL over a family, as ratios.
+    """A policy's regret compared with that of the paper's FTPL over a family, as ratios.
 
-    `mean` is the geometric mean over the instances of the ratio of mean regrets, `tail` that of the ratio
-    of 95th percentiles, `worst` the largest ratio of mean regrets.
+    `mean` is the geometric mean over instances of the ratio of mean regrets. `tail` is the same for 95th
+    percentiles. `worst` is the largest ratio of mean regrets.
     """
 
     mean: float
@@ -54,10 +54,10 @@ class Score(NamedTuple):
 
 
 def score(policy: Policy, instances: Sequence[Instance], runs: int, seed: int = 0) -> Score:
-    """Run a policy and the paper's on the same losses; of a regret below zero, zero is counted.
+    """Score a policy against the paper's FTPL on the same losses; negative regret counts as zero.
 
-    Both regrets get SMOOTHING * sqrt(K * T) added, lest an instance on which the paper's has next to
-    none should decide by itself.
+    SMOOTHING * sqrt(K * T) is added to both regrets, so that an instance with almost no regret does not
+    dominate the score.
 
     >>> from decoupled import FTPL
     >>> from decoupled.paper.family import family, score
@@ -86,7 +86,7 @@ def _log_uniform(draw: np.random.Generator, low: float, high: float) -> float:
 
 
 def _gaps(draw: np.random.Generator, arms: int) -> Floats:
-    """One arm at zero, the next a smallest gap behind, the others further or not."""
+    """Gaps of at least a smallest gap, with zero for the best arm; sometimes all others are equal."""
     least = _log_uniform(draw, 0.02, 0.3)
     spread = draw.choice([0.0, 0.5, 2.0])
     gaps = least * (1.0 + spread * draw.exponential(size=arms))
@@ -106,7 +106,7 @@ def _stochastic(draw: np.random.Generator, arms: int) -> Environment:
 
 
 def _levels(draw: np.random.Generator, arms: int) -> Environment:
-    """The gaps stay while the level wanders from one value to another, for stretches of its own length."""
+    """The gaps stay constant while the level jumps from one value to another after each stretch."""
     gaps, count = _gaps(draw, arms), int(draw.integers(2, 40))
     levels = draw.uniform(0.0, 1.0 - gaps.max(), count)
     stretch = int(_log_uniform(draw, 1.0, 2_000.0))
@@ -121,7 +121,7 @@ def _alternating(draw: np.random.Generator, arms: int) -> Environment:
 
 
 def _users(draw: np.random.Generator, arms: int) -> Environment:
-    """Each row a user with a level and tastes of their own, who comes now and again, or for a while."""
+    """Each row is a user with a level and tastes, who comes once in a while or for many rounds in a row."""
     count = int(draw.integers(20, 400))
     worth = draw.normal(size=arms) * _log_uniform(draw, 0.03, 0.2)
     tastes = draw.normal(size=(count, arms)) * draw.uniform(0.02, 0.2)

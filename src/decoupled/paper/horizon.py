@@ -1,4 +1,4 @@
-"""Long runs and many arms: whether regret is constant where gaps are fixed, and of order sqrt(KT) always."""
+"""Long runs and many arms: tests whether regret is constant for fixed gaps and always of order sqrt(KT)."""
 
 import math
 from itertools import pairwise
@@ -10,27 +10,35 @@ from scipy.special import ndtri
 from ..base.arrays import Floats
 from ..environments import Alternating
 from ..plots import Panel, Picture, Series
-from ..report.claims import LEVEL, Claim, Measure, judged_below, mean_of, ratio_of
+from ..report.claims import LEVEL, Claim, Measure, judged_below, ratio_of
 from ..report.section import Section, Table
 from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from ..theory import bounds
 from .base import HORIZON, Scale, Simulated
-from .setup import EASY, HARD, NAMES, POLICIES, STOCHASTIC_EASY, STOCHASTIC_HARD, regret_panel
+from .setup import (
+    EASY,
+    HARD,
+    LEGENDS,
+    NAMES,
+    POLICIES,
+    STOCHASTIC_EASY,
+    STOCHASTIC_HARD,
+    mean_series,
+    regret_picture,
+)
 
 LONG = 1_000_000
 ARMS = (4, 16, 64, 256)
 HORIZONS = (1_000, 10_000, 100_000)
 ARMS_OF_HORIZONS = 8
-FLAT = 0.1  # a logarithm adds a sixth of its final value in the last decade to 10^6
+FLAT = 0.1  # a logarithm adds a sixth of its final value in the last decade up to 10^6
 STEEPEST = 0.55  # the exponent of sqrt is 0.5
-
-
 FACTORS = (0.5, 1.0, 2.0, 4.0)
 
 
 def worlds(arms: int, horizon: int) -> dict[float, Alternating]:
-    """Gaps around sqrt(K/T), where arms can only just be told apart: there regret is of order sqrt(KT)."""
+    """Gaps around sqrt(K/T), where arms are barely distinguishable and regret is of order sqrt(KT)."""
     return {factor: Alternating(arms, factor * math.sqrt(arms / horizon)) for factor in FACTORS}
 
 
@@ -39,11 +47,13 @@ class Horizon(Simulated):
 
     name = "horizon"
     title = "Long runs and many arms"
+    about = "up to a million rounds, growing K, and the bounds"
+    origin = "ours, after the theorems"
     keep_runs = True
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
         long = LONG // 10 if scale.quick else LONG
-        # Ten checkpoints a decade, so that one of them is a tenth of the horizon.
+        # Ten checkpoints per decade, so that one of them is a tenth of the horizon.
         spacing = {"count": 10 * round(math.log10(long)) + 1, "spacing": "log"}
         few, some = scale.fewer(10), scale.fewer(5)
         stochastic = {"easy": STOCHASTIC_EASY, "hard": STOCHASTIC_HARD}
@@ -63,32 +73,26 @@ class Horizon(Simulated):
         cells = self.results(folder)
         long = {name.removeprefix("long "): each for name, each in cells.items() if name.startswith("long")}
         by_arms, by_horizon = worst_gaps(cells, "K"), worst_gaps(cells, "T")
-        last = next(iter(long.values())).horizon
-        runs = next(iter(long.values())).data.sizes["run"]
+        title = f"Stochastic regret up to T = {next(iter(long.values())).horizon:,}"
         pictures = (
-            Picture(
-                "horizon-stochastic",
-                f"Stochastic regret up to T = {last:,}",
-                f"Mean regret over {runs:,} runs, bands of one standard deviation, every policy at c = 2.",
-                tuple(regret_panel(name, results, log_x=True) for name, results in long.items()),
-                columns=2,
-            ),
+            regret_picture("horizon-stochastic", title, long, 2, log_x=True),
             growth_picture(by_arms, by_horizon),
             bounds_picture(long),
         )
         claims = (constant_claim(long), root_claim(by_arms, by_horizon))
         text = (
-            "The theorems say that FTPL's regret is bounded by a constant where gaps are fixed, and by a multiple of sqrt(KT) always. "
-            "For the second, the alternating environment has gaps of 0.5, 1, 2 and 4 times sqrt(K/T), around which arms can only just be told "
-            "apart within T rounds, and for each policy, K and T the gap with the largest regret counts. The last figure holds the measured regret "
-            "under the bounds with their explicit constants: they are true and far from tight, and above the trivial bound for every T that is shown."
+            "The theorems bound FTPL's regret by a constant for fixed gaps, and always by a multiple of sqrt(KT). "
+            "To test the second bound, the alternating environment has gaps of 0.5, 1, 2 and 4 times sqrt(K/T), where arms are barely distinguishable "
+            "within T rounds. For each policy, K and T, the gap with the largest regret counts. The last figure compares the measured regret "
+            "with the bounds and their explicit constants. The bounds are true but far from tight: they exceed the trivial bound at every T shown."
         )
-        tables = (exponent_table(by_arms, by_horizon),)
-        return Section(self.name, self.title, text, claims, pictures, tables)
+        return Section(
+            self.name, self.title, text, claims, pictures, (exponent_table(by_arms, by_horizon),)
+        )
 
 
 def constant_claim(long: dict[str, Results]) -> Claim:
-    """Whether regret has stopped growing by the last decade of rounds."""
+    """Whether regret has stopped growing in the last decade of rounds."""
     parts = []
     for name, results in long.items():
         rounds = results.data["round"].values
@@ -98,28 +102,25 @@ def constant_claim(long: dict[str, Results]) -> Claim:
     last = next(iter(long.values())).horizon
     return judged_below(
         "horizon-constant",
-        "Theorem 2: regret of order K / gap, whatever T",
+        "Theorem 2: regret of order K / gap for every T",
         f"FTPL's stochastic regret is constant: it has stopped growing by T = {last:,}.",
-        "share of the regret that comes in the last nine tenths of the rounds (a logarithm has about 0.17 at 10^6)",
+        "share of the regret in the last nine tenths of the rounds (a logarithm has about 0.17 at 10^6)",
         parts,
         FLAT,
     )
 
 
 def bounds_picture(long: dict[str, Results]) -> Picture:
-    """Measured regret under what is proved of it."""
+    """The measured regret and its proved bounds."""
     panels = []
-    for name, (results, gaps) in {
-        name: (results, np.max(rewards) - np.array(rewards))
-        for (name, results), rewards in zip(long.items(), (EASY, HARD), strict=True)
-    }.items():
+    for (name, results), rewards in zip(long.items(), (EASY, HARD), strict=True):
+        gaps, arms = np.max(rewards) - np.array(rewards), len(rewards)
         rounds = np.asarray(results.data["round"].values, float)
-        arms = len(gaps)
         lines = {
             "trivial: the largest gap x T": gaps.max() * rounds,
             "theorem 1": np.array([bounds.theorem1(int(t), arms) for t in rounds]),
             "theorem 2": np.array([bounds.theorem2(gaps.tolist(), int(t)) for t in rounds]),
-            "sqrt(KT), the lower bound's order": np.sqrt(arms * rounds),
+            "sqrt(KT), the order of the lower bound": np.sqrt(arms * rounds),
         }
         measured = Series("FTPL, measured", rounds, results.data.regret_mean.sel(policy="FTPL").values)
         others = [
@@ -127,14 +128,14 @@ def bounds_picture(long: dict[str, Results]) -> Picture:
         ]
         panels.append(Panel(name, (measured, *others), log_x=True, log_y=True))
     caption = (
-        "Mean regret of FTPL at c = 2 and alpha = 3 on the two stochastic instances, beneath the paper's two theorems with the constants of their proofs "
-        "(the statements hide most of them), and the order of the adversarial lower bound, which need not hold on such instances."
+        "Mean regret of FTPL at c = 2 and alpha = 3 on the two stochastic instances, with the bounds of theorems 1 and 2. The constants are those of the proofs; "
+        "the statements hide most of them. The adversarial lower bound is shown by its order. It need not hold on these instances."
     )
-    return Picture("horizon-bounds", "Measured regret under its bounds", caption, tuple(panels), columns=2)
+    return Picture("horizon-bounds", "Measured regret and its bounds", caption, tuple(panels), columns=2)
 
 
 def worst_gaps(cells: dict[str, Results], axis: str) -> dict[str, dict[int, Floats]]:
-    """For each policy, by K or by T: its regrets at the gap where their mean is largest."""
+    """For each policy and each K or T, the regrets at the gap with the largest mean."""
     worst: dict[str, dict[int, Floats]] = {policy.label: {} for policy in POLICIES}
     for name, results in cells.items():
         if not name.startswith(axis):
@@ -148,23 +149,20 @@ def worst_gaps(cells: dict[str, Results], axis: str) -> dict[str, dict[int, Floa
 
 
 def root_claim(by_arms: dict[str, dict[int, Floats]], by_horizon: dict[str, dict[int, Floats]]) -> Claim:
-    """The exponents of K and of T."""
-    parts = [
-        exponents("K", by_arms["FTPL"])[-1],
-        exponents("T", by_horizon["FTPL"])[-1],
-    ]
+    """The claim about the exponents of K and T."""
+    parts = [exponents("K", by_arms["FTPL"])[-1], exponents("T", by_horizon["FTPL"])[-1]]
     return judged_below(
         "horizon-root",
         "Theorem 1: regret of order sqrt(KT)",
-        "By the end of the range, FTPL's adversarial regret grows no faster than sqrt(KT).",
-        "exponent of K and of T between the two largest, at the worst of four gaps around sqrt(K/T) (sqrt has 0.5)",
+        "At the end of the range, FTPL's adversarial regret grows no faster than sqrt(KT).",
+        "exponent between the two largest K and the two largest T, at the worst of four gaps around sqrt(K/T) (sqrt has 0.5)",
         parts,
         STEEPEST,
     )
 
 
 def exponents(axis: str, regrets: dict[int, Floats]) -> list[Measure]:
-    """The slopes of log regret from one K or T to the next, with intervals from the errors of the means."""
+    """The slopes of log regret from one K or T to the next, with intervals from the standard errors."""
     known = list(regrets.items())
     slopes = []
     for (first, before), (last, after) in pairwise(known):
@@ -179,7 +177,7 @@ def exponents(axis: str, regrets: dict[int, Floats]) -> list[Measure]:
 def exponent_table(
     by_arms: dict[str, dict[int, Floats]], by_horizon: dict[str, dict[int, Floats]]
 ) -> Table:
-    """Every step of every policy."""
+    """The exponents of every policy, step by step."""
     rows = [
         (f"{NAMES[policy]}, {each.of}", f"{each.value:.2f}", f"{each.low:.2f} to {each.high:.2f}")
         for axis, regrets in (("K", by_arms), ("T", by_horizon))
@@ -192,7 +190,7 @@ def exponent_table(
 def growth_picture(
     by_arms: dict[str, dict[int, Floats]], by_horizon: dict[str, dict[int, Floats]]
 ) -> Picture:
-    """Regret over sqrt(KT): level where the theorem's order is met."""
+    """Regret over sqrt(KT): a flat line matches the order of the theorem."""
     panels = []
     for title, label, regrets in (
         (f"by K, T = {HORIZON:,}", "K", by_arms),
@@ -202,11 +200,8 @@ def growth_picture(
         for style, (policy, known) in enumerate(regrets.items()):
             at = np.array(list(known), float)
             roots = np.sqrt(at * (HORIZON if label == "K" else ARMS_OF_HORIZONS))
-            parts = [mean_of("", regret) for regret in known.values()]
-            middle = np.array([part.value for part in parts]) / roots
-            half = np.array([part.high - part.value for part in parts]) / roots
-            series.append(Series(NAMES[policy], at, middle, half, style))
+            series.append(mean_series(LEGENDS[policy], at, known.values(), style, scale=roots))
         panels.append(Panel(title, tuple(series), label, "regret / sqrt(KT)", log_x=True))
     runs = len(next(iter(by_arms["FTPL"].values())))
-    caption = f"Alternating losses at the worst of four gaps around sqrt(K/T), {runs:,} runs, bands of the 95 % interval of the mean, every policy at c = 2."
-    return Picture("horizon-growth", "Regret against sqrt(KT)", caption, tuple(panels), columns=2)
+    caption = f"Alternating losses at the worst of four gaps around sqrt(K/T), {runs:,} runs, with bands of the 95 % interval of the mean. Every policy has c = 2."
+    return Picture("horizon-growth", "Regret over sqrt(KT)", caption, tuple(panels), columns=2)

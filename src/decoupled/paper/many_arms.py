@@ -1,4 +1,4 @@
-"""Beyond the paper: rounds that hardly notice the number of arms, on real films and on a million items."""
+"""Beyond the paper: rounds whose time hardly depends on the number of arms, on real films and a million items."""
 
 import json
 import time
@@ -20,7 +20,7 @@ from ..report.section import Section, Table
 from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from .base import TIMES_FILE, Advance, Scale, Simulated
-from .movielens import source
+from .movielens import source, stand_in_warnings
 
 PAPER = FTPL(ranking="strata")
 OURS = FTPL.recommended()  # in strata from 4,096 arms on
@@ -29,7 +29,7 @@ NAMES = {
     OURS.label: "FTPL.recommended()",
     FTPL().label: "FTPL, dense",
     FollowTheLeader().label: "Follow the leader",
-    TsallisINF().label: "FTRL (Newton)",
+    TsallisINF().label: "Tsallis-INF (Newton)",
 }
 TIMED: tuple[Policy, ...] = (PAPER, OURS, FTPL(), TsallisINF())
 TIMED_ARMS = (512, 768, 1_024, 2_048, 4_096, 10_000, 100_000, 1_000_000)
@@ -39,15 +39,19 @@ LARGEST, HUNDREDTH = 1_000_000, 10_000
 
 
 class ManyArms(Simulated):
-    """Every film of MovieLens as an arm, then a generated catalogue; and the time of a round by K."""
+    """Every film of MovieLens as an arm, a generated catalogue, and the time of a round by K."""
 
     name = "many-arms"
     title = "A million arms"
+    about = (
+        "all 1,682 films as arms, a generated catalogue of a million items, and the time of a round by K"
+    )
+    origin = "ours"
     in_quick = False
-    on_device = False  # times are the CPU's, and a million arms are too many for a thread
+    on_device = False  # it times the CPU, and a million arms are too many for a thread
 
     def catalogue(self, scale: Scale) -> tuple[Catalogue, int, int]:
-        """Items, rounds, runs: ten rounds an item, for no policy can know what it never tried."""
+        """The items, the rounds and the runs: ten rounds per item, so that every item can be tried."""
         return (Catalogue(3_000), 30_000, 4) if scale.quick else (Catalogue(LARGEST), 10 * LARGEST, 2)
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
@@ -84,31 +88,30 @@ class ManyArms(Simulated):
         saved = json.loads((folder / TIMES_FILE).read_text())
         times = {label: np.array(each) for label, each in saved["microseconds"].items()}
         items = cells["catalogue"].specification["environment"]["arms"]
-        warnings: tuple[str, ...] = ()
-        if saved["data"] == "stand-in":
-            warnings = ("The films of this section are a generated stand-in: MovieLens was not at hand.",)
         pictures = (
             time_picture(saved["arms"], times),
             Picture(
                 "many-arms",
                 f"All {MOVIES:,} films, and {items:,} items",
-                f"Left: mean regret over {cells['films'].data.sizes['run']:,} runs, every film of MovieLens 100K an arm. Right: how much less reward a round brings "
-                f"than the best of {items:,} items would, on average so far, over {cells['catalogue'].data.sizes['run']} runs; guessing loses the dotted line.",
+                f"Left: mean regret over {cells['films'].data.sizes['run']:,} runs, with every film of MovieLens 100K as an arm. Right: the average regret per round so far against "
+                f"the best of {items:,} items, over {cells['catalogue'].data.sizes['run']} runs. The dotted line is uniform guessing.",
                 (Panel("films", cells["films"].series(NAMES)), loss_panel(cells["catalogue"])),
                 columns=2,
             ),
         )
         text = (
-            '<code>FTPL(ranking="strata")</code> draws both arms with exactly FTPL\'s laws and looks at about log K arms for it; an observation moves '
-            "of the order of sqrt K numbers. A generated catalogue has a known best item, so that regret can be counted: nine items in ten pay less than half of what the second best could."
+            '<code>FTPL(ranking="strata")</code> draws both arms from exactly the same distributions as FTPL, but looks at only about log K arms. An observation moves '
+            "of the order of sqrt K numbers. The generated catalogue has a known best item, so its regret can be measured. Nine items in ten pay less than half as much as the second best can."
         )
         claims = (*time_claims(saved["arms"], times), learned_claim(cells["catalogue"]))
         tables = (time_table(saved["arms"], times), regret_table(cells))
-        return Section(self.name, self.title, text, claims, pictures, tables, warnings)
+        return Section(
+            self.name, self.title, text, claims, pictures, tables, stand_in_warnings(saved["data"])
+        )
 
 
 def rounds_of(policy: Policy, arms: int) -> int:
-    """So many rounds that a timing takes some tens of milliseconds."""
+    """Enough rounds that a timing takes tens of milliseconds."""
     strata = isinstance(policy, FTPL) and policy.ranking in ("strata", "auto")
     return 10_000 if strata else max(4, 20_000_000 // arms)
 
@@ -119,28 +122,26 @@ def once(policy: Policy) -> None:
 
 
 def timed(arms: tuple[int, ...], repetitions: int) -> dict[str, list[list[float]]]:
-    """Microseconds a round: for each policy, repetitions at each K, everything in turn in each repetition."""
+    """Microseconds per round: for each policy, the repetitions at each K; a repetition times everything in turn."""
+    rounds = {(policy.label, number): rounds_of(policy, number) for policy in TIMED for number in arms}
     steps = {
-        (policy.label, number): (
-            running(policy, number, rounds_of(policy, number)),
-            rounds_of(policy, number),
-        )
+        (policy.label, number): running(policy, number, rounds[policy.label, number])
         for policy in TIMED
         for number in arms
     }
-    for step, _ in steps.values():
-        step()  # warm
+    for step in steps.values():
+        step()  # warm up
     taken: dict[Any, list[float]] = {key: [] for key in steps}
     for _ in range(repetitions):
-        for key, (step, rounds) in steps.items():
+        for key, step in steps.items():
             start = time.perf_counter()
             step()
-            taken[key].append(1e6 * (time.perf_counter() - start) / rounds)
+            taken[key].append(1e6 * (time.perf_counter() - start) / rounds[key])
     return {policy.label: [taken[policy.label, number] for number in arms] for policy in TIMED}
 
 
 def time_claims(arms: list[int], times: dict[str, Any]) -> list[Claim]:
-    """Growth with K, and what others take."""
+    """Growth with K, and comparisons with other policies."""
     if LARGEST not in arms:
         return []
     last, before = arms.index(LARGEST), arms.index(HUNDREDTH)
@@ -149,7 +150,7 @@ def time_claims(arms: list[int], times: dict[str, Any]) -> list[Claim]:
         judged_below(
             "many-arms-growth",
             "ours",
-            "With a hundred times the arms, from 10,000 to a million, a round takes at most four times as long.",
+            "From 10,000 arms to a million, a hundred times as many, a round takes at most four times as long.",
             "time of a round with a million arms over that with 10,000, within a repetition",
             [
                 mean_of(NAMES[label], times[label][last] / times[label][before], 2)
@@ -160,7 +161,7 @@ def time_claims(arms: list[int], times: dict[str, Any]) -> list[Claim]:
         judged_above(
             "many-arms-tsallis",
             "ours",
-            "With a million arms a round takes at least 500 times less than one of Tsallis-INF.",
+            "With a million arms, a round of Tsallis-INF takes at least 500 times as long as one of FTPL in strata.",
             "time of Tsallis-INF by Newton's method over FTPL's in strata",
             [mean_of("K = 1,000,000", times[TsallisINF().label][last] / strata[last])],
             500.0,
@@ -168,8 +169,8 @@ def time_claims(arms: list[int], times: dict[str, Any]) -> list[Claim]:
         judged_above(
             "many-arms-dense",
             "ours",
-            "From about 2,000 arms on, strata are faster than the dense round.",
-            "time of the dense round over that in strata",
+            "From about 2,000 arms on, a round in strata is faster than a dense round.",
+            "time of a dense round over one in strata",
             [
                 mean_of(f"K = {number:,}", times[FTPL().label][at] / strata[at], len(arms))
                 for at, number in enumerate(arms)
@@ -181,14 +182,14 @@ def time_claims(arms: list[int], times: dict[str, Any]) -> list[Claim]:
 
 
 def guessing(results: Results) -> float:
-    """What an item drawn uniformly loses to the best, a round."""
+    """The loss per round of a uniformly drawn item, compared with the best item."""
     known = results.specification["environment"]
     world = Catalogue(**{key: value for key, value in known.items() if key != "name"})
     return float(world.top - world.rewards().mean())
 
 
 def learned_claim(results: Results) -> Claim:
-    """That there is something to see: the catalogue is learned."""
+    """The claim that the policies learn the catalogue."""
     rounds = results.horizon
     parts = [
         mean_of(NAMES[label], results.final_regret(label) / rounds / guessing(results), 2)
@@ -197,39 +198,39 @@ def learned_claim(results: Results) -> Claim:
     return judged_below(
         "many-arms-learned",
         "ours",
-        "Within ten rounds an item, over all rounds, less than half of what guessing loses is lost.",
-        "regret over that of guessing uniformly",
+        "Over ten rounds per item, the policies lose less than half as much as uniform guessing.",
+        "regret over that of uniform guessing",
         parts,
         0.5,
     )
 
 
 def loss_panel(results: Results) -> Panel:
-    """Average loss to the best item, by round."""
+    """The average regret per round, by round."""
     rounds = np.asarray(results.data["round"].values, float)
     series = [
         each._replace(y=each.y / each.x, band=None if each.band is None else each.band / each.x)
         for each in results.series(NAMES)
     ]
     level = Series("guessing", rounds, np.full(len(rounds), guessing(results)), None, 3)
-    return Panel("catalogue", (*series, level), "round", "average loss to the best item", log_x=True)
+    return Panel("catalogue", (*series, level), "round", "average regret per round", log_x=True)
 
 
 def time_picture(arms: list[int], times: dict[str, Any]) -> Picture:
-    """Log axes: K, microseconds."""
+    """Microseconds per round by K, on log axes."""
     at = np.array(arms, float)
-    series = []
-    for style, policy in enumerate(TIMED):
-        middle = np.median(times[policy.label], axis=1)
-        series.append(Series(NAMES[policy.label], at, middle, None, style, "points"))
-        series.append(Series(NAMES[policy.label], at, middle, None, style, "fit"))
-    caption = "Medians of repetitions in which everything is timed in turn, on one thread; the environment's work is done beforehand."
-    panel = Panel("", tuple(series), "K", "microseconds a round", log_x=True, log_y=True)
+    series = tuple(
+        Series(NAMES[policy.label], at, np.median(times[policy.label], axis=1), None, style, kind)
+        for style, policy in enumerate(TIMED)
+        for kind in ("points", "fit")
+    )
+    caption = "Medians of repetitions, each of which times everything in turn, on one thread. The environment's work is done in advance."
+    panel = Panel("", series, "K", "microseconds per round", log_x=True, log_y=True)
     return Picture("many-arms-time", "Time of a round by the number of arms", caption, (panel,))
 
 
 def time_table(arms: list[int], times: dict[str, Any]) -> Table:
-    """Medians, with the range of the repetitions."""
+    """The medians, with the range of the repetitions."""
     rows = tuple(
         (
             NAMES[label],
@@ -238,11 +239,11 @@ def time_table(arms: list[int], times: dict[str, Any]) -> Table:
         for label in times
     )
     head = ("", *(f"K = {number:,}" for number in arms))
-    return Table("Microseconds a round: median (range)", head, rows)
+    return Table("Microseconds per round: median (range)", head, rows)
 
 
 def regret_table(cells: dict[str, Results]) -> Table:
-    """Final regret, and how often the best item was exploited."""
+    """The final regret of every policy."""
     rows = []
     for name, results in cells.items():
         for label in results.labels:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,42 +18,25 @@ from ..errors import ParameterError, StorageError, invalid_value, near_name
 from ..report.folder import write_report
 from ..report.section import Section
 from ..simulation.plan import DEVICES
-from .adaptive_adversaries import Watched
-from .adversarial import Adversarial
+from . import EXPERIMENTS as CLASSES
+from . import GROUPS
 from .base import Experiment, Scale
-from .baseline import Baseline
-from .conic import Conic
-from .grid import Grid
-from .horizon import Horizon
-from .many_arms import ManyArms
-from .movielens import Movies
 from .prepare import compile_all
-from .recommended import LessRegret
-from .runtime import Runtime
-from .stochastic import StochasticEasy, StochasticHard
-from .systems import Systems
-from .tuned import Tuned
 
-EXPERIMENTS: dict[str, Experiment] = {
-    each.name: each
-    for each in (
-        Adversarial(),
-        StochasticEasy(),
-        StochasticHard(),
-        Grid(),
-        Runtime(),
-        Conic(),
-        Movies(),
-        Tuned(),
-        Baseline(),
-        Horizon(),
-        Systems(),
-        LessRegret(),
-        Watched(),
-        ManyArms(),
-    )
-}
-GROUPS = {"beyond": ("less-regret", "watched", "many-arms")}  # names for several at once
+
+def load(name: str) -> Experiment:
+    """The experiment that `decoupled.paper` lists under this name."""
+    module, _, kind = CLASSES[name].rpartition(".")
+    found: Experiment = getattr(import_module(f".{module}", __package__), kind)()
+    if found.name != name:
+        raise ValueError(
+            f"paper/{module}.py: {kind}.name = {found.name!r}, but paper/__init__.py lists it as {name!r}; "
+            "give it the same name in both"
+        )
+    return found
+
+
+EXPERIMENTS = {name: load(name) for name in CLASSES}
 PAPERS = {name for name, each in EXPERIMENTS.items() if each.in_quick}  # what judges the paper
 RUN_FILE = "run.json"
 FULL_RUNS, QUICK_RUNS = 1_000, 40
@@ -129,7 +113,9 @@ def read_record(folder: Path) -> dict[str, Any]:
     try:
         record: dict[str, Any] = json.loads(path.read_text())
     except FileNotFoundError:
-        raise StorageError(f"{path}: is not there; give a folder that decoupled reproduce filled") from None
+        raise StorageError(
+            f"{path}: does not exist; give a folder that decoupled reproduce wrote"
+        ) from None
     except ValueError as error:
         raise StorageError(f"{path}: is not readable ({error}); run decoupled reproduce again") from None
     return record
@@ -158,7 +144,7 @@ def lead(record: dict[str, Any], sections: Sequence[Section]) -> str:
         )
     paper = "the paper by Kim, Lee and Oh (ICML 2026)"
     if {section.name for section in sections} >= PAPERS:
-        what = f"Every figure of {paper}, drawn again, and every empirical sentence of it judged"
+        what = f"Every figure of {paper}, drawn again, and a verdict on each of its empirical claims"
     else:
         titles = ", ".join(escape(section.title) for section in sections)
         what = (

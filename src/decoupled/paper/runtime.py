@@ -1,4 +1,4 @@
-"""The time of a round by the number of arms: FTPL by sorting and improved, FTRL by Newton's method."""
+"""The time of a round by the number of arms: FTPL, sorting and improved, and Tsallis-INF by Newton's method."""
 
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +17,7 @@ from ..report.section import Section, Table
 from .base import Advance, Scale, Timed
 
 ARMS = tuple(4 * x + 2 for x in range(64))
-SERIES = ("FTPL (improved)", "FTPL (sorting)", "FTRL (Newton)")
+SERIES = ("FTPL (improved)", "FTPL (sorting)", "FTRL (Newton)")  # as in the paper's legend
 KINDS = ("compiled", "textbook")
 
 COMPILED = (FTPL(), FTPL(ranking="sorting"), TsallisINF())
@@ -29,13 +29,15 @@ TEXTBOOK: tuple[Callable[[int], TextbookFTPL | TextbookTsallis], ...] = (
 
 
 class Runtime(Timed):
-    """Every repetition times each implementation at every K in turn, so that a slow moment hits all alike."""
+    """Every repetition times each implementation at every K in turn, so that a slow moment affects all equally."""
 
     name = "runtime"
     title = "Time per round"
+    about = "time per round for K = 2, 6, ..., 254, compiled and as a textbook NumPy step"
+    origin = "section 4.2"
 
     def _work(self, scale: Scale) -> tuple[tuple[int, ...], int, int, int]:
-        """Numbers of arms, repetitions, compiled rounds, textbook rounds."""
+        """The numbers of arms, the repetitions, the compiled rounds and the textbook rounds."""
         return (ARMS[::9], 3, 2_000, 100) if scale.quick else (ARMS, 7, 10_000, 400)
 
     def units(self, scale: Scale) -> int:
@@ -77,15 +79,16 @@ class Runtime(Timed):
         rounds = saved["rounds"]
         picture = Picture(
             "runtime",
-            "Microseconds a round by the number of arms",
-            f"Median of {times.shape[-1]} repetitions with least-squares lines. Left: compiled, {rounds[0]:,} rounds. Right: a textbook NumPy step, {rounds[1]:,} rounds.",
+            "Microseconds per round by the number of arms",
+            f"Medians of {times.shape[-1]} repetitions, with least-squares lines. Left: compiled, {rounds[0]:,} rounds. Right: a textbook NumPy step, {rounds[1]:,} rounds. "
+            "FTRL is the paper's name for Tsallis-INF.",
             tuple(runtime_panel(kind, arms, times[at]) for at, kind in enumerate(KINDS)),
             columns=2,
         )
         text = (
-            "What is timed is a policy's own step, the draw of both arms and the update, from the first round on, on the alternating "
-            "environment with gap 0.125. The losses are drawn before the clock starts, so the environment costs one look-up a round. "
-            "<i>Compiled</i> is this package; <i>textbook</i> is the same algorithm as a reader of the paper would write it in NumPy. "
+            "Each timing covers a policy's step, the draw of both arms and the update, from the first round on, on the alternating "
+            "environment with gap 0.125. The losses are drawn before the timer starts, so the environment costs one lookup per round. "
+            "<i>Compiled</i> is this package. <i>Textbook</i> is the same algorithm as a reader of the paper would write it in NumPy. "
             "Every repetition times all implementations in turn, on one thread."
         )
         tables = (slope_table(slopes),)
@@ -93,31 +96,31 @@ class Runtime(Timed):
 
 
 def kind_claims(kind: str, times: Floats, slopes: Floats) -> list[Claim]:
-    """The paper's three sentences on one kind of implementation."""
+    """The paper's three claims, for one kind of implementation."""
     place = "Section 4.2, figure of the runtime"
     ending, words = ("", "compiled") if kind == KINDS[0] else (f"-{kind}", "as textbook NumPy steps")
     return [
         judged_above(
             f"runtime-slope{ending}",
             place,
-            f"FTPL's time per round grows more slowly with K than FTRL's by Newton's method ({words}).",
-            "slope of FTRL minus slope of FTPL (improved), nanoseconds an arm",
+            f"FTPL's time per round grows more slowly with K than that of Tsallis-INF by Newton's method ({words}).",
+            "slope of Tsallis-INF minus slope of FTPL (improved), nanoseconds per arm",
             [mean_of(kind, slopes[2] - slopes[0])],
             0.0,
         ),
         judged_above(
             f"runtime-slope-sorting{ending}",
             f"{place}, 'even when compared with the sorting-based implementation'",
-            f"Even FTPL by sorting grows more slowly with K than FTRL ({words}).",
-            "slope of FTRL minus slope of FTPL (sorting), nanoseconds an arm",
+            f"Even with sorting, FTPL's time per round grows more slowly with K than that of Tsallis-INF ({words}).",
+            "slope of Tsallis-INF minus slope of FTPL (sorting), nanoseconds per arm",
             [mean_of(kind, slopes[2] - slopes[1])],
             0.0,
         ),
         judged_above(
             f"runtime-slower{ending}",
             f"{place}, 'the runtime of FTRL is slower than that of FTPL'",
-            f"A round of FTRL takes longer than one of FTPL, improved ({words}).",
-            "FTRL's time over FTPL's (improved), mean over K",
+            f"A round of Tsallis-INF takes longer than a round of FTPL, improved ({words}).",
+            "time of Tsallis-INF over FTPL's (improved), mean over K",
             [mean_of(kind, (times[2] / times[0]).mean(axis=0))],
             1.0,
         ),
@@ -125,24 +128,24 @@ def kind_claims(kind: str, times: Floats, slopes: Floats) -> list[Claim]:
 
 
 def fitted_slopes(arms: Floats, times: Floats) -> Floats:
-    """Nanoseconds an arm: kind x series x repetition, by least squares."""
+    """Least-squares slopes in nanoseconds per arm: kind x series x repetition."""
     pull = 1e3 * (arms - arms.mean()) / ((arms - arms.mean()) ** 2).sum()
     return np.asarray(np.einsum("ksar,a->ksr", times, pull))
 
 
 def runtime_panel(kind: str, arms: Floats, times: Floats) -> Panel:
-    """Points and fits of one kind of implementation."""
+    """The points and fits of one kind of implementation."""
     series = []
     for style, name in enumerate(SERIES):
         middle = np.median(times[style], axis=-1)
         slope, level = np.polyfit(arms, middle, 1)
         series.append(Series(name, arms, middle, None, style, "points"))
         series.append(Series(name, arms, level + slope * arms, None, style, "fit"))
-    return Panel(kind, tuple(series), "K", "microseconds a round")
+    return Panel(kind, tuple(series), "K", "microseconds per round")
 
 
 def slope_table(slopes: Floats) -> Table:
-    """Nanoseconds an arm."""
+    """The slopes, with their range over repetitions."""
     rows = tuple(
         (
             f"{name}, {kind}",
@@ -152,4 +155,4 @@ def slope_table(slopes: Floats) -> Table:
         for at, kind in enumerate(KINDS)
         for which, name in enumerate(SERIES)
     )
-    return Table("Slope, nanoseconds a round for each arm", ("", "median", "range over repetitions"), rows)
+    return Table("Slope, nanoseconds per round and arm", ("", "median", "range over repetitions"), rows)

@@ -1,4 +1,4 @@
-"""Every policy at its own best learning rate: c = 2 is not like for like."""
+"""Every policy at its best learning rate, because c = 2 for all is not a fair comparison."""
 
 import json
 from collections.abc import Callable
@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from ..base.files import write_atomically
-from ..environments import Environment
 from ..plots import Panel, Picture, Series
 from ..policies import FTPL, Exp3, Policy, TsallisINF
 from ..report.claims import Claim, judged_above, mean_of, ratio_of
@@ -15,33 +14,32 @@ from ..report.section import Section, Table
 from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from . import tuned_map
-from .base import HORIZON, Advance, Scale, Simulated, device_code, rounds, simulated
-from .setup import ADVERSARIAL, STOCHASTIC_EASY, STOCHASTIC_HARD
+from .base import HORIZON, Advance, Scale, Simulated, device_code, simulated
+from .setup import BENCHMARKS as INSTANCES
+from .setup import NAMES
 
 RATES = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0)
 QUICK_RATES = (0.5, 2.0, 4.0, 6.0, 8.0, 16.0, 32.0)
 
+# By the paper's names, which saved results and legends use.
 FAMILIES: dict[str, Callable[[float], Policy]] = {
     "FTPL": lambda c: FTPL(c=c),
     "FTRL": lambda c: TsallisINF(c=c),
     "EXP3": lambda c: Exp3(c=c),
 }
-INSTANCES: dict[str, Environment] = {
-    "alternating": ADVERSARIAL,
-    "stochastic easy": STOCHASTIC_EASY,
-    "stochastic hard": STOCHASTIC_HARD,
-}
 BEST_FILE = "best.json"
 
 
 class Tuned(Simulated):
-    """A sweep over c, then the paper's figures again with each policy at its best c, on fresh seeds."""
+    """A sweep over c, then the paper's figures again with each policy at its best c, on new seeds."""
 
     name = "tuned"
     title = "Every policy tuned"
+    about = "regret by c, and the paper's figures with every policy at its best c"
+    origin = "ours"
 
     def sweep(self, scale: Scale) -> dict[str, Plan]:
-        """Every policy at every c; half the runs are enough to choose."""
+        """Every policy at every c. Half of the runs are enough to choose the best."""
         rates = QUICK_RATES if scale.quick else RATES
         policies = [make(c) for make in FAMILIES.values() for c in rates]
         return {
@@ -59,7 +57,7 @@ class Tuned(Simulated):
     def units(self, scale: Scale) -> int:
         drawn = tuned_map.units(scale) if scale.device != "cpu" else 0
         again = len(INSTANCES) * len(FAMILIES) * scale.runs * HORIZON
-        return sum(rounds(plan) for plan in self.sweep(scale).values()) + again + drawn
+        return sum(plan.rounds for plan in self.sweep(scale).values()) + again + drawn
 
     def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
         super().measure(scale, folder, advance)
@@ -68,20 +66,20 @@ class Tuned(Simulated):
             swept = self.results(folder)[f"sweep {name}"]
             chosen[name] = {family: best_rate(swept, family) for family in FAMILIES}
             policies = [make(chosen[name][family]) for family, make in FAMILIES.items()]
-            # Another seed: what was chosen because it did well by luck does not keep that luck.
+            # Another seed, so that a c that was lucky in the sweep has no advantage.
             plan = make_plan(policies, world, HORIZON, scale.runs, scale.seed + 1, device=scale.device)
             simulated(plan, folder, f"best {name}", advance)
         write_atomically(folder / BEST_FILE, json.dumps(chosen))
-        if scale.device != "cpu":  # which would take days for it
+        if scale.device != "cpu":  # a CPU would take days
             tuned_map.measure(scale, folder, advance)
 
     def extent(self, folder: Path) -> str:
-        simulated_here = super().extent(folder)
+        extent = super().extent(folder)
         path = folder / tuned_map.MAP_FILE
         if not path.exists():
-            return simulated_here
+            return extent
         runs = sorted({point.runs for point in tuned_map.read(path)})
-        return f"{simulated_here} The map: {' or '.join(f'{each:,}' for each in runs)} runs a point."
+        return f"{extent} The map has {' or '.join(f'{each:,}' for each in runs)} runs per point."
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
@@ -89,9 +87,9 @@ class Tuned(Simulated):
         best = {name: cells[f"best {name}"] for name in INSTANCES}
         sweeps = {name: cells[f"sweep {name}"] for name in INSTANCES}
         text = (
-            "The learning rate of every policy is c times a power of K over sqrt(t), and the paper sets c = 2 for all. "
-            "That is not like for like: at c = 2 FTRL's weights behave as (1 + eta u / 3)<sup>-3</sup>, a third of FTPL's effective rate. "
-            "Here c is chosen for each policy and instance on one set of seeds, and the figure redrawn on another."
+            "The learning rate of every policy is c times a power of K over sqrt(t), and the paper sets c = 2 for all policies. "
+            "That is not a fair comparison: at c = 2, the weights of Tsallis-INF behave like (1 + eta u / 3)<sup>-3</sup>, a third of FTPL's effective rate. "
+            "Here c is chosen for each policy and instance on one set of seeds, and the figures use another set. FTRL is the paper's name for Tsallis-INF."
         )
         claims = (order_claim(best, chosen), scale_claim(sweeps))
         pictures: tuple[Picture, ...] = (sweep_picture(sweeps), best_picture(best, chosen))
@@ -102,8 +100,13 @@ class Tuned(Simulated):
         return Section(self.name, self.title, text, claims, pictures, tables)
 
 
+def named(family: str) -> str:
+    """The name of a policy in prose."""
+    return NAMES[type(FAMILIES[family](1.0)).__name__]
+
+
 def curve(swept: Results, family: str) -> tuple[list[float], list[str]]:
-    """The values of c that were tried for a policy, and their labels."""
+    """The values of c that the sweep tried for a policy, and their labels."""
     name = type(FAMILIES[family](1.0)).__name__
     tried = [values for values in swept.specification["policies"] if values["name"] == name]
     return [values["c"] for values in tried], [Policy.from_dict(values).label for values in tried]
@@ -116,13 +119,13 @@ def best_rate(swept: Results, family: str) -> float:
 
 
 def order_claim(best: dict[str, Results], chosen: dict[str, dict[str, float]]) -> Claim:
-    """Who leads when everybody is tuned."""
+    """Whether FTPL leads when every policy is tuned."""
     parts = []
     for name, results in best.items():
         ours, *rivals = results.labels
         for family, rival in zip(("FTRL", "EXP3"), rivals, strict=True):
             differences = results.final_regret(rival) - results.final_regret(ours)
-            label = f"{family} (c = {chosen[name][family]:g}) - FTPL (c = {chosen[name]['FTPL']:g}), {name}"
+            label = f"{named(family)} (c = {chosen[name][family]:g}) - FTPL (c = {chosen[name]['FTPL']:g}), {name}"
             parts.append(mean_of(label, differences, 2 * len(best)))
     return judged_above(
         "tuned-lowest",
@@ -135,7 +138,7 @@ def order_claim(best: dict[str, Results], chosen: dict[str, dict[str, float]]) -
 
 
 def scale_claim(sweeps: dict[str, Results]) -> Claim:
-    """How much of the lead at c = 2 is a matter of scale."""
+    """How much of the lead at c = 2 comes from the scale of the rate."""
     parts = []
     for name, swept in sweeps.items():
         ftpl, slow, fast = (
@@ -145,15 +148,15 @@ def scale_claim(sweeps: dict[str, Results]) -> Claim:
     return judged_above(
         "tuned-scale",
         "ours",
-        "More than half of FTPL's lead over FTRL at c = 2 goes away when FTRL gets three times the rate (c = 6).",
-        "share of the lead that goes away",
+        "More than half of FTPL's lead over Tsallis-INF at c = 2 disappears when Tsallis-INF has three times the rate (c = 6).",
+        "share of the lead that disappears",
         parts,
         0.5,
     )
 
 
 def sweep_picture(sweeps: dict[str, Results]) -> Picture:
-    """Regret as a function of c."""
+    """Regret by c."""
     panels = []
     for name, swept in sweeps.items():
         series = []
@@ -164,30 +167,28 @@ def sweep_picture(sweeps: dict[str, Results]) -> Picture:
             series.append(Series(family, np.array(rates), mean, half, style))
         panels.append(Panel(name, tuple(series), "c", "regret", log_x=True, log_y=True))
     runs = next(iter(sweeps.values())).data.sizes["run"]
-    caption = f"Mean regret after 10,000 rounds, {runs:,} runs a point, bands of the 95 % interval of the mean. The paper sets c = 2."
+    caption = f"Mean regret after 10,000 rounds, {runs:,} runs per point, with bands of the 95 % interval of the mean. The paper sets c = 2."
     return Picture("tuned-sweep", "Regret by c", caption, tuple(panels), columns=3)
 
 
 def best_picture(best: dict[str, Results], chosen: dict[str, dict[str, float]]) -> Picture:
-    """The paper's figures, tuned."""
+    """The paper's figures with tuned policies."""
     panels = []
     for name, results in best.items():
         rates = ", ".join(f"{family} {c:g}" for family, c in chosen[name].items())
         names = dict(zip(results.labels, FAMILIES, strict=True))
         panels.append(Panel(f"{name} (c: {rates})", results.series(names)))
     runs = next(iter(best.values())).data.sizes["run"]
-    caption = f"Mean regret over {runs:,} runs on fresh seeds, bands of one standard deviation, each policy at its best c."
+    caption = f"Mean regret over {runs:,} runs on new seeds, with bands of one standard deviation. Each policy has its best c."
     return Picture("tuned-best", "Every policy at its best c", caption, tuple(panels), columns=3)
 
 
 def best_table(best: dict[str, Results], chosen: dict[str, dict[str, float]]) -> Table:
-    """Regret of each policy at its best c."""
+    """The regret of each policy at its best c."""
     rows = []
     for name, results in best.items():
         for (family, c), (_, line) in zip(chosen[name].items(), results.summary().iterrows(), strict=True):
-            interval = f"{line['low']:.1f} to {line['high']:.1f}"
-            rows.append(
-                (f"{name}: {family}", f"{c:g}", f"{line['mean']:.1f}", interval, f"{line['p99']:.1f}")
-            )
+            mean, interval = f"{line['mean']:.1f}", f"{line['low']:.1f} to {line['high']:.1f}"
+            rows.append((f"{name}: {named(family)}", f"{c:g}", mean, interval, f"{line['p99']:.1f}"))
     head = ("policy", "best c", "mean regret", "95 % interval", "99th percentile")
     return Table("Final regret at the best c", head, tuple(rows))

@@ -1,8 +1,9 @@
-"""The map of c and alpha: where each policy is best, over the sixteen instances of the grid."""
+"""The map of c and alpha: where each policy is best, for the sixteen instances of the grid."""
 
 import csv
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,9 +15,9 @@ from ..environments import Alternating
 from ..plots import Heat, Picture
 from ..policies import FTPL, Exp3, Policy, TsallisINF
 from ..report.section import Table
+from ..simulation.api import run_plan
 from ..simulation.plan import Plan, make_plan
-from ..simulation.simulate import simulate
-from .base import HORIZON, Advance, Scale, rounds
+from .base import HORIZON, Advance, Scale
 from .grid import ARMS, GAPS
 
 RUNS = 100_000
@@ -28,8 +29,8 @@ INFINITE = float("inf")
 class Family(NamedTuple):
     """Policies that differ in alpha and c.
 
-    `scale` is what a rate is multiplied by to be one of theirs. The alphas in `costly` have slow powers, and are
-    left out with the most arms, which take most of the time.
+    `scale` multiplies the rates of the map. The alphas in `costly` have slow powers. They are left out for the
+    largest number of arms, which takes most of the time.
     """
 
     make: Callable[[float, float], Policy]
@@ -38,8 +39,8 @@ class Family(NamedTuple):
     costly: tuple[float, ...] = ()
 
 
-# Tsallis entropy of order beta corresponds to Pareto perturbations of shape 1 / (1 - beta); EXP3 is its limit.
-# At twice the c, FTRL and EXP3 are as quick as FTPL, or slower.
+# Keys as in map.csv; FTRL is Tsallis-INF. Tsallis entropy of order beta corresponds to Pareto perturbations with
+# alpha = 1 / (1 - beta), and EXP3 is the limit. At twice the c, both learn no faster than FTPL.
 FAMILIES = {
     "FTPL": Family(
         lambda alpha, c: FTPL(alpha=alpha, c=c), 1.0, (1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 12.0), (2.5,)
@@ -64,12 +65,12 @@ class Point(NamedTuple):
 
 
 def runs_of(scale: Scale) -> int:
-    """How many runs a point has."""
+    """The number of runs per point."""
     return QUICK_RUNS if scale.quick else RUNS
 
 
 def plans(scale: Scale) -> dict[tuple[str, float, int, float], Plan]:
-    """By policy, alpha, number of arms and gap: every c at once."""
+    """One plan, with every c, by policy, alpha, number of arms and gap."""
     return {
         (name, alpha, arms, gap): make_plan(
             [family.make(alpha, family.scale * c) for c in RATES],
@@ -89,42 +90,39 @@ def plans(scale: Scale) -> dict[tuple[str, float, int, float], Plan]:
 
 
 def units(scale: Scale) -> int:
-    """All rounds of the map."""
-    return sum(rounds(plan) for plan in plans(scale).values())
+    """The number of rounds of the whole map."""
+    return sum(plan.rounds for plan in plans(scale).values())
 
 
 def measure(scale: Scale, folder: Path, advance: Advance) -> None:
-    """Run what is not in the file yet. Only means and errors are kept: a map has hundreds of millions of runs."""
+    """Run the points that are not in the file yet. It holds only means and errors: a map has 10^8 runs and more."""
     path = folder / MAP_FILE
     points = [point for point in read(path) if point.runs == runs_of(scale)] if path.exists() else []
     known = {(point.policy, point.alpha, point.arms, point.gap, point.c) for point in points}
     for place, plan in plans(scale).items():
         name, alpha, arms, gap = place
-        missing = [policy for policy in plan.policies if (*place, rate(policy)) not in known]
-        advance((len(plan.policies) - len(missing)) * plan.runs * plan.horizon)
+        missing = tuple(policy for policy in plan.policies if (*place, rate(policy)) not in known)
+        rest = replace(plan, policies=missing)
+        advance(plan.rounds - rest.rounds)
         if not missing:
             continue
-        results = simulate(
-            missing, plan.environment, plan.horizon, plan.runs, plan.seed, checkpoints=1, curves="moments",
-            device=plan.device, report=lambda done, seconds: advance(done),
-        )  # fmt: skip
+        results = run_plan(rest, curves="moments", report=lambda done, seconds: advance(done))
         for policy in missing:
             regret = results.final_regret(policy)
             error = float(regret.std(ddof=1) / np.sqrt(len(regret)))
-            points.append(
-                Point(arms, gap, name, alpha, rate(policy), plan.runs, float(regret.mean()), error)
-            )
+            mean = float(regret.mean())
+            points.append(Point(arms, gap, name, alpha, rate(policy), plan.runs, mean, error))
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(path, formatted(points))
 
 
 def rate(policy: Policy) -> float:
-    """Its c, to as many digits as the file has."""
+    """The c of a policy, rounded as in the file."""
     return float(f"{policy.c:g}")  # type: ignore[attr-defined]
 
 
 def formatted(points: list[Point]) -> str:
-    """Points as lines of CSV, in the order of instances."""
+    """The points as CSV, in the order of instances."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(Point._fields)
@@ -137,7 +135,7 @@ def formatted(points: list[Point]) -> str:
 
 
 def read(path: Path) -> list[Point]:
-    """The points of a file that `told` wrote."""
+    """Read a file that `formatted` wrote."""
     kinds = Point.__annotations__.values()
     with path.open(newline="") as file:
         rows = list(csv.reader(file))[1:]
@@ -145,14 +143,14 @@ def read(path: Path) -> list[Point]:
 
 
 def maps(points: list[Point]) -> tuple[Picture, ...]:
-    """For each policy a map of every instance: regret over the least that any policy has there."""
+    """For each policy, a map of every instance: its regret over the lowest regret of any policy there."""
     best = {
         place: min(p.mean for p in points if (p.arms, p.gap) == place)
         for place in {(p.arms, p.gap) for p in points}
     }
     runs = points[0].runs
     pictures = []
-    for name, policies in (("FTPL", ("FTPL",)), ("FTRL and EXP3", ("FTRL", "EXP3"))):
+    for name, policies in (("FTPL", ("FTPL",)), ("Tsallis-INF and EXP3", ("FTRL", "EXP3"))):
         panels = []
         for place in sorted(best):
             here = [p for p in points if p.policy in policies and (p.arms, p.gap) == place]
@@ -164,13 +162,11 @@ def maps(points: list[Point]) -> tuple[Picture, ...]:
             title = f"K = {place[0]}, gap {place[1]:g} (least {best[place]:.0f})"
             panels.append(Heat(title, tuple(f"{c:g}" for c in rates), labels, values, "c", "alpha"))
         caption = (
-            f"Mean regret after {HORIZON:,} rounds, {runs:,} runs a point, as a multiple of the least that any policy, alpha and c "
-            "of this map has on the instance. The standard errors are in the data."
+            f"Mean regret after {HORIZON:,} rounds, {runs:,} runs per point, as a multiple of the lowest regret of any policy, alpha and c "
+            "of this map on the instance. The standard errors are in the data."
         )
-        file = f"tuned-map-{name.split()[0].lower()}"
-        pictures.append(
-            Picture(file, f"{name} over c and alpha", caption, tuple(panels), columns=len(GAPS))
-        )
+        file, title = f"tuned-map-{policies[0].lower()}", f"{name} over c and alpha"
+        pictures.append(Picture(file, title, caption, tuple(panels), columns=len(GAPS)))
     return tuple(pictures)
 
 
@@ -186,4 +182,4 @@ def winners(points: list[Point]) -> Table:
             shape = "" if policy == "EXP3" else f"alpha = {least.alpha:g}, "
             row.append(f"{least.mean:.1f} ± {1.96 * least.standard_error:.1f} ({shape}c = {least.c:g})")
         rows.append(tuple(row))
-    return Table("Least regret over the map", ("instance", "FTPL", "FTRL", "EXP3"), tuple(rows))
+    return Table("Lowest regret on the map", ("instance", "FTPL", "Tsallis-INF", "EXP3"), tuple(rows))

@@ -1,32 +1,32 @@
-"""The decoupled Exp3 of Avner, Mannor and Shamir, in a tuning that is safe for any losses."""
+"""The decoupled Exp3 of Avner, Mannor and Shamir, with a tuning that is safe for any losses."""
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from ..base.arrays import Floats, Words
+from ..base.arrays import Words
 from ..base.validation import known_horizon, number_from
 from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
+from ..kernels.laws.explicit import ESTIMATES, EXPLOIT, EXPLORE, SUMS, add_up, draw_weighted
 from ..kernels.laws.softmax import exponential_weights
-from ..kernels.random.sampling import draw_both, total
+from ..kernels.random.sampling import total
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
-from .base import Policy
+from .composed import ExplicitLaws
 
-EXPLOIT_SUM, EXPLORE_SUM = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 2)
-ESTIMATES, EXPLOIT, EXPLORE = range(3)
+EXPLOIT_SUM = len(SHARED_SCALARS)
 
 
 class Params(NamedTuple):
-    """The parameters as compiled code takes them."""
+    """The parameters of the compiled code."""
 
-    horizon: float  # 0 where it is not known
+    horizon: float  # 0 if unknown
     mixing: float
 
 
 @compiled
 def learning_rate(params: Params, state: State) -> float:
-    """eta_t: constant where the horizon is known."""
+    """The learning rate eta_t, which is constant if the horizon is known."""
     arms = state.scalars[ARMS]
     if params.horizon > 0.0:
         return math.sqrt(2.0 * math.log(arms) / (arms * params.horizon))
@@ -35,7 +35,7 @@ def learning_rate(params: Params, state: State) -> float:
 
 @compiled
 def mix(mixing: float, state: State) -> None:
-    """Give every arm its part of `mixing`; p is the square root of what comes of it."""
+    """Mix w with the uniform law; p is the square root of the result."""
     exploit, explore = state.floats[EXPLOIT], state.floats[EXPLORE]
     kept = (1.0 - mixing) / total(exploit)
     for i in range(len(exploit)):
@@ -45,21 +45,19 @@ def mix(mixing: float, state: State) -> None:
 
 @compiled
 def init(params: Params, state: State) -> None:
-    """Both laws, up to their sums."""
+    """Compute both laws, up to their sums."""
     floats = state.floats
     half_rate = 0.5 * learning_rate(params, state)
     exponential_weights(floats[ESTIMATES], half_rate, floats[EXPLOIT], floats[EXPLORE])
     if params.mixing > 0.0:
         mix(params.mixing, state)
-    state.scalars[EXPLOIT_SUM] = total(floats[EXPLOIT])
-    state.scalars[EXPLORE_SUM] = total(floats[EXPLORE])
+    add_up(state, EXPLOIT_SUM)
 
 
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """Two independent draws, from w and from p."""
-    floats, scalars = state.floats, state.scalars
-    return draw_both(floats[EXPLOIT], scalars[EXPLOIT_SUM], floats[EXPLORE], scalars[EXPLORE_SUM], stream)
+    """Draw from w and from p, independently."""
+    return draw_weighted(state, EXPLOIT_SUM, stream)
 
 
 @compiled
@@ -70,8 +68,8 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
 
 
 @dataclass(frozen=True)
-class AvnerExp3(Policy):
-    """Exponential weights that know the horizon, decoupled.
+class AvnerExp3(ExplicitLaws):
+    """Decoupled exponential weights that know the horizon.
 
     With hat_L the summed loss estimates and gamma = mixing, each round
 
@@ -79,22 +77,19 @@ class AvnerExp3(Policy):
     - explores  j_t ~ p_i proportional to sqrt(w_i), which minimises the variance sum_i w_i / p_i;
     - learns    hat_L[j_t] += loss / p_{j_t}.
 
-    Published (Avner, O., Mannor, S. and Shamir, O. (2012). Decoupling exploration and exploitation in
-    multi-armed bandits. ICML; equation (3) of Kim, Lee and Oh, 2026): both laws, with a tuning of eta and
-    gamma for each regime, which we know only in part. Ours is the tuning, safe for any losses: gamma = 0,
-    and
+    The laws are published: Avner, O., Mannor, S. and Shamir, O. (2012). Decoupling exploration and exploitation in
+    multi-armed bandits. ICML; equation (3) of Kim, Lee and Oh (2026). Their tuning of eta and gamma differs by regime,
+    and we know it only in part. The tuning here is ours and safe for any losses: gamma = 0, and
 
     - with a horizon T, eta = sqrt(2 ln K / (K T)). Since sum_i w_i / p_i <= K, regret is at most
       ln K / eta + eta * K * T / 2 = sqrt(2 K T ln K);
-    - without one, eta_t = sqrt(ln K / (K t)). Rates that only fall give regret of at most
-      ln K / eta_T + K/2 * sum_t eta_t <= 2 sqrt(K T ln K) at every T, and no other multiple of
-      1/sqrt(t) makes that bound smaller. This is Exp3 with c = sqrt(ln K).
+    - without a horizon, eta_t = sqrt(ln K / (K t)). Falling rates give regret of at most
+      ln K / eta_T + K/2 * sum_t eta_t <= 2 sqrt(K T ln K) at every T, and no other multiple of 1/sqrt(t) makes that
+      bound smaller. This is Exp3 with c = sqrt(ln K).
 
     Args:
-        horizon: the number of rounds T, or None where it is not known. Past the horizon the policy goes
-            on with the same rate.
-        mixing: gamma, from 0 to below 1. It adds at most gamma * T to the bounds above, and keeps every
-            arm's w at gamma / K or more.
+        horizon: the number of rounds T, or None if unknown. Past the horizon the policy keeps its rate.
+        mixing: gamma, from 0 to below 1. It adds at most gamma * T to these bounds, and keeps every w_i >= gamma / K.
 
     >>> import decoupled as dc
     >>> learner = dc.AvnerExp3(horizon=100).start(arms=2, seed=1)
@@ -107,11 +102,7 @@ class AvnerExp3(Policy):
     horizon: int | None = None
     mixing: float = 0.0
 
-    layout = Layout(
-        scalars=("exploit_sum", "explore_sum"),
-        floats=("estimates", "exploit", "explore"),
-        learned=("estimates",),
-    )
+    layout = Layout(SUMS, floats=("estimates", "exploit", "explore"), learned=("estimates",))
     params_type = Params
     functions = Functions(init, decide, update)
 
@@ -120,13 +111,9 @@ class AvnerExp3(Policy):
         mixing = number_from("mixing", self.mixing, 0.0, 1.0, "the default is 0")
         object.__setattr__(self, "mixing", mixing)
 
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return cls(), cls(horizon=300), cls(horizon=40, mixing=0.1)
+
     def params(self) -> Params:
         return Params(float(self.horizon or 0), self.mixing)
-
-    def exploitation_law(self, state: State) -> Floats:
-        law: Floats = state.floats[EXPLOIT] / state.scalars[EXPLOIT_SUM]
-        return law
-
-    def exploration_law(self, state: State) -> Floats:
-        law: Floats = state.floats[EXPLORE] / state.scalars[EXPLORE_SUM]
-        return law

@@ -1,5 +1,6 @@
-"""What every policy shares: parameters that are checked and frozen, and `start`."""
+"""The base class of all policies: frozen, checked parameters, and `start`."""
 
+import warnings
 from threading import Lock
 from typing import Any
 
@@ -13,14 +14,13 @@ from ..kernels.state import Layout, State
 from ..learner.arms import Arms
 from ..learner.learner import DEFAULT_PENDING, Learner
 from ..learner.seeds import Seed
-from .registry import HOMES, load
 
 _one_at_a_time = Lock()
 _entries: dict[type, Entries] = {}
 
 
-class Policy(Description, kind="policy"):
-    """A frozen description of how to decide and learn; `start` sets it running.
+class Policy(Description, kind="policy", package=__package__):
+    """A frozen description of how to decide and learn; `start` creates a learner that runs it.
 
     A policy is one file: a frozen dataclass of parameters, a tuple of numbers for compiled code, and
     three compiled functions over a `State` whose rows the `layout` names.
@@ -35,76 +35,84 @@ class Policy(Description, kind="policy"):
     Exp3(c=2.0)
     """
 
-    # What a policy says of itself. Most say it once, as attributes of the class.
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        _keep_old_names(cls)
+
+    # A policy overrides these, most often with class attributes.
 
     @property
     def layout(self) -> Layout:
-        """The rows of its state."""
+        """The rows of the policy's state."""
         raise NotImplementedError
 
     @property
     def params_type(self) -> Any:
-        """The type of the named tuple that `params` gives: what its compiled functions are found by."""
+        """The type of the named tuple that `params` returns. The compiled functions are registered under it."""
         raise NotImplementedError
 
     @property
     def functions(self) -> Functions:
-        """Its compiled functions."""
+        """The compiled functions."""
         raise NotImplementedError
 
     @property
     def cumulative(self) -> str | None:
-        """The learned row that adds up losses, or None: see Learner.decide(available=...)."""
+        """The learned row that accumulates losses, or None: see Learner.decide(available=...)."""
         return "estimates"
 
     @property
     def fading(self) -> tuple[str, ...] | None:
-        """The rows of floats and scalars that add up over observations, which a discount shrinks: see `Forgetting`.
+        """The float rows and scalars that accumulate observations and that a discount shrinks: see `Forgetting`.
 
-        None stands for the row that adds up losses, where nothing else is learned.
+        None means the row that accumulates losses, if nothing else is learned.
         """
         return None
 
     @property
     def branching(self) -> tuple[str, ...]:
-        """The parameters of compiled code, by name, that choose between branches of it: see kernels.specialise."""
+        """The names of the compiled parameters that choose between branches: see kernels.specialise."""
         return ()
 
     @property
     def common_rows(self) -> int:
-        """How many rows of floats are the same for all runs, and kept once for many threads of a GPU."""
+        """The number of float rows that all runs share, so that the threads of a GPU keep one copy."""
         return 0
 
     @property
     def coupled(self) -> bool:
-        """Whether the arm played is the arm seen, as in the standard game: then `decide` gives one arm twice."""
+        """Whether the played arm is also the observed one, as in the standard game. `decide` then returns one arm twice."""
         return False
 
     @property
     def baseline(self) -> str | None:
-        """The derived row, if any, that an estimate needs as it was when the decision was made.
+        """The derived row, if any, whose values at decision time the update needs.
 
-        `update` reads it from the state, where a learner puts what the decision remembers; zeros stand for
-        none. An arm whose number is not zero may have a user's prediction in its place: see
-        Learner.decide(baseline=...).
+        `update` reads it from the state, where the learner writes the values that the decision recorded. Zero means
+        no baseline. A user's prediction may replace a value that is not zero: see Learner.decide(baseline=...).
         """
         return None
 
-    @classmethod
-    def summon(cls, name: str | None = None) -> None:
-        for each in HOMES if name is None else {name} & HOMES.keys():
-            load(each)
-
     @property
     def interpreted(self) -> bool:
-        """Whether its step needs the Python interpreter: then only a learner can run it."""
+        """Whether a step needs the Python interpreter. Then only a learner can run the policy."""
         return False
 
-    def entries(self) -> Entries:
-        """The calls of a learner, compiled and made known on first use, also in another process."""
-        kind = self.params_type  # of this very policy: a class may have several compiled forms
-        with _one_at_a_time:  # threads that start together share what is compiled
+    def register(self) -> None:
+        """Register the compiled functions. Every process that runs the policy must do this once.
+
+        >>> import decoupled as dc
+        >>> dc.FTPL().register()
+        """
+        kind = self.params_type  # of this policy: a class may have several compiled forms
+        with _one_at_a_time:
             register(kind, self.functions)
+
+    def entries(self) -> Entries:
+        """The entry points that a learner calls, registered and compiled on first use."""
+        self.register()
+        kind = self.params_type
+        with _one_at_a_time:  # threads that start together share what is compiled
             if kind not in _entries:
                 compiling_for(type(self).__name__)
                 _entries[kind] = entries(kind)
@@ -112,19 +120,19 @@ class Policy(Description, kind="policy"):
 
     @classmethod
     def forms(cls) -> tuple["Policy", ...]:
-        """One policy for each form of the compiled functions; those with one `params_type` share a form."""
+        """One policy for each form of the compiled functions. Policies with the same `params_type` share a form."""
         return (cls(),)
 
     def at(self, arms: int) -> "Policy":
-        """The same policy in the form that suits a number of arms, which may have other rows and other code.
+        """The same policy in its form for a number of arms, which may have other rows and other code.
 
-        What is learned has the same names in every form. A learner and a simulation run this form; where
-        arms come or go it may change.
+        The learned rows have the same names in every form. Learners and simulations run this form; it may change
+        when arms are added or retired.
         """
         return self
 
     def params(self) -> Any:
-        """The parameters as a tuple of floats, the form that compiled code takes."""
+        """The parameters as a tuple of floats, for compiled code."""
         raise NotImplementedError
 
     def exploitation_law(self, state: State) -> Floats:
@@ -138,27 +146,27 @@ class Policy(Description, kind="policy"):
         raise NotImplementedError
 
     def estimates(self, state: State) -> Floats:
-        """What is learned about each arm: the sum of its loss estimates, unless the policy says else."""
+        """What the policy has learned about each arm: the sum of its loss estimates, unless overridden."""
         return np.array(self.layout.row(state, "estimates"), np.float64)
 
     def baselines(self, state: State) -> tuple[Ints, Floats]:
-        """The places of the arms that have a baseline now, and what it is; for a policy that has such a row."""
+        """The places of the arms that have a baseline now, and its values; for a policy with such a row."""
         row = self.layout.row(state, str(self.baseline))
         places = np.flatnonzero(row)
         return places, row[places]
 
     def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
-        """Put the baselines of a decision where `update` reads them; all other arms have none."""
+        """Write the baselines of a decision where `update` reads them; all other arms get none."""
         row = self.layout.row(state, str(self.baseline))
         row[:] = 0.0
         row[places] = values
 
     def init_new_arms(self, state: State, first: int) -> None:
-        """Fill in what newcomers have learned: the arms from place `first` on, zeros so far.
+        """Set the learned rows of new arms: the arms from place `first` on, which are zero so far.
 
-        Where the policy adds up losses they take over all that the leader has, the arm of the smallest
-        sum: as every arm begins level with all others, they begin level with the best. Where it does not
-        they stay as they are, arms not yet seen. A policy to which zeros mean something else says so here.
+        If the policy accumulates losses, new arms copy the leader, the arm with the smallest sum, so they start
+        level with the best arm. Otherwise they stay at zero, as arms that have not been observed. Override this if
+        zero means something else in your policy.
         """
         if self.cumulative is None:
             return
@@ -176,13 +184,13 @@ class Policy(Description, kind="policy"):
         loss_range: tuple[float, float] = (0.0, 1.0),
         max_pending: int = DEFAULT_PENDING,
     ) -> Learner:
-        """A learner that runs this policy on `arms`: a number, or two or more unique names.
+        """Create a learner that runs this policy on `arms`: a number, or two or more unique names.
 
         Args:
             arms: the number of arms (named 0, 1, ...), or their names: strings or whole numbers.
-            seed: an integer for reproducible draws, None for fresh ones.
-            loss_range: the lowest and highest possible loss; rewards live in the same range.
-            max_pending: how many decisions may await feedback; beyond it the oldest is forgotten.
+            seed: an integer for reproducible draws, None for fresh randomness.
+            loss_range: the lowest and highest possible loss; rewards use the same range.
+            max_pending: how many decisions may await feedback. Beyond that, the oldest is forgotten.
 
         >>> import decoupled as dc
         >>> dc.FTPL().start(arms=["a", "b"], seed=7).decide().exploit
@@ -191,4 +199,29 @@ class Policy(Description, kind="policy"):
         return Learner(self, arms, seed, loss_range=loss_range, max_pending=max_pending)
 
 
+_OLD_NAMES = {"welcome": "init_new_arms"}  # methods to override, as version 0.1.0 called them
+
+
+def _keep_old_names(kind: type) -> None:
+    """Let a class override a method, or call it by `super()`, under the name that it had before."""
+    for old, new in _OLD_NAMES.items():
+        level = {name: _definer(kind, name) for name in (old, new)}
+        if level[old] < level[new]:
+            warnings.warn(
+                f"{kind.__name__}.{old}: is called {new} now, and the old name will stop working; rename it",
+                DeprecationWarning,
+                stacklevel=3,  # the class statement
+            )
+            setattr(kind, new, getattr(kind, old))
+        elif level[new] < level[old]:
+            setattr(kind, old, getattr(kind, new))
+
+
+def _definer(kind: type, name: str) -> int:
+    """How far up a class or a base of it defines a method; beyond all of them if none does."""
+    places = [place for place, each in enumerate(kind.__mro__) if name in vars(each)]
+    return places[0] if places else len(kind.__mro__)
+
+
+_keep_old_names(Policy)
 Learner.policy_family = Policy

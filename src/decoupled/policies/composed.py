@@ -1,11 +1,11 @@
-"""Policies whose round is composed: a law, an estimator and rates."""
+"""Policies whose round is composed of a law, an estimator and rates."""
 
 from dataclasses import fields
 from functools import lru_cache
 from typing import Any, ClassVar, cast
 
 from ..base.arrays import Floats
-from ..base.validation import number_from, number_in, one_of
+from ..base.validation import number_from, one_of, set_number
 from ..kernels.compose import SCALARS, Composed, Law
 from ..kernels.dispatch import Functions
 from ..kernels.state import Layout, State
@@ -13,10 +13,10 @@ from .base import Policy
 
 
 class ComposedPolicy(Policy):
-    """A published policy with options of ours: centred losses, a rate for each of the two arms, rates by losses.
+    """A published policy with our options: centred losses, a rate for each of the two arms, rates that follow the losses.
 
-    A subclass names its law in `composed`, its parameters for compiled code in `law_params`, and in
-    `published_fields` those of its fields that are the published policy's own.
+    A subclass returns its law from `composed` and the law's parameters from `law_params`, and lists the fields of the
+    published policy in `published_fields`.
     """
 
     c: float
@@ -31,25 +31,23 @@ class ComposedPolicy(Policy):
     branching: tuple[str, ...] = ("centred", "by_losses", "exploit_ratio")
 
     def _check_options(self) -> None:
-        def put(name: str, value: float) -> None:
-            object.__setattr__(self, name, value)
-
-        put("c", number_in("c", self.c, 0.0, 1e100, "the default is 2"))
+        set_number(self, "c", 0.0, 1e100, "the default is 2")
         one_of("estimator", self.estimator, ("importance", "centred"))
         if self.c_exploit is not None:
-            put("c_exploit", number_in("c_exploit", self.c_exploit, 0.0, 1e100, "the default, None, is c"))
-        put("kappa", number_in("kappa", self.kappa, 0.0, 1e100, "the default is 0.1"))
-        put("lam", number_from("lam", self.lam, 0.0, 1.0, "the default is 0.05"))
+            set_number(self, "c_exploit", 0.0, 1e100, "the default, None, is c")
+        set_number(self, "kappa", 0.0, 1e100, "the default is 0.1")
+        lam = number_from("lam", self.lam, 0.0, 1.0, "the default is 0.05")
+        object.__setattr__(self, "lam", lam)
         one_of("schedule", self.schedule, ("rounds", "losses"))
 
     def __repr__(self) -> str:
-        # The published parameters always, ours where they are set.
-        told = [
+        # The published parameters always, our options only if they are set.
+        shown = [
             f"{field.name}={value!r}"
             for field in fields(cast(Any, self))
             if (value := getattr(self, field.name)) != field.default or field.name in self.published_fields
         ]
-        return f"{type(self).__qualname__}({', '.join(told)})"
+        return f"{type(self).__qualname__}({', '.join(shown)})"
 
     @property
     def composed(self) -> Composed:
@@ -62,27 +60,23 @@ class ComposedPolicy(Policy):
 
     @property
     def two_rates(self) -> bool:
-        """Whether the two arms have rates of their own."""
+        """Whether exploitation has a rate of its own."""
         return self.c_exploit not in (None, self.c)
 
     @property
     def published(self) -> bool:
-        """Whether this is the published policy: importance weighting, one rate, which falls with the rounds."""
+        """Whether this is the published policy: importance weighting, and one rate that falls with the rounds."""
         return self.estimator == "importance" and not self.two_rates and self.schedule == "rounds"
 
     @property
     def layout(self) -> Layout:
         """The rows that the law needs with these options."""
-        return _layout(
-            self.composed.law,
-            self.estimator == "centred" or self.two_rates,
-            self.published,
-            self.schedule == "losses",
-        )
+        more = self.estimator == "centred" or self.two_rates
+        return _layout(self.composed.law, more, self.published, self.schedule == "losses")
 
     @property
     def params_type(self) -> Any:
-        """The type of the parameters of compiled code."""
+        """The parameter type of the compiled code."""
         return self.composed.params_type
 
     @property
@@ -107,8 +101,8 @@ class ComposedPolicy(Policy):
         )
 
 
-class ExplicitPolicy(ComposedPolicy):
-    """A composed policy whose law is explicit weights of all arms."""
+class ExplicitLaws(Policy):
+    """A policy with explicit weights: the rows "exploit" and "explore", and the scalars that hold their sums."""
 
     def exploitation_law(self, state: State) -> Floats:
         row = self.layout.row
@@ -121,7 +115,11 @@ class ExplicitPolicy(ComposedPolicy):
         return law
 
 
-@lru_cache(maxsize=64)  # asked for with every row that is read
+class ExplicitPolicy(ExplicitLaws, ComposedPolicy):
+    """A composed policy whose law has explicit weights."""
+
+
+@lru_cache(maxsize=64)  # every row that is read needs the layout
 def _layout(law: Law, more: bool, published: bool, by_losses: bool) -> Layout:
     rows = law.rows
     return Layout(

@@ -1,8 +1,8 @@
-"""Forgetting: any policy, for worlds that drift."""
+"""Forgetting: make any policy follow an environment that drifts."""
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from ..base.arrays import Floats, Ints
 from ..base.validation import MOST_ROUNDS, number_in, whole_number
@@ -13,7 +13,6 @@ from ..kernels.state import SHARED_SCALARS, Layout, State
 from ..kernels.wrap import OWN_SCALARS, START, Fading, Wrapped, wrapped
 from .base import Policy
 from .ftpl import FTPL
-from .registry import HOMES, load
 
 DEFAULT_POLICY = FTPL()
 DEFAULT_PERIOD = 1000
@@ -21,43 +20,38 @@ DEFAULT_PERIOD = 1000
 
 @dataclass(frozen=True)
 class Forgetting(Policy):
-    """A policy that forgets, by restarts or by a discount, so that it can follow a world that drifts.
+    """A policy that forgets, by restarts or by a discount, so that it can follow an environment that drifts.
 
-    With a `period`, everything starts again after so many observations: what was learned is gone, and
-    the policy's round is 1. Within a period the guarantees of the policy hold: over P periods of length
-    T / P its regret against the best arm *of each period* is P times its bound at T / P, such as
-    P * O(sqrt(K * T / P)) = O(sqrt(P * K * T)) for FTPL.
+    With a `period`, the policy starts again after that many observations: it forgets everything and is in round 1.
+    Within a period its guarantees hold: over P periods of length T / P its regret against the best arm *of each period*
+    is P times its bound at T / P, such as P * O(sqrt(K * T / P)) = O(sqrt(P * K * T)) for FTPL.
 
-    With a `discount` g, all that adds up is multiplied by g at every observation, the number of
-    observations included:
+    With a `discount` g, every observation multiplies all sums by g, including the number of observations:
 
     - sums of loss estimates and of losses, and counts: sum_s g ** (n - s + 1) * x_s after n observations;
-    - the round, which is 1 + that number: t <- 1 + g * t, from 1 up to 1 / (1 - g). A learning rate
-      that falls as 1 / sqrt(t) thus falls to that of the span it remembers and stays there, and so does
-      the log(t) of UCB1.
+    - the round, which is 1 + that number: t <- 1 + g * t, from 1 up to 1 / (1 - g). So a learning rate that falls as
+      1 / sqrt(t) falls to that of the remembered span and stays there, and so does the log(t) of UCB1.
 
-    So discounted, sample means are those of the recent past; UCB1 becomes discounted UCB (Garivier, A. and
-    Moulines, E. (2011). On upper-confidence bound policies for switching bandit problems. ALT), and
-    Thompson sampling discounted Thompson sampling (Raj, V. and Kalyani, S. (2017), arXiv:1707.09727). For
-    JinHybrid the sums behind its rates fade as well, and so does the spread of the losses where FTPL's rates
-    fall with it; the running mean of a centred estimator forgets by itself. Ours are the order (learn, then shrink, the newest
-    observation as well) and the round that saturates. Where the world stays as it is, forgetting costs:
-    regret then grows linearly, since what the policy knows never becomes certain.
+    With a discount, sample means are those of the recent past. UCB1 becomes discounted UCB (Garivier, A. and Moulines,
+    E. (2011). On upper-confidence bound policies for switching bandit problems. ALT), and Thompson sampling becomes
+    discounted Thompson sampling (Raj, V. and Kalyani, S. (2017), arXiv:1707.09727). The sums behind JinHybrid's rates
+    fade as well, and so does the spread of the losses with the schedule "losses"; the running mean of a centred
+    estimator forgets by itself. Two things are ours: the order (learn, then shrink everything, including the newest
+    observation) and the round that saturates. In an environment that does not change, forgetting costs: regret then
+    grows linearly, because the policy never becomes certain.
 
-    Restarts suit every policy. A discount is refused for TopTwo, which keeps whole numbers of duels and the
-    order in which arms were first seen; a policy of your own names the learned rows that a discount may
-    shrink in `fading`, where it learns more than `estimates`. A policy that is told its `horizon` should be
-    told the span it remembers: `period`, or 1 / (1 - discount).
+    Every policy can restart. TopTwo takes no discount, because it keeps whole numbers of duels and the order in which
+    arms were first seen. If a policy of your own learns more than `estimates`, it lists the rows that a discount may
+    shrink in `fading`. Give a policy that takes a `horizon` the span it remembers: `period`, or 1 / (1 - discount).
 
-    Everything happens when an observation arrives, so deciding changes nothing, and feedback that comes
-    late, also after a restart, is added to what is known by then. A restart drops the observation that
-    brings it about. The learner's own round goes on counting; `diagnostics()["forgetting_round"]` is the
-    policy's.
+    Forgetting happens when an observation arrives, so deciding changes nothing. Late feedback counts when it arrives,
+    even after a restart. A restart drops the observation that causes it. The learner's own round keeps counting;
+    `diagnostics()["forgetting_round"]` is the policy's.
 
     Args:
-        policy: the policy that forgets; or its `to_dict()`.
-        period: observations from one restart to the next, from 2 on. 1000 if no discount is given.
-        discount: in (0, 1); 1 / (1 - discount) is the number of observations it remembers.
+        policy: the policy that forgets, or its `to_dict()`.
+        period: observations between restarts, 2 or more. The default is 1000 if there is no discount.
+        discount: in (0, 1). The policy remembers about 1 / (1 - discount) observations.
 
     >>> import decoupled as dc
     >>> learner = dc.Forgetting(dc.FTPL(), period=3).start(arms=2, seed=1)
@@ -88,7 +82,7 @@ class Forgetting(Policy):
             raise ParameterError(invalid_value("policy", policy, rule, "for example dc.FTPL()"))
         if policy.interpreted:
             raise UnsupportedError(
-                f"policy = {policy!r}: needs the interpreter at every step, and forgetting is compiled; "
+                f"policy = {policy!r}: needs the interpreter at every step, and Forgetting is compiled; "
                 "use its compiled form"
             )
         object.__setattr__(self, "policy", policy)
@@ -96,6 +90,13 @@ class Forgetting(Policy):
             self._check_period()
         else:
             self._check_discount()
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        from . import CoupledTsallisINF, TsallisINF  # other policies need not wait for these
+
+        baselines = CoupledTsallisINF(estimator="reduced-variance", c=0.9)  # which a restart forgets, too
+        return cls(FTPL(), period=29), cls(TsallisINF(), discount=0.97), cls(baselines, period=29)
 
     def _check_period(self) -> None:
         given = DEFAULT_PERIOD if self.period is None else self.period
@@ -108,7 +109,7 @@ class Forgetting(Policy):
     def _check_discount(self) -> None:
         discount = number_in("discount", self.discount, 0.0, 1.0, "try 0.999, which remembers about 1000")
         if self.period is not None:
-            rule = f"cannot be had together with period = {self.period}"
+            rule = f"cannot be combined with period = {self.period}"
             raise ParameterError(invalid_value("discount", discount, rule, "leave one of them out"))
         if not self._fading().rows:
             learned = ", ".join(self.policy.layout.learned)
@@ -120,7 +121,7 @@ class Forgetting(Policy):
         object.__setattr__(self, "discount", discount)
 
     def _fading(self) -> Fading:
-        """What a discount shrinks; no rows where it does not suit the policy."""
+        """What a discount shrinks; it has no rows if a discount does not suit the policy."""
         inner, layout = self.policy, self.policy.layout
         names = inner.fading
         if names is None:
@@ -152,7 +153,7 @@ class Forgetting(Policy):
 
     @property
     def layout(self) -> Layout:
-        """The rows of the policy; its round and its number of arms are scalars of ours."""
+        """The rows of the policy; its round and its number of arms are additional scalars."""
         inner = self.policy.layout
         return inner._replace(
             scalars=(*OWN_SCALARS, *inner.scalars), learned=(OWN_SCALARS[0], *inner.learned)
@@ -170,22 +171,18 @@ class Forgetting(Policy):
 
     @property
     def cumulative(self) -> str | None:
-        """As the policy has it."""
         return self.policy.cumulative
 
     @property
     def branching(self) -> tuple[str, ...]:
-        """As the policy has it."""
         return self.policy.branching
 
     @property
     def coupled(self) -> bool:
-        """As the policy is."""
         return self.policy.coupled
 
     @property
     def baseline(self) -> str | None:
-        """As the policy has it."""
         return self.policy.baseline
 
     def params(self) -> Any:
@@ -212,9 +209,9 @@ class Forgetting(Policy):
 
 
 def _home(policy: Policy, what: str) -> tuple[str, str] | None:
-    """Where the parameter type of a policy of this package that forgets is found, by every process."""
+    """The module and name under which any process finds the wrapped parameter type of one of our policies."""
     kind = type(policy)
-    if kind.__name__ not in HOMES or not is_ours(kind, policy.params_type, *policy.functions):
+    if kind.__name__ not in Policy.homes or not is_ours(kind, policy.params_type, *policy.functions):
         return None
     for number, form in enumerate(kind.forms()):
         if policy.params_type is form.params_type:
@@ -223,15 +220,16 @@ def _home(policy: Policy, what: str) -> tuple[str, str] | None:
 
 
 def __getattr__(name: str) -> Any:
-    # Numba keeps machine code by the types it takes, and looks here for those that it read from disk.
+    # Numba's cached machine code names its argument types, and Numba looks for them here.
     found = re.fullmatch("(restarting|discounting)_([A-Za-z0-9]+)_([0-9]+)", name)
-    if found is None or found[2] not in HOMES:
+    kind = Policy.find(found[2]) if found and found[2] in Policy.homes else None
+    if found is None or kind is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    what, kind, number = found.groups()
-    policy = getattr(load(kind), kind).forms()[int(number)]
+    what, _, number = found.groups()
+    policy = kind.forms()[int(number)]
     return Forgetting(policy, discount=0.5 if what == "discounting" else None).params_type
 
 
 def _inside(state: State) -> State:
-    """The state as the wrapped policy sees it; the compiled form may not hand arrays to the interpreter."""
+    """The state as the wrapped policy sees it. The compiled version cannot return arrays to the interpreter."""
     return state._replace(scalars=state.scalars[START:])

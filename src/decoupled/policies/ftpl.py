@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..base.arrays import Floats, Ints
-from ..base.validation import number_in, one_of
+from ..base.validation import one_of, set_number
 from ..kernels.compose import Composed
 from ..kernels.laws import leader, leader_tiered
 from ..kernels.laws.leader_tiered import BASELINE, COVERED, COVERED_ARMS, fill_exploration_law
@@ -18,9 +18,9 @@ from .composed import ComposedPolicy
 
 RANKINGS = ("improved", "sorting", "strata", "auto")
 
-# With ranking "auto", from so many arms on in strata. There the round is faster, but does not know its
-# propensities; and with centred losses strata give a baseline to the first 64 ranks alone, which costs regret
-# with a thousand arms and more, while the dense round takes ten times as long from about here on.
+# The number of arms from which ranking "auto" uses strata. Strata are faster but do not know their propensities. With
+# centred losses they give a baseline to the first 64 ranks only, which costs regret with a thousand arms or more, so
+# "auto" changes only where the dense round takes ten times as long.
 MANY_ARMS = 1_024
 MANY_CENTRED = 4_096
 
@@ -36,50 +36,47 @@ class FTPL(ComposedPolicy):
     - explores  j_t ~ p_i proportional to q_i = min(1 / (1 + eta_t * u_i), rank_i ** (-1/alpha)) ** ((alpha + 1) / 2);
     - learns    hat_L[j_t] += loss / p_{j_t}.
 
-    Regret is O(sqrt(K T)) against any adversary for alpha > 1, and constant in T in the stochastically
-    constrained regime for alpha in (2, 3] (theorems 1 and 2).
+    For alpha > 1, regret is O(sqrt(K T)) against any adversary (theorem 1). For alpha in (2, 3], it is constant in T in
+    the stochastically constrained regime (theorem 2).
 
-    Kim, C., Lee, J. and Oh, M. (2026). Follow-the-perturbed-leader for decoupled bandits:
-    best-of-both-worlds and practicality. ICML. Equations (5) to (7), algorithm 1.
+    Kim, C., Lee, J. and Oh, M. (2026). Follow-the-perturbed-leader for decoupled bandits: best-of-both-worlds and
+    practicality. ICML. Equations (5) to (7), algorithm 1.
 
-    Three things go beyond the paper, and are ours. With `c_exploit` the leader is perturbed at a rate of
-    its own, c_exploit in place of c. With estimator "centred" every arm has a baseline,
+    Three options go beyond the paper. With `c_exploit`, the leader is perturbed at its own rate, with c_exploit instead
+    of c. With the estimator "centred", every arm has a baseline,
 
     - learns    hat_L_i += b_i + 1[j_t = i] * (loss - b_i) / p_i for every arm i,
 
-    where b_i = B_t for arms with p_i >= kappa * eta_t and 0 for the others, and B_t is a running mean of
-    the losses seen: B += lam * (loss - B), from 1/2. The estimate is unbiased, because b is fixed before
-    the draw. A pending decision keeps the b of its own round; `replay` takes b = 0.
-    With schedule "losses" both rates fall with the spread of the losses seen, and not with the rounds,
+    where b_i = B_t for arms with p_i >= kappa * eta_t and 0 for the others, and B_t is a running mean of the losses
+    seen: B += lam * (loss - B), starting from 1/2. The estimate is unbiased, because b is fixed before the draw. A
+    pending decision keeps the b of its own round; `replay` uses b = 0. With the schedule "losses", both rates fall with
+    the spread of the losses seen instead of the number of rounds,
 
     - eta_t = c * K ** (1/alpha - 1/2) / sqrt(1 + V_t), V_t = 4 * sum of (loss - B)^2,
 
-    each loss held against the B before it. A loss that is 0 or 1 like a fair coin adds a whole round to
-    V_t, and one that is close to B next to nothing.
-    `FTPL.recommended()` has all three, with values chosen once for all instances.
+    where each loss is compared with the B before it. A loss that is 0 or 1 like a fair coin adds a whole round to V_t,
+    and a loss close to B adds almost nothing. `FTPL.recommended()` uses all three options.
 
     Args:
-        alpha: shape of the Pareto perturbations, above 1 (and below 1e9, where they are all but constant).
+        alpha: shape of the Pareto perturbations, above 1 (and below 1e9, where they are nearly constant).
         c: scale of the learning rate, above 0.
-        ranking: how ranks are kept. "improved" moves the one arm whose estimate changed, "sorting"
-            sorts all arms each round. Both make the same decisions from the same seed, in O(K) a round.
-            "strata" looks at about log K arms and moves O(sqrt K) memory: for thousands of arms and
-            more. It draws both arms with the same laws. Of sum q it knows only an unbiased estimate, at
-            most 1.5 times too large and drawn apart from j_t, so `weight` is an unbiased 1 / p and
-            `propensity` is None; estimates stay unbiased, with second moments within 1.5 times those of
-            the paper. With centred losses the first 64 ranks alone have a baseline. "auto" is "improved" below 1,024
-            arms, below 4,096 with any of our additions, and "strata" from there on.
-        estimator: "importance", the paper's, or "centred".
+        ranking: how to rank the arms. "improved" moves the one arm whose estimate changed; "sorting" sorts all arms
+            each round. Both make the same decisions from the same seed, in O(K) a round. "strata" looks at about log K
+            arms and moves O(sqrt K) memory, for thousands of arms or more. It draws both arms with the same laws, but
+            knows sum q only as an unbiased estimate, at most 1.5 times too large and independent of j_t. So `weight` is
+            an unbiased 1 / p and `propensity` is None. Estimates stay unbiased, with second moments within 1.5 times
+            those of the paper. With centred losses only the first 64 ranks have a baseline. "auto" is "improved" below
+            1,024 arms (below 4,096 with any of the options above), and "strata" from there on.
+        estimator: "importance", as in the paper, or "centred".
         c_exploit: scale of the rate at which the leader is perturbed, above 0; None for c.
-        kappa: for "centred": the gate, above 0. No observation takes more than B_t / (kappa * eta_t) off an
-            estimate.
-        lam: for "centred": how fast the running mean of the losses moves, from 0 on and below 1.
-        schedule: what the rates fall with: "rounds", the paper's, or "losses".
-        ties: which rank arms with equal estimates have. "shared": each has the mean q of the ranks that they
-            take together, so that all are explored equally often, as at the start; the theorems hold as before,
-            since that mean is at least q at the last of those ranks and sum q is the same. "numbered": the
-            lower number first, the paper's rule read literally, with which the first of four fresh arms is
-            explored with probability 0.40 and the last with 0.16.
+        kappa: for "centred": the gate, above 0. No observation lowers an estimate by more than B_t / (kappa * eta_t).
+        lam: for "centred": how fast the running mean of the losses moves, from 0 to below 1.
+        schedule: what lowers the rates: "rounds", as in the paper, or "losses".
+        ties: how arms with equal estimates are ranked. "shared": each has the mean q of the ranks that they occupy
+            together, so all are explored equally often, as at the start. The theorems still hold, since that mean is at
+            least the q of the last of those ranks and sum q is the same. "numbered": the lower number comes first, as
+            the paper's rule says literally; then the first of four fresh arms is explored with probability 0.40 and the
+            last with 0.16.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL(alpha=3.0, c=2.0).start(arms=4, seed=1)
@@ -89,7 +86,7 @@ class FTPL(ComposedPolicy):
     >>> learner.exploitation_probabilities().round(2).tolist()
     [0.01, 0.0, 0.0, 0.99]
 
-    A million arms, and rounds of some microseconds:
+    With a million arms, a round takes a few microseconds:
 
     >>> learner = dc.FTPL(ranking="strata").start(arms=1_000_000, seed=1)
     >>> decision = learner.decide()
@@ -114,32 +111,44 @@ class FTPL(ComposedPolicy):
     before: ClassVar[dict[str, Any]] = {"ties": "numbered"}
 
     def __post_init__(self) -> None:
-        alpha = number_in("alpha", self.alpha, 1.0, 1e9, "the default is 3")
-        object.__setattr__(self, "alpha", alpha)
+        set_number(self, "alpha", 1.0, 1e9, "the default is 3")
         one_of("ranking", self.ranking, RANKINGS)
         one_of("ties", self.ties, ("shared", "numbered"))
         self._check_options()
 
     @classmethod
     def recommended(cls) -> Self:
-        """Centred losses and two rates that fall with their spread, with one setting for every number of arms, horizon and regime.
+        """Centred losses and two rates that fall with their spread, with one setting for all instances.
 
-        It was chosen on instances that were drawn for the purpose (`decoupled.paper.family`), and tested on others:
-        see docs/beyond.md.
+        It was tuned on randomly drawn instances (`decoupled.paper.family`) and tested on others; see docs/beyond.md.
 
         >>> import decoupled as dc
         >>> dc.FTPL.recommended()
         FTPL(alpha=3.0, c=0.5, ranking='auto', estimator='centred', c_exploit=3.0, lam=0.1, schedule='losses')
         """
         return cls(
-            alpha=3.0,
-            c=0.5,
-            ranking="auto",
-            estimator="centred",
-            c_exploit=3.0,
-            kappa=0.1,
-            lam=0.1,
+            alpha=3.0, c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, kappa=0.1, lam=0.1,
             schedule="losses",
+        )  # fmt: skip
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (
+            cls(),
+            cls(ranking="sorting"),
+            cls(alpha=2.0, c=1.0),
+            cls(alpha=1.3),
+            cls(alpha=6.0, c=3.0, ranking="sorting"),
+            cls(ranking="strata"),
+            cls(alpha=1.3, ranking="strata"),
+            cls(c=0.5, c_exploit=3.0),
+            cls(estimator="centred"),
+            cls(
+                alpha=2.0, c=1.0, c_exploit=0.5, estimator="centred", ranking="sorting", kappa=0.4, lam=0.3
+            ),
+            cls(c=0.5, c_exploit=3.0, estimator="centred", ranking="strata", schedule="losses"),
+            cls(alpha=2.0, c_exploit=1.0, estimator="centred", ranking="strata", kappa=0.3, lam=0.3),
+            cls.recommended(),
         )
 
     @classmethod
@@ -148,12 +157,12 @@ class FTPL(ComposedPolicy):
 
     @property
     def composed(self) -> Composed:
-        """The perturbed leader, with all arms in one order or in strata; "auto" is settled by `at`."""
+        """The perturbed leader, with all arms in one order or in strata; `at` resolves "auto"."""
         return leader_tiered.COMPOSED if self.ranking == "strata" else leader.COMPOSED
 
     @property
     def common_rows(self) -> int:
-        """The table of rank limits, which the rounds in strata keep in the state."""
+        """One, the table of rank limits; "strata" keeps it in the state."""
         return int(self.ranking != "strata")
 
     def law_params(self) -> dict[str, float]:
@@ -198,6 +207,6 @@ class FTPL(ComposedPolicy):
         return law
 
 
-@lru_cache(maxsize=64)  # asked for with every decision among some arms, and checking parameters takes time
+@lru_cache(maxsize=64)  # every decision among some arms needs it, and checking parameters takes time
 def _ranked(policy: FTPL, ranking: str) -> FTPL:
     return replace(policy, ranking=ranking)

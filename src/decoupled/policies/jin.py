@@ -1,28 +1,29 @@
-"""Jin-style hybrid: log-barrier and Tsallis entropy, with a rate of its own for every arm."""
+"""Jin-style hybrid: log-barrier and Tsallis entropy, with a rate for every arm."""
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from ..base.arrays import Floats, Words
-from ..base.validation import known_horizon, number_in
+from ..base.arrays import Words
+from ..base.validation import known_horizon, set_number
+from ..kernels.argmin import fill_gaps
 from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
+from ..kernels.laws.explicit import ESTIMATES, EXPLOIT, EXPLORE, SUMS, add_up, draw_weighted
 from ..kernels.laws.hybrid import Hybrid, fill_powers, hybrid_weights, is_solved, settle_root
-from ..kernels.random.sampling import draw_both, total
 from ..kernels.state import ROUND, SHARED_SCALARS, Layout, State
-from .base import Policy
+from .composed import ExplicitLaws
 
 LEVEL, EXPLOIT_SUM, EXPLORE_SUM, STEPS = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 4)
-ESTIMATES, SPREAD, ROOTS, GAPS, RATES, EXPLOIT, EXPLORE = range(7)
+SPREAD, ROOTS, GAPS, RATES = range(3, 7)  # the first three rows are those of `explicit`
 
 
 class Params(NamedTuple):
-    """The parameters as compiled code takes them."""
+    """The parameters of the compiled code."""
 
     barrier: float
     theta: float
-    floor: float  # T ** (-2/3), or 0 where the horizon is unknown
+    floor: float  # T ** (-2/3), or 0 if the horizon is unknown
 
 
 @compiled
@@ -34,47 +35,37 @@ def problem(state: State) -> Hybrid:
 
 @compiled
 def pose(params: Params, state: State) -> None:
-    """Gaps = hat_L - min hat_L, rates = 2/3 * gamma."""
+    """Fill the problem: gaps = hat_L - min hat_L, rates = 2/3 * gamma."""
     floats = state.floats
-    lowest = math.inf
+    fill_gaps(floats[ESTIMATES], 1.0, floats[GAPS])
     for i in range(floats.shape[1]):
-        lowest = min(lowest, floats[ESTIMATES, i])
-    for i in range(floats.shape[1]):
-        floats[GAPS, i] = floats[ESTIMATES, i] - lowest
         floats[RATES, i] = 2.0 / 3.0 * params.theta * math.sqrt(1.0 + floats[SPREAD, i])
 
 
 @compiled
 def solve(params: Params, state: State) -> None:
-    """Newton from the last solution, and the sums of both laws."""
-    at, scalars = problem(state), state.scalars
-    scalars[LEVEL], scalars[STEPS] = hybrid_weights(params.barrier, scalars[LEVEL], at)
-
-
-@compiled
-def add_up(state: State) -> None:
-    """The sums of w and of w ** (2/3)."""
-    state.scalars[EXPLOIT_SUM] = total(state.floats[EXPLOIT])
-    state.scalars[EXPLORE_SUM] = total(state.floats[EXPLORE])
+    """Find the weights by Newton from the last solution, and their sums."""
+    scalars = state.scalars
+    scalars[LEVEL], scalars[STEPS] = hybrid_weights(params.barrier, scalars[LEVEL], problem(state))
+    add_up(state, EXPLOIT_SUM)
 
 
 @compiled
 def init(params: Params, state: State) -> None:
-    """Solve for the weights, unless the solution at hand is one."""
+    """Solve for the weights, unless the state already has a solution."""
     pose(params, state)
-    # A saved state brings its own solution: then these are its very weights.
+    # A saved state has its own solution, and loading it must change no bit of the weights.
     if is_solved(params.barrier, state.scalars[LEVEL], problem(state)):
         fill_powers(problem(state))
+        add_up(state, EXPLOIT_SUM)
     else:
         solve(params, state)
-    add_up(state)
 
 
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """Two independent draws, from w and from p."""
-    floats, scalars = state.floats, state.scalars
-    return draw_both(floats[EXPLOIT], scalars[EXPLOIT_SUM], floats[EXPLORE], scalars[EXPLORE_SUM], stream)
+    """Draw from w and from p, independently."""
+    return draw_weighted(state, EXPLOIT_SUM, stream)
 
 
 @compiled
@@ -88,45 +79,44 @@ def widen(params: Params, state: State) -> None:
 
 @compiled
 def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
-    """Widen by the laws at hand, add the importance-weighted loss, and solve again."""
+    """Widen the spreads by the current laws, add the importance-weighted loss, and solve again."""
     widen(params, state)
     state.floats[ESTIMATES, arm] += weight * loss
     pose(params, state)
-    if loss > 0.0:  # one arm moved far and the others a little: it saves a step or two to lead it there
+    if (
+        loss > 0.0
+    ):  # this arm has moved far and the others little: solving its cubic first saves a step or two
         settle_root(params.barrier, state.scalars[LEVEL], problem(state), arm)
     solve(params, state)
-    add_up(state)
 
 
 @dataclass(frozen=True)
-class JinHybrid(Policy):
-    """Follow the regularised leader with log-barrier and 2/3-Tsallis entropy, "Jin-style".
+class JinHybrid(ExplicitLaws):
+    """Follow the regularised leader with log-barrier and 2/3-Tsallis entropy ("Jin-style").
 
     With hat_L the summed loss estimates, C = barrier, and T the horizon, each round
 
-    - exploits  i_t ~ w_t = argmin over the simplex of
-      <w, hat_L> - C * sum_i log w_i - sum_i gamma_i(t) * w_i ** (2/3);
+    - exploits  i_t ~ w_t = argmin over the simplex of <w, hat_L> - C * sum_i log w_i - sum_i gamma_i(t) * w_i ** (2/3);
     - explores  j_t ~ p_{t,i} proportional to w_{t,i} ** (2/3);
     - learns    hat_L[j_t] += loss / p_{t,j_t},
       with gamma_i(t) = theta * sqrt(1 + sum_{s<t} max(w_{s,i}, 1/T) ** (2/3) / p_{s,i}).
 
-    Published (Jin, T., Liu, J. and Luo, H. (2023). Improved best-of-both-worlds guarantees for
-    multi-armed bandits: FTRL with general regularizers and multiple optimal arms. NeurIPS): the hybrid
-    regulariser, rates that depend on the arm, p proportional to w ** (2/3), and regret
-    O(sqrt(sum_i K / gap_i ** 2)) in the stochastically constrained regime. Our reading: the form of
-    gamma above, without the published constants. C and theta were chosen among 0.1 to 10 and 0.1 to 4 at
-    T = 10,000: on the alternating instance with K = 8 and gap 0.125 and on the paper's mu1 and mu2 the
-    defaults are within a tenth or so of the best, and against `PunishLast` smaller ones are worse. No
-    guarantee is claimed for them. Without a horizon, 1/t stands in the place of 1/T, also our choice.
+    Jin, T., Liu, J. and Luo, H. (2023). Improved best-of-both-worlds guarantees for multi-armed bandits: FTRL with
+    general regularizers and multiple optimal arms. NeurIPS. They publish the hybrid regulariser, rates that depend on
+    the arm, p proportional to w ** (2/3), and regret O(sqrt(sum_i K / gap_i ** 2)) in the stochastically constrained
+    regime. The form of gamma above is our reading, without the published constants. We chose C and theta among 0.1 to
+    10 and 0.1 to 4 at T = 10,000: the defaults are within about a tenth of the best on the alternating instance with
+    K = 8 and gap 0.125 and on the paper's mu1 and mu2, and smaller values are worse against `PunishLast`. We claim no
+    guarantee for them. Without a horizon we use 1/t instead of 1/T.
 
-    The sum in gamma grows when an observation arrives, by the laws of that moment: with prompt feedback
-    they are those of the decision. The weights are found to machine precision by Newton steps from the
-    last round's solution, 2 or 3 a round; `learner.diagnostics()["steps"]` is their number.
+    The sum in gamma grows when an observation arrives, by the laws of that moment. With prompt feedback these are the
+    laws of the decision. Newton steps from the last round's solution find the weights to machine precision, 2 or 3 a
+    round; `learner.diagnostics()["steps"]` is their number.
 
     Args:
         barrier: C, the weight of the log-barrier, above 0.
-        theta: scale of the arms' rates, above 0; the larger, the slower weights move.
-        horizon: the number of rounds T, or None where it is not known. Any number of rounds may be played.
+        theta: scale of the arms' rates, above 0. The larger it is, the slower weights move.
+        horizon: the number of rounds T, or None if unknown. You may play any number of rounds.
 
     >>> import decoupled as dc
     >>> learner = dc.JinHybrid(horizon=1000).start(arms=3, seed=1)
@@ -141,9 +131,9 @@ class JinHybrid(Policy):
     horizon: int | None = None
 
     layout = Layout(
-        scalars=("level", "exploit_sum", "explore_sum", "steps"),
+        scalars=("level", *SUMS, "steps"),
         floats=(
-            *("estimates", "spread", "roots", "gaps", "rates", "exploit", "explore"),
+            *("estimates", "exploit", "explore", "spread", "roots", "gaps", "rates"),
             *("slopes", "moves", "pulls", "pulled"),
         ),
         learned=("estimates", "spread", "roots", "level"),
@@ -153,19 +143,14 @@ class JinHybrid(Policy):
     fading = ("estimates", "spread")
 
     def __post_init__(self) -> None:
-        barrier = number_in("barrier", self.barrier, 1e-6, 1e6, "the default is 1")
-        object.__setattr__(self, "barrier", barrier)
-        object.__setattr__(self, "theta", number_in("theta", self.theta, 1e-6, 1e6, "the default is 1/2"))
+        set_number(self, "barrier", 1e-6, 1e6, "the default is 1")
+        set_number(self, "theta", 1e-6, 1e6, "the default is 1/2")
         object.__setattr__(self, "horizon", known_horizon(self.horizon))
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return cls(), cls(barrier=0.1, theta=2.0, horizon=200)
 
     def params(self) -> Params:
         floor = 0.0 if self.horizon is None else float(self.horizon) ** (-2.0 / 3.0)
         return Params(self.barrier, self.theta, floor)
-
-    def exploitation_law(self, state: State) -> Floats:
-        law: Floats = state.floats[EXPLOIT] / state.scalars[EXPLOIT_SUM]
-        return law
-
-    def exploration_law(self, state: State) -> Floats:
-        law: Floats = state.floats[EXPLORE] / state.scalars[EXPLORE_SUM]
-        return law

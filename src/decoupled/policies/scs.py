@@ -1,4 +1,4 @@
-"""Tsallis weights by SCS, a general conic solver: what Newton's method is measured against.
+"""Tsallis weights by SCS, a general conic solver, for comparison with Newton's method.
 
 With beta in (0, 1) and scaled gaps g = eta * u, the weights minimise
 
@@ -14,27 +14,23 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import Floats
-from ..errors import StateError, UnsupportedError
+from ..base.extras import needed_for
+from ..errors import StateError
 
 TOLERANCE = 1e-6  # SCS's absolute and relative accuracy
-SMALLEST = TOLERANCE**2  # what a weight may not fall below: every arm can still be explored
+SMALLEST = TOLERANCE**2  # the smallest weight, so that every arm can still be explored
 
 
 def solver() -> Any:
-    """The package scs, or an error that says how to get it."""
-    try:
+    """Import the package scs, or raise an error that says how to install it."""
+    with needed_for("solver = 'scs'", otherwise="use solver='newton'"):
         import scs
-    except ImportError:
-        raise UnsupportedError(
-            "solver = 'scs': needs the package scs, which is not installed; "
-            "in the repository, pip install -e '.[conic]', or use solver='newton'"
-        ) from None
     return scs
 
 
 @lru_cache(maxsize=8)
 def _constraints(arms: int) -> tuple[Any, Floats]:
-    """The matrix A and the vector b of A x + s = b, x = (w, t): they depend on the number of arms alone."""
+    """The matrix A and the vector b of A x + s = b, x = (w, t), which depend on the number of arms only."""
     from scipy.sparse import csc_matrix
 
     each = np.arange(arms)
@@ -48,7 +44,7 @@ def _constraints(arms: int) -> tuple[Any, Floats]:
 
 
 def conic_weights(gaps: Floats, beta: float) -> Floats:
-    """The weights for scaled gaps, to SCS's accuracy. Started afresh each time: the same gaps, the same bits.
+    """The weights for scaled gaps, to SCS's accuracy. Each call starts afresh, so equal gaps give equal bits.
 
     >>> import numpy as np
     >>> from decoupled.policies.scs import conic_weights

@@ -1,13 +1,14 @@
-"""Top two: the sampler EB-TC_eps explores, and its leader is exploited."""
+"""Top two: explore with the sampler EB-TC_eps, and exploit its leader."""
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from ..base.arrays import Floats, Ints, Words
-from ..base.validation import number_in
+from ..base.validation import set_number
+from ..kernels.argmin import sample_mean
 from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
 from ..kernels.random.stream import below
@@ -17,11 +18,11 @@ from .base import Policy
 UNSEEN, LEADER, CHALLENGER, NEXT = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 4)
 SUMS, MEANS, COSTS = range(3)
 COUNTS, SEEN_AT = range(2)
-DUELS = 2  # the first row of this square; that of CHALLENGER_EXPLORED follows
+DUELS = 2  # the first row of this square; the square of "challenger_explored" follows
 
 
 class Params(NamedTuple):
-    """The parameters as compiled code takes them."""
+    """The parameters of the compiled code."""
 
     epsilon: float
     beta: float
@@ -29,35 +30,21 @@ class Params(NamedTuple):
 
 @compiled
 def first_of_least(values: Floats, state: State, but: int) -> int:
-    """The arm of the least value among those seen, other than `but`; of several, the one seen first."""
+    """The seen arm with the least value, other than `but`; of tied arms, the one seen first."""
     seen_at = state.ints[SEEN_AT]
     found = -1
     for i in range(len(values)):
         if i == but or seen_at[i] == 0:
             continue
-        if (
-            found < 0
-            or values[i] < values[found]
-            or (values[i] == values[found] and seen_at[i] < seen_at[found])
-        ):
+        tied = found >= 0 and values[i] == values[found]
+        if found < 0 or values[i] < values[found] or (tied and seen_at[i] < seen_at[found]):
             found = i
     return found
 
 
 @compiled
-def find_leader(state: State) -> None:
-    """The arm of the lowest mean, or -1 where none was seen; and how many were not."""
-    unseen = 0
-    for i in range(state.ints.shape[1]):
-        if state.ints[COUNTS, i] == 0:
-            unseen += 1
-    state.scalars[UNSEEN] = unseen
-    state.scalars[LEADER] = first_of_least(state.floats[MEANS], state, -1)
-
-
-@compiled
 def find_challenger(params: Params, state: State) -> None:
-    """The arm that is hardest to tell from the leader, and which of the two to explore."""
+    """Store the arm that is hardest to tell from the leader, and which of the two to explore."""
     floats, counts = state.floats, state.ints[COUNTS]
     leader = int(state.scalars[LEADER])
     for i in range(len(counts)):
@@ -66,7 +53,7 @@ def find_challenger(params: Params, state: State) -> None:
     challenger = first_of_least(floats[COSTS], state, leader)
     state.scalars[CHALLENGER] = challenger
     state.scalars[NEXT] = leader
-    if challenger >= 0:  # the only arm that can be had has none
+    if challenger >= 0:  # a single available arm has no challenger
         duels = state.ints[DUELS + leader, challenger] + 1  # with this one
         sampled = state.ints[DUELS + len(counts) + leader, challenger]
         if sampled <= (1.0 - params.beta) * duels:
@@ -75,8 +62,13 @@ def find_challenger(params: Params, state: State) -> None:
 
 @compiled
 def refresh(params: Params, state: State) -> None:
-    """The leader, and once every arm was seen its challenger."""
-    find_leader(state)
+    """Find the leader (-1 if no arm was seen), and its challenger once every arm has been seen."""
+    unseen = 0
+    for i in range(state.ints.shape[1]):
+        if state.ints[COUNTS, i] == 0:
+            unseen += 1
+    state.scalars[UNSEEN] = unseen
+    state.scalars[LEADER] = first_of_least(state.floats[MEANS], state, -1)
     state.scalars[CHALLENGER] = -1.0
     state.scalars[NEXT] = -1.0
     if state.scalars[UNSEEN] == 0.0:
@@ -84,23 +76,16 @@ def refresh(params: Params, state: State) -> None:
 
 
 @compiled
-def set_mean(state: State, arm: int) -> None:
-    """An arm not yet seen shows the mean -1, which nothing reads."""
-    count = state.ints[COUNTS, arm]
-    state.floats[MEANS, arm] = state.floats[SUMS, arm] / count if count > 0 else -1.0
-
-
-@compiled
 def init(params: Params, state: State) -> None:
-    """The mean of every arm, the leader and the challenger."""
+    """Compute the mean of every arm, the leader and the challenger."""
     for arm in range(state.floats.shape[1]):
-        set_mean(state, arm)
+        state.floats[MEANS, arm] = sample_mean(state.floats[SUMS, arm], state.ints[COUNTS, arm])
     refresh(params, state)
 
 
 @compiled
 def random_unseen(state: State, stream: Words) -> int:
-    """One of the arms not yet seen."""
+    """Draw one of the unseen arms."""
     skip = below(int(state.scalars[UNSEEN]), stream)
     arm = 0
     while state.ints[COUNTS, arm] > 0 or skip > 0:
@@ -112,7 +97,7 @@ def random_unseen(state: State, stream: Words) -> int:
 
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """The leader, and the next arm of the duel; at first an arm not yet seen, at random."""
+    """The leader, and the next arm of the duel; at first a random unseen arm."""
     leader, unseen = int(state.scalars[LEADER]), state.scalars[UNSEEN]
     exploit = leader if leader >= 0 else below(state.ints.shape[1], stream)
     if unseen > 0.0:
@@ -122,7 +107,7 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
 
 @compiled
 def count_duel(state: State, arm: int) -> None:
-    """The leader's duel with the arm observed, or with its challenger where that arm is the leader."""
+    """Count the leader's duel with the observed arm, or with its challenger if the observed arm is the leader."""
     leader = int(state.scalars[LEADER])
     if arm == leader:
         state.ints[DUELS + leader, int(state.scalars[CHALLENGER])] += 1
@@ -133,7 +118,7 @@ def count_duel(state: State, arm: int) -> None:
 
 @compiled
 def last_seen(seen_at: Ints) -> int:
-    """When an arm was last seen for the first time; counted so, since arms may have gone."""
+    """The largest number in `seen_at`. It may exceed the number of arms, since arms may have been retired."""
     last = 0
     for when in seen_at:
         last = max(last, when)
@@ -142,19 +127,19 @@ def last_seen(seen_at: Ints) -> int:
 
 @compiled
 def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
-    """Count the duel, once every arm was seen, and take the loss into the arm's mean."""
+    """Count the duel, once every arm has been seen, and add the loss to the arm's mean."""
     if state.scalars[UNSEEN] == 0.0:
         count_duel(state, arm)
     elif state.ints[COUNTS, arm] == 0:
         state.ints[SEEN_AT, arm] = last_seen(state.ints[SEEN_AT]) + 1
     state.floats[SUMS, arm] += loss
     state.ints[COUNTS, arm] += 1
-    set_mean(state, arm)
+    state.floats[MEANS, arm] = sample_mean(state.floats[SUMS, arm], state.ints[COUNTS, arm])
     refresh(params, state)
 
 
 def certain(arm: int, arms: int) -> Floats:
-    """The law that gives one arm all."""
+    """The law that always draws the same arm."""
     law = np.zeros(arms)
     law[arm] = 1.0
     return law
@@ -162,40 +147,39 @@ def certain(arm: int, arms: int) -> Floats:
 
 @dataclass(frozen=True)
 class TopTwo(Policy):
-    """Exploit the smallest sample mean, explore by EB-TC_eps, a sampler made to find the best arm.
+    """Exploit the smallest sample mean, explore with EB-TC_eps, a sampler for finding the best arm.
 
     With N_i the number of observations of arm i and mean_i the mean of their losses, each round
 
-    - exploits  the leader B, the arm of the smallest mean;
+    - exploits  the leader B, the arm with the smallest mean;
     - explores  the leader or its challenger C = argmin_{i != B} (mean_i - mean_B + epsilon) / sqrt(1/N_B + 1/N_i),
-      the arm that is hardest to tell from it. This duel is number T[B, C]; C is explored where
-      N[B, C] <= (1 - beta) * T[B, C], N[B, C] counting the duels in which C was, and B otherwise;
+      the arm that is hardest to tell from the leader. T[B, C] counts their duels including this one, and N[B, C] those
+      in which C was explored. C is explored if N[B, C] <= (1 - beta) * T[B, C], and B otherwise;
     - learns    N, mean, T[B, C] and N[B, C], all when the observation arrives.
 
-    Published (Jourdan, M., Degenne, R. and Kaufmann, E. (2023). An epsilon-best-arm identification
-    algorithm for fixed-confidence and beyond. NeurIPS): leader, challenger, tracking, and every arm
-    observed once before. Our reading, for the decoupled game and for feedback that comes late:
+    Jourdan, M., Degenne, R. and Kaufmann, E. (2023). An epsilon-best-arm identification algorithm for fixed-confidence
+    and beyond. NeurIPS. They publish leader, challenger, tracking, and an initial observation of every arm. For the
+    decoupled game and late feedback we add:
 
-    - Until every arm was observed, arms not yet observed are explored, uniformly at random, and the best
-      of those that were is exploited (any arm, uniformly, before the first observation).
-    - Of arms that are tied, the one first observed is taken. That order is random, so no arm is favoured,
-      and all but the first decisions follow from what is learned.
-    - An observation counts for the duel of the leader at its arrival with the arm observed, or with its
-      challenger where that arm is the leader. With prompt feedback this is the published count.
+    - Until every arm has been observed, the policy explores unobserved arms uniformly at random and exploits the best
+      observed one (before the first observation, any arm uniformly).
+    - Of tied arms it takes the one observed first. That order is random, so no arm is favoured, and all but the first
+      decisions follow from what is learned.
+    - An observation counts for the duel between the leader at its arrival and the observed arm, or the leader's
+      challenger if the observed arm is the leader. With prompt feedback this is the published count.
 
-    Exploration is thus certain: propensity and weight are 1, and the exploration law has one arm (at
-    first it is uniform over those not yet observed). Sample means need no weight, so a log of another
-    policy or an arm that is away does them no harm: `decide(available=...)` runs the same rule on the
-    means and counts of the available arms alone, and charges the others nothing. *Without an
-    observation in between, every decision explores the same arm*: 100 of them at once, or one each from
-    100 replicas, explore one arm 100 times.
+    So exploration is deterministic: propensity and weight are 1, and the exploration law has one arm (at first it is
+    uniform over the unobserved arms). Sample means need no weight, so another policy's log or an unavailable arm does
+    not bias them: `decide(available=...)` applies the same rule to the means and counts of the available arms, and
+    charges the others nothing. *Without an observation in between, every decision explores the same arm*: 100 decisions
+    at once, or one from each of 100 replicas, explore one arm 100 times.
 
-    Arms are observed at different times, so their means can be compared only where losses do not depend
-    on time. There its regret is among the lowest; on `environments.Alternating` it is several times that
-    of FTPL, and against an adversary that watches it is linear in T.
+    Arms are observed at different times, so their means are comparable only if losses do not depend on time. Then its
+    regret is among the lowest. On `environments.Alternating` it is several times that of FTPL, and against an adversary
+    that watches it, it is linear in T.
 
-    T and N are K x K: 16 bytes a pair, and each is written to a saved state. More than 1,000 arms are
-    refused. Its `estimates` are the sample means (-1 for an arm not yet observed).
+    T and N are K x K: they take 16 bytes a pair, and a saved state contains all of them. A learner takes at most 1,000
+    arms. Its `estimates` are the sample means (-1 for an arm not yet observed).
 
     Args:
         epsilon: how close to the best is good enough, above 0; the published default is 0.1.
@@ -225,9 +209,12 @@ class TopTwo(Policy):
     cumulative = None
 
     def __post_init__(self) -> None:
-        epsilon = number_in("epsilon", self.epsilon, 0.0, 1e100, "the default is 0.1")
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "beta", number_in("beta", self.beta, 0.0, 1.0, "the default is 1/2"))
+        set_number(self, "epsilon", 0.0, 1e100, "the default is 0.1")
+        set_number(self, "beta", 0.0, 1.0, "the default is 1/2")
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return cls(), cls(epsilon=0.02, beta=0.3)
 
     def params(self) -> Params:
         return Params(self.epsilon, self.beta)

@@ -1,10 +1,11 @@
-"""Decoupled Tsallis-INF: the policy the paper calls FTRL."""
+"""Decoupled Tsallis-INF: the policy that the paper calls FTRL."""
 
 import math
 from dataclasses import dataclass
+from typing import Any, Self
 
 from ..base.arrays import Floats, Ints
-from ..base.validation import number_in, one_of
+from ..base.validation import one_of, set_number
 from ..errors import ParameterError, invalid_value
 from ..kernels.compose import SCALE, Composed
 from ..kernels.dispatch import Entries
@@ -17,8 +18,8 @@ from . import scs as conic
 from .composed import ExplicitPolicy
 
 
-def settle(params: Params, state: State, t: float, estimates: Floats) -> None:
-    """Solve by SCS for round t and the given estimates, and only then change the state."""
+def solve_by_scs(params: Any, state: State, t: float, estimates: Floats) -> None:
+    """Solve by SCS for round t and the given estimates, then change the state."""
     floats, scalars = state.floats, state.scalars
     scale = params.c * scalars[ARMS] ** params.scale_power
     gaps = scale / math.sqrt(t) * (estimates - estimates.min())
@@ -30,24 +31,25 @@ def settle(params: Params, state: State, t: float, estimates: Floats) -> None:
 
 
 def conic_entries(newton: Entries) -> Entries:
-    """The calls of a learner whose weights come from SCS; drawing from them is the same."""
+    """The calls of a learner whose weights come from SCS; it draws from them as from Newton's."""
 
     def init(values: Floats, scalars: Floats, floats: Floats, ints: Ints) -> None:
-        settle(Params(*values), State(scalars, floats, ints), scalars[ROUND], floats[ESTIMATES].copy())
+        state = State(scalars, floats, ints)
+        solve_by_scs(Params(*values), state, scalars[ROUND], floats[ESTIMATES].copy())
 
     def update(
         values: Floats, scalars: Floats, floats: Floats, ints: Ints, arm: int, weight: float, loss: float
     ) -> None:
         estimates = floats[ESTIMATES].copy()
         estimates[arm] += weight * loss
-        settle(Params(*values), State(scalars, floats, ints), scalars[ROUND] + 1.0, estimates)
+        solve_by_scs(Params(*values), State(scalars, floats, ints), scalars[ROUND] + 1.0, estimates)
 
     return Entries(init, newton.decide, update)
 
 
 @dataclass(frozen=True, repr=False)
 class TsallisINF(ExplicitPolicy):
-    """Follow the regularised leader with Tsallis entropy, decoupled (FTRL in the paper's figures).
+    """Decoupled Tsallis-INF: follow the regularised leader with Tsallis entropy (FTRL in the paper's figures).
 
     With hat_L the summed loss estimates and eta_t = c * K ** (1/2 - beta) / sqrt(t), each round
 
@@ -56,36 +58,25 @@ class TsallisINF(ExplicitPolicy):
     - explores  j_t ~ p_i proportional to w_i ** (1 - beta/2);
     - learns    hat_L[j_t] += loss / p_{j_t}.
 
-    The weights are found by safeguarded Newton steps from the last round's solution, 2 or 3 a round;
+    Safeguarded Newton steps from the last round's solution find the weights, 2 or 3 a round;
     `learner.diagnostics()["steps"]` is their number.
 
-    Rouyer, C. and Seldin, Y. (2020). Tsallis-INF for decoupled exploration and exploitation in
-    multi-armed bandits. COLT. Equation (4) of Kim, Lee and Oh (2026).
+    Rouyer, C. and Seldin, Y. (2020). Tsallis-INF for decoupled exploration and exploitation in multi-armed bandits.
+    COLT. Equation (4) of Kim, Lee and Oh (2026).
 
-    Three options go beyond the published policy, and are ours; they are those of `FTPL`. With `c_exploit` the
-    exploited arm's law has a rate of its own, c_exploit in place of c. With estimator "centred" every arm
-    has a baseline,
-
-    - learns    hat_L_i += b_i + 1[j_t = i] * (loss - b_i) / p_i for every arm i,
-
-    where b_i = B_t for arms with p_i >= kappa * eta_t and 0 for the others, and B_t is a running mean of
-    the losses seen: B += lam * (loss - B), from 1/2. The estimate is unbiased, because b is fixed before
-    the draw. A pending decision keeps the b of its own round; `replay` takes b = 0. With schedule "losses"
-    both rates fall with the spread of the losses seen, and not with the rounds.
-    Each rate takes Newton steps of its own.
+    Three options are ours: `estimator` "centred", `c_exploit` and `schedule` "losses". They work as in `FTPL`. With two
+    rates, each rate takes Newton steps of its own.
 
     Args:
-        beta: the entropy's order, in (0, 1); 2/3 is the paper's and corresponds to alpha = 3.
+        beta: the entropy's order, in (0, 1). The paper has 2/3, which corresponds to alpha = 3.
         c: scale of the learning rate, above 0.
-        solver: "newton", or "scs" for a general conic solver (extra `conic`): the same weights to six
-            digits, thousands of times slower, and in a learner only. It is there to be compared with,
-            and goes with importance weighting and one rate only.
-        estimator: "importance", the published one, or "centred".
-        c_exploit: scale of the rate of the exploited arm's law, above 0; None for c.
-        kappa: for "centred": the gate, above 0. No observation takes more than B_t / (kappa * eta_t) off an
-            estimate.
-        lam: for "centred": how fast the running mean of the losses moves, from 0 on and below 1.
-        schedule: what the rates fall with: "rounds", as published, or "losses", as in `FTPL`.
+        solver: "newton", or "scs" for a general conic solver (extra `conic`), which is there for comparison. It gives
+            the same weights to six digits, is thousands of times slower, and takes only published options, in a learner.
+        estimator: "importance" or "centred".
+        c_exploit: scale of the rate of exploitation, above 0; None for c.
+        kappa: the gate of the "centred" estimator, above 0.
+        lam: how fast the "centred" estimator's running mean of the losses moves, from 0 to below 1.
+        schedule: "rounds" or "losses".
 
     >>> import decoupled as dc
     >>> learner = dc.TsallisINF(beta=0.5).start(arms=["a", "b", "c"], seed=1)
@@ -106,14 +97,26 @@ class TsallisINF(ExplicitPolicy):
     branching = ("exploit_power", "explore_power", *ExplicitPolicy.branching)
 
     def __post_init__(self) -> None:
-        beta = number_in("beta", self.beta, 0.0, 1.0, remedy="the default is 2/3; for beta = 1 use Exp3")
-        object.__setattr__(self, "beta", beta)
+        set_number(self, "beta", 0.0, 1.0, "the default is 2/3; for beta = 1 use Exp3")
         self._check_options()
         if one_of("solver", self.solver, ("newton", "scs")) == "scs":
             if not self.published:
-                rule = "goes with the published options only: estimator='importance', one rate, schedule='rounds'"
+                rule = (
+                    "takes only the published options: estimator='importance', one rate, schedule='rounds'"
+                )
                 raise ParameterError(invalid_value("solver", self.solver, rule, "use 'newton'"))
             conic.solver()
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (
+            cls(),
+            cls(beta=0.5, c=4.0),
+            cls(beta=0.1),
+            cls(beta=0.95),
+            cls(c=1.5, c_exploit=6.0, estimator="centred", kappa=0.4),
+            cls(beta=0.4, c_exploit=1.0),
+        )
 
     @property
     def interpreted(self) -> bool:

@@ -1,7 +1,7 @@
-"""Compiling ahead of time: all the machine code that a learner calls, before somebody waits for it.
+"""Compile all the machine code that a learner calls, before a user has to wait for it.
 
-A policy's entry points are compiled, or loaded from disk, when they are first called. So warming a policy
-means calling each of them once, on a learner that nobody uses.
+A policy's entry points are compiled, or loaded from disk, on their first call. So warming a policy means calling each
+of them once on a throwaway learner.
 """
 
 import json
@@ -14,7 +14,7 @@ _warm: set[Hashable] = set()
 
 
 def warm(policy: Policy, arms: int = 2) -> None:
-    """Compile all that a learner of this policy calls, or load it from disk; at once if that was done before.
+    """Compile everything that a learner of this policy calls, or load it from disk. Do nothing if already done.
 
     >>> import decoupled as dc
     >>> warm(dc.FollowTheLeader())
@@ -27,17 +27,17 @@ def warm(policy: Policy, arms: int = 2) -> None:
 
 
 def is_warm(policy: Policy, arms: int) -> bool:
-    """Whether `warm` has done its work for this policy and number of arms in this process."""
+    """Whether `warm` has run for this policy and number of arms in this process."""
     return is_warm_form(form(policy, arms))
 
 
 def is_warm_form(known: Hashable) -> bool:
-    """The same for what `form` gave."""
+    """Like `is_warm`, for a result of `form`."""
     return known in _warm
 
 
 def steps(policy: Policy, arms: int = 2) -> Iterator[None]:
-    """`warm` in parts of up to half a minute each, for whoever has something more urgent to do in between."""
+    """`warm` in parts of up to half a minute each, so that a caller can do more urgent work in between."""
     learner = policy.start(arms, seed=0)
     yield
     decision = learner.decide()
@@ -48,7 +48,7 @@ def steps(policy: Policy, arms: int = 2) -> Iterator[None]:
     yield
     learner.exploration_probabilities()
     yield
-    # Some arms alone may call for another form than all of them.
+    # A subset of the arms may need another form than all of them.
     learner.observe(learner.decide(available=learner.arms[:2]), 0.5)
     yield
     learner.exploration_probabilities(available=learner.arms[:2])
@@ -56,7 +56,7 @@ def steps(policy: Policy, arms: int = 2) -> Iterator[None]:
 
 
 def form(policy: Policy, arms: int) -> Hashable:
-    """Equal for policies that run the same machine code: numbers are its arguments, all else chooses it.
+    """A key that is equal for policies that run the same machine code. Numbers are arguments of that code.
 
     >>> import decoupled as dc
     >>> form(dc.FTPL(alpha=2.5), arms=3) == form(dc.FTPL(), arms=4)

@@ -1,12 +1,12 @@
-"""Claims: a sentence that can be measured, what was measured, and a verdict computed from it.
+"""Claims: a statement that can be measured, its measurements, and a verdict computed from them.
 
-Verdicts are
+The verdicts are
 
-- "holds": the whole interval is on the claim's side of the threshold (for each of several parts);
-- "fails": some interval lies wholly on the other side;
+- "holds": the whole interval of every part is on the claim's side of the threshold;
+- "fails": the whole interval of some part is on the other side;
 - "undecided": neither, so more runs are needed;
-- "holds only ...": fails as it stands, and holds under the condition that follows;
-- "not judged": what it speaks of was not at hand.
+- "holds only ...": the claim fails in general, but holds under the given condition;
+- "not judged": the data that the claim is about was not available.
 """
 
 import math
@@ -14,9 +14,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri, stdtrit  # scipy.stats takes half a second to load
 
 from ..base.arrays import Floats
+from ..base.extras import needed_for
+
+with needed_for("a report"):
+    from scipy.special import ndtri, stdtrit  # scipy.stats takes half a second to load
 
 HOLDS, FAILS, UNDECIDED, NOT_JUDGED = "holds", "fails", "undecided", "not judged"
 LEVEL = 0.95
@@ -32,10 +35,10 @@ class Measure(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """One sentence with its verdict; `parts` are the measurements it was judged by, the first the closest call."""
+    """A statement with its verdict; `parts` are the measurements behind the verdict, the decisive one first."""
 
     id: str
-    place: str  # where the paper says so, or "ours"
+    place: str  # the place in the paper, or "ours"
     statement: str
     statistic: str
     threshold: str
@@ -44,11 +47,11 @@ class Claim(NamedTuple):
 
     @property
     def judged(self) -> bool:
-        """Whether what was measured can decide it; if not, it is not to be shown beside the claim."""
+        """Whether the measurements can decide the claim; if not, do not show them next to it."""
         return not self.verdict.startswith(NOT_JUDGED)
 
     def to_dict(self) -> dict[str, Any]:
-        """The claim as plain values; numbers that are not finite are None."""
+        """The claim as plain values; numbers that are not finite become None."""
         worst = self.parts[0] if self.parts else None
         return {
             "id": self.id,
@@ -72,7 +75,7 @@ def _plain(value: float) -> float | None:
 
 
 def mean_of(of: str, values: Floats, comparisons: int = 1) -> Measure:
-    """The mean with its interval (Student's t); the level is shared among so many comparisons (Bonferroni)."""
+    """The mean with its interval (Student's t), corrected for the number of comparisons (Bonferroni)."""
     mean = float(np.mean(values))
     if len(values) < 2:
         return Measure(of, mean, -math.inf, math.inf)
@@ -95,13 +98,13 @@ def quantile_gap(
     value = float(np.quantile(above, quantile) - np.quantile(below, quantile))
     picks = np.random.default_rng(0).integers(len(above), size=(draws, len(above)))
     gaps = np.quantile(above[picks], quantile, axis=1) - np.quantile(below[picks], quantile, axis=1)
-    # A thousand draws tell a normal law's width well, and the ends of a Bonferroni interval not at all.
+    # A thousand draws estimate the width of a normal distribution well, but not its far quantiles.
     half = float(gaps.std(ddof=1) * ndtri(1.0 - 0.5 * (1.0 - LEVEL) / comparisons))
     return Measure(of, value, value - half, value + half)
 
 
 def above(parts: Sequence[Measure], threshold: float) -> tuple[tuple[Measure, ...], str]:
-    """Judge that every part exceeds the threshold; the parts come back failures first, then by closeness."""
+    """Judge that every part exceeds the threshold; return the parts with failures first, then by closeness."""
     ordered = tuple(sorted(parts, key=lambda part: (part.high >= threshold, part.low)))
     if ordered[0].high < threshold:
         return ordered, FAILS
@@ -109,7 +112,7 @@ def above(parts: Sequence[Measure], threshold: float) -> tuple[tuple[Measure, ..
 
 
 def below(parts: Sequence[Measure], threshold: float) -> tuple[tuple[Measure, ...], str]:
-    """Judge that every part stays under the threshold; the parts come back with the closest call first."""
+    """Judge that every part stays below the threshold; return the parts in the same order as `above`."""
     ordered, verdict = above([_turned(part) for part in parts], -threshold)
     return tuple(_turned(part) for part in ordered), verdict
 
@@ -121,23 +124,19 @@ def _turned(part: Measure) -> Measure:
 def judged_above(
     name: str, place: str, statement: str, statistic: str, parts: Sequence[Measure], threshold: float
 ) -> Claim:
-    """A claim that every part exceeds the threshold; where only some do, the verdict says on which."""
+    """A claim that every part exceeds the threshold; if only some do, the verdict names them."""
     ordered, verdict = above(parts, threshold)
-    holding = [part.of for part in parts if part.low > threshold]
-    return Claim(
-        name, place, statement, statistic, f"above {threshold:g}", ordered, _partly(verdict, holding, parts)
-    )
+    verdict = _partly(verdict, [part.of for part in parts if part.low > threshold], parts)
+    return Claim(name, place, statement, statistic, f"above {threshold:g}", ordered, verdict)
 
 
 def judged_below(
     name: str, place: str, statement: str, statistic: str, parts: Sequence[Measure], threshold: float
 ) -> Claim:
-    """A claim that every part stays under the threshold; where only some do, the verdict says on which."""
+    """A claim that every part stays below the threshold; if only some do, the verdict names them."""
     ordered, verdict = below(parts, threshold)
-    holding = [part.of for part in parts if part.high < threshold]
-    return Claim(
-        name, place, statement, statistic, f"below {threshold:g}", ordered, _partly(verdict, holding, parts)
-    )
+    verdict = _partly(verdict, [part.of for part in parts if part.high < threshold], parts)
+    return Claim(name, place, statement, statistic, f"below {threshold:g}", ordered, verdict)
 
 
 def judged_within(
@@ -164,5 +163,5 @@ def _partly(verdict: str, holding: Sequence[str], parts: Sequence[Measure]) -> s
 
 
 def not_judged(claim: Claim, reason: str) -> Claim:
-    """The same claim, measured on something that cannot decide it."""
+    """The same claim, without a verdict: its measurements cannot decide it."""
     return claim._replace(verdict=f"{NOT_JUDGED}: {reason}")

@@ -1,4 +1,4 @@
-"""A report of any simulations: your policies and your worlds on one page."""
+"""A report on your own simulations: policies and environments on one page."""
 
 import os
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from .section import Section, Table
 
 
 def compare(results: Mapping[str, Results], out: str | os.PathLike[str], title: str = "Comparison") -> Path:
-    """Write a folder with report.html, the figure in every format and its data; returns the page's path.
+    """Write a folder with report.html, the figure in every format and its data; return the path of the page.
 
     Args:
-        results: what `simulate` found, by the name of its world.
-        out: the folder.
+        results: the results of `simulate`, by the name of their environment.
+        out: the folder to write to.
         title: the heading of the page.
 
     >>> import decoupled as dc, tempfile
@@ -41,20 +41,14 @@ def compare(results: Mapping[str, Results], out: str | os.PathLike[str], title: 
 
 
 def regret_table(title: str, cells: Mapping[str, Results], names: Mapping[str, str] | None = None) -> Table:
-    """Final regret of every policy: mean with interval, median, 99th percentile."""
+    """The final regret of every policy: mean with interval, median and 99th percentile."""
     rows = []
     for cell, results in cells.items():
         for label, line in results.summary().iterrows():
             name = (names or {}).get(str(label), str(label))
-            rows.append(
-                (
-                    f"{cell}: {name}" if cell else name,
-                    f"{line['mean']:.1f}",
-                    f"{line['low']:.1f} to {line['high']:.1f}",
-                    f"{line['median']:.1f}",
-                    f"{line['p99']:.1f}",
-                )
+            mean, low, high, median, p99 = (
+                f"{line[key]:.1f}" for key in ("mean", "low", "high", "median", "p99")
             )
-    return Table(
-        title, ("policy", "mean regret", "95 % interval", "median", "99th percentile"), tuple(rows)
-    )
+            rows.append((f"{cell}: {name}" if cell else name, mean, f"{low} to {high}", median, p99))
+    head = ("policy", "mean regret", "95 % interval", "median", "99th percentile")
+    return Table(title, head, tuple(rows))

@@ -1,4 +1,4 @@
-"""A folder with a report: claims.json, report.html, and every picture beside its data."""
+"""The folder of a report: claims.json, report.html, and every figure with its data."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ PAGE_FILE = "report.html"
 def write_report(
     folder: Path, title: str, lead: str, facts: Mapping[str, str], sections: Sequence[Section]
 ) -> Path:
-    """Write everything; returns the path of the page."""
+    """Write the report; return the path of the page."""
     for section in sections:
         for picture in section.pictures:
             save_static(picture, folder / section.name)

@@ -1,4 +1,4 @@
-// Draws every picture of the page. What is shown comes from the page itself; nothing is fetched.
+// Draws every figure of the page. The data is in the page itself; nothing is fetched.
 (function () {
   "use strict";
   const { pictures, colours, dashes, symbols, worst } = JSON.parse(document.getElementById("pictures").textContent);
@@ -10,7 +10,7 @@
   const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const clear = (colour) => colour + "29";
 
-  // 1, 2, 5, 10, ...: on a logarithmic axis plotly's own labels drop the power of ten.
+  // 1, 2, 5, 10, ...: on a logarithmic axis, plotly's own labels drop the power of ten.
   function logTicks(values) {
     const real = values.filter((value) => value > 0), low = Math.min(...real), high = Math.max(...real);
     const steps = high / low > 2000 ? [1] : [1, 2, 5], ticks = [];
@@ -46,7 +46,7 @@
           fill: "toself", fillcolor: clear(colour), line: { width: 0 }, mode: "lines", hoverinfo: "skip",
           legendgroup: series.label, showlegend: false, name: series.label });
       }
-      const told = series.band ? "%{y:.4g} ± %{customdata:.3g}" : "%{y:.4g}";
+      const value = series.band ? "%{y:.4g} ± %{customdata:.3g}" : "%{y:.4g}";
       made.push({ ...axes, x: series.x, y: series.y, customdata: series.band || undefined, name: series.label,
         mode: points ? "markers" : "lines", legendgroup: series.label,
         showlegend: series.kind !== "fit" && !named.has(series.label),
@@ -54,7 +54,7 @@
         line: { color: colour, width: series.kind === "fit" ? 1 : 2,
           dash: series.kind === "fit" ? "solid" : dashes[series.style % dashes.length] },
         error_y: band && points ? { type: "data", array: band, color: colour, thickness: 1 } : undefined,
-        hovertemplate: `<b>${series.label}</b><br>${panel.x_label} %{x:,}<br>${panel.y_label} ${told}<extra></extra>` });
+        hovertemplate: `<b>${series.label}</b><br>${panel.x_label} %{x:,}<br>${panel.y_label} ${value}<extra></extra>` });
       if (series.kind !== "fit") named.add(series.label);
     }
     return [...bands, ...made];  // a band must not cover another policy's curve
@@ -117,7 +117,7 @@
   }
   let waiting = 0, width = window.innerWidth;
   window.addEventListener("resize", () => {
-    if (window.innerWidth === width) return;  // a phone's address bar comes and goes
+    if (window.innerWidth === width) return;  // only the height changed, such as when a phone hides its address bar
     width = window.innerWidth;
     clearTimeout(waiting);
     waiting = setTimeout(showAll, 120);

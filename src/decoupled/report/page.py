@@ -11,10 +11,10 @@ from ..plots import COLOURS, WORST, Heat, Panel, Picture, Series
 from .claims import FAILS, HOLDS, Claim, Measure
 from .section import Section, Table
 
-# The names that plotly gives to what matplotlib draws as DASHES and MARKERS.
+# Plotly's names for the DASHES and MARKERS that matplotlib draws.
 _DASHES = ("solid", "dash", "dashdot", "dot")
 _SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x")
-LONG_TABLE = 12  # rows; a longer one is folded away
+LONG_TABLE = 12  # rows; longer tables are collapsed
 _STATIC = ("png", "svg", "pdf")
 
 
@@ -68,14 +68,14 @@ def _contents(sections: Sequence[Section], claims: bool) -> str:
 
 
 def formatted(part: Measure) -> str:
-    """A measurement as people read it: 86.1 (79.3 to 92.9)."""
+    """A measurement with its interval, such as 86.1 (79.3 to 92.9)."""
     if not (math.isfinite(part.low) and math.isfinite(part.high)):
         return short(part.value)
     return f"{short(part.value)} ({short(part.low)} to {short(part.high)})"
 
 
 def short(value: float) -> str:
-    """Three or four digits that matter."""
+    """A number with three or four significant digits."""
     if value != 0.0 and not 1e-3 <= abs(value) < 1e5:
         return f"{value:.2e}"
     digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
@@ -83,7 +83,7 @@ def short(value: float) -> str:
 
 
 def verdict_class(verdict: str) -> str:
-    """How a verdict is coloured; its words say the same."""
+    """The style class of a verdict; its text says the same as its colour."""
     return {HOLDS: "holds", FAILS: "fails"}.get(verdict, "open")
 
 
@@ -96,9 +96,9 @@ def _claims_table(claims: Sequence[Claim]) -> str:
     )
     head = "<thead><tr><th>Verdict</th><th>Claim</th><th>Measured</th></tr></thead>"
     return (
-        '<h2 id="claims">Claims</h2><p>Every verdict is computed from the runs below: a claim holds where the whole '
-        "95 % interval lies on its side, fails where one lies wholly on the other, and is undecided where more runs are "
-        "needed. Several parts share the 5 % (Bonferroni).</p>"
+        '<h2 id="claims">Claims</h2><p>Every verdict is computed from the runs below. A claim holds if all of its '
+        "95 % intervals lie on its side of the threshold. It fails if one lies entirely on the other side. Otherwise it is undecided, and "
+        "more runs are needed. The intervals of a claim with several parts hold jointly (Bonferroni).</p>"
         f'<div class="wide"><table class="claims">{head}<tbody>{rows}</tbody></table></div>'
     )
 
@@ -109,7 +109,7 @@ def _measured(claim: Claim) -> str:
     if not claim.parts:
         return escape(claim.statistic)
     worst = claim.parts[0]
-    line = f"{escape(claim.statistic)}: {formatted(worst)}, meant to be {escape(claim.threshold)}"
+    line = f"{escape(claim.statistic)}: {formatted(worst)}; claimed: {escape(claim.threshold)}"
     if len(claim.parts) == 1:
         return f"{line} <span class=faint>({escape(worst.of)})</span>"
     rows = "".join(
@@ -117,7 +117,7 @@ def _measured(claim: Claim) -> str:
         for part in claim.parts
     )
     return (
-        f"{line}; closest call: {escape(worst.of)}"
+        f"{line}. Closest: {escape(worst.of)}"
         f"<details><summary>all {len(claim.parts)}</summary><table>{rows}</table></details>"
     )
 
@@ -139,7 +139,7 @@ def _figure(section: Section, picture: Picture) -> str:
         for what, word in (("logX", "log x"), ("logY", "log y"), ("bands", "bands"))
     )
     if isinstance(picture.panels[0], Heat):
-        buttons = ""  # nothing of a map can be chosen
+        buttons = ""  # a map has no options
     return (
         f'<figure id="figure-{picture.name}"><div class="toolbar">{buttons}</div><div class="plot"></div>'
         f"<figcaption><b>{escape(picture.title)}.</b> {escape(picture.caption)} "

@@ -1,4 +1,4 @@
-"""What an experiment has to say: text, tables, pictures, claims."""
+"""A section of a report: text, tables, figures and claims."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ class Table(NamedTuple):
 
 
 class Section(NamedTuple):
-    """One experiment in the report."""
+    """One experiment in a report."""
 
     name: str
     title: str
@@ -24,4 +24,4 @@ class Section(NamedTuple):
     pictures: tuple[Picture, ...]
     tables: tuple[Table, ...] = ()
     warnings: tuple[str, ...] = ()
-    extent: str = ""  # how much was run for it: runs and rounds, or repetitions
+    extent: str = ""  # how much was run: runs and rounds, or repetitions

@@ -1,7 +1,7 @@
-"""Compiling policies beside everything else: one at a time, and first what somebody waits for.
+"""Compile policies in the background: one at a time, those that a request waits for first.
 
-Numba compiles one function at a time in a process, so that more threads than one would gain nothing. What it
-has compiled before on this machine it loads from disk, in a fraction of a second.
+Numba compiles one function at a time in a process, so more than one thread would gain nothing. Code that was
+compiled before on this machine is loaded from disk in a fraction of a second.
 """
 
 import json
@@ -19,9 +19,9 @@ from ..policies import Policy, warming
 from .errors import HOW_LONG, Compiling, NotCompiled
 from .experiment.rows import ExperimentRow
 
-# Who wants a policy compiled: a request that waits, an experiment in the store, or nobody yet.
+# Why a policy is compiled: a request waits for it, a stored experiment needs it, or it may be needed later.
 ASKED, STORED, LATER = range(3)
-AGAIN = 60.0  # seconds after which a policy that failed is tried once more, if it is asked for
+AGAIN = 60.0  # seconds after which a policy that failed to compile may be tried again
 
 _log = logging.getLogger("decoupled.service")
 
@@ -35,7 +35,7 @@ class Code(NamedTuple):
 
 
 def code_of(policy: dict[str, Any], arms: int) -> Code:
-    """The code for a policy as it is stored. One that is not known here counts as one that does not compile."""
+    """The code for a stored policy. A policy that this process does not know counts as one that does not compile."""
     try:
         return _code_of(json.dumps(policy, sort_keys=True), arms)
     except DecoupledError as error:
@@ -43,10 +43,10 @@ def code_of(policy: dict[str, Any], arms: int) -> Code:
 
 
 def needed(row: ExperimentRow) -> tuple[dict[str, Any], set[int]]:
-    """The policy of a stored experiment, and the numbers of arms that it is run with.
+    """The policy of a stored experiment, and the numbers of arms that it runs with.
 
-    With how many it began, how many it has now, and all it ever had: a replay comes by these, and with
-    each the policy may have another form.
+    They are the number of arms at the start, now, and in all: a replay needs each of them, and the form of the
+    policy may depend on the number.
     """
     settings, ever = json.loads(row.settings), len(json.loads(row.arms))
     return settings["policy"], {len(settings["arms"]), ever, ever - len(json.loads(row.retired))}
@@ -65,7 +65,7 @@ class _Waiter(NamedTuple):
 
 
 class Job:
-    """A policy to compile, and those who wait for it."""
+    """A policy to compile, and the callbacks that wait for it."""
 
     def __init__(self, code: Code, steps: Iterator[None], number: int) -> None:
         self.code, self.steps, self.number = code, steps, number
@@ -78,11 +78,11 @@ class Job:
 
 
 class Compiler:
-    """Has policies compiled in a thread that lives as long as there is something to do.
+    """Compiles policies in a thread that lives as long as there is work.
 
     Args:
-        steps: compiles a policy for a number of arms, in parts.
-        is_warm: whether the code of a form was compiled before in this process.
+        steps: compiles a policy for a number of arms, in steps.
+        is_warm: whether the code of a form is ready in this process.
     """
 
     def __init__(
@@ -91,16 +91,16 @@ class Compiler:
         is_warm: Callable[[Hashable], bool] = warming.is_warm_form,
     ) -> None:
         self._steps, self._is_warm = steps, is_warm
-        self._jobs: dict[Hashable, Job] = {}  # all that are not ready: those to do, and those that failed
+        self._jobs: dict[Hashable, Job] = {}  # all that are not ready: waiting or failed
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._numbers = count()
         self._closed = False
 
-    # Asking
+    # Requests
 
     def require(self, experiment: str, policy: dict[str, Any], arms: Iterable[int]) -> None:
-        """Go on only if a policy is ready for all these numbers of arms. If it is not it begins to compile."""
+        """Raise unless a policy is ready for all these numbers of arms, and start to compile it if it is not."""
         try:
             jobs = [job for each in arms if (job := self.begin(code_of(policy, each))) is not None]
         except NotCompiled as error:
@@ -116,7 +116,7 @@ class Compiler:
             )
 
     def begin(self, code: Code, urgency: int = ASKED) -> Job | None:
-        """Have a policy compiled, unless that is done: then None. Whoever wants it first, sets how urgent it is."""
+        """Start to compile a policy; None if it is ready. The job takes the highest urgency that was asked for."""
         if self._is_warm(code.form):
             return None
         with self._lock:
@@ -127,7 +127,7 @@ class Compiler:
             job.urgency = min(job.urgency, urgency)
             job.stored = job.stored or urgency == STORED
             if self._thread is None and not self._closed:
-                # No daemon: the process must not end in the midst of LLVM, which would crash it.
+                # Not a daemon: a process that ends while LLVM is running crashes.
                 self._thread = threading.Thread(target=self._work, name="decoupled-compiler")
                 self._thread.start()
             return job
@@ -135,7 +135,7 @@ class Compiler:
     def wait(
         self, job: Job, then: Callable[[], None], give_up: Callable[[], None], patience: float | None
     ) -> None:
-        """Call `then` when a job has ended, or `give_up` at some time after so many seconds."""
+        """Call `then` when a job has ended, or `give_up` some time after `patience` seconds."""
         until = float("inf") if patience is None else time.monotonic() + patience
         with self._lock:
             closed = self._closed
@@ -145,7 +145,7 @@ class Compiler:
         (give_up if closed else then)()
 
     def dismiss(self, now: float | None = None) -> None:
-        """Have those give up who have waited long enough."""
+        """Call `give_up` for those that have waited long enough."""
         due = []
         with self._lock:
             now = time.monotonic() if now is None else now
@@ -161,17 +161,17 @@ class Compiler:
             return sum(job.stored and job.ended_at is None for job in self._jobs.values())
 
     def busy(self) -> bool:
-        """Whether something is being compiled, which cannot be interrupted."""
+        """Whether something is being compiled. It cannot be interrupted."""
         thread = self._thread
         return thread is not None and thread.is_alive()
 
     def close(self) -> None:
-        """Begin nothing more. Whoever waits gives up; what is being compiled goes on to the end of its step."""
+        """Start nothing more, and call `give_up` for all that wait. The running step is completed."""
         with self._lock:
             self._closed = True
         self.dismiss(float("inf"))
 
-    # Working
+    # The thread
 
     def _work(self) -> None:
         while True:
@@ -195,9 +195,9 @@ class Compiler:
                 _log.info("%s is ready, compiled in %.0f s", job.code.policy.label, took)
         except Exception as error:
             _log.exception("%s does not compile", job.code.policy.label)
-            told = str(error).strip().partition("\n")[0]
+            reason = str(error).strip().partition("\n")[0]
             problem = (
-                f"{job.code.policy} does not compile here ({type(error).__name__}: {told}); see the service's "
+                f"{job.code.policy} does not compile here ({type(error).__name__}: {reason}); see the service's "
                 "log, and create an experiment with another policy"
             )
         with self._lock:
@@ -208,12 +208,12 @@ class Compiler:
         for each in waiters:
             try:
                 each.then()
-            except Exception:  # one caller's trouble, and others wait
-                _log.exception("a request that waited for %s could not go on", job.code.policy.label)
+            except Exception:  # the others must still be called
+                _log.exception("a request that waited for %s failed", job.code.policy.label)
 
 
 def _announcer(job: Job) -> Callable[[], None]:
-    """Says that a policy is being compiled, once, and only if it is: what is shipped or on disk is there at once."""
+    """A call that logs once that a policy is being compiled. Code that ships or is on disk is not announced."""
     thread = threading.get_ident()
 
     def announce() -> None:

@@ -1,14 +1,22 @@
-"""Every error the desk raises, with the status and title that HTTP gives it.
+"""Every error of the service, with the status and title that HTTP gives it.
 
-    ServiceError       500   something of the service itself
-    |-- NotFound       404   no such experiment, decision or key for this tenant
-    |-- Conflict       409   the same name, key or decision, with other contents
-    |-- Gone           410   feedback after its deadline
-    |-- Invalid        422   an argument outside its domain
-    |-- StoreError     503   the store could not write or read; nothing was acknowledged
-    |-- Compiling      503   the policy is being compiled: ask again
-    |-- NotCompiled    500   the policy does not compile on this machine
-    `-- ReplayError    500   the log and the learner disagree
+    ServiceError           500   the service itself failed
+    |-- BadRequest         400   not JSON, or not well-formed HTTP
+    |-- Unauthorized       401   no key, or one that is unknown or revoked
+    |-- Forbidden          403   the key's role does not allow it
+    |-- NotFound           404   no such experiment, decision or key for this tenant
+    |-- MethodNotAllowed   405   the path does not take this method
+    |-- TooSlow            408   the body did not arrive in time
+    |-- Conflict           409   the same name, key or decision, with other contents
+    |-- Gone               410   feedback after its deadline
+    |-- TooLarge           413   the body is larger than the limit
+    |-- UnsupportedMedia   415   the body is not declared as JSON
+    |-- Invalid            422   an argument outside its domain
+    |-- TooMany            429   more requests than the limit
+    |-- StoreError         503   the store could not write or read; nothing was acknowledged
+    |-- Compiling          503   the policy is being compiled: try again
+    |-- NotCompiled        500   the policy does not compile on this machine
+    `-- ReplayError        500   the log and the learner disagree
 
 Whatever raises one of these has changed nothing.
 """
@@ -21,7 +29,7 @@ HOW_LONG = "this happens once on a machine and takes from some seconds to a minu
 
 
 class ServiceError(DecoupledError):
-    """The root of the service's errors.
+    """The base class of the service's errors.
 
     >>> NotFound("experiment 'checkout': is not known; create it with PUT").status
     404
@@ -31,108 +39,75 @@ class ServiceError(DecoupledError):
     title: ClassVar[str] = "The service failed"
 
 
-class NotFound(ServiceError):  # noqa: N818 - named for what HTTP calls it
-    """Nothing of that name or id exists for this tenant."""
-
-    status = 404
-    title = "Not found"
-
-
-class Conflict(ServiceError):  # noqa: N818
-    """The same name, key or decision was used before with other contents."""
-
-    status = 409
-    title = "Conflict"
-
-
-class Gone(ServiceError):  # noqa: N818
-    """Feedback came after the decision's deadline."""
-
-    status = 410
-    title = "Too late"
-
-
-class Invalid(ServiceError):  # noqa: N818
-    """An argument lies outside its domain."""
-
-    status = 422
-    title = "Invalid request"
-
-
-class StoreError(ServiceError):
-    """The store could not write or read. Nothing of what was asked has been acknowledged: ask again."""
-
-    status = 503
-    title = "The store is not available"
-
-
-class Compiling(ServiceError):  # noqa: N818
-    """The policy of an experiment is being compiled, which happens once on a machine: ask again."""
-
-    status = 503
-    title = "Compiling"
-
-    def __init__(self, message: str, job: Any = None) -> None:
-        super().__init__(message)
-        self.job = job
-
-
-class NotCompiled(ServiceError):  # noqa: N818
-    """The policy of an experiment does not compile on this machine, so that it can neither decide nor learn."""
-
-    title = "Compilation failed"
-
-
-class ReplayError(ServiceError):
-    """The log, applied again, does not give what it says: other code, another machine, or damage."""
-
-    title = "The log does not replay"
-
-
-class BadRequest(ServiceError):  # noqa: N818
-    """What was sent is not JSON, or not HTTP as this service speaks it."""
+class BadRequest(ServiceError):  # noqa: N818 - named as in HTTP
+    """The request is not JSON, or not well-formed HTTP."""
 
     status, title = 400, "Bad request"
 
 
 class Unauthorized(ServiceError):  # noqa: N818
-    """No key, or one that is unknown or revoked."""
+    """The key is missing, unknown or revoked."""
 
     status, title = 401, "Unauthorized"
 
 
 class Forbidden(ServiceError):  # noqa: N818
-    """A key whose role does not reach so far."""
+    """The key's role does not allow the request."""
 
     status, title = 403, "Forbidden"
 
 
+class NotFound(ServiceError):  # noqa: N818
+    """Nothing with that name or id exists for this tenant."""
+
+    status, title = 404, "Not found"
+
+
 class MethodNotAllowed(ServiceError):  # noqa: N818
-    """A path that exists, with a method that it does not take."""
+    """The path exists, and does not take this method."""
 
     status, title = 405, "Method not allowed"
 
 
 class TooSlow(ServiceError):  # noqa: N818
-    """A body that does not come."""
+    """The body did not arrive in time."""
 
     status, title = 408, "Request timeout"
 
 
+class Conflict(ServiceError):  # noqa: N818
+    """The same name, key or decision was used before with other contents."""
+
+    status, title = 409, "Conflict"
+
+
+class Gone(ServiceError):  # noqa: N818
+    """Feedback came after the decision's deadline."""
+
+    status, title = 410, "Too late"
+
+
 class TooLarge(ServiceError):  # noqa: N818
-    """A body beyond the limit."""
+    """The body is larger than the limit."""
 
     status, title = 413, "Content too large"
 
 
 class UnsupportedMedia(ServiceError):  # noqa: N818
-    """A body that does not say that it is JSON."""
+    """The body is not declared as JSON."""
 
     status, title = 415, "Unsupported media type"
 
 
+class Invalid(ServiceError):  # noqa: N818
+    """An argument is outside its domain; `errors` names each field of a request that is wrong."""
+
+    status, title = 422, "Invalid request"
+    errors: list[dict[str, str]] | None = None
+
+
 class TooMany(ServiceError):  # noqa: N818
-    """More requests than the limit; `retry_after` says in how many seconds there is room again."""
+    """More requests than the limit; try again after `retry_after` seconds."""
 
     status, title = 429, "Too many requests"
 
@@ -141,10 +116,38 @@ class TooMany(ServiceError):  # noqa: N818
         self.retry_after = retry_after
 
 
+class StoreError(ServiceError):
+    """The store could not write or read. Nothing of the request was acknowledged: try again."""
+
+    status, title = 503, "The store is not available"
+
+
+class Compiling(ServiceError):  # noqa: N818
+    """The policy of an experiment is being compiled, once on this machine: try again."""
+
+    status, title = 503, "Compiling"
+
+    def __init__(self, message: str, job: Any = None) -> None:
+        super().__init__(message)
+        self.job = job
+
+
+class NotCompiled(ServiceError):  # noqa: N818
+    """The policy of an experiment does not compile on this machine, so it can neither decide nor learn."""
+
+    title = "Compilation failed"
+
+
+class ReplayError(ServiceError):
+    """The log, applied again, gives another result: other code, another machine, or damage."""
+
+    title = "The log does not replay"
+
+
 def neither_or_both(
     loss_given: bool, reward_given: bool, loss: str = "loss", reward: str = "reward"
 ) -> tuple[str, str] | None:
-    """The rule and the remedy for feedback that has not exactly one of loss and reward; None if it has.
+    """The rule and the remedy for feedback without exactly one of loss and reward; None if it has one.
 
     >>> neither_or_both(True, False)
     >>> neither_or_both(False, False)

@@ -1,8 +1,8 @@
-"""The experiments in memory, and how they are brought to where the log stands."""
+"""The experiments in memory, each brought up to date with the log before it is used."""
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TypeAlias
+from typing import Literal, NamedTuple
 
 from .compiler import Compiler, needed
 from .errors import Compiling, NotCompiled, NotFound, ReplayError, ServiceError, StoreError
@@ -12,15 +12,20 @@ from .experiment.snapshots import snapshot
 from .recovery import restored
 from .store.store import Store
 
-# How a command names an experiment: ("name", tenant, name) or ("tag", tenant, tag).
-Reference: TypeAlias = tuple[str, str, str]
+
+class Reference(NamedTuple):
+    """Names an experiment of a tenant: by its name, or by the tag that the ids of its decisions carry."""
+
+    kind: Literal["name", "tag"]
+    tenant: str
+    text: str
 
 
-class Room:
-    """Holds the experiments that run. Between `enter` and `leave` a transaction is open.
+class Session:
+    """The running experiments, and the open transaction between `enter` and `leave`.
 
-    Everything in memory is a copy that can be thrown away: after a failure `abandon` does so, and the
-    experiments are made again from the store when they are next asked for.
+    Everything in memory is a copy. After a failure `abandon` drops it, and experiments are restored from the store
+    when they are next needed.
     """
 
     def __init__(
@@ -39,7 +44,7 @@ class Room:
     # Transactions
 
     def enter(self, about: Iterable[Reference]) -> None:
-        """Open a transaction that holds these experiments, each at its head."""
+        """Open a transaction, and lock and update the experiments that it is about."""
         self._held.clear()
         self._heads.clear()
         self._broken.clear()
@@ -49,7 +54,7 @@ class Room:
             self.hold(ids)
 
     def hold(self, ids: Iterable[int]) -> list[Running]:
-        """Hold experiments until the transaction ends; other replicas wait. One that cannot run is left out."""
+        """Lock experiments until the transaction ends; other replicas wait. Leaves out those that cannot run."""
         held = []
         for row in self.store.lock(sorted(ids)):
             try:
@@ -77,7 +82,7 @@ class Room:
         return running
 
     def leave(self) -> bool:
-        """Write where each experiment stands, and commit; whether something was written."""
+        """Write the head of each changed experiment, and commit; returns whether anything was written."""
         for running in self._held.values():
             if self._heads[running.id] != (running.head, running.version):
                 self.store.update(running.id, head=running.head, version=running.version)
@@ -85,26 +90,26 @@ class Room:
         return self.store.commit()
 
     def abandon(self) -> None:
-        """Roll back, and forget what is in memory."""
+        """Roll back, and drop everything in memory."""
         self._running.clear()
         self._held.clear()
         self._ids.clear()
-        with suppress(StoreError):  # the next transaction says so again, to somebody who asks
+        with suppress(StoreError):  # the next transaction raises it again, to a caller
             self.store.rollback()
 
     # Experiments
 
     def get(self, reference: Reference) -> Running:
-        """An experiment this transaction holds, by its name."""
+        """An experiment that this transaction holds; `NotFound` if there is none."""
         running = self.find(reference)
         if running is None:
             raise NotFound(
-                f"experiment {reference[2]!r}: is not known; create the experiment first, or check the name"
+                f"experiment {reference.text!r}: is not known; create the experiment first, or check the name"
             )
         return running
 
     def find(self, reference: Reference) -> Running | None:
-        """An experiment this transaction holds, None if there is none."""
+        """An experiment that this transaction holds; None if there is none."""
         found = self._ids.get(reference)
         running = None if found is None else self._held.get(found)
         if running is None and found in self._broken:
@@ -112,34 +117,34 @@ class Room:
         return running
 
     def check_compiled(self, about: Iterable[Reference]) -> None:
-        """Refuse, before anything is done, if the policy of one of these is being compiled."""
+        """Raise `Compiling` if the policy of one of these experiments is still being compiled."""
         for each in about:
             error = self._broken.get(self._ids.get(each, 0))
             if isinstance(error, Compiling):
                 raise error
 
     def all_running(self) -> list[Running]:
-        """Every experiment in memory, at its head or behind it."""
+        """Every experiment in memory; another replica may have moved some of them on."""
         return list(self._running.values())
 
     def _find(self, reference: Reference) -> int | None:
         found = self._ids.get(reference)
         if found is None:
-            kind, tenant, name = reference
-            row = self.store.named(tenant, name) if kind == "name" else self.store.tagged(name)
+            kind, tenant, text = reference
+            row = self.store.named(tenant, text) if kind == "name" else self.store.tagged(text)
             if row is None or row.tenant != tenant:
                 return None
             found = self._ids[reference] = row.id
         return found
 
     def append(self, running: Running, row: Row) -> None:
-        """Add a row that `running` has applied to the log."""
+        """Add a row that `running` has already applied to the log."""
         self.store.append(running.id, row)
 
     # Snapshots
 
     def _save_if_due(self, running: Running) -> None:
-        # A snapshot lists every decision that waits: the more there are, the rarer it is.
+        # A snapshot lists every pending decision: the more there are, the less often it is written.
         if running.head - running.saved >= max(self._snapshot_every, len(running.pending)):
             self.save(running)
 
@@ -149,7 +154,7 @@ class Room:
         running.saved = running.head
 
     def close(self) -> None:
-        """Write a snapshot of every experiment that has moved, and let go of the store."""
+        """Write a snapshot of every experiment that has changed since its last one, and close the store."""
         try:
             moved = [each.id for each in self._running.values() if each.head > each.saved]
             if moved:

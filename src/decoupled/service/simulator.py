@@ -1,7 +1,7 @@
-"""A simulation that can be watched: the package's own policies on a world of one's choice, in short steps.
+"""A simulation to watch: the package's policies in an environment of your choice, in short steps.
 
-Nothing is kept between requests, and nothing is imitated: each step runs the compiled round loop of
-`simulate` for a while, so the last numbers are those of `simulate` with the same seed.
+Each step runs the compiled round loop of `simulate` for some rounds, so the last numbers equal those of `simulate`
+with the same seed. Nothing is kept between requests.
 """
 
 import json
@@ -20,10 +20,10 @@ from ..simulation.cpu import checked_table, run_streams, table_loop
 from .errors import Invalid
 
 MOST_ARMS, MOST_ROUNDS, MOST_RUNS = 32, 100_000, 32
-MOST_WORK = 4_000_000  # rounds x arms x runs: a second of one core or less, for all policies
-LEAST_ARMS = 8  # a round with fewer costs as much
+MOST_WORK = 4_000_000  # rounds x arms x runs: at most a second of one core, for all policies
+LEAST_ARMS = 8  # a round with fewer arms costs the same
 FRAMES = 100
-MOVES = 4  # the parts of a drifting world's rounds, each with another best arm
+MOVES = 4  # the periods of a drifting environment, each with another best arm
 
 WorldName: TypeAlias = Literal["stochastic", "alternating", "punish-last", "drifting"]
 WORLDS: dict[WorldName, Callable[[int, float, int], Environment]] = {
@@ -42,7 +42,7 @@ POLICIES: dict[str, Policy] = {
 
 @dataclass(frozen=True)
 class Question:
-    """What to simulate; more work than `MOST_WORK` is refused.
+    """What to simulate. More work than `MOST_WORK` is an error.
 
     >>> Question("stochastic", arms=8, gap=0.1, rounds=10_000, runs=16).work
     1280000
@@ -58,22 +58,22 @@ class Question:
     def __post_init__(self) -> None:
         if self.work > MOST_WORK:
             raise Invalid(
-                f"rounds x arms x runs = {self.work:,} (fewer arms than {LEAST_ARMS} count as so many): "
+                f"rounds x arms x runs = {self.work:,} (fewer than {LEAST_ARMS} arms count as {LEAST_ARMS}): "
                 f"must not exceed {MOST_WORK:,}; ask for fewer runs or rounds"
             )
 
     @property
     def work(self) -> int:
-        """How much there is to do."""
+        """Rounds x arms x runs."""
         return self.rounds * max(self.arms, LEAST_ARMS) * self.runs
 
     def environment(self) -> Environment:
-        """The world as the package describes it."""
+        """The environment to simulate."""
         return WORLDS[self.world](self.arms, self.gap, self.rounds)
 
 
 def lines(question: Question) -> Iterator[str]:
-    """What will be simulated, then a line for each step: mean regret so far, and each arm's share of the step.
+    """One line that describes the simulation, then one for each step: the mean regret so far, and each arm's share.
 
     >>> first, *steps = lines(Question("stochastic", arms=2, gap=0.25, rounds=1_000, runs=4))
     >>> json.loads(first)["policies"][0]["name"], len(steps)
@@ -84,7 +84,7 @@ def lines(question: Question) -> Iterator[str]:
     """
     environment = question.environment()
     ends = np.unique(np.linspace(0, question.rounds, FRAMES + 1).astype(np.int64))
-    walks = [_walks(policy, environment, question) for policy in POLICIES.values()]
+    runs = [_runs(policy, environment, question) for policy in POLICIES.values()]
     yield _line(
         {
             "environment": environment.to_dict(),
@@ -97,20 +97,19 @@ def lines(question: Question) -> Iterator[str]:
         }
     )
     for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-        yield _line({"round": last, "policies": [_step(those, first, last) for those in walks]})
+        yield _line({"round": last, "policies": [_step(each, first, last) for each in runs]})
 
 
 def _line(content: dict[str, Any]) -> str:
     return json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n"
 
 
-def _step(walks: "list[_Walk]", first: int, last: int) -> dict[str, Any]:
-    plays = np.zeros((2, len(walks[0].arm_losses)), np.int64)
-    regret = np.array([walk.advance(first, last, plays) for walk in walks])
-    runs = len(walks)
-    # 95 per cent for the mean of the runs; one run alone says nothing of that.
-    half = None if runs == 1 else round(1.96 * float(regret.std(ddof=1)) / math.sqrt(runs), 3)
-    exploit, explore = (plays / ((last - first) * runs)).round(4).tolist()
+def _step(runs: "list[_Run]", first: int, last: int) -> dict[str, Any]:
+    plays = np.zeros((2, len(runs[0].arm_losses)), np.int64)
+    regret = np.array([run.advance(first, last, plays) for run in runs])
+    # A 95 % interval for the mean of the runs, which one run alone does not have.
+    half = None if len(runs) == 1 else round(1.96 * float(regret.std(ddof=1)) / math.sqrt(len(runs)), 3)
+    exploit, explore = (plays / ((last - first) * len(runs))).round(4).tolist()
     return {
         "regret": round(float(regret.mean()), 3),
         "half_width": half,
@@ -119,32 +118,32 @@ def _step(walks: "list[_Walk]", first: int, last: int) -> dict[str, Any]:
     }
 
 
-def _walks(policy: Policy, environment: Environment, question: Question) -> "list[_Walk]":
+def _runs(policy: Policy, environment: Environment, question: Question) -> "list[_Run]":
     policy = policy.at(environment.arms)
-    policy.entries()  # makes the compiled functions known
+    policy.register()
     if isinstance(environment, Adversary):
         environment.prepare()
-        return [_Duel(policy, environment, question.seed, run) for run in range(question.runs)]
+        return [_AdversaryRun(policy, environment, question.seed, run) for run in range(question.runs)]
     table = checked_table(environment, question.rounds)
     best = int((np.bincount(table.row_at, minlength=len(table.rows)) @ table.rows).argmin())
-    return [_TableWalk(policy, table, best, question.seed, run) for run in range(question.runs)]
+    return [_TableRun(policy, table, best, question.seed, run) for run in range(question.runs)]
 
 
-class _Walk:
-    """One run of one policy, which goes on where it stopped."""
+class _Run:
+    """One run of one policy, which can be continued."""
 
     def __init__(self, policy: Policy, arms: int, seed: int, run: int) -> None:
         self.noise, self.draws = run_streams(seed, run)
         self.params, self.state = policy.params(), policy.layout.new_state(arms)
-        self.local, self.so_far = np.zeros(2, np.uint64), 0.0
+        self.local, self.total = np.zeros(2, np.uint64), 0.0
         self.arm_losses = np.zeros(arms)
 
     def advance(self, first: int, last: int, plays: Ints) -> float:
-        """Rounds `first` to `last - 1`; the regret so far. The loop derives what it needs from what was learned."""
+        """Play rounds `first` to `last - 1`, and return the regret so far."""
         raise NotImplementedError
 
 
-class _TableWalk(_Walk):
+class _TableRun(_Run):
     def __init__(self, policy: Policy, table: Any, best: int, seed: int, run: int) -> None:
         super().__init__(policy, table.rows.shape[1], seed, run)
         self.loop, self.table, self.best = table_loop(policy), table, best
@@ -155,12 +154,12 @@ class _TableWalk(_Walk):
         self.loop(
             self.params, self.state, self.draws, self.noise, self.local, part, self.best, end, gained, plays
         )
-        self.so_far += float(gained[0])
-        return self.so_far
+        self.total += float(gained[0])
+        return self.total
 
 
-class _Duel(_Walk):
-    """Against an adversary; the best arm is the one that the losses so far were kindest to."""
+class _AdversaryRun(_Run):
+    """A run against an adversary. The best arm is the one with the lowest loss so far."""
 
     def __init__(self, policy: Policy, adversary: Adversary, seed: int, run: int) -> None:
         super().__init__(policy, adversary.arms, seed, run)
@@ -170,7 +169,7 @@ class _Duel(_Walk):
         end, suffered = np.array([last - first]), np.empty(1)
         losses, arm_losses = np.empty_like(self.arm_losses), np.empty((1, len(self.arm_losses)))
         if first and isinstance(self.adversary, PunishLast):
-            self._look_back()
+            self._restore_memory()
         drive_adaptive(
             self.params,
             self.state,
@@ -187,11 +186,11 @@ class _Duel(_Walk):
             arm_losses,
             plays,
         )
-        self.so_far += float(suffered[0])
-        return self.so_far - float(self.arm_losses.min())
+        self.total += float(suffered[0])
+        return self.total - float(self.arm_losses.min())
 
-    def _look_back(self) -> None:
-        # The loop counts rounds from 0 in every step. In round 0 PunishLast, with its window of one
-        # round, goes by its counts alone: the last play has to be all they hold.
+    def _restore_memory(self) -> None:
+        # The loop counts rounds from 0 in every step. In round 0 PunishLast, whose window is one round, uses its
+        # counts alone, so they must hold the last play and nothing else.
         self.memory.ints[1:] = 0
         self.memory.ints[1 + self.memory.ints[0]] = 1

@@ -1,6 +1,6 @@
 """Simulation: policies against environments, many runs at once."""
 
-from .results import Results
-from .simulate import simulate
+from ..base.lazy import attach
 
-__all__ = ["Results", "simulate"]
+# Imported when first used: the service plays rounds without the packages that label results.
+__getattr__, __dir__, __all__ = attach(__name__)

@@ -1,10 +1,12 @@
-"""Finished blocks on disk, so that a killed run goes on where it was."""
+"""Finished blocks on disk, so that a killed run can resume."""
 
 import errno
 import io
 import json
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,16 @@ RESULTS_FILE = "results.nc"
 TIMINGS_FILE = "timings.json"
 BLOCKS = "blocks"
 
+_FREE_SPACE = "free some space and run the same command again"
+_WRITABLE = "choose a folder that can be written"
+REMEDIES = {
+    errno.ENOSPC: _FREE_SPACE,
+    errno.EDQUOT: _FREE_SPACE,
+    errno.EROFS: _WRITABLE,
+    errno.EACCES: _WRITABLE,
+    errno.EPERM: _WRITABLE,
+}
+
 
 class BlockStore:
     """A folder that holds the blocks of one plan."""
@@ -32,7 +44,7 @@ class BlockStore:
             self._sweep()
 
     def _claim(self, plan: Plan, block_size: int) -> int:
-        """Write the plan into a new folder; go on with the block size of a folder that holds it."""
+        """Write the plan into a new folder, or return the block size of a folder that already holds it."""
         path = self.folder / PLAN_FILE
         if not path.exists():
             content = {"digest": plan.digest(), "block_size": block_size, "plan": plan.to_dict()}
@@ -43,7 +55,7 @@ class BlockStore:
             digest, size = held["digest"], int(held["block_size"])
         except (ValueError, KeyError, TypeError):
             raise StorageError(
-                f"{path}: is not readable; choose another folder, or remove this one"
+                f"{path}: cannot be read; choose another folder, or remove this one"
             ) from None
         if digest != plan.digest():
             raise StorageError(
@@ -53,24 +65,24 @@ class BlockStore:
         return size
 
     def _sweep(self) -> None:
-        """Remove what a killed run was writing; a run that goes on in another process has younger files."""
+        """Remove the partial files of a killed run; those of a run still going in another process are younger."""
         for path in self.folder.rglob(f"{TEMPORARY}*"):
             if time.time() - path.stat().st_mtime > 60.0:
                 path.unlink(missing_ok=True)
 
     def timings(self) -> list[dict[str, float]]:
-        """What earlier legs of this run took, as far as they were written down."""
+        """The timings that earlier parts of this run saved, if any."""
         try:
-            told: list[dict[str, float]] = json.loads((self.folder / TIMINGS_FILE).read_text())
+            saved: list[dict[str, float]] = json.loads((self.folder / TIMINGS_FILE).read_text())
         except (OSError, ValueError):
             return []
-        return told
+        return saved
 
     def _path(self, block: Block) -> Path:
         return self._blocks / f"policy-{block.policy}-runs-{block.first}-{block.last}.npz"
 
     def load(self, block: Block) -> BlockResult | None:
-        """A finished block, or None where it is missing, truncated or altered."""
+        """Load a finished block, or return None if it is missing, truncated or altered."""
         body = read_with_checksum(self._path(block))
         if body is None:
             return None
@@ -78,33 +90,22 @@ class BlockStore:
             return BlockResult(arrays["regret"], arrays["plays"])
 
     def save(self, block: Block, result: BlockResult) -> None:
-        """Write a finished block, whole or not at all."""
+        """Write a finished block atomically."""
         buffer = io.BytesIO()
         np.savez(buffer, regret=result.regret, plays=result.plays)
         with explained(self.folder):
             write_atomically(self._path(block), with_checksum(buffer.getvalue()))
 
 
-class explained:  # noqa: N801, reads as a word in a with statement
-    """Turn a failure to write into an error that says what to do; finished blocks are kept."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if not isinstance(error, OSError) or isinstance(error, StorageError):
-            return
-        remedies = {
-            errno.ENOSPC: "free some space and run the same command again",
-            errno.EDQUOT: "free some space and run the same command again",
-            errno.EROFS: "choose a folder that can be written",
-            errno.EACCES: "choose a folder that can be written",
-            errno.EPERM: "choose a folder that can be written",
-        }
-        remedy = remedies.get(error.errno or 0, "see that the folder can be written, and run it again")
+@contextmanager
+def explained(folder: Path) -> Iterator[None]:
+    """Turn a failed write into an error that names a remedy; finished blocks are kept."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        remedy = REMEDIES.get(error.errno or 0, "make the folder writable and run it again")
         raise StorageError(
-            f"{self._folder}: cannot be written ({error.strerror or error}); finished blocks are kept: {remedy}"
+            f"{folder}: cannot be written ({error.strerror or error}); finished blocks are kept: {remedy}"
         ) from error

@@ -1,4 +1,4 @@
-"""Running a block: everything here depends on the plan and the run numbers alone."""
+"""Running a block on the CPU: the result depends only on the plan and the run numbers."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -17,18 +17,18 @@ from ..policies import Policy
 
 
 class BlockResult(NamedTuple):
-    """Regret of each run at the checkpoints, and how often each arm was exploited and explored in all."""
+    """The regret of each run at the checkpoints, and the total plays of each arm by role."""
 
     regret: Floats
     plays: Ints
 
 
-# Plays one run: (the policy's draws, the environment's noise, regret to fill, plays to add to).
+# Plays one run. Arguments: the policy's draws, the environment's noise, regret to fill, plays to add to.
 Player: TypeAlias = Callable[[Words, Words, Floats, Ints], None]
 
-# The same loops for policies and adversaries from outside the package, whose machine code is not kept.
-_drive_afresh = translate(getattr(drive, "py_func", drive), keep=False, counting=False)
-_drive_adaptive_afresh = translate(
+# The same loops for policies and adversaries from outside the package, whose machine code is not cached.
+_drive_uncached = translate(getattr(drive, "py_func", drive), keep=False, counting=False)
+_drive_adaptive_uncached = translate(
     getattr(drive_adaptive, "py_func", drive_adaptive), keep=False, counting=False
 )
 
@@ -42,9 +42,9 @@ def run_block(
     first: int,
     last: int,
 ) -> BlockResult:
-    """Runs `first` to `last - 1` of one policy, one after another."""
+    """Run `first` to `last - 1` of one policy, one after another."""
     policy = policy.at(environment.arms)
-    policy.entries()  # makes the compiled functions known, also in a process that never saw the policy
+    policy.register()  # also in a process that has not seen the policy
     player = _adaptive_player if isinstance(environment, Adversary) else _table_player
     play = player(policy, environment, horizon, checkpoints)
     regret = np.empty((last - first, len(checkpoints)))
@@ -56,21 +56,21 @@ def run_block(
 
 
 def run_streams(seed: int, run: int) -> tuple[Words, Words]:
-    """The environment's noise and the policy's draws: two children of one seed, keyed by the run."""
+    """The streams of the environment's noise and the policy's draws: two children of one seed, keyed by the run."""
     noise, draws = (np.random.SeedSequence(seed, spawn_key=(run, child)) for child in range(2))
     return new_stream(noise), new_stream(draws)
 
 
 @lru_cache(maxsize=4)
 def world(environment: Environment, horizon: int) -> tuple[Table, int]:
-    """The table, and the best fixed arm over the whole horizon by mean loss."""
+    """The table of an environment, and its best fixed arm by mean loss over the whole horizon."""
     table = checked_table(environment, horizon)
     visits = np.bincount(table.row_at, minlength=len(table.rows))
     return table, int((visits @ table.rows).argmin())
 
 
 def checked_table(environment: Environment, horizon: int) -> Table:
-    """The table of an environment, which may be a user's own: compiled code trusts it, so it is checked."""
+    """The table of an environment, validated: it may be a user's own, and compiled code trusts it."""
     table = environment.table(horizon)
     rows = np.ascontiguousarray(table.rows, np.float64)
     row_at = np.ascontiguousarray(table.row_at, np.int64)
@@ -78,19 +78,19 @@ def checked_table(environment: Environment, horizon: int) -> Table:
     if rows.ndim != 2 or rows.shape[1] != environment.arms or not ((rows >= 0.0) & (rows <= 1.0)).all():
         rule = f"must be rows x {environment.arms} arms of losses in [0, 1]"
         raise ParameterError(
-            f"{name}.table({horizon}).rows, of shape {rows.shape}: {rule}; mend the environment"
+            f"{name}.table({horizon}).rows, of shape {rows.shape}: {rule}; fix the environment"
         )
     if row_at.shape != (horizon,) or row_at.min() < 0 or row_at.max() >= len(rows):
         rule = f"must be a row number from 0 to {len(rows) - 1} for each of {horizon} rounds"
         raise ParameterError(
-            f"{name}.table({horizon}).row_at, of shape {row_at.shape}: {rule}; mend the environment"
+            f"{name}.table({horizon}).row_at, of shape {row_at.shape}: {rule}; fix the environment"
         )
     return table._replace(rows=rows, row_at=row_at)
 
 
 def table_loop(policy: Policy) -> Callable[..., None]:
-    """The round loop for a policy; `drive` says what it takes."""
-    return drive if is_ours(policy.params_type, *policy.functions) else _drive_afresh
+    """The round loop for a policy; see `drive` for its arguments."""
+    return drive if is_ours(policy.params_type, *policy.functions) else _drive_uncached
 
 
 def _table_player(policy: Policy, environment: Environment, horizon: int, checkpoints: Ints) -> Player:
@@ -109,34 +109,21 @@ def _table_player(policy: Policy, environment: Environment, horizon: int, checkp
 def _adaptive_player(policy: Policy, environment: Any, horizon: int, checkpoints: Ints) -> Player:
     environment.prepare()
     code = (policy.params_type, *policy.functions, environment.params_type, *environment.functions)
-    loop = drive_adaptive if is_ours(*code) else _drive_adaptive_afresh
+    loop = drive_adaptive if is_ours(*code) else _drive_adaptive_uncached
     params, adversary, arms = policy.params(), environment.params(), environment.arms
     local, losses = np.zeros(2, np.uint64), np.zeros(arms)
     arm_losses = np.empty((len(checkpoints), arms))
 
     def play(draws: Words, noise: Words, regret: Floats, plays: Ints) -> None:
-        loop(
-            params,
-            policy.layout.new_state(arms),
-            draws,
-            noise,
-            local,
-            adversary,
-            environment.memory(),
-            horizon,
-            losses,
-            np.zeros(arms),
-            checkpoints,
-            regret,
-            arm_losses,
-            plays,
-        )
+        state, memory, sums = policy.layout.new_state(arms), environment.memory(), np.zeros(arms)
+        game = (params, state, draws, noise, local, adversary, memory, horizon)
+        loop(*game, losses, sums, checkpoints, regret, arm_losses, plays)
         if not against_best(checkpoints, arm_losses, regret):
-            raise went_outside(environment)
+            raise outside_range(environment)
 
     return play
 
 
-def went_outside(environment: Environment) -> ParameterError:
-    """What is said of an adversary whose losses are none."""
-    return ParameterError(f"{type(environment).__name__}.losses: went outside [0, 1]; mend the adversary")
+def outside_range(environment: Environment) -> ParameterError:
+    """Error for an adversary whose losses leave [0, 1]."""
+    return ParameterError(f"{type(environment).__name__}.losses: went outside [0, 1]; fix the adversary")

@@ -1,7 +1,7 @@
 """Mean and variance of curves over any number of runs, in bounded memory.
 
-Runs are reduced over fixed groups in run order, whatever the blocks they came in, so that no block
-size, executor or number of workers changes a bit of the result.
+Runs are reduced in fixed groups, in run order. So the result is the same to the last bit for every block
+size, executor and number of workers.
 """
 
 import numpy as np
@@ -23,11 +23,11 @@ class Moments:
 
     @property
     def count(self) -> int:
-        """How many runs are merged."""
+        """The number of runs merged."""
         return self._merged
 
     def add(self, curves: Floats) -> None:
-        """Take in the next runs, in run order."""
+        """Add the next runs, in run order."""
         taken = min(GROUP - self._filled, len(curves)) if self._filled else 0
         self._waiting[self._filled : self._filled + taken] = curves[:taken]
         self._filled += taken

@@ -1,4 +1,4 @@
-"""How many draws resampling makes: counted over the very runs that `simulate` makes."""
+"""How many draws resampling makes, counted over the same runs that `simulate` plays."""
 
 import numpy as np
 
@@ -30,12 +30,12 @@ def _count(params: Params, state: State, stream: Words, noise: Words, local: Wor
 def draws_per_round(
     policy: CoupledFTPL, environment: Environment, horizon: int, runs: int, seed: int
 ) -> Floats:
-    """The mean number of resampling draws a round, for each of the runs 0 to `runs - 1` of a simulation.
+    """The mean number of resampling draws per round, for each of the runs 0 to `runs - 1` of a simulation.
 
-    Nothing is kept for it while a policy runs, because the weight of a decision tells: it is the number
-    of draws, or in conditional resampling that number times the arm's rank in the state it was made in.
-    Without a cap the expected number is K, and 1 + 1/2 + ... + 1/K for conditional resampling, in any
-    state; the former has a heavy tail.
+    A policy does not count its draws while it runs. The weight of a decision gives the count: it is the
+    number of draws, times the arm's rank at that moment if the resampling is conditional. Without a cap
+    the expected number is K in any state, with a heavy tail. For conditional resampling it is
+    1 + 1/2 + ... + 1/K.
 
     >>> import decoupled as dc
     >>> from decoupled.simulation.draws import draws_per_round
@@ -48,7 +48,7 @@ def draws_per_round(
             f"{type(environment).__name__}: draws are counted on tables of losses only; "
             "choose an oblivious environment"
         )
-    policy.entries()
+    policy.register()
     table = checked_table(environment, horizon)
     counts = np.empty(runs)
     for run in range(runs):

@@ -45,7 +45,7 @@ class Plan:
     device: str = "cpu"  # functions such as exp may differ in their last digit from one to another
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as plain values; the device is told where it is not the CPU."""
+        """The plan as plain values; it names the device if that is not the CPU."""
         elsewhere = {} if self.device == "cpu" else {"device": self.device}
         return {
             "policies": [policy.to_dict() for policy in self.policies],
@@ -62,6 +62,11 @@ class Plan:
         code = [_source_of(part) for each in (*self.policies, self.environment) for part in _parts(each)]
         content = json.dumps([source_digest(), code, self.to_dict()], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
+
+    @property
+    def rounds(self) -> int:
+        """The rounds of all runs of all policies."""
+        return len(self.policies) * self.runs * self.horizon
 
     def block_size(self, workers: int = 1) -> int:
         """How many runs a block should hold, from a rough cost of a round; several blocks for each worker."""
@@ -87,8 +92,8 @@ def make_plan(
     """Check every part of a specification."""
     given: object = policies
     chosen = (given,) if isinstance(given, Policy) or not isinstance(given, Iterable) else tuple(given)
-    for stranger in [each for each in chosen if not isinstance(each, Policy)]:
-        raise ParameterError(invalid_value("policies", stranger, "is no policy", "for example dc.FTPL()"))
+    for other in [each for each in chosen if not isinstance(each, Policy)]:
+        raise ParameterError(invalid_value("policies", other, "is not a policy", "for example dc.FTPL()"))
     labels = [policy.label for policy in chosen]
     if not chosen:
         raise ParameterError(
@@ -97,12 +102,12 @@ def make_plan(
     repeated = [label for label in labels if labels.count(label) > 1]
     if repeated:
         raise ParameterError(
-            invalid_value("policies", repeated[0], "must be there once", "drop the repeated one")
+            invalid_value("policies", repeated[0], "must appear once", "drop the repeated one")
         )
     world: object = environment
     if not isinstance(world, Environment):
         raise ParameterError(
-            invalid_value("environment", world, "is no environment", "see dc.environments")
+            invalid_value("environment", world, "is not an environment", "see dc.environments")
         )
     for each in (*chosen, world):
         _check_plain(each)
@@ -167,7 +172,7 @@ def _check_plain(each: Description) -> None:
         json.dumps([each.label, each.to_dict()], allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ParameterError(
-            f"{type(each).__name__}: has a parameter that is no plain value ({error}); "
+            f"{type(each).__name__}: has a parameter that is not a plain value ({error}); "
             "use numbers, strings and tuples of them"
         ) from None
 

@@ -1,4 +1,4 @@
-"""Labelled results: summaries, pictures, saving and loading."""
+"""Labelled results: summaries, plots, saving and loading."""
 
 import json
 import os
@@ -6,16 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import xarray as xr
-from scipy.special import stdtr, stdtrit  # scipy.stats takes half a second to load
 
 from ..base.arrays import Floats
+from ..base.extras import needed_for
 from ..base.files import replacing
 from ..base.validation import number_in
 from ..errors import ParameterError, StorageError, invalid_value, near_name
 from ..plots import Panel, Picture, Series, draw
 from ..policies import Policy
 from .plan import Plan
+
+with needed_for("a simulation"):
+    import xarray as xr
+    from scipy.special import stdtr, stdtrit  # scipy.stats takes half a second to load
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,11 +29,11 @@ VERSION = 1
 
 
 class Results:
-    """What a simulation found, as a labelled data set (`results.data`, an xarray Dataset).
+    """The results of a simulation, as a labelled data set (`results.data`, an xarray Dataset).
 
-    `final_regret` (policy x run), `regret_mean` and `regret_std` (policy x round), `plays` (policy x role
-    x arm, counted over all runs) and, unless left out to save memory, `regret` (policy x run x round).
-    Rounds are the checkpoints.
+    It holds `final_regret` (policy x run), `regret_mean` and `regret_std` (policy x round) and `plays`
+    (policy x role x arm, counted over all runs). Unless you leave it out to save memory, it also holds
+    `regret` (policy x run x round). Rounds are the checkpoints.
 
     >>> import decoupled as dc
     >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
@@ -53,7 +56,7 @@ class Results:
 
     @property
     def horizon(self) -> int:
-        """The number of rounds of a run."""
+        """The number of rounds in a run."""
         return int(self.data["round"].values[-1])
 
     @property
@@ -70,17 +73,17 @@ class Results:
         return label
 
     def final_regret(self, policy: Policy | str) -> Floats:
-        """The regret of every run at the horizon; give a policy or its label."""
+        """The regret of every run at the horizon, for a policy or its label."""
         return np.array(self.data.final_regret.sel(policy=self._label(policy)).values)
 
     def summary(self, against: Policy | str | None = None, level: float = 0.95) -> "pd.DataFrame":
-        """A table of final regret, a line for each policy.
+        """A table of final regret, one row per policy.
 
-        `mean`, `standard_error`, the interval `low` to `high` of the mean at the given level (Student's
-        t), `median` and `p99`, the 99th percentile over runs. With `against`, the differences from that
-        policy are paired run by run: their mean, their own interval, and the p-value of a paired t test.
-        In a table of losses every policy met the same losses in the same run; an adversary answers each
-        policy in its own way, and then runs share their seeds only.
+        The columns are `mean`, `standard_error`, the interval of the mean from `low` to `high` at the given
+        level (Student's t), `median`, and `p99`, the 99th percentile over runs. With `against`, further
+        columns compare each policy with that one, run by run: the mean difference, its interval, and the
+        p-value of a paired t test. On a table of losses, every policy meets the same losses in the same run.
+        An adversary reacts to each policy, so there the runs share only their seeds.
 
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
@@ -112,7 +115,7 @@ class Results:
         return table
 
     def plot(self, path: str | os.PathLike[str] | None = None, *, log: bool = False) -> "Figure":
-        """Mean regret by round with bands of one standard deviation; also written to `path` if given."""
+        """Plot the mean regret by round with bands of one standard deviation; save it to `path` if given."""
         title = f"{self.data.attrs['environment']}, {self.data.sizes['run']:,} runs"
         panel = Panel("", self.series(), y_label="regret (mean, band of one standard deviation)", log_x=log)
         figure = draw(Picture("regret", title, "", (panel,)))
@@ -122,7 +125,7 @@ class Results:
         return figure
 
     def series(self, names: dict[str, str] | None = None) -> tuple[Series, ...]:
-        """Mean regret of each policy with a band of one standard deviation, to be drawn under other names."""
+        """The mean regret of each policy with a band of one standard deviation; `names` replaces labels."""
         rounds = np.asarray(self.data["round"].values, np.float64)
         mean, deviation = self.data.regret_mean.values, np.nan_to_num(self.data.regret_std.values)
         return tuple(
@@ -131,7 +134,7 @@ class Results:
         )
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Regret in long form: policy, round, mean and standard deviation over runs.
+        """Regret in long format: policy, round, mean and standard deviation over runs.
 
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
@@ -142,13 +145,13 @@ class Results:
         return self.data[["regret_mean", "regret_std"]].to_dataframe().reset_index()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a netCDF file, whole or not at all; the same results give the same bytes."""
+        """Write a netCDF file atomically; the same results give the same bytes."""
         with replacing(path) as temporary:
             self.data.to_netcdf(temporary, engine="h5netcdf")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The results that `save` wrote.
+        """Load results that `save` wrote.
 
         >>> import decoupled as dc, pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "results.nc"
@@ -164,22 +167,22 @@ class Results:
             raise
         except Exception as error:
             raise StorageError(
-                f"{path}: is no file of results ({error}); give one that Results.save wrote"
+                f"{path}: is not a results file ({error}); give a file that Results.save wrote"
             ) from error
         if data.attrs.get("format") != FORMAT or int(data.attrs.get("version", 0)) != VERSION:
             raise StorageError(
-                f"{path}: holds no results of version {VERSION}; give one that Results.save wrote"
+                f"{path}: holds no results of version {VERSION}; give a file that Results.save wrote"
             )
         return cls(data.assign_coords(policy=_labels(data)))
 
 
 def _labels(data: xr.Dataset) -> list[str]:
-    """The labels that policies have now, which an earlier version may have named otherwise."""
+    """The policies' current labels; an earlier version may have saved others."""
     labels = []
     for saved, values in zip(data.policy.values, json.loads(data.attrs["plan"])["policies"], strict=True):
         try:
             labels.append(Policy.from_dict(values).label)
-        except ParameterError:  # a policy of somebody's own that this process does not know
+        except ParameterError:  # a user's policy that this process does not know
             labels.append(str(saved))
     return labels
 
@@ -187,7 +190,7 @@ def _labels(data: xr.Dataset) -> list[str]:
 def assemble(
     plan: Plan, final: Floats, curves: Floats | None, means: Floats, deviations: Floats, plays: Any
 ) -> Results:
-    """Label what was simulated."""
+    """Label the arrays of a simulation."""
     data = xr.Dataset(
         {
             "final_regret": (("policy", "run"), final),
@@ -215,7 +218,7 @@ def assemble(
 
 
 def _interval(values: Floats, level: float) -> tuple[float, float, float, float]:
-    """Mean, standard error, and the ends of the interval of the mean."""
+    """The mean, its standard error, and the ends of its interval."""
     mean = float(values.mean())
     if len(values) < 2:
         return mean, float("nan"), float("nan"), float("nan")
@@ -226,7 +229,7 @@ def _interval(values: Floats, level: float) -> tuple[float, float, float, float]
 
 def _paired(differences: Floats, level: float) -> dict[str, float]:
     mean, error, low, high = _interval(differences, level)
-    # A policy against itself differs by exactly nothing, which no test can call significant.
+    # A policy compared with itself differs by exactly zero, where the t statistic is undefined.
     same = error == 0.0 and mean == 0.0
     chance = 1.0 if same else 2.0 * float(stdtr(len(differences) - 1, -abs(mean) / error))
     return {"difference": mean, "difference_low": low, "difference_high": high, "p_value": chance}

@@ -99,7 +99,7 @@ def _on_device() -> Callable[..., tuple[BlockResult, float]]:
 
 
 def timed_block(*arguments: object) -> tuple[BlockResult, float]:
-    """A block, and how long it took; time is told apart because results must be the same bits each time."""
+    """A block, and how long it took; the time is separate because results must have the same bits every time."""
     start = time.perf_counter()
     result = run_block(*arguments)  # type: ignore[arg-type]
     return result, time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""`SPEC.toml`: a simulation written down. Lists sweep; mistakes are named with their line."""
+"""`SPEC.toml`: a simulation as a file. Lists sweep; errors name the line."""
 
 import itertools
 import os
@@ -21,7 +21,7 @@ _HEAD = re.compile(r"\s*\[\[?\s*(\w+)\s*\]")
 
 
 class _Text(NamedTuple):
-    """The text of a specification, to find the line of a mistake."""
+    """The text of a specification, for finding the line of an error."""
 
     name: str
     lines: list[str]
@@ -30,7 +30,7 @@ class _Text(NamedTuple):
         return ParameterError(f"{self.name}, line {line}: {message}")
 
     def line_of(self, key: str, table: str | None = None, number: int = 0) -> int:
-        """The line of `key`, within the given (number-th) table if one is named."""
+        """The line of `key`, within the table `table` number `number` if one is named."""
         start, end = 0, len(self.lines)
         heads = [i for i, line in enumerate(self.lines) if _HEAD.match(line)]
         if table is None:
@@ -45,7 +45,7 @@ class _Text(NamedTuple):
 
 
 def read_specification(path: str | os.PathLike[str]) -> list[Plan]:
-    """One plan for each environment of the specification.
+    """Read a specification: one plan for each environment.
 
     >>> import decoupled as dc, pathlib, tempfile
     >>> from decoupled.simulation.toml import read_specification
@@ -70,39 +70,34 @@ def read_specification(path: str | os.PathLike[str]) -> list[Plan]:
         text = text._replace(lines=content.splitlines())
         values = tomllib.loads(content)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParameterError(f"{text.name}: is not TOML: {error}; mend that line") from None
+        raise ParameterError(f"{text.name}: is not TOML: {error}; fix that line") from None
     _check_keys(text, values)
     policies = _described(text, values, "policy", Policy, Path(path).parent)
     environments = _described(text, values, "environment", Environment, Path(path).parent)
     plans = []
+    size = (values["horizon"], values["runs"], values.get("seed", 0))
+    checkpoints = values.get("checkpoints", DEFAULT_CHECKPOINTS)
     for environment in environments:
         try:
-            plans.append(
-                make_plan(
-                    policies,
-                    environment,
-                    values["horizon"],
-                    values["runs"],
-                    values.get("seed", 0),
-                    values.get("checkpoints", DEFAULT_CHECKPOINTS),
-                )
-            )
+            plans.append(make_plan(policies, environment, *size, checkpoints))
         except ParameterError as error:
-            key = re.match(r"\w+", str(error))
-            word = key.group() if key else ""
-            if word == "policies":
-                raise text.error(
-                    text.line_of("name", "policy", len(values["policy"]) - 1), str(error)
-                ) from None
-            raise text.error(text.line_of(word), str(error)) from None
+            word, last = _first_word(error), len(values["policy"]) - 1
+            line = text.line_of("name", "policy", last) if word == "policies" else text.line_of(word)
+            raise text.error(line, str(error)) from None
     return plans
+
+
+def _first_word(error: Exception) -> str:
+    """The parameter that an error is about: its message starts with it."""
+    found = re.match(r"\w+", str(error))
+    return found.group() if found else ""
 
 
 def _check_keys(text: _Text, values: dict[str, Any]) -> None:
     for key in values:
         if key not in KEYS:
             raise text.error(
-                text.line_of(key), f"{key} is no key of a specification; {near_name(key, KEYS)}"
+                text.line_of(key), f"{key} is not a key of a specification; {near_name(key, KEYS)}"
             )
     for key in REQUIRED:
         if key not in values:
@@ -118,7 +113,7 @@ def _described(
             text.line_of(table), f"{table} must be a list of tables; write [[{table}]] above it"
         )
     if not entries:
-        raise text.error(text.line_of(table), f"{table} is an empty list; name one at least")
+        raise text.error(text.line_of(table), f"{table} is an empty list; name at least one")
     found = []
     for number, entry in enumerate(entries):
         if "name" not in entry:
@@ -126,9 +121,9 @@ def _described(
             raise text.error(text.line_of("name", table, number), f"this {table} has no name; {known}")
         for key in [key for key, value in entry.items() if value == []]:
             raise text.error(
-                text.line_of(key, table, number), f"{key} is an empty list; give one value at least"
+                text.line_of(key, table, number), f"{key} is an empty list; give at least one value"
             )
-        if isinstance(entry.get("rows"), str):  # a recorded log, beside the specification
+        if isinstance(entry.get("rows"), str):  # a recorded log; its path is relative to the specification
             entry["rows"] = str(folder / entry["rows"])
         for choice in _sweep(entry, family):
             try:
@@ -141,21 +136,21 @@ def _described(
 def _placed(
     text: _Text, table: str, number: int, choice: dict[str, Any], error: Exception
 ) -> tuple[int, str]:
-    """The line of the parameter that an error speaks of."""
-    key = re.match(r"\w+", str(error))
-    word = key.group() if key and key.group() in choice else "name"
+    """The line of the parameter that an error is about, and its message."""
+    word = _first_word(error)
+    word = word if word in choice else "name"
     if isinstance(error, FileNotFoundError) or _of_file(choice.get("rows"), str(error)):
         word = "rows"
     return text.line_of(word, table, number), str(error)
 
 
 def _of_file(rows: object, message: str) -> bool:
-    """Whether an error speaks of the file that `rows` names."""
+    """Whether an error is about the file that `rows` names."""
     return isinstance(rows, str) and message.startswith(f"{Path(rows).name}:")
 
 
 def _sweep(entry: dict[str, Any], family: type[Description]) -> list[dict[str, Any]]:
-    """Every combination of the values that are lists; a parameter that is itself a list sweeps as lists."""
+    """Every combination of listed values; a parameter whose value is a list sweeps over a list of lists."""
     name = entry.get("name")
     if isinstance(name, list):
         return [choice for each in name for choice in _sweep({**entry, "name": each}, family)]
@@ -165,14 +160,14 @@ def _sweep(entry: dict[str, Any], family: type[Description]) -> list[dict[str, A
     for key, value in entry.items():
         sweeps = isinstance(value, list) and _depth(value) > depths.get(key, 0)
         values = value if sweeps else [value]
-        # A policy within a policy is a table of its own, whose lists sweep as well.
+        # A policy within a policy is a table, whose lists sweep as well.
         nested = [_sweep(each, family) if isinstance(each, dict) else [each] for each in values]
         choices.append([(key, each) for some in nested for each in some])
     return [dict(each) for each in itertools.product(*choices)]
 
 
 def _depth(value: object) -> int:
-    """How deep lists are nested: 1 for a list of numbers."""
+    """The nesting depth of a list: 1 for a list of numbers."""
     if not isinstance(value, list):
         return 0
     return 1 + max((_depth(each) for each in value), default=0)

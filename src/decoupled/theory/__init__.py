@@ -1,4 +1,4 @@
-"""The paper's argument in numbers: exact probabilities, bounds with their constants, every step checked.
+"""The paper's argument in numbers: exact probabilities, bounds with their constants, and a check of every step.
 
 >>> from decoupled import theory
 >>> theory.weights([0.0, 1.0, 5.0], eta=0.5).round(2).tolist()

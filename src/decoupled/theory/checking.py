@@ -25,20 +25,20 @@ def check(
     zeta: float = 0.1,
     whole_path: bool = True,
 ) -> Report:
-    """Run FTPL and evaluate both sides of every inequality that the proofs rest on.
+    """Run FTPL and evaluate both sides of every inequality that the proofs use.
 
-    The lemmas that speak of one round are evaluated in `rounds` rounds spread evenly over the logarithm of
-    time, at the loss of 1 that makes them hardest; the decomposition of the regret and the unbiasedness of
-    the estimates over the whole trajectory. Probabilities are exact, so a violation is one.
+    The lemmas about one round are evaluated in `rounds` rounds, spaced evenly in the logarithm of time, at a
+    loss of 1, which is the hardest case. The decomposition of the regret and the unbiasedness of the estimates
+    are evaluated over the whole trajectory. Probabilities are exact, so every violation is real.
 
     Args:
         environment: where losses come from; arm i* is the best fixed arm by mean loss.
-        policy: the FTPL to run, the default one if None; any alpha above 1.
+        policy: the FTPL policy to run, with any alpha above 1; `FTPL()` if None.
         horizon: how many rounds to play.
-        rounds: in how many of them to look at the lemmas.
-        seed: an integer; the same one gives the same report.
+        rounds: in how many of them to evaluate the lemmas.
+        seed: an integer; the same seed gives the same report.
         zeta: where lemma D.1 splits its cases, in (0, 1).
-        whole_path: whether to evaluate what speaks of the whole trajectory too; it takes all rounds.
+        whole_path: whether to evaluate the inequalities about the whole trajectory too, which takes every round.
 
     >>> import decoupled as dc
     >>> rivals = dc.environments.Bernoulli([0.5, 0.45])
@@ -50,14 +50,9 @@ def check(
     """
     policy = FTPL() if policy is None else policy
     if not isinstance(policy, FTPL) or not policy.published:
-        raise ParameterError(
-            invalid_value(
-                "policy",
-                policy,
-                "must be the paper's FTPL policy: importance weighting, one rate",
-                "the proofs are about it",
-            )
-        )
+        rule = "must be the paper's FTPL policy, with importance weighting and one rate"
+        remedy = "the proofs are about that policy; for example dc.FTPL()"
+        raise ParameterError(invalid_value("policy", policy, rule, remedy))
     number_in("zeta", zeta, 0.0, 1.0, "the paper has 0.1")
     horizon = whole_number("horizon", horizon, 1, "the default is 1000")
     count = whole_number("rounds", rounds, 1, "the default is 40")
@@ -75,10 +70,10 @@ def check(
 def inspect(
     estimates: ArrayLike, eta: float, alpha: float = 3.0, best: int = 0, zeta: float = 0.1
 ) -> Report:
-    """Evaluate both sides of every inequality that speaks of one state, in a state of your choice.
+    """Evaluate both sides of every inequality about one state, in a state of your choice.
 
     Args:
-        estimates: the summed loss estimates, two arms or more.
+        estimates: the summed loss estimates of two or more arms.
         eta: the learning rate.
         alpha: the shape of the perturbations.
         best: the arm that the proofs call i*.
@@ -92,11 +87,13 @@ def inspect(
     values, rate, shape = checked_estimates(estimates, eta, alpha)
     if len(values) < 2:
         raise ParameterError(
-            invalid_value("estimates", estimates, "must have two arms or more", "add a rival")
+            invalid_value("estimates", estimates, "must have two arms or more", "add an arm")
         )
     arm = whole_number("best", best, 0, f"arms are 0 to {len(values) - 1}")
     if arm >= len(values):
-        raise ParameterError(invalid_value("best", best, "is no arm", f"arms are 0 to {len(values) - 1}"))
+        raise ParameterError(
+            invalid_value("best", best, "is not an arm", f"arms are 0 to {len(values) - 1}")
+        )
     moment = Moment(values, rate, shape, arm, number_in("zeta", zeta, 0.0, 1.0, "the paper has 0.1"))
     tally = Tally()
     tally.add(all_sides(moment), moment)

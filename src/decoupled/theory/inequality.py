@@ -1,4 +1,4 @@
-"""An inequality of the proofs, both its sides in some state, and a tally of how tight it was."""
+"""Inequalities of the proofs, their two sides in a state, and a tally of how tight they are."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -11,16 +11,16 @@ from ..base.arrays import Floats
 from .moment import Moment
 
 CLAIMED = "claimed"  # the paper states it
-AS_PRINTED = "as printed"  # the paper prints it, and it fails somewhere
-MENDED = "mended"  # what should stand in its place
+AS_PRINTED = "as printed"  # the paper prints it, but it fails somewhere
+CORRECTED = "corrected"  # the correct form
 NOT_CLAIMED = "not claimed"  # outside the range of the theorem
 
-TOLERANCE = 1e-9  # relative; what is computed is far better than this
+TOLERANCE = 1e-9  # relative; the computed values are far more accurate
 
 
 @dataclass(frozen=True)
 class Inequality:
-    """Left side <= right side, with where it stands in the paper and whether it is meant to hold."""
+    """Left side <= right side, with its place in the paper and its status."""
 
     name: str
     source: str
@@ -28,12 +28,12 @@ class Inequality:
 
     @property
     def expected(self) -> bool:
-        """Whether a violation would be news."""
-        return self.status in (CLAIMED, MENDED)
+        """Whether it should hold everywhere."""
+        return self.status in (CLAIMED, CORRECTED)
 
 
 class Sides(NamedTuple):
-    """Both sides of an inequality in one state, one number an arm or one in all."""
+    """Both sides of an inequality in one state: one number per arm, or a single number."""
 
     inequality: Inequality
     left: ArrayLike
@@ -42,7 +42,7 @@ class Sides(NamedTuple):
 
 
 class Witness(NamedTuple):
-    """The state that shows how tight an inequality is, or that it fails."""
+    """The state in which an inequality is tightest, or fails."""
 
     left: float
     right: float
@@ -56,7 +56,7 @@ class Witness(NamedTuple):
 
 @dataclass
 class Line:
-    """How one inequality fared: `ratio` is the largest left / right, shown by `witness`."""
+    """The result for one inequality: `ratio` is the largest left / right, and `witness` the state that has it."""
 
     inequality: Inequality
     evaluated: int = 0
@@ -65,7 +65,7 @@ class Line:
     witness: Witness | None = None
 
     def add(self, sides: Sides, moment: Moment) -> None:
-        """Count these sides in."""
+        """Count the sides in one state."""
         left = np.atleast_1d(np.asarray(sides.left, np.float64))
         right = np.atleast_1d(np.asarray(sides.right, np.float64))
         if not left.size:
@@ -77,21 +77,13 @@ class Line:
         if ratios[worst] > self.ratio:
             arms = np.atleast_1d(np.asarray(sides.arms))
             arm = int(arms[worst]) if arms.size else None
+            state = (moment.round, moment.alpha, moment.eta, moment.best, moment.gaps)
             self.ratio = float(ratios[worst])
-            self.witness = Witness(
-                float(left[worst]),
-                float(right[worst]),
-                arm,
-                moment.round,
-                moment.alpha,
-                moment.eta,
-                moment.best,
-                moment.gaps,
-            )
+            self.witness = Witness(float(left[worst]), float(right[worst]), arm, *state)
 
 
 def _ratios(left: Floats, right: Floats) -> Floats:
-    # A right side of zero admits no left side above it; a NaN on either side counts as a violation.
+    # With a right side of zero, any larger left side is a violation. So is a NaN on either side.
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(right > 0.0, left / right, np.where(left > right, np.inf, 0.0))
     return np.where(np.isnan(left) | np.isnan(right), np.inf, ratios)
@@ -99,17 +91,17 @@ def _ratios(left: Floats, right: Floats) -> Floats:
 
 @dataclass
 class Tally:
-    """Lines by inequality, in the order in which they first came."""
+    """Lines by inequality, in the order in which they were first added."""
 
     lines: dict[Inequality, Line] = field(default_factory=dict)
 
     def add(self, several: Iterable[Sides], moment: Moment) -> None:
-        """Count in all that holds in one state."""
+        """Count the sides of several inequalities in one state."""
         for sides in several:
             self.lines.setdefault(sides.inequality, Line(sides.inequality)).add(sides, moment)
 
     def merge(self, lines: Iterable[Line]) -> None:
-        """Count in another tally's lines."""
+        """Add the lines of another tally."""
         for line in lines:
             mine = self.lines.setdefault(line.inequality, Line(line.inequality))
             mine.evaluated += line.evaluated

@@ -1,4 +1,4 @@
-"""From the regret to theorem 1 in four rungs: where the constant comes from."""
+"""From the regret to theorem 1 in four steps: where the constant comes from."""
 
 import math
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from .trajectory import run
 
 
 class Rung(NamedTuple):
-    """One bound on the regret: its two terms (a total without parts counts as stability).
+    """A bound on the regret and its two terms; a total without terms counts as stability.
 
     >>> from decoupled import theory
     >>> theory.Rung("some bound", stability=3.0, penalty=1.0).total
@@ -31,7 +31,7 @@ class Rung(NamedTuple):
 
     @property
     def total(self) -> float:
-        """Stability and penalty together."""
+        """The sum of stability and penalty."""
         return self.stability + self.penalty
 
 
@@ -40,10 +40,10 @@ def ladder(
 ) -> list[Rung]:
     """The regret of one trajectory and three bounds on it, each looser than the one before.
 
-    The regret is by mean loss against the best fixed arm. Then come the two terms of lemma 3.4, exact (the
-    stability in expectation over the explored arm and a Bernoulli loss); the same with lemmas 3.5 and 3.6 in
-    their place; and theorem 1, which also bounds the sum of q. On one path the first may exceed the second
-    by chance.
+    The first step is the regret by mean loss against the best fixed arm. The second is the two terms of
+    lemma 3.4, exact, with the stability in expectation over the explored arm and a Bernoulli loss. The third
+    replaces them by the bounds of lemmas 3.5 and 3.6. The fourth is theorem 1, which also bounds the sum of q.
+    On one path, the first may exceed the second by chance.
 
     >>> import decoupled as dc
     >>> rungs = dc.theory.ladder(dc.environments.Alternating(arms=4, gap=0.25), horizon=100, seed=0)
@@ -81,7 +81,7 @@ def ladder(
 
 
 def _right(moment: Moment, round_: int, arms: int, alpha: float) -> float:
-    """The right side of lemma 3.5, the smaller of its two; in round 1 that of equation (18)."""
+    """The smaller right side of lemma 3.5, or that of equation (18) in round 1."""
     if round_ == 1:
         return first_round_constant(alpha) * math.pow(arms, 1.0 / alpha)
     rights = [sides.right for sides in penalty_sides(moment) if sides.inequality in (GAPS, UNIFORM)]

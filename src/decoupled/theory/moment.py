@@ -1,4 +1,4 @@
-"""One round of FTPL as the proofs see it: everything they name, computed exactly."""
+"""One round of FTPL in the terms of the proofs: every quantity they name, computed exactly."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,9 +11,9 @@ from ..kernels.laws.winner_moments import Moments, moved_law, winner_moments
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """The state in one round, and what follows from it.
+    """The state in one round, and the quantities derived from it.
 
-    `best` is the arm that the proofs call i*; a `round` of 0 says that there is no round, only a state.
+    `best` is the arm that the proofs call i*. A `round` of 0 means a state that belongs to no round.
     """
 
     estimates: Floats
@@ -25,12 +25,12 @@ class Moment:
 
     @property
     def arms(self) -> int:
-        """K."""
+        """The number of arms, K."""
         return len(self.estimates)
 
     @cached_property
     def gaps(self) -> Floats:
-        """The estimates less the smallest."""
+        """The gaps u: the estimates minus the smallest one."""
         gaps: Floats = self.estimates - self.estimates.min()
         return gaps
 
@@ -41,19 +41,19 @@ class Moment:
 
     @cached_property
     def others(self) -> Bools:
-        """All arms but the best one."""
+        """A mask of all arms except the best one."""
         others: Bools = np.arange(self.arms) != self.best
         return others
 
     @cached_property
     def ranks(self) -> Ints:
-        """How many arms have an estimate no larger: of equal ones each has the last rank, where the proofs are sharpest."""
+        """How many arms have an estimate no larger. Tied arms all get the last rank, where the proofs are tightest."""
         ranks: Ints = np.searchsorted(np.sort(self.estimates), self.estimates, side="right")
         return ranks
 
     @cached_property
     def surrogates(self) -> Floats:
-        """Q, equation (7); arms with equal estimates share what their ranks allow evenly."""
+        """The surrogates q of equation (7); tied arms share the limits of their ranks evenly."""
         order = np.argsort(self.estimates, kind="stable")
         limit = np.minimum(
             1.0 / (1.0 + self.shifts[order]), np.arange(1.0, self.arms + 1) ** (-1.0 / self.alpha)
@@ -70,19 +70,19 @@ class Moment:
 
     @cached_property
     def exploration(self) -> Floats:
-        """P, equation (7)."""
+        """The exploration probabilities p of equation (7)."""
         return self.surrogates / self.surrogate_sum
 
     @cached_property
     def moments(self) -> Moments:
-        """W, its slopes, and the moments of the winning draw."""
+        """The exploitation probabilities w, their slopes, and the moments of the winning draw."""
         return winner_moments(self.shifts, self.alpha, False)
 
     @cached_property
     def stability(self) -> Floats:
         """E[hat_l_i (phi_i(eta hat_L_t) - phi_i(eta hat_L_{t+1})) | hat_L_t] at a loss of 1, where it is largest.
 
-        The arm is explored with probability p and its estimate then grows by 1/p: the two cancel.
+        The arm is explored with probability p, and its estimate then grows by 1/p. The two cancel.
         """
         moves = self.eta / self.exploration
         return self.moments.law - moved_law(self.shifts, moves, self.alpha, False)
@@ -91,21 +91,21 @@ class Moment:
     def event_sum(self) -> float:
         """The sum that defines D_t, equation (10).
 
-        Each term is written so that an arm without a gap adds exactly 1/2.
+        Each term is written so that an arm with gap 0 adds exactly 1/2.
         """
         terms = (1.0 + 2.0 ** (-1.0 / self.alpha) * self.shifts[self.others]) ** -self.alpha
         return 0.5 * float(terms.sum())
 
     @property
     def on_event(self) -> bool:
-        """Whether D_t holds with the strict inequality, which is what the lemmas need."""
+        """Whether D_t holds with the strict inequality that the lemmas need."""
         return self.event_sum < 0.5 and float(self.gaps[self.best]) == 0.0
 
     @property
     def on_event_as_printed(self) -> bool:
-        """Whether D_t holds as the paper writes it, with <= 1/2."""
+        """Whether D_t holds as the paper prints it, with <= 1/2."""
         if self.gaps[self.best] > 0.0:
-            # Some rival leads and adds exactly 1/2; every further rival adds more, if only by less
-            # than a rounding error.
+            # Some rival leads and adds exactly 1/2. Every other rival adds more, even if by less than a
+            # rounding error.
             return self.arms == 2
         return self.event_sum <= 0.5

@@ -1,4 +1,4 @@
-"""Exact exploitation probabilities of the perturbed leader, and how they change with the estimates."""
+"""Exact exploitation probabilities of the perturbed leader, and their derivatives."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,15 +13,15 @@ FAMILIES = ("pareto", "frechet")
 
 
 def weights(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: str = "pareto") -> Floats:
-    """The probability w_i with which each arm is exploited, all arms at once.
+    """The probability w_i of exploiting each arm, for all arms at once.
 
     Equation (6): w_i = integral of f(z + eta * u_i) * prod_{j != i} F(z + eta * u_j) dz, where u are the
-    gaps to the smallest estimate. The absolute error is below 1e-12 for any estimates; a thousand arms
-    take a few milliseconds, ten thousand a few hundredths of a second at alpha = 2 or 3 and a sixth of
-    a second elsewhere.
+    gaps to the smallest estimate. The absolute error is below 1e-12 for any estimates. A thousand arms take
+    a few milliseconds. Ten thousand take a few hundredths of a second at alpha = 2 or 3, and a sixth of a
+    second at other values.
 
     Args:
-        estimates: the summed loss estimates, one finite number an arm.
+        estimates: the summed loss estimates, one finite number per arm.
         eta: the learning rate, above 0.
         alpha: the shape of the perturbations, above 1.
         perturbation: "pareto", as in the paper (F(x) = 1 - x ** -alpha on x >= 1), or "frechet"
@@ -38,11 +38,12 @@ def weights(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: 
 
 
 def slopes(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: str = "pareto") -> Floats:
-    """The derivative of each arm's probability in its own place, d phi_i / d lambda_i at lambda = eta * hat_L.
+    """The derivative of each arm's probability in its own coordinate, d phi_i / d lambda_i at lambda = eta * hat_L.
 
-    The proof of the stability lemma (3.6) integrates these. They are never positive. The paper writes
-    them as -alpha * (alpha + 1) * I_{i, alpha + 2}; for an arm that leads alone that leaves out the term
-    f(1) * prod_{j != i} F(1 + lambda_j - lambda_i) from the moving end of the integral, which is in here.
+    The proof of the stability lemma (3.6) integrates these derivatives, which are never positive. The paper
+    writes them as -alpha * (alpha + 1) * I_{i, alpha + 2}. For an arm that leads alone, that formula misses
+    the term f(1) * prod_{j != i} F(1 + lambda_j - lambda_i) from the moving end of the integral. This
+    function includes it.
 
     >>> from decoupled import theory
     >>> theory.slopes([0.0, 1.0, 5.0], eta=0.5).round(4).tolist()
@@ -53,9 +54,9 @@ def slopes(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: s
 
 
 def jacobian(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: str = "pareto") -> Floats:
-    """All derivatives d phi_i / d lambda_j at lambda = eta * hat_L: symmetric, with rows that sum to zero.
+    """All derivatives d phi_i / d lambda_j at lambda = eta * hat_L: a symmetric matrix whose rows sum to zero.
 
-    A thousand arms take a tenth of a second. Multiply by eta for derivatives in the estimates.
+    A thousand arms take a tenth of a second. Multiply by eta to get derivatives in the estimates.
 
     >>> from decoupled import theory
     >>> theory.jacobian([0.0, 1.0, 5.0], eta=0.5).round(3).tolist()
@@ -75,7 +76,7 @@ def _checked(
 
 
 def checked_estimates(estimates: ArrayLike, eta: float, alpha: float) -> tuple[Floats, float, float]:
-    """A row of finite numbers, a learning rate and a shape, or an error that says what is wrong."""
+    """Validate estimates, a learning rate and alpha."""
     rate = number_in("eta", eta, 0.0, remedy="the paper has c * K ** (1/alpha - 1/2) / sqrt(t)")
     shape = number_in("alpha", alpha, 1.0, 1e9, "the paper has 3")
     try:
@@ -83,6 +84,6 @@ def checked_estimates(estimates: ArrayLike, eta: float, alpha: float) -> tuple[F
     except (TypeError, ValueError):
         values = np.array(np.nan)
     if values.ndim != 1 or not values.size or not np.isfinite(values).all():
-        rule = "must be a row of finite numbers, one an arm"
+        rule = "must be a list of finite numbers, one per arm"
         raise ParameterError(invalid_value("estimates", estimates, rule, "give the summed loss estimates"))
     return values, rate, shape

@@ -1,7 +1,7 @@
-"""What `check` returns: one line an inequality, with the state that shows how tight it is."""
+"""The report of `check`: one line per inequality, with the state in which it is tightest."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import ParameterError, invalid_value, near_name
@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """How every inequality of the proofs fared along a trajectory.
+    """The result for every inequality of the proofs along a trajectory.
 
-    A ratio is left side over right side: 1 is tight, above 1 a violation. `lines` are in the order of the
-    argument; each has the `witness` that shows its ratio. Lines whose status is "as printed" are steps that
-    fail somewhere and stand next to their "mended" form; "not claimed" is outside the theorem's range.
+    A ratio is left side over right side: 1 is tight, and above 1 is a violation. `lines` follow the order of
+    the argument, and each has the `witness` that shows its ratio. The status "as printed" marks a step that
+    fails somewhere; its corrected form, with status "corrected", is next to it. The status "not claimed" means
+    outside the range of the theorem.
 
     >>> import decoupled as dc
     >>> report = dc.theory.check(dc.environments.Alternating(arms=4, gap=0.25), horizon=50, seed=1)
@@ -32,12 +33,12 @@ class Report:
 
     @property
     def violations(self) -> list[Line]:
-        """Every line that failed somewhere, the known slips among them."""
+        """Every line that failed somewhere, including the known slips."""
         return [line for line in self.lines if line.violations]
 
     @property
     def surprises(self) -> list[Line]:
-        """The lines that failed although they are meant to hold."""
+        """The lines that should hold but failed."""
         return [line for line in self.violations if line.inequality.expected]
 
     def __getitem__(self, name: str) -> Line:
@@ -46,30 +47,22 @@ class Report:
                 return line
         names = [line.inequality.name for line in self.lines]
         raise ParameterError(
-            invalid_value("name", name, "is no inequality of this report", near_name(name, names))
+            invalid_value("name", name, "is not an inequality of this report", near_name(name, names))
         )
 
     def table(self) -> "pd.DataFrame":
-        """One row an inequality: its source, its status, how often it was evaluated, its tightest ratio."""
+        """One row per inequality: its source, status, number of evaluations, tightest ratio and violations."""
         import pandas as pd
 
         rows = [
-            (
-                line.inequality.name,
-                line.inequality.source,
-                line.inequality.status,
-                line.evaluated,
-                line.ratio,
-                line.violations,
-            )
-            for line in self.lines
+            (*astuple(line.inequality), line.evaluated, line.ratio, line.violations) for line in self.lines
         ]
         columns = ["inequality", "source", "status", "evaluated", "ratio", "violations"]
         return pd.DataFrame(rows, columns=columns).set_index("inequality")
 
 
 def combine(reports: Iterable[Report]) -> Report:
-    """One report of several: counts add up, and each line keeps its tightest state.
+    """Merge several reports into one: counts add up, and each line keeps its tightest state.
 
     >>> import decoupled as dc
     >>> world = dc.environments.Alternating(arms=4, gap=0.25)

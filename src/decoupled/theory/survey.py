@@ -1,4 +1,4 @@
-"""`check` over regimes, shapes and numbers of arms, as one report."""
+"""`check` over several regimes, values of alpha and numbers of arms, as one report."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +13,7 @@ from .report import Report, combine
 
 
 def regimes(arms: int) -> Iterator[Environment]:
-    """A stochastic world, a stochastically constrained adversary and two adversaries that answer back."""
+    """A stochastic environment, a stochastically constrained adversary and two adaptive adversaries."""
     yield Bernoulli([0.8, *np.linspace(0.2, 0.7, arms - 1)])
     yield Alternating(arms, 0.125)
     yield PunishLast(arms)
@@ -28,10 +28,10 @@ def survey(
     c: float = 2.0,
     seed: int = 0,
 ) -> Report:
-    """Check every inequality over four regimes, all shapes and all numbers of arms given.
+    """Check every inequality over four regimes and all given values of alpha and numbers of arms.
 
-    For each shape one state is added that trajectories seldom meet: the worst for the tail bound of lemma D.1
-    among 400 arms. The default takes about a minute and a half.
+    For each alpha, the survey adds one state that trajectories seldom reach: the worst one for the tail bound
+    of lemma D.1 with 400 arms. The default takes about a minute and a half.
 
     >>> from decoupled import theory
     >>> theory.survey(alphas=[3.0], arms=[2, 4], horizon=30).surprises

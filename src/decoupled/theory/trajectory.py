@@ -1,4 +1,4 @@
-"""FTPL against an environment, one round at a time, with everything kept."""
+"""FTPL in an environment, one round at a time, with everything recorded."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from .moment import Moment
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """What happened: row t - 1 belongs to round t, and estimates and rates have one row more."""
+    """A recorded run: row t - 1 belongs to round t, and estimates and rates have one extra row."""
 
     alpha: float
     estimates: Floats  # before each round, and after the last
@@ -30,7 +30,7 @@ class Trajectory:
 
     @property
     def horizon(self) -> int:
-        """How many rounds were played."""
+        """The number of rounds played."""
         return len(self.explored)
 
     @property
@@ -81,7 +81,7 @@ def run(policy: FTPL, environment: Environment, horizon: int, seed: int) -> Traj
 
 
 class _World:
-    """Mean losses round by round, of a table or of an adversary that watches."""
+    """Mean losses round by round, from a table or an adaptive adversary."""
 
     means: Callable[[int], Floats]
     note: Callable[[int, int], None]

@@ -24,7 +24,7 @@ FALSE_ALARM = 1e-5
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """No network, and a cache of one's own."""
+    """No network, and a separate cache."""
     monkeypatch.setenv("DECOUPLED_OFFLINE", "1")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     module._oracle.cache_clear()
@@ -34,7 +34,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> movielens.Oracle:
-    """Small ratings in the place of the data."""
+    """Small ratings instead of the data."""
     content = as_file(planted(users=20, movies=30, share=0.4).ratings)
     (tmp_path / "u.item").write_text("1|First (1990)|\n2|Second (1991)|\n", encoding="latin-1")
     monkeypatch.setattr(module, "find", lambda: (content, movielens.Source("local folder", tmp_path)))
@@ -59,10 +59,12 @@ def test_independent_users_come_as_often_as_they_rate(small: movielens.Oracle) -
     counts = np.bincount(draws, minlength=20)
     share = np.bincount(small.sequence, minlength=20) / len(small.sequence)
     assert scipy.stats.chisquare(counts, 50_000 * share).pvalue > FALSE_ALARM
-    assert scipy.stats.chisquare(counts, np.full(20, 2_500.0)).pvalue < FALSE_ALARM  # not users alike
+    assert (
+        scipy.stats.chisquare(counts, np.full(20, 2_500.0)).pvalue < FALSE_ALARM
+    )  # users are not equally likely
     pairs = np.bincount(20 * draws[:-1:2] + draws[1::2], minlength=400)
     law = 25_000 * np.outer(share, share).ravel()
-    assert scipy.stats.chisquare(pairs, law).pvalue > FALSE_ALARM  # and each without regard to the last
+    assert scipy.stats.chisquare(pairs, law).pvalue > FALSE_ALARM  # and draws are independent
     again = MovieLens(arms=2, order="iid").table(50_000).row_at
     assert (draws == again).all()
     assert (draws != MovieLens(arms=2, order="iid", seed=1).table(50_000).row_at).any()
@@ -122,7 +124,7 @@ def test_the_stand_in_never_goes_by_the_name_of_the_data(monkeypatch: pytest.Mon
     assert real != made
     assert (real.label, made.label) == ("MovieLens(arms=32)", "MovieLens(arms=32, data='stand-in')")
     assert real.to_dict()["data"] == "ml-100k"
-    with pytest.raises(dc.StorageError, match=r"data = 'ml-100k': is not to be had .*data='stand-in'"):
+    with pytest.raises(dc.StorageError, match=r"data = 'ml-100k': is not available .*data='stand-in'"):
         real.table(10)
     monkeypatch.setenv("DECOUPLED_DATA", "/nowhere")
     with pytest.raises(dc.ParameterError, match="DECOUPLED_DATA = '/nowhere'"):
@@ -139,7 +141,7 @@ def test_the_stand_in_is_a_world_to_learn_in() -> None:
 
 
 def regret_of_guessing(environment: MovieLens, horizon: int) -> float:
-    """What a uniformly drawn movie costs beyond the best one."""
+    """The regret of a uniformly drawn movie."""
     table = environment.table(horizon)
     costs = table.rows[table.row_at].sum(axis=0)
     return float(costs.mean() - costs.min())
@@ -160,7 +162,7 @@ def test_nothing_is_read_or_loaded_before_it_is_needed() -> None:
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Callable[[pytest.MonkeyPatch], None]:
-    """Makes MovieLens 100K the data; its cache lasts as long as this file's tests."""
+    """Use MovieLens 100K as the data, with a cache for the tests of this file."""
     if not os.environ.get("DECOUPLED_DATA"):
         pytest.skip("DECOUPLED_DATA names no folder with MovieLens 100K, so its numbers were not checked")
     cache = str(tmp_path_factory.mktemp("cache"))

@@ -1,4 +1,4 @@
-"""Finding and reading MovieLens 100K: every kind of damage, every place, and what stands in."""
+"""Finding and reading MovieLens 100K: every kind of damage, every source, and the stand-in."""
 
 import hashlib
 import io
@@ -25,7 +25,7 @@ TITLES = "1|Caf\u00e9 (1995)|01-Jan-1995||\n2|Heat (1995)|||\n".encode("latin-1"
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """No data, no network, and a cache of one's own."""
+    """No data, no network, and a separate cache."""
     monkeypatch.delenv("DECOUPLED_DATA", raising=False)
     monkeypatch.setenv("DECOUPLED_OFFLINE", "1")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -75,7 +75,7 @@ def test_a_damaged_line_is_named(line: bytes, said: str, tmp_path: Path) -> None
     lines = GOOD.split(b"\n")
     lines[6] = line
     (tmp_path / "u.data").write_bytes(b"\n".join(lines))
-    with pytest.raises(dc.ParameterError, match=rf"u\.data, line 7: {said}.*; fetch the file anew$"):
+    with pytest.raises(dc.ParameterError, match=rf"u\.data, line 7: {said}.*; download the file again$"):
         movielens.load(tmp_path)
 
 
@@ -92,7 +92,7 @@ def test_a_damaged_line_is_named(line: bytes, said: str, tmp_path: Path) -> None
 )
 def test_another_file_is_refused(content: bytes, said: str, tmp_path: Path) -> None:
     (tmp_path / "u.data").write_bytes(content)
-    with pytest.raises(dc.ParameterError, match=rf"u\.data.*{said}.*fetch"):
+    with pytest.raises(dc.ParameterError, match=rf"u\.data.*{said}.*download"):
         movielens.load(tmp_path)
 
 
@@ -120,7 +120,7 @@ def publisher() -> Iterator["Publisher"]:
 
 
 class Publisher(ThreadingHTTPServer):
-    """A server on this machine that answers every request with `body`, said to have `length` bytes."""
+    """A local server that answers every request with `body` and a content length of `length`."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answer)
@@ -170,7 +170,7 @@ def test_a_folder(below: str, by_variable: bool, tmp_path: Path, monkeypatch: py
 
 
 def test_a_folder_without_the_data_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Never a reason to download something else, or to make it up.
+    # Never a reason to download something else or to use the stand-in.
     with pytest.raises(dc.ParameterError, match=r"^folder = .* holds neither u\.data nor ml-100k/u\.data"):
         movielens.load(tmp_path)
     monkeypatch.setenv("DECOUPLED_DATA", str(tmp_path))
@@ -223,14 +223,17 @@ def test_the_network_is_asked_only_when_it_may_be(
         ({"status": 404}, "cannot be fetched: HTTP Error 404"),
         ({"status": 503}, "cannot be fetched: HTTP Error 503"),
         ({"body": archive(**{"u.data": GOOD[:-9]})}, f"u.data has SHA-256 [0-9a-f]+, not {CHECKSUM}"),
-        ({"body": archive()[:-50]}, "is no archive that can be read"),
-        ({"body": archive()[:-50], "length": len(archive())}, "is no archive|cannot be fetched"),
-        ({"body": b"<html>Sign in to the network</html>"}, "is no archive that can be read"),
-        ({"body": b""}, "is no archive that can be read"),
+        ({"body": archive()[:-50]}, "is not a readable archive"),
+        (
+            {"body": archive()[:-50], "length": len(archive())},
+            "is not a readable archive|cannot be fetched",
+        ),
+        ({"body": b"<html>Sign in to the network</html>"}, "is not a readable archive"),
+        ({"body": b""}, "is not a readable archive"),
         ({"body": archive(README=b"hello")}, "holds no ml-100k/u.data"),
         (
             {"body": archive().replace(b"PK\x03\x04", b"PK\0\0")},
-            "is no archive that can be read",
+            "is not a readable archive",
         ),
         ({"pause": 0.5}, "cannot be fetched: timed out"),
         ({"body": bytes(2_000_000)}, "too slow or too large"),
@@ -243,7 +246,7 @@ def test_a_failed_download_leaves_the_stand_in(
     monkeypatch.setattr(downloading, "LARGEST", 1_000_000)
     for name, value in answer.items():
         setattr(publisher, name, value)
-    with pytest.raises(dc.StorageError, match=f"data = 'ml-100k': is not to be had .*{said}"):
+    with pytest.raises(dc.StorageError, match=f"data = 'ml-100k': is not available .*{said}"):
         movielens.find(fetch=True, publication=publisher.publication)
     assert not alone.exists()
     ratings, source = movielens.load(fetch=True, publication=publisher.publication)

@@ -1,4 +1,4 @@
-"""The oracle of MovieLens against slow, obvious twins and against truths that were planted."""
+"""The oracle of MovieLens, compared with slow, obvious twins and with planted truths."""
 
 import hashlib
 from pathlib import Path
@@ -61,7 +61,7 @@ def at(ratings: Ratings) -> tuple[Ints, Ints]:
 
 
 def test_means_are_those_of_users_and_movies() -> None:
-    # User 2 and movie 1 have no rating, and so the mean of all.
+    # User 2 and movie 1 have no rating, so they get the overall mean.
     users, movies = np.array([0, 0, 1]), np.array([0, 2, 0])
     ratings = Ratings(users, movies, np.array([5.0, 3.0, 1.0]), np.zeros(3, np.int64), (3, 3), "")
     means = mean_biases(ratings)
@@ -117,7 +117,7 @@ def test_the_start_is_the_leading_part_of_the_table() -> None:
     _, values, vectors = np.linalg.svd(dense)
     start = leading(table, 3)
     np.testing.assert_allclose(start @ start.T, (vectors[:3].T * values[:3]) @ vectors[:3], atol=1e-8)
-    # More of them begin with the same ones, but for signs, which are nobody's choice.
+    # More vectors begin with the same ones, up to signs, which are arbitrary.
     np.testing.assert_allclose(np.abs(leading(table, 5)[:, :3]), np.abs(start), atol=1e-8)
 
 
@@ -157,7 +157,7 @@ def test_the_errors_told_are_those_on_ratings_kept_back() -> None:
 
 
 def test_no_factors_where_there_is_nothing_to_find() -> None:
-    # What noise looks like can help by chance, but not always.
+    # Fitting noise can help by chance, but not always.
     choices = [choose(planted(rank=0, noise=1.0, seed=seed).ratings) for seed in range(8)]
     assert any(choice.dimension == 0 for choice in choices)
     for choice in choices:
@@ -207,7 +207,7 @@ def test_movies_by_ratings_and_users_by_time() -> None:
     ratings = planted(users=20, movies=30, share=0.3).ratings
     oracle = fit_oracle(ratings)
     counts = [int((ratings.movies == movie).sum()) for movie in range(30)]
-    assert len(set(counts)) < 30  # there are ties to settle
+    assert len(set(counts)) < 30  # there are ties
     assert oracle.movies.tolist() == [m + 1 for m in sorted(range(30), key=lambda m: (-counts[m], m))]
     events = sorted(range(len(ratings)), key=lambda event: (ratings.times[event], event))
     assert oracle.sequence.tolist() == [int(ratings.users[event]) for event in events]
@@ -225,7 +225,7 @@ def test_fitting_twice_gives_the_same_bits() -> None:
 
 
 class Counter:
-    """Counts the fits; each takes its time."""
+    """Counts the fits, and makes each of them slow."""
 
     def __init__(self) -> None:
         self.fits = 0
@@ -291,7 +291,7 @@ def test_a_damaged_or_foreign_fit_is_made_anew(
     counter.fits = 0
     assert same(fitted(CONTENT), first)
     assert same(fitted(CONTENT), first)
-    assert counter.fits == 1  # made anew once, and kept again
+    assert counter.fits == 1  # fitted again once, and cached
 
 
 def test_where_nothing_can_be_kept_it_is_fitted_again(

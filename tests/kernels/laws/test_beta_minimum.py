@@ -1,4 +1,4 @@
-"""Which Beta variable is the smallest: against closed forms, exact fractions and plain integrals."""
+"""The smallest Beta variable, compared with closed forms, exact fractions and plain integrals."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Hybrid weights against nested root finders, a conic solver, and starts from anywhere."""
+"""Hybrid weights compared with nested root finders and a conic solver, from any start."""
 
 from typing import Any, cast
 
@@ -69,7 +69,7 @@ def test_weights_match_nested_root_finders(arms: int) -> None:
     st.floats(-4, 4),
 )
 def test_any_start_leads_to_the_same_weights(arms: int, seed: int, spread: float, shift: float) -> None:
-    # A start far away does not converge in a few steps; then it is made anew.
+    # A distant start does not converge in a few steps; then the solver starts cold.
     estimates, barrier, gammas = random_state(arms, seed)
     at, level, _ = solved(estimates, barrier, gammas)
     again = posed(estimates, gammas)
@@ -95,7 +95,7 @@ def test_a_start_within_a_factor_of_two_needs_no_other(arms: int) -> None:
 
 
 def test_the_cold_start_climbs_and_never_overshoots(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The levels at which cubics are solved tell the path; the root is approached from the left.
+    # The levels at which cubics are solved show the path; it approaches the root from the left.
     path: list[float] = []
 
     def noting(barrier: float, level: float, at: Hybrid, arm: int) -> None:
@@ -132,7 +132,7 @@ def test_only_a_solution_passes_for_one() -> None:
     assert not is_solved(barrier, level * (1 + 1e-10), at)
     smallest = int(at.weights.argmin())
     assert at.weights[smallest] < 1e-4
-    at.roots[smallest] *= 1 + 1e-10  # no sum shows it: the arm weighs too little
+    at.roots[smallest] *= 1 + 1e-10  # the sum does not show it: the arm weighs too little
     assert not is_solved(barrier, level, at)
     at.roots[smallest] /= 1 + 1e-10
     assert is_solved(barrier, level, at)
@@ -146,7 +146,7 @@ def test_weights_match_a_conic_solver(arms: int) -> None:
         estimates, gammas = generator.exponential(5.0, arms), generator.uniform(0.3, 3.0, arms)
         barrier = float(generator.uniform(0.1, 2.0))
         at, _, _ = solved(estimates, barrier, gammas)
-        # The cones are met to 1e-9 or so; the weights, where the objective is flat, to its square root.
+        # The cones hold to about 1e-9; the weights, where the objective is flat, to its square root.
         weights, value = conic_solution(estimates, barrier, gammas)
         np.testing.assert_allclose(at.weights, weights, rtol=0, atol=1e-5)
         assert objective(at.weights, estimates, barrier, gammas) == pytest.approx(value, abs=1e-6)

@@ -1,4 +1,4 @@
-"""Resampling: the number of draws has the geometric law of its definition, and a cap its known bias."""
+"""Resampling: the number of draws has the geometric law, and a cap has its known bias."""
 
 import zlib
 
@@ -21,7 +21,7 @@ KINDS = [(perturbation, alpha) for perturbation in ("frechet", "pareto") for alp
 CASES = [(*kind, conditional) for kind in KINDS for conditional in (False, True)]
 every_case = pytest.mark.parametrize(("perturbation", "alpha", "conditional"), CASES)
 
-# The chance that some test below fails on a sound kernel, were its seed drawn afresh, is 1e-3. In each
+# With random seeds, some test below would fail on a sound kernel with probability 1e-3. In each
 # case five arms are counted, five capped and three unbiased means taken, and two arms are drawn naively.
 LEVEL = 1e-3 / (len(CASES) * (len(RANKED) * 2 + 1 + 2) + 2 * len(KINDS))
 
@@ -32,7 +32,7 @@ def law_of(perturbation: str, alpha: float, ranked: Floats = RANKED) -> Floats:
 
 
 def stream_for(*case: object) -> Words:
-    """Every case has randomness of its own, the same in every process."""
+    """Every case has its own random numbers, the same in every process."""
     return new_stream(np.random.SeedSequence(zlib.crc32(repr(case).encode())))
 
 
@@ -92,7 +92,7 @@ def test_a_cap_brings_the_bias_of_the_formula(perturbation: str, alpha: float, c
         assert draws.max() == cap
         expected = (1 - (1 - chance) ** cap) / chance
         assert means_agree(np.array(draws.mean()), np.array(expected), draws.std() / np.sqrt(DRAWS), LEVEL)
-        # The bias is far from nothing, so the formula is what is tested.
+        # The bias is large, so this tests the formula.
         assert rank < 4 or expected < 0.75 / chance
 
 
@@ -123,7 +123,7 @@ def test_weights_estimate_losses_without_bias(perturbation: str, alpha: float, c
 
 @every_case
 def test_the_definition_says_the_same(perturbation: str, alpha: float, conditional: bool) -> None:
-    # Every arm drawn, and the swap made, in plain NumPy: the chance of winning is s * w.
+    # Draws every arm and makes the swap, in plain NumPy: the chance of winning is s * w.
     twin = CoupledFTPLTwin(5, perturbation, "conditional" if conditional else "geometric", alpha, ETA)
     twin.estimates = RANKED[[3, 0, 4, 1, 2]]
     twin.c = ETA / 5 ** (1 / alpha - 1 / 2)

@@ -1,4 +1,4 @@
-"""Tsallis weights against a bracketing root finder, and the path Newton takes to them."""
+"""Tsallis weights compared with a bracketing root finder, and the path of Newton's method."""
 
 import math
 from itertools import pairwise
@@ -105,7 +105,7 @@ def test_no_step_leaves_the_bracket(beta: float, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("beta", BETAS)
 def test_newton_climbs_without_overshooting(beta: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    # From the left of the root the path never falls, up to the last digits.
+    # From the left of the root the path never decreases, up to the last digits.
     a = 1.0 / (1.0 - beta)
     for seed in range(20):
         gaps = np.sort(np.random.default_rng(seed).exponential(1.0, 10))
@@ -166,6 +166,6 @@ def test_extreme_orders_are_solved_in_few_steps(beta: float, arms: int) -> None:
     weights, _, steps = weights_from(gaps, 0.0, beta)
     assert abs(weights.sum() - 1.0) < 1e-12
     assert steps <= MOST_STEPS
-    if beta > 0.5:  # the limit is EXP3
+    if beta > 0.5:  # the limit is Exp3
         softmax = np.exp(-gaps / (1.0 - beta))
         np.testing.assert_allclose(weights, softmax / softmax.sum(), rtol=1e-6)

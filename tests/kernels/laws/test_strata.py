@@ -1,4 +1,4 @@
-"""Draws through strata against the exact laws, and the estimate of sum q."""
+"""Draws through strata compared with the exact laws, and the estimate of sum q."""
 
 import math
 import zlib
@@ -32,7 +32,7 @@ DRAWS = 1_000_000
 ETA = 0.7
 ARMS = (64, 1000, 20_000)
 
-# The chance that some statistical test below fails on a sound kernel, were its seed drawn afresh.
+# The chance that some statistical test below fails on a sound kernel, over random seeds.
 FALSE_ALARM = 1e-3
 CASES = [(arms, shape, 3.0) for arms in ARMS for shape in SHAPES] + [
     (1000, "borders", 1.4),
@@ -49,8 +49,8 @@ def stream_for(*case: object) -> Words:
 
 
 def scattered(gaps: Floats) -> Tiers:
-    """A tiered vector whose blocks are of many sizes and lie anywhere; the arm of a rank is the rank."""
-    # Smaller slots than the policy's own, so that also few arms have several.
+    """A tiered vector with blocks of many sizes in random places; the arm of a rank is the rank."""
+    # Smaller slots than the policy's own, so that even few arms have several.
     tiers = tiers_from(np.full(len(gaps), 5.0), max(slot_bits(len(gaps)) - 3, 1))
     for arm in np.random.default_rng(len(gaps)).permutation(len(gaps)):
         move_in_tiers(tiers, arm, 5.0, 5.0 + gaps[arm])
@@ -103,7 +103,7 @@ def test_explored_ranks_have_their_exact_law(arms: int, shape: str, alpha: float
     count_ranks(counts, DRAWS, *surrogate_of(gaps, alpha), stream_for(arms, shape, alpha))
     law = definition(gaps, alpha)
     assert chi_square_p(counts, law / law.sum()) > LEVEL
-    # By stratum, which gathers what single ranks at the far end are too rare to show.
+    # By stratum, since single ranks at the far end are too rare.
     seen = [each.sum() for each in cut_into_strata(counts.astype(np.float64))]
     assert chi_square_p(seen, [each.sum() / law.sum() for each in cut_into_strata(law)]) > LEVEL
 

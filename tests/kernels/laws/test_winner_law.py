@@ -1,4 +1,4 @@
-"""Exact probabilities of the perturbed leader against integrals in twenty-digit arithmetic."""
+"""Exact probabilities of the perturbed leader, compared with integrals in twenty-digit arithmetic."""
 
 from typing import Any
 
@@ -110,7 +110,7 @@ def test_order_of_arms_does_not_matter(alpha: float) -> None:
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_twin_integral_agrees(alpha: float) -> None:
-    # The twin of FTPL leans on this integral, so it is held against the kernel at distinct shifts.
+    # The twin of FTPL uses this integral, so it is compared with the kernel at distinct shifts.
     shifts = np.concatenate(([0.0], 0.05 * 1.4 ** np.arange(11.0)))
     law = pareto_winner_law(shifts, alpha)
     np.testing.assert_allclose(pareto_law_by_quad(shifts, alpha), law, rtol=0, atol=TOLERANCE)

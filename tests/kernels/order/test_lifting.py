@@ -1,4 +1,4 @@
-"""Arms lifted together: the order against a full sort by (estimate, arm)."""
+"""Arms lifted together: the order compared with a full sort by (estimate, arm)."""
 
 import numpy as np
 from hypothesis import example, given, settings
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from decoupled.kernels.order.lifting import lift_arms
 from decoupled.kernels.order.ranked import sort_arms
 
-# Few distinct values, so that ties are the rule, also such as only rounding makes.
+# Few distinct values, so that most arms are tied, some only by rounding.
 VALUES = st.sampled_from((-3.0, 0.0, 0.25, 0.5, 0.5 + 2.0**-53, 0.75, 1.0, 1e12))
 ARMS = st.lists(st.tuples(VALUES, st.booleans()), min_size=1, max_size=12)
 

@@ -1,4 +1,4 @@
-"""Arms kept in rank order: every move against a full sort by (estimate, arm)."""
+"""Arms in rank order: every move compared with a full sort by (estimate, arm)."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from decoupled.base.arrays import Floats, Ints
 from decoupled.kernels.order.ranked import heap_sort, move_arm, rank_of, shift_and_look, sort_arms
 
-# Few distinct values, so that ties are the rule.
+# Few distinct values, so that most arms are tied.
 VALUES = st.sampled_from((0.0, 0.5, 1.0, 1.0 + 2.0**-52, 2.0, 1e12))
 START = st.lists(VALUES, min_size=1, max_size=12)
 MOVES = st.lists(st.tuples(st.integers(0, 11), VALUES), max_size=40)
@@ -50,7 +50,7 @@ def test_rank_counts_the_pairs_before(start: list[float], estimate: float, arm: 
     estimates = np.array(start)
     before = sum(pair < (estimate, arm) for pair in sorted_pairs(estimates))
     ranked, order = ranking_of(estimates)
-    # Wherever the search starts, so long as all before the start do come before.
+    # From any start, as long as all ranks before it do come before.
     assert [rank_of(ranked, order, estimate, arm, start) for start in range(before + 1)] == [before] * (
         before + 1
     )

@@ -1,4 +1,4 @@
-"""Frechet perturbations: the exact law against integrals in twenty digits, the draws against the law."""
+"""Frechet perturbations: the exact law compared with integrals in twenty digits, and draws with the law."""
 
 import zlib
 from typing import Any
@@ -82,7 +82,7 @@ def test_law_is_a_law_and_falls_with_the_shift(values: list[float], alpha: float
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_twin_integral_agrees(alpha: float) -> None:
-    # The twins of FTPL lean on this integral, so it is held against the kernel at distinct shifts.
+    # The twins of FTPL use this integral, so it is compared with the kernel at distinct shifts.
     shifts = np.concatenate(([0.0], 0.05 * 1.4 ** np.arange(11.0)))
     law = frechet_winner_law(shifts, alpha)
     np.testing.assert_allclose(leader_law_by_quad(shifts, alpha, "frechet"), law, rtol=0, atol=TOLERANCE)
@@ -100,7 +100,7 @@ SPREADS: dict[str, Floats] = {
     "two blocks": np.repeat([0.0, 0.8], 20),
 }
 CASES = [(alpha, kind) for alpha in (1.2, 2.0, 5.5) for kind in SPREADS]
-# The chance that some chi-square below fails on a sound kernel, were its seed drawn afresh, is 1e-3.
+# With random seeds, some chi-square test below would fail on a sound kernel with probability 1e-3.
 LEVEL = 1e-3 / (len(CASES) + 1)
 
 
@@ -121,7 +121,7 @@ def leaders(ranked: Floats, alpha: float, draws: int = DRAWS) -> Ints:
 @pytest.mark.parametrize(("alpha", "kind"), CASES)
 def test_leader_has_its_exact_law(alpha: float, kind: str) -> None:
     gaps = SPREADS[kind]
-    # Estimates that start at 5 and not at 0 show whether gaps are taken from the smallest.
+    # Estimates that start at 5 instead of 0 show whether gaps are relative to the smallest.
     assert chi_square_p(leaders(5.0 + gaps, alpha), frechet_winner_law(ETA * gaps, alpha)) > LEVEL
 
 

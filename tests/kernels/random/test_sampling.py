@@ -1,4 +1,4 @@
-"""Draws against their exact laws, a million at a time."""
+"""Draws compared with their exact laws, a million at a time."""
 
 import math
 import zlib
@@ -23,14 +23,14 @@ ARMS = (2, 5, 64)
 SPREADS = ("equal", "one ahead", "geometric", "near ties", "two blocks")
 WEIGHTS = ("random", "zeros inside", "zeros at the ends", "nine orders", "one alone")
 
-# The chance that some chi-square below fails on a sound kernel, were its seed drawn afresh.
+# The chance that some chi-square test below fails on a sound kernel, over random seeds.
 FALSE_ALARM = 1e-3
 COMPARISONS = len(ALPHAS) * len(ARMS) * len(SPREADS) + len(ARMS) * len(WEIGHTS) + 1
 LEVEL = FALSE_ALARM / COMPARISONS
 
 
 def stream_for(*case: object) -> Words:
-    """Every case has randomness of its own, the same in every process."""
+    """Every case has its own random numbers, the same in every process."""
     return new_stream(np.random.SeedSequence(zlib.crc32(repr(case).encode())))
 
 
@@ -61,7 +61,7 @@ def count_leaders(
 def test_perturbed_leader_has_its_exact_law(alpha: float, arms: int, kind: str) -> None:
     gaps = spread(kind, arms)
     counts = np.zeros(arms, np.int64)
-    # Estimates that start at 5 and not at 0 show whether gaps are taken from the smallest.
+    # Estimates that start at 5 instead of 0 show whether gaps are relative to the smallest.
     count_leaders(counts, DRAWS, 5.0 + gaps, ETA, alpha, stream_for(alpha, arms, kind))
     assert counts.sum() == DRAWS
     assert chi_square_p(counts, pareto_winner_law(ETA * gaps, alpha)) > LEVEL
@@ -177,7 +177,7 @@ def test_pareto_draws_have_their_law(alpha: float) -> None:
 
 
 def test_failures_are_those_of_the_logarithm() -> None:
-    # Both ways invert the same law; a mark that rounding puts on the other side of a power is once in 1e13.
+    # Both invert the same law; rounding moves a mark across a power once in 1e13.
     rng = np.random.default_rng(0)
     for most in (2, 8, 9, 16, 17, 32, 33, 64, 65, 1_000):
         for mark, chance in rng.uniform(0.0, (1.0, 0.2), (200, 2)):

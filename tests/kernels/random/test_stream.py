@@ -16,7 +16,7 @@ from support.twins import Floats, Ints, chi_square_p
 MASK = 2**64 - 1
 WORD = st.integers(0, MASK)
 
-# Seeds are fixed, so the outcome is too; the rate is that of a fresh seed, over all tests of the file.
+# Seeds are fixed, so the outcome is too; this is the rate over random seeds, for all tests of the file.
 FALSE_ALARM = 1e-3
 COMPARISONS = 8
 
@@ -137,7 +137,7 @@ def count_below(counts: Ints, draws: int, stream: Words) -> None:
 def test_uniform_is_uniform(seed: int) -> None:
     draws = np.empty(1_000_000)
     fill_uniform(draws, new_stream(np.random.SeedSequence(seed)))
-    # More cells would catch finer faults and miss broad ones: a smooth bend of 2 % needs few.
+    # More cells would find finer faults and miss broad ones: a smooth bend of 2 % needs few.
     counts, _ = np.histogram(draws, bins=50, range=(0.0, 1.0))
     assert chi_square_p(counts, np.full(50, 0.02)) > FALSE_ALARM / COMPARISONS
 

@@ -1,4 +1,4 @@
-"""What can be done with a log: export, evaluation, retention, backup."""
+"""Export, evaluation, retention and backup of a log."""
 
 import csv
 import math
@@ -15,36 +15,39 @@ import decoupled as dc
 from decoupled.service.analysis.doctor import examine
 from decoupled.service.analysis.evaluation import evaluate
 from decoupled.service.analysis.export import COLUMNS, TIMES, LoggedDecision
-from decoupled.service.desk import Desk
+from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import Conflict, Invalid, NotFound, StoreError
-from decoupled.service.experiment.records import Settings
-from decoupled.service.experiment.tallies import Tallies
+from decoupled.service.experiment.live import Tallies
+from decoupled.service.experiment.records import Feedback, Settings
 from decoupled.service.store.backup import restore
-from support.stores import Clock, quick_desk
+from support.stores import Clock, quick_service
 
-Opened = Callable[..., Desk]
+Opened = Callable[..., DecisionService]
 ARMS = ("a", "b", "c")
 
 
 def run(
-    desk: Desk, policy: dict[str, Any], rounds: int, means: tuple[float, ...] = (0.2, 0.5, 0.8)
+    service: DecisionService,
+    policy: dict[str, Any],
+    rounds: int,
+    means: tuple[float, ...] = (0.2, 0.5, 0.8),
 ) -> None:
-    desk.put_experiment("me", "one", Settings(policy, ARMS), seed=7).result()
+    service.experiments.put("me", "one", Settings(policy, ARMS), seed=7).result()
     noise = np.random.default_rng(1)
     for _ in range(rounds // 50):
-        made = desk.decide("me", "one", count=50).result()
+        made = service.decisions.decide("me", "one", count=50).result()
         losses = [float(noise.random() < means[ARMS.index(str(each.explore))]) for each in made]
-        desk.feedback_many(
-            "me", [(each.id, loss, None) for each, loss in zip(made, losses, strict=True)]
+        service.decisions.feedback_many(
+            "me", [Feedback(each.id, loss) for each, loss in zip(made, losses, strict=True)]
         ).result()
 
 
 def test_exported_propensities_are_the_true_law(opened: Opened, tmp_path: Path) -> None:
     """Of a policy that knows only an estimate of 1 / p: what is exported is what a learner at that row says."""
-    desk = opened()
-    run(desk, {"name": "CoupledFTPL"}, 100)
-    desk.decide("me", "one", available=["a", "c"], count=3).result()
-    rows = desk.log("me", "one").result()
+    service = opened()
+    run(service, {"name": "CoupledFTPL"}, 100)
+    service.decisions.decide("me", "one", available=["a", "c"], count=3).result()
+    rows = service.logs.read("me", "one").result()
     assert all(row.propensity is not None for row in rows)
     learner, made = dc.CoupledFTPL().start(ARMS, seed=7), dict[str, dc.Decision]()
     settled = {row.settled_seq: row for row in rows if row.settled_seq is not None}
@@ -57,8 +60,8 @@ def test_exported_propensities_are_the_true_law(opened: Opened, tmp_path: Path) 
         assert row.propensity == law[ARMS.index(str(row.explore))]
         made[row.id] = learner.decide(available=row.available)
         assert (row.explore, row.weight) == (made[row.id].explore, made[row.id].weight)
-    assert desk.export("me", "one", tmp_path / "log.csv", "csv").result() == len(rows) == 103
-    assert desk.export("me", "one", tmp_path / "log.parquet").result() == 103
+    assert service.logs.export("me", "one", tmp_path / "log.csv", "csv").result() == len(rows) == 103
+    assert service.logs.export("me", "one", tmp_path / "log.parquet").result() == 103
     table = pq.read_table(tmp_path / "log.parquet").to_pylist()
     kinds = {each.name: str(each.type) for each in pq.read_schema(tmp_path / "log.parquet")}
     assert kinds == COLUMNS
@@ -75,36 +78,36 @@ def test_exported_propensities_are_the_true_law(opened: Opened, tmp_path: Path) 
             assert moment is None or (moment.utcoffset() == timedelta(0) and moment.timestamp() == seconds)
         assert line["loss"] == ("" if row.loss is None else str(row.loss))
     assert table[-1]["available"] == lines[-1]["available"] == '["a", "c"]'
-    assert desk.log("me", "one", after=rows[9].seq, limit=5).result() == rows[10:15]
+    assert service.logs.read("me", "one", after=rows[9].seq, limit=5).result() == rows[10:15]
     with pytest.raises(Invalid, match="format"):
-        desk.export("me", "one", tmp_path / "log.xls", "xls").result()
+        service.logs.export("me", "one", tmp_path / "log.xls", "xls").result()
 
 
 def test_evaluation_finds_the_means(file: str) -> None:
     """Normal intervals at 95 % hold the truth; here at five standard errors, false alarm below 1e-5."""
-    desk = quick_desk(file)
-    run(desk, {"name": "FollowTheLeader"}, 4000)
-    found = desk.evaluate("me", "one").result()
+    service = quick_service(file)
+    run(service, {"name": "FollowTheLeader"}, 4000)
+    found = service.logs.evaluate("me", "one").result()
     assert (found.decisions, found.observed, found.remark) == (4000, 4000, None)
     for each, mean in zip(found.arms, (0.2, 0.5, 0.8), strict=True):
         assert each.value is not None
         error = (each.value.high - each.value.low) / 2 / 1.96
         assert 0.003 < error < 0.02
         assert abs(each.value.estimate - mean) < 5 * error
-    rows = desk.log("me", "one").result()
+    rows = service.logs.read("me", "one").result()
     suffered = np.mean([(0.2, 0.5, 0.8)[ARMS.index(str(row.exploit))] for row in rows])
     assert found.exploited is not None
     assert (
         abs(found.exploited.estimate - suffered)
         < 5 * (found.exploited.high - found.exploited.low) / 2 / 1.96
     )
-    regret = desk.state("me", "one").result().regret
+    regret = service.experiments.state("me", "one").result().regret
     assert regret is not None
     assert abs(regret.estimate - 4000 * (suffered - 0.2)) < 5 * (regret.high - regret.low) / 2 / 1.96
-    desk.close()
+    service.close()
 
 
-def test_intervals_hold_the_truth_also_where_little_was_seen() -> None:
+def test_intervals_cover_the_truth_even_with_few_observations() -> None:
     """Of 120 short lives nine in ten and more; at 95 % fewer than 106 have a chance of 1 in 1,000."""
     means, rng = np.array([0.45, 0.25, 0.05]), np.random.default_rng(0)
     held = 0
@@ -125,10 +128,10 @@ def test_intervals_hold_the_truth_also_where_little_was_seen() -> None:
     assert held >= 106
 
 
-def test_an_arm_that_was_hardly_seen_may_cost_anything(file: str) -> None:
-    desk = quick_desk(file)
-    run(desk, {"name": "FTPL"}, 100)
-    found = desk.evaluate("me", "one").result()
+def test_an_arm_with_few_observations_has_a_wide_interval(file: str) -> None:
+    service = quick_service(file)
+    run(service, {"name": "FTPL"}, 100)
+    found = service.logs.evaluate("me", "one").result()
     assert found.remark is not None
     assert "fewer than 30" in found.remark
     assert min(each.observed for each in found.arms) < 30 < max(each.observed for each in found.arms)
@@ -136,35 +139,18 @@ def test_an_arm_that_was_hardly_seen_may_cost_anything(file: str) -> None:
         assert each.value is not None
         assert 0.0 <= each.value.estimate <= 1.0
         assert ((each.value.low, each.value.high) == (0.0, 1.0)) == (each.observed < 30)
-    desk.close()
+    service.close()
 
 
 def test_evaluation_against_the_formula() -> None:
-    """Written out from its definition, for a log whose feedback comes out of order."""
+    """Compared with its definition, for a log whose feedback comes out of order."""
     rng = np.random.default_rng(3)
     rows = []
     for seq in range(1, 200):
         explore, exploit, p = rng.choice(3), rng.choice(3), rng.uniform(0.2, 0.9)
-        rows.append(
-            LoggedDecision(
-                f"x-{seq}",
-                seq,
-                "both",
-                None,
-                ARMS[exploit],
-                ARMS[explore],
-                p,
-                1 / p,
-                1,
-                0,
-                0.0,
-                None,
-                "applied",
-                rng.uniform(10, 30),
-                int(seq + rng.integers(1, 40)),
-                0.0,
-            )
-        )
+        made = (f"x-{seq}", seq, "both", None, ARMS[exploit], ARMS[explore], p, 1 / p, 1, 0, 0.0, None)
+        settled = ("applied", rng.uniform(10, 30), int(seq + rng.integers(1, 40)), 0.0)
+        rows.append(LoggedDecision(*made, *settled))
     found = evaluate("x", rows, ARMS, (10.0, 30.0), coupled=False)
     terms: dict[str, list[float]] = {arm: [] for arm in (*ARMS, "used")}
     for row in rows:
@@ -185,69 +171,76 @@ def test_evaluation_against_the_formula() -> None:
         )
 
 
-def test_where_arms_have_no_chance_nothing_is_compared(file: str) -> None:
-    desk = quick_desk(file)
-    run(desk, {"name": "UCB1"}, 100)
-    found = desk.evaluate("me", "one").result()
+def test_nothing_is_compared_if_some_arms_have_no_chance(file: str) -> None:
+    service = quick_service(file)
+    run(service, {"name": "UCB1"}, 100)
+    found = service.logs.evaluate("me", "one").result()
     assert {each.value for each in found.arms} == {None}
-    assert "without a chance" in str(found.remark)
-    losses = [row.loss for row in desk.log("me", "one").result()]
+    assert "no chance to be explored" in str(found.remark)
+    losses = [row.loss for row in service.logs.read("me", "one").result()]
     assert found.exploited is not None
     assert found.exploited.estimate == pytest.approx(np.mean(losses))  # type: ignore[arg-type]
-    assert desk.state("me", "one").result().regret is None
-    desk.close()
+    assert service.experiments.state("me", "one").result().regret is None
+    service.close()
 
 
 def test_retention_keeps_what_replays(opened: Opened, address: str, clock: Clock) -> None:
-    desk = opened(snapshot_every=30)
-    desk.put_experiment("me", "one", Settings({"name": "FTPL"}, ARMS), seed=7).result()
-    kept = desk.decide("me", "one").result()
-    old = desk.decide("me", "one", count=20, key="old").result()
-    desk.feedback_many("me", [(each.id, 0.5, None) for each in old]).result()
+    service = opened(snapshot_every=30)
+    service.experiments.put("me", "one", Settings({"name": "FTPL"}, ARMS), seed=7).result()
+    kept = service.decisions.decide("me", "one").result()
+    old = service.decisions.decide("me", "one", count=20, key="old").result()
+    service.decisions.feedback_many("me", [Feedback(each.id, 0.5) for each in old]).result()
     clock.now += 100.0
-    new = desk.decide("me", "one", count=20, key="new").result()
-    before = desk.state("me", "one").result()
-    assert desk.retention("me", "one", clock.now - 50.0).result() == 40
-    assert desk.retention("me", "one", clock.now - 50.0).result() == 0
-    assert desk.state("me", "one").result() == before
+    new = service.decisions.decide("me", "one", count=20, key="new").result()
+    before = service.experiments.state("me", "one").result()
+    assert service.logs.retention("me", "one", clock.now - 50.0).result() == 40
+    assert service.logs.retention("me", "one", clock.now - 50.0).result() == 0
+    assert service.experiments.state("me", "one").result() == before
     with pytest.raises(NotFound):
-        desk.get_decision("me", old[0].id).result()
-    assert desk.get_decision("me", kept[0].id).result().status == "pending"
-    assert desk.decide("me", "one", count=20, key="new").result() == new
-    assert desk.decide("me", "one", key="old").result()[0].id not in {each.id for each in old}
-    assert [row.id for row in desk.log("me", "one").result()][:3] == [kept[0].id, new[0].id, new[1].id]
-    desk.feedback("me", kept[0].id, loss=0.25).result()
-    state = desk.state("me", "one").result()
-    desk.close()
+        service.decisions.get("me", old[0].id).result()
+    assert service.decisions.get("me", kept[0].id).result().status == "pending"
+    assert service.decisions.decide("me", "one", count=20, key="new").result() == new
+    assert service.decisions.decide("me", "one", key="old").result()[0].id not in {each.id for each in old}
+    assert [row.id for row in service.logs.read("me", "one").result()][:3] == [
+        kept[0].id,
+        new[0].id,
+        new[1].id,
+    ]
+    service.decisions.feedback("me", kept[0].id, loss=0.25).result()
+    state = service.experiments.state("me", "one").result()
+    service.close()
     again = opened()
-    assert again.state("me", "one").result() == state
+    assert again.experiments.state("me", "one").result() == state
     names = ("disk", "clock", "durability")
     assert [
         check for check in examine(address, now=clock) if not check.good and check.name not in names
     ] == []
 
 
-def test_a_backup_goes_on_as_the_store_would(
+def test_a_backup_continues_like_its_store(
     opened: Opened, address: str, postgres: str, clock: Clock, tmp_path: Path
 ) -> None:
-    desk = opened()
-    run(desk, {"name": "FTPL"}, 100)
-    desk.decide("me", "one", count=7, key="k").result()
-    assert desk.backup(tmp_path / "backup").result() == 1
-    state, following = desk.state("me", "one").result(), desk.decide("me", "one", count=5).result()
-    desk.close()
+    service = opened()
+    run(service, {"name": "FTPL"}, 100)
+    service.decisions.decide("me", "one", count=7, key="k").result()
+    assert service.logs.backup(tmp_path / "backup").result() == 1
+    state, following = (
+        service.experiments.state("me", "one").result(),
+        service.decisions.decide("me", "one", count=5).result(),
+    )
+    service.close()
     targets = [str(tmp_path / "restored.db")]
     if address != postgres:
-        targets.append(postgres)  # from the one database to the other
+        targets.append(postgres)  # from one database to the other
     for target in targets:
         assert restore(tmp_path / "backup", target) == 1
         with pytest.raises(Conflict, match="empty"):
             restore(tmp_path / "backup", target)
-        other = quick_desk(target, clock=clock)
-        assert other.state("me", "one").result() == state
-        assert other.decide("me", "one", count=5).result() == following
-        assert other.put_experiment("me", "two", Settings({"name": "FTPL"}, ARMS)).result()[1]
+        other = quick_service(target, clock=clock)
+        assert other.experiments.state("me", "one").result() == state
+        assert other.decisions.decide("me", "one", count=5).result() == following
+        assert other.experiments.put("me", "two", Settings({"name": "FTPL"}, ARMS)).result()[1]
         other.close()
-    with pytest.raises(StoreError, match="not there"):
+    with pytest.raises(StoreError, match="does not exist"):
         restore(tmp_path / "none", tmp_path / "x.db")
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".")] == []

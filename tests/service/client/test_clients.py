@@ -1,6 +1,9 @@
-"""The clients against a real service, through a line that drops connections at every stage."""
+"""The clients against a real service, through a proxy that drops connections at every stage."""
 
+import ast
 import asyncio
+import inspect
+import math
 import random
 import socket
 import threading
@@ -15,6 +18,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.errors import ParameterError
+from decoupled.service import client as client_package
 from decoupled.service.client import (
     AsyncClient,
     Client,
@@ -38,18 +42,18 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 @contextmanager
-def bad_line(service: Service, fate: Callable[[], str]) -> Iterator[str]:
-    """A proxy: for each request `fate` says "pass", "before" (drop it unheard) or "after" (drop its answer)."""
+def dropping_proxy(service: Service, outcome: Callable[[], str]) -> Iterator[str]:
+    """A proxy: `outcome` decides for each request to "pass" it, or to drop it "before" or "after" it is served."""
     there = ("127.0.0.1", int(service.url.rsplit(":", 1)[1]))
 
     def handle(client: socket.socket) -> None:
         with client, socket.create_connection(there) as upstream:
-            while request := whole_message(client):
-                what = fate()
+            while request := read_message(client):
+                what = outcome()
                 if what == "before":
                     return
                 upstream.sendall(request)
-                answer = whole_message(upstream)
+                answer = read_message(upstream)
                 if what == "after" or not answer:
                     return
                 client.sendall(answer)
@@ -73,7 +77,7 @@ def bad_line(service: Service, fate: Callable[[], str]) -> Iterator[str]:
     thread.join(5)
 
 
-def whole_message(connection: socket.socket) -> bytes:
+def read_message(connection: socket.socket) -> bytes:
     data = b""
     while b"\r\n\r\n" not in data:
         part = connection.recv(65_536)
@@ -93,42 +97,42 @@ def whole_message(connection: socket.socket) -> bytes:
     return data
 
 
-def fates(seed: int) -> Callable[[], str]:
+def random_outcomes(seed: int) -> Callable[[], str]:
     rng = random.Random(seed)
     return lambda: rng.choice(["pass", "before", "after"])
 
 
-def test_a_bad_line_loses_and_doubles_nothing(service: Service) -> None:
-    service.create("bad-line")
-    with bad_line(service, fates(1)) as url, Client(url, retries=HASTY) as client:
-        decisions = [client.decide("bad-line") for _ in range(40)]
+def test_dropped_connections_lose_and_double_nothing(service: Service) -> None:
+    service.create("dropped")
+    with dropping_proxy(service, random_outcomes(1)) as url, Client(url, retries=HASTY) as client:
+        decisions = [client.decide("dropped") for _ in range(40)]
         for i, decision in enumerate(decisions):
             applied = client.feedback(decision, loss=i / 40)
             assert applied is not None
             assert (applied.status, applied.loss) == ("applied", i / 40)
-        several = client.decide("bad-line", count=5)
+        several = client.decide("dropped", count=5)
         results = client.feedback_many([Undelivered(each.id, reward=1.0) for each in several])
         assert [getattr(each, "loss", None) for each in results] == [0.0] * 5
-    state = service.http.get("/v1/experiments/bad-line/state").json()
+    state = service.http.get("/v1/experiments/dropped/state").json()
     assert (state["decisions"], state["applied"], state["pending"]) == (45, 45, 0)
 
 
 def test_the_async_client_does_the_same(service: Service) -> None:
-    service.create("bad-async")
+    service.create("dropped-async")
 
     async def main(url: str) -> None:
         async with AsyncClient(url, retries=HASTY) as client:
-            decisions = await asyncio.gather(*(client.decide("bad-async") for _ in range(20)))
+            decisions = await asyncio.gather(*(client.decide("dropped-async") for _ in range(20)))
             await asyncio.gather(*(client.feedback(each, loss=0.5) for each in decisions))
-            assert (await client.state("bad-async"))["applied"] == 20
+            assert (await client.state("dropped-async"))["applied"] == 20
             assert (await client.decision(decisions[0].id)).status == "applied"
 
-    with bad_line(service, fates(2)) as url:
+    with dropping_proxy(service, random_outcomes(2)) as url:
         asyncio.run(main(url))
-    assert service.http.get("/v1/experiments/bad-async/state").json()["decisions"] == 20
+    assert service.http.get("/v1/experiments/dropped-async/state").json()["decisions"] == 20
 
 
-def test_both_clients_write_a_log_as_its_file_is_called(service: Service, tmp_path: Path) -> None:
+def test_both_clients_write_a_log_in_the_format_of_its_suffix(service: Service, tmp_path: Path) -> None:
     service.create("log")
     decision = service.decide("log")["id"]
     linked, real = tmp_path / "linked.csv", tmp_path / "real.csv"
@@ -154,7 +158,7 @@ def test_both_clients_write_a_log_as_its_file_is_called(service: Service, tmp_pa
         with pytest.raises(FileExistsError):
             client.log("log", tmp_path / "b.txt", "csv", overwrite=False)
         client.log("log", "/dev/null", "csv")
-    assert Path("/dev/null").is_char_device(), "nothing takes the place of a device"
+    assert Path("/dev/null").is_char_device(), "a device is not replaced"
     assert (tmp_path / "a.parquet").read_bytes()[:4] == (tmp_path / "b.parquet").read_bytes()[:4] == b"PAR1"
     assert decision in real.read_text() == (tmp_path / "b.txt").read_text()
     assert linked.is_symlink()
@@ -162,7 +166,7 @@ def test_both_clients_write_a_log_as_its_file_is_called(service: Service, tmp_pa
     assert sorted(each.name for each in tmp_path.iterdir()) == names
 
 
-def test_an_outbox_takes_no_other_file_for_its_own(tmp_path: Path) -> None:
+def test_an_outbox_refuses_files_of_another_kind(tmp_path: Path) -> None:
     file = tmp_path / "notes"
     for content in (b"a single line", b"a line\nand another", b"[1, 2]\n"):
         file.write_bytes(content)
@@ -171,21 +175,57 @@ def test_an_outbox_takes_no_other_file_for_its_own(tmp_path: Path) -> None:
         assert file.read_bytes() == content
 
 
-def test_both_clients_offer_the_same() -> None:
-    def public(kind: type) -> set[str]:
-        return {name for name in vars(kind) if not name.startswith("_")}
-
-    assert public(Client) == public(AsyncClient)
+def public(kind: type) -> dict[str, Any]:
+    return {name: found for name, found in vars(kind).items() if not name.startswith("_")}
 
 
-def test_undeliverable_feedback_raises_with_what_was_not_delivered(service: Service) -> None:
+def test_both_clients_have_the_same_methods() -> None:
+    assert public(Client).keys() == public(AsyncClient).keys()
+    for name, method in public(Client).items():
+        assert inspect.signature(method) == inspect.signature(public(AsyncClient)[name]), name
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_every_method_is_typed_and_has_an_example(kind: type) -> None:
+    for name, method in public(kind).items():
+        assert ">>>" in (inspect.getdoc(method) or ""), name
+        annotated = {*inspect.get_annotations(method), "self"}
+        assert annotated == {*inspect.signature(method).parameters, "return", "self"}, name
+
+
+def test_every_public_name_has_an_example() -> None:
+    assert [
+        name for name in client_package.__all__ if ">>>" not in getattr(client_package, name).__doc__
+    ] == []
+
+
+def test_of_the_server_the_clients_import_the_errors_only() -> None:
+    imported = set[str]()
+    for file in Path(client_package.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level == 2:
+                imported.add(node.module or "")
+            elif isinstance(node, ast.ImportFrom | ast.Import):
+                assert "service" not in ast.unparse(node)
+    assert imported == {"errors"}
+
+
+def test_an_unknown_option_is_a_type_error() -> None:
+    client = Client("http://service.example")
+    with pytest.raises(TypeError, match="deadline"):
+        client.put_experiment("x", arms=["a", "b"], deadline=60)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="modus"):
+        client.decide("x", modus="explore")  # type: ignore[call-overload]
+
+
+def test_undeliverable_feedback_is_raised(service: Service) -> None:
     service.create("undelivered")
     decision = service.decide("undelivered")["id"]
     retries = Retries(attempts=2, first=0.001)
-    with bad_line(service, lambda: "before") as url, Client(url, retries=retries) as client:
-        with pytest.raises(UndeliveredFeedback) as told:
+    with dropping_proxy(service, lambda: "before") as url, Client(url, retries=retries) as client:
+        with pytest.raises(UndeliveredFeedback) as caught:
             client.feedback(decision, loss=0.5)
-        assert told.value.items == [Undelivered(decision, loss=0.5)]
+        assert caught.value.items == [Undelivered(decision, loss=0.5)]
         with pytest.raises(Unreachable):
             client.state("undelivered")
 
@@ -194,18 +234,16 @@ def test_an_outbox_survives_the_program(service: Service, tmp_path: Path) -> Non
     service.create("outbox", deadline_seconds=3600)
     decisions = service.decide("outbox", count=3)["decisions"]
     file, retries = tmp_path / "outbox.jsonl", Retries(attempts=2, first=0.001)
-    fate = ["before"]
-    with bad_line(service, lambda: fate[0]) as url:
+    outcome = ["before"]
+    with dropping_proxy(service, lambda: outcome[0]) as url:
         with Client(url, outbox=file, retries=retries) as client:
             for each in decisions:
                 assert client.feedback(each["id"], loss=0.25, arm=each["explore"]) is None
             client.outbox.add(Undelivered("none-1", loss=0.5))  # type: ignore[union-attr]
-            assert len(file.read_bytes().splitlines()) == 4, (
-                "on disk before the program ends, however it ends"
-            )
+            assert len(file.read_bytes().splitlines()) == 4, "on disk before the program ends"
         with file.open("ab") as torn:  # the program dies while it writes
             torn.write(b'{"decision": "torn')
-        fate[0] = "pass"
+        outcome[0] = "pass"
         with Client(url, outbox=file, retries=retries) as client:
             assert len(client.outbox or []) == 4
             flushed = client.flush()
@@ -221,14 +259,14 @@ def test_an_outbox_survives_the_program(service: Service, tmp_path: Path) -> Non
 def test_an_outbox_in_memory_is_not_dropped_silently(service: Service) -> None:
     service.create("memory")
     decision = service.decide("memory")["id"]
-    with bad_line(service, lambda: "before") as url:
+    with dropping_proxy(service, lambda: "before") as url:
         client = Client(url, outbox=Outbox(), retries=Retries(attempts=1))
         assert client.feedback(decision, loss=0.5) is None
         with pytest.raises(ParameterError, match="another loss"):
             client.feedback(decision, loss=0.75)
-        with pytest.raises(UndeliveredFeedback) as told:
+        with pytest.raises(UndeliveredFeedback) as caught:
             client.close()
-        assert told.value.items == [Undelivered(decision, loss=0.5)]
+        assert caught.value.items == [Undelivered(decision, loss=0.5)]
 
 
 def test_refusals_are_raised_by_their_kind(service: Service) -> None:
@@ -276,18 +314,15 @@ def test_a_policy_may_be_an_object_a_dict_or_a_name(service: Service) -> None:
 
 def test_all_settings_of_an_experiment_are_sent(service: Service) -> None:
     with Client(service.url) as client:
-        created = client.put_experiment(
-            "all", **FTPL, loss_range=(0, 250), deadline_seconds=60, expired_loss=250, seed=7
-        )
-        assert (created["loss_range"], created["deadline_seconds"], created["expired_loss"]) == (
+        settings: dict[str, Any] = {"loss_range": (0, 250), "deadline_seconds": 60, "expired_loss": 250}
+        created = client.put_experiment("all", **FTPL, **settings, seed=7)
+        assert [created[name] for name in ("loss_range", "deadline_seconds", "expired_loss")] == [
             [0, 250],
             60,
             250,
-        )
+        ]
         with pytest.raises(Conflict):
-            client.put_experiment(
-                "all", **FTPL, loss_range=(0, 250), deadline_seconds=60, expired_loss=250, seed=8
-            )
+            client.put_experiment("all", **FTPL, **settings, seed=8)
 
 
 @pytest.mark.parametrize(
@@ -316,10 +351,7 @@ def test_losses_are_numbers_or_truth_values(service: Service, loss: Any, applied
             "feedback: loss and reward are both given; give the loss .*, not both",
         ),
         ({"loss": "0.5"}, "loss = '0.5': must be a number, True or False, not str; give the loss of the"),
-        (
-            {"reward": float("nan")},
-            "reward = nan: must be a finite number; give the reward of the explored",
-        ),
+        ({"reward": math.nan}, "reward = nan: must be a finite number; give the reward of the explored"),
     ],
 )
 def test_feedback_that_cannot_be_sent_is_refused_by_the_client(
@@ -339,10 +371,10 @@ def closed_port() -> int:
 
 def test_an_unreachable_service_is_named_with_its_address() -> None:
     url, retries = f"http://127.0.0.1:{closed_port()}", Retries(attempts=1)
-    with Client(url, retries=retries) as client, pytest.raises(Unreachable) as told:
+    with Client(url, retries=retries) as client, pytest.raises(Unreachable) as caught:
         client.state("one")
-    assert f"GET {url}/v1/experiments/one/state: no answer (ConnectError" in str(told.value)
-    assert "is `decoupled serve` running there? pass its address to the client" in str(told.value)
+    assert f"GET {url}/v1/experiments/one/state: no answer (ConnectError" in str(caught.value)
+    assert "is `decoupled serve` running there? pass its address to the client" in str(caught.value)
 
     async def ask() -> None:
         async with AsyncClient(url + "/", retries=retries) as client:
@@ -359,30 +391,30 @@ def test_an_unreachable_service_is_named_with_its_address() -> None:
 @pytest.mark.parametrize(
     "url", ["127.0.0.1:8000", "localhost:8000", "ftp://x", "http://", "", "http://x:port"]
 )
-def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
+def test_an_invalid_address_is_refused_at_once(url: str) -> None:
     for kind in (Client, AsyncClient):
         with pytest.raises(ParameterError, match=r"url = .*: must be an address that begins with http://"):
             kind(url)
 
 
-def test_a_key_that_is_missing_or_wrong_is_told_with_the_clients_own_remedy(
+def test_a_missing_or_wrong_key_is_reported_with_the_remedy_of_the_client(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DECOUPLED_KEY", raising=False)
     with served(tmp_path, open_to_all=False) as closed:
         for key, rule in ((None, f"key: is missing; {closed.url} needs one"), ("dk_x", "is unknown to")):
-            with Client(closed.url, key) as client, pytest.raises(Unauthorized, match=rule) as told:
+            with Client(closed.url, key) as client, pytest.raises(Unauthorized, match=rule) as caught:
                 client.experiments()
-            assert "pass key=... to the client, or set DECOUPLED_KEY" in str(told.value)
-            assert "Authorization" not in str(told.value)
+            assert "pass key=... to the client, or set DECOUPLED_KEY" in str(caught.value)
+            assert "Authorization" not in str(caught.value)
 
 
 def test_a_name_stays_one_part_of_the_path(service: Service) -> None:
     with Client(service.url) as client:
         for name in ("a?b=c", "a b", "a#b", "a%2Fstate"):
-            with pytest.raises(Invalid) as told:
+            with pytest.raises(Invalid) as caught:
                 client.experiment(name)
-            assert f'name = "{name}": must be' in str(told.value)
+            assert f'name = "{name}": must be' in str(caught.value)
         for name in ("a/state", "", ".."):
             with pytest.raises(ParameterError, match=r"name = .*without '/'"):
                 client.experiment(name)
@@ -400,7 +432,7 @@ def test_retries_double_with_jitter_and_heed_retry_after() -> None:
 
 
 @pytest.mark.parametrize(("status", "tries"), [(429, 3), (503, 3), (502, 3), (500, 1), (400, 1), (401, 1)])
-def test_what_passes_is_tried_again_with_the_same_key(status: int, tries: int) -> None:
+def test_temporary_errors_are_retried_with_the_same_key(status: int, tries: int) -> None:
     seen: list[httpx.Request] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -409,15 +441,15 @@ def test_what_passes_is_tried_again_with_the_same_key(status: int, tries: int) -
 
     client = Client("http://service.example", retries=Retries(attempts=3, first=0.001))
     client._http = httpx.Client(base_url="http://service.example", transport=httpx.MockTransport(answer))
-    with pytest.raises(ServiceError, match="key: is missing" if status == 401 else "no") as told:
+    with pytest.raises(ServiceError, match="key: is missing" if status == 401 else "no") as caught:
         client.decide("x")
     assert len(seen) == tries
     assert len({request.headers["idempotency-key"] for request in seen}) == 1
-    assert isinstance(told.value, TooMany) == (status == 429)
+    assert isinstance(caught.value, TooMany) == (status == 429)
 
 
-def test_arms_come_and_go_once_on_a_bad_line(service: Service) -> None:
+def test_arms_are_added_and_retired_once_despite_dropped_connections(service: Service) -> None:
     service.create("arms-once")
-    with bad_line(service, fates(3)) as url, Client(url, retries=HASTY) as client:
+    with dropping_proxy(service, random_outcomes(3)) as url, Client(url, retries=HASTY) as client:
         assert client.add_arms("arms-once", ["mauve"])["arms"] == [*FTPL["arms"], "mauve"]
         assert client.retire_arms("arms-once", ["red"])["retired"] == ["red"]

@@ -142,36 +142,36 @@ def test_arms_come_and_go_the_log_is_saved_and_the_end_is_confirmed(tab: Tab, se
     page = tab.open("experiments/managed")
     page.get_by_text("Add or retire arms").click()
     page.fill("#names", "blue\n <b>grey</b> ")
-    page.get_by_role("button", name="Add them").click()
+    page.get_by_role("button", name="Add arms").click()
     page.get_by_role("button", name="Add now").click()
     page.get_by_text("Added: blue, <b>grey</b>.").wait_for()
     assert page.evaluate("document.activeElement.id") == "managed", "the keyboard stays where it was"
     tab.until(lambda: page.locator("table.arms tbody tr").count() == 4)
     page.fill("#names", "red")
-    page.get_by_role("button", name="Retire them").click()
-    page.get_by_role("button", name="Retire for good").click()
+    page.get_by_role("button", name="Retire arms").click()
+    page.get_by_role("button", name="Retire permanently").click()
     page.get_by_text("Retired: red.").wait_for()
     page.fill("#names", "violet")
-    page.get_by_role("button", name="Retire them").click()
-    page.get_by_role("button", name="Retire for good").click()
+    page.get_by_role("button", name="Retire arms").click()
+    page.get_by_role("button", name="Retire permanently").click()
     page.locator(".problem", has_text="violet").wait_for()
     assert "violet" in page.locator(".problem:visible").inner_text()
     assert service.http.get("/v1/experiments/managed").json()["arms"] == ["green", "blue", "<b>grey</b>"]
     tab.expect_refusals(422)
 
     with page.expect_download() as saved:
-        page.get_by_role("button", name="Download the log as CSV").click()
+        page.get_by_role("button", name="Download log as CSV").click()
     assert saved.value.suggested_filename == "managed.csv"
     assert len(Path(saved.value.path()).read_text().splitlines()) == 4
 
-    page.get_by_role("button", name="Archive it").click()
+    page.get_by_role("button", name="Archive …").click()
     page.get_by_role("button", name="Keep it").click()
     assert not page.locator("#yes").is_visible()
-    page.get_by_role("button", name="Archive it").click()
-    page.get_by_role("button", name="Archive for good").click()
+    page.get_by_role("button", name="Archive …").click()
+    page.get_by_role("button", name="Archive permanently").click()
     page.locator(".badge", has_text="archived").wait_for()
     assert service.http.get("/v1/experiments/managed").json()["archived_at"] is not None
-    assert page.get_by_role("button", name="Archive it").count() == 0
+    assert page.get_by_role("button", name="Archive …").count() == 0
 
 
 def test_what_changes_a_live_experiment_is_asked_twice_and_by_name(tab: Tab, service: Service) -> None:
@@ -181,12 +181,12 @@ def test_what_changes_a_live_experiment_is_asked_twice_and_by_name(tab: Tab, ser
     for fill, start, words, answer in (
         (
             "red",
-            "Retire them",
-            "Retire red from asked-twice? No decision names a retired arm again.",
+            "Retire arms",
+            "Retire red from asked-twice? Decisions no longer name a retired arm.",
             "Cancel",
         ),
-        ("violet", "Add them", "Add violet to asked-twice?", "Cancel"),
-        (None, "Archive it", "Archive asked-twice? It makes no more decisions", "Keep it"),
+        ("violet", "Add arms", "Add violet to asked-twice?", "Cancel"),
+        (None, "Archive …", "Archive asked-twice? It will make no more decisions", "Keep it"),
     ):
         if fill is not None:
             page.fill("#names", fill)
@@ -199,8 +199,8 @@ def test_what_changes_a_live_experiment_is_asked_twice_and_by_name(tab: Tab, ser
         page.keyboard.press("Escape")
         assert not page.locator(".sure").is_visible()
     page.fill("#names", "  ")
-    page.get_by_role("button", name="Retire them").click()
-    assert page.locator(".problem:visible").inner_text() == "Name at least one arm."
+    page.get_by_role("button", name="Retire arms").click()
+    assert page.locator(".problem:visible").inner_text() == "Enter at least one arm."
     assert tab.changes == []
     found = service.http.get("/v1/experiments/asked-twice").json()
     assert (found["arms"], found["archived_at"]) == (["red", "green", "blue"], None)
@@ -245,7 +245,7 @@ def test_a_demo_experiment_is_made_for_test_traffic(tab: Tab, service: Service) 
     name = page.locator("#name").input_value()
     page.locator("#policy option", has_text="Exp3").wait_for(state="attached")
     page.select_option("#policy", label="FTPL")
-    page.click("text=Create the experiment")
+    page.click("text=Create experiment")
     page.locator(".badge", has_text="demo").wait_for(timeout=COMPILING)
     assert page.locator(".list a[aria-current]").inner_text().endswith("demo")
     assert service.http.get(f"/v1/experiments/{name}").json()["demo"] is True
@@ -259,7 +259,7 @@ def test_the_recommended_policy_is_first_and_policies_have_short_labels(tab: Tab
     page = tab.open("new")
     page.locator("#policy option", has_text="Exp3").wait_for(state="attached")
     offered = page.locator("#policy option").all_inner_texts()
-    assert offered == [*(policy.label for policy in OFFERED), "Another, as JSON"]
+    assert offered == [*(policy.label for policy in OFFERED), "Other, as JSON"]
     assert dc.Policy.from_json(page.locator("#policy").input_value()) == dc.FTPL.recommended()
     assert page.evaluate("document.querySelector('#policy').selectedIndex") == 0
     service.create("labelled", policy={"name": "TsallisINF", "c": 2.0})
@@ -268,7 +268,7 @@ def test_the_recommended_policy_is_first_and_policies_have_short_labels(tab: Tab
     label = dc.TsallisINF().label
     assert page.locator(".lead").inner_text().startswith(f"{label} · losses from 0 to 1")
     assert f"{label} · 3 arms" in page.locator(".list a[aria-current]").inner_text()
-    page.get_by_text("The policy's parameters").click()
+    page.get_by_text("Policy parameters").click()
     assert '"solver": "newton"' in page.locator(".example", has_text="TsallisINF").inner_text()
 
 
@@ -302,11 +302,11 @@ def test_an_archived_experiment_keeps_its_chart(tab: Tab, service: Service) -> N
     with_feedback(service, "ending", 100)
     layer = page.locator("#share-chart path[data-layer=green]")
     layer.first.wait_for(state="attached")
-    page.get_by_role("button", name="Archive it").click()
-    page.get_by_role("button", name="Archive for good").click()
+    page.get_by_role("button", name="Archive …").click()
+    page.get_by_role("button", name="Archive permanently").click()
     note = page.locator("#share-note", has_text="Archived")
     note.wait_for()
-    assert "what was seen until then" in note.inner_text()
+    assert "the traffic seen until then" in note.inner_text()
     assert layer.count() > 0
     page.reload()  # nothing was seen by this page: all its traffic at once
     note.wait_for()
@@ -373,7 +373,7 @@ def test_traffic_moves_the_numbers(tab: Tab, service: Service) -> None:
         ]
     assert state["exploitation"][2] > 0.5, "the world's best arm is the one that was chosen"
     assert page.locator("#share-chart path[data-layer=blue]").count() > 0
-    page.get_by_text("The same as a table").click()
+    page.get_by_text("Show as a table").click()
     page.locator(".plain tbody tr").first.wait_for()  # drawn on the event that follows the click
     cells = page.locator(".plain tbody tr").first.locator("td").all_inner_texts()
     assert sum(float(cell.rstrip("%").lstrip("< ")) for cell in cells) == pytest.approx(100.0, abs=0.3)
@@ -423,7 +423,7 @@ def test_a_visitor_watches_the_policies_learn(tab: Tab) -> None:
     assert all(0.0 < before < after for before, after in zip(early, late, strict=True))
     assert page.locator(".multiples .chart svg").count() == 4
     assert "round 2,000 of 2,000" in page.locator("#sim-round").inner_text()
-    page.get_by_text("The curves as a table").click()
+    page.get_by_text("Show the curves as a table").click()
     page.locator(".plain tbody tr").first.wait_for()  # drawn on the event that follows the click
     last = page.locator(".plain tbody tr").last.locator("th, td").all_inner_texts()
     assert [float(cell.replace(",", "")) for cell in last] == [2000.0, *late]
@@ -519,7 +519,7 @@ def test_nothing_is_asked_while_nobody_looks(tab: Tab, service: Service) -> None
 
 
 def made(service: Service, role: str) -> dict[str, str]:
-    # In a thread of its own: the browser's driver has an event loop in this one, which the desk would answer.
+    # In a thread of its own: the browser's driver has an event loop in this one, which the service would answer.
     with ThreadPoolExecutor(1) as aside:
         return aside.submit(service.key, role).result()
 
@@ -531,7 +531,7 @@ def test_what_compiles_says_so_until_it_can_decide(browser: Any, tmp_path: Path)
         assert cold.http.put("/v1/experiments/slow", json=body).status_code == 202
         tab = Tab(browser.new_page(), cold.url)
         page = tab.open("experiments/slow")
-        page.get_by_text("The service is compiling its policy.").wait_for()
+        page.get_by_text("The service is compiling the policy of this experiment.").wait_for()
         assert page.locator("h1 + .badge").inner_text() == "compiling…"
         assert "compiling…" in page.locator("aside .list").inner_text()
         held.let_go()
@@ -572,7 +572,7 @@ BUTTONS = "main button:visible, main a.button:visible"
 
 
 @pytest.mark.parametrize(("role", "note"), [
-    ("read", "This key may read only"), ("decide", "This key may read and decide"), ("admin", None),
+    ("read", "This key is read-only"), ("decide", "This key can read and decide"), ("admin", None),
 ])  # fmt: skip
 def test_only_what_the_key_may_do_is_offered(
     browser: Any, tmp_path: Path, role: str, note: str | None
@@ -585,10 +585,10 @@ def test_only_what_the_key_may_do_is_offered(
         tab.open("")
         page.locator("#key").fill("dk_wrong")
         page.keyboard.press("Enter")
-        page.get_by_text("does not know this key").wait_for()
+        page.get_by_text("This key is unknown or was revoked.").wait_for()
         page.locator("#key").fill(key)
         page.keyboard.press("Enter")
-        page.get_by_text("There is no experiment yet").wait_for()
+        page.get_by_text("There are no experiments yet").wait_for()
         assert (page.get_by_role("link", name="Create an experiment").count() > 0) == (role == "admin")
         tab.open("new")
         page.get_by_role("heading", name="New experiment").wait_for()
@@ -600,11 +600,11 @@ def test_only_what_the_key_may_do_is_offered(
             tab.open(f"experiments/{name}")
             page.locator("table.arms tbody tr").first.wait_for()
             buttons = page.locator(BUTTONS).all_inner_texts()
-            wanted = ["Download the log as CSV", "As Parquet"]
+            wanted = ["Download log as CSV", "Download log as Parquet"]
             if role != "read":
                 wanted.append("Send test traffic" if name == "for-show" else "Copy the example")
             if role == "admin":
-                wanted += ["New", "Archive it …"]
+                wanted += ["New", "Archive …"]
             assert sorted(buttons) == sorted(wanted)
             assert (page.get_by_text("Add or retire arms").count() > 0) == (role == "admin")
             if note is None:
@@ -613,10 +613,10 @@ def test_only_what_the_key_may_do_is_offered(
                 assert page.locator("#key-note").inner_text() == note
             if role == "read":
                 with page.expect_download():
-                    page.get_by_role("button", name="Download the log as CSV").click()
+                    page.get_by_role("button", name="Download log as CSV").click()
         assert tab.refused == []
         page.click("#key-forget")
-        page.get_by_text("needs an API key. Enter one above.").wait_for()
+        page.get_by_text("requires an API key. Enter one above.").wait_for()
         assert not page.locator("#key-note").is_visible()
         page.close()
 
@@ -637,7 +637,7 @@ def test_every_failure_is_told_in_words(tab: Tab, service: Service) -> None:
     page.route("**/v1/access", lambda route: route.abort())
     page.reload()
     problem.wait_for()
-    assert problem.inner_text() == "The service does not answer. Is it running?"
+    assert problem.inner_text() == "The service does not respond. Is it running?"
     page.unroute("**/v1/access")
     page.get_by_role("button", name="Try again").click()
     page.locator("#create").wait_for()
@@ -648,7 +648,7 @@ def test_every_failure_is_told_in_words(tab: Tab, service: Service) -> None:
         page.reload()
         page.click("#start")
         problem.wait_for()
-        assert problem.inner_text() == "The simulation broke off. Start it again."
+        assert problem.inner_text() == "The simulation was interrupted. Start it again."
         assert page.locator("#start").is_enabled()
 
     page.route("**/state", answered("<html>"))

@@ -14,7 +14,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.service.analysis.export import TIMES
-from decoupled.service.desk import Desk
+from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import ServiceError
 from decoupled.service.experiment.records import Experiment, Settings
 from decoupled.service.experiment.settings import agree, as_settings, as_text
@@ -119,13 +119,13 @@ def test_an_experiment_has_the_label_of_its_policy(service: Service) -> None:
 @pytest.mark.parametrize(("role", "may"), [
     ("read", ["read"]), ("decide", ["read", "decide"]), ("admin", ["read", "decide", "admin"]),
 ])  # fmt: skip
-def test_a_key_is_told_what_it_may_do(tmp_path: Path, role: str, may: list[str]) -> None:
+def test_access_shows_what_a_key_may_do(tmp_path: Path, role: str, may: list[str]) -> None:
     with served(tmp_path, open_to_all=False) as locked:
         told = locked.http.get("/v1/access", headers=locked.key(role, "shop")).json()
     assert told == {"tenant": "shop", "role": role, "may": may}
 
 
-def test_whoever_needs_no_key_may_do_everything(service: Service) -> None:
+def test_without_keys_everyone_may_do_everything(service: Service) -> None:
     assert service.http.get("/v1/access").json()["may"] == ["read", "decide", "admin"]
 
 
@@ -173,7 +173,7 @@ def test_settings_outside_their_domain_are_refused(
     refused(service.http.get("/v1/experiments/bad"), 404, "'bad'")
 
 
-def test_a_decision_says_whose_loss_is_awaited(service: Service) -> None:
+def test_a_decision_names_the_arm_whose_loss_to_send(service: Service) -> None:
     service.create("decide")
     both = service.decide("decide")
     assert both["mode"] == "both"
@@ -215,12 +215,13 @@ def test_an_empty_body_asks_for_a_decision(service: Service) -> None:
         (b'{"size": 3}', 422),
         (b"{", 400),
         (b'{"count": NaN}', 400),
+        (b'{"count": 1, "count": 2}', 400),
         (b'{"available": ["\\ud800"]}', 400),
         (b"\xff", 400),
         (b"[" * 100_000, 400),
     ],
 )
-def test_what_cannot_be_decided_is_refused(service: Service, body: bytes, status: int) -> None:
+def test_invalid_decision_requests_are_refused(service: Service, body: bytes, status: int) -> None:
     if service.http.get("/v1/experiments/refuse").status_code == 404:
         service.create("refuse")
     headers = {"Content-Type": "application/json"}
@@ -228,7 +229,7 @@ def test_what_cannot_be_decided_is_refused(service: Service, body: bytes, status
     assert service.http.get("/v1/experiments/refuse/state").json()["decisions"] == 0
 
 
-def test_a_body_must_say_that_it_is_json(service: Service) -> None:
+def test_a_body_must_be_declared_as_json(service: Service) -> None:
     service.create("media")
     answer = service.http.post(
         "/v1/experiments/media/decisions", content=b"{}", headers={"Content-Type": "text/plain"}
@@ -281,6 +282,8 @@ def test_feedback_outside_its_domain_is_refused(service: Service, body: dict[str
         service.create("domain")
     decision = service.decide("domain")
     refused(service.http.put(f"/v1/decisions/{decision['id']}/feedback", json=body), 422, word)
+    batch = service.http.post("/v1/feedback", json={"items": [{"decision": decision["id"], **body}]})
+    assert word in batch.text, "a batch has the same rules"
     assert service.http.get(f"/v1/decisions/{decision['id']}").json()["status"] == "pending"
 
 
@@ -363,7 +366,7 @@ def test_a_batch_has_a_result_for_each_item(service: Service) -> None:
 
 
 def test_feedback_with_its_arm_and_a_batch_of_it_take_one_transaction_each(
-    service: Service, transactions: Callable[[Desk], list[str]]
+    service: Service, transactions: Callable[[DecisionService], list[str]]
 ) -> None:
     service.create("once-arm")
     first, *others = service.decide("once-arm", count=6)["decisions"]
@@ -372,7 +375,7 @@ def test_feedback_with_its_arm_and_a_batch_of_it_take_one_transaction_each(
     ]
     items[1]["arm"] = "nobody"
     items += [{"decision": "no-1", "loss": 0.5, "arm": "red"}, {"decision": "not an id", "loss": 0.5}]
-    counted = transactions(service.desk)
+    counted = transactions(service.direct)
     path = f"/v1/decisions/{first['id']}/feedback"
     assert service.http.put(path, json={"loss": 0.5, "arm": first["explore"]}).status_code == 200
     assert len(counted) == 1
@@ -414,7 +417,7 @@ def test_state_log_and_evaluation_agree(service: Service, tmp_path: Path) -> Non
     refused(service.http.get("/v1/experiments/nowhere/log"), 404)
 
 
-def test_arms_come_and_go(service: Service) -> None:
+def test_arms_are_added_and_retired(service: Service) -> None:
     service.create("arms")
     before = service.decide("arms")
     added = service.http.post("/v1/experiments/arms/arms", json={"arms": ["mauve"]})
@@ -439,7 +442,7 @@ def test_arms_come_and_go(service: Service) -> None:
     )
 
 
-def test_an_archived_experiment_decides_no_more_and_still_learns(service: Service) -> None:
+def test_an_archived_experiment_makes_no_decisions_and_still_learns(service: Service) -> None:
     service.create("archive")
     decision = service.decide("archive")
     assert service.http.post("/v1/experiments/archive/archive").json()["archived_at"] is not None
@@ -449,7 +452,7 @@ def test_an_archived_experiment_decides_no_more_and_still_learns(service: Servic
     )
 
 
-def test_retention_drops_what_is_old(service: Service, clock: Clock) -> None:
+def test_retention_drops_old_rows(service: Service, clock: Clock) -> None:
     service.create("retention")
     decision = service.decide("retention")
     service.http.put(f"/v1/decisions/{decision['id']}/feedback", json={"loss": 0.5})
@@ -468,7 +471,7 @@ def test_retention_drops_what_is_old(service: Service, clock: Clock) -> None:
     )
 
 
-def test_a_backup_is_written_where_the_operator_said(service: Service, tmp_path: Path) -> None:
+def test_a_backup_is_written_to_the_operators_folder(service: Service, tmp_path: Path) -> None:
     answer = service.http.post("/v1/backups")
     assert answer.status_code == 201
     assert answer.json()["bytes"] > 0
@@ -485,7 +488,7 @@ def test_health_and_metrics(service: Service, monkeypatch: pytest.MonkeyPatch) -
     assert kinds["decisions_total"] == kinds["commits_total"] == "counter"
     helps = dict(re.findall(r"# HELP decoupled_desk_(\w+?)(?:_total)? (.+)", text))
     assert helps == HELP
-    assert service.desk.counters().keys() == HELP.keys()
+    assert service.direct.counters().keys() == HELP.keys()
     assert not [
         told for told in re.findall("# HELP .*", text) if "desk" in told.split(maxsplit=3)[3].lower()
     ]
@@ -497,7 +500,7 @@ def test_health_and_metrics(service: Service, monkeypatch: pytest.MonkeyPatch) -
     assert "/metrics" not in text.replace('route="/metrics"', ""), (
         "no paths but routes: callers cannot add labels"
     )
-    monkeypatch.setattr(service.desk, "ready", lambda: False)
+    monkeypatch.setattr(service.direct, "ready", lambda: False)
     refused(service.http.get("/readyz"), 503, "doctor")
 
 
@@ -511,7 +514,7 @@ def test_unknown_paths_and_methods_have_the_same_shape(service: Service) -> None
     refused(service.http.put("/v1/decisions/%00/feedback", json={"loss": 1}), 404)
 
 
-def test_a_fault_of_the_service_is_told_in_the_same_shape_and_without_its_insides(
+def test_an_internal_error_has_the_same_shape_and_no_details(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any, **__: Any) -> None:
@@ -520,9 +523,9 @@ def test_a_fault_of_the_service_is_told_in_the_same_shape_and_without_its_inside
     def failed(*_: Any, **__: Any) -> None:
         raise ServiceError("KeyError: insides")
 
-    monkeypatch.setattr(service.desk, "get_experiment", broken)
-    monkeypatch.setattr(service.desk, "decide", broken)
-    monkeypatch.setattr(service.desk, "state", failed)
+    monkeypatch.setattr(service.direct.experiments, "get", broken)
+    monkeypatch.setattr(service.direct.decisions, "decide", broken)
+    monkeypatch.setattr(service.direct.experiments, "state", failed)
     paths = [
         ("GET", "/v1/experiments/x"),
         ("POST", "/v1/experiments/x/decisions"),

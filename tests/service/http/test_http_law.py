@@ -11,7 +11,7 @@ ARMS = ["a", "b", "c", "d", "e"]
 DRAWS = 4_000
 
 
-def test_decisions_over_http_follow_the_law_that_the_state_tells(tmp_path: Path) -> None:
+def test_decisions_over_http_follow_the_distribution_in_the_state(tmp_path: Path) -> None:
     # Seeded, so this passes or fails for good. Both laws are tested at 1e-4: with another seed or another
     # stream a false alarm comes once in 5,000 changes. A law that were off by 4 points on one arm of 5 would
     # be found with more than 99 % power (non-centrality about 30 at 4 degrees of freedom).

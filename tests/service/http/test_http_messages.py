@@ -1,21 +1,18 @@
-"""What is told of requests that are wrong: in the service's own words, with a remedy that exists for the reader."""
+"""Messages for invalid requests: in the service's own words, with a remedy that works for the reader."""
 
 import re
 from collections.abc import Iterator
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
 from pydantic_core._pydantic_core import list_all_errors
 
-from decoupled.service.desk import Desk
 from decoupled.service.http import validation
-from decoupled.service.http.app import create_app
-from decoupled.service.http.rate_limit import Limits
-from support.http_service import FTPL, Service, served
+from decoupled.service.http.limits import Limits
+from support.http_service import FTPL, Service, openapi_document, served
 
-DOCUMENT = create_app(cast(Desk, SimpleNamespace(counters=dict))).inner.openapi()
+DOCUMENT = openapi_document()
 JUNK: list[Any] = [
     None, True, 0, -1, 1.5, 10**400, 2**70, "", "x", "b\n", "x" * 300, "2026-01-01", "nan",
     [], ["a"], [1, 0], ["a", "a"], ["a", None, 1.5], [True, 3], ["x"] * 10_001, [3], [{}], {}, {"name": "x"},
@@ -54,7 +51,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def messages(answer: httpx.Response) -> list[str]:
-    """All that an answer tells of what is wrong."""
+    """All messages in a response."""
     content = answer.json()
     inner = [each["problem"] for each in content.get("results", ()) if "problem" in each]
     problems = [content, *inner] if answer.is_error else inner
@@ -84,9 +81,7 @@ def spoilt(good: dict[str, Any]) -> Iterator[Any]:
             yield from (good | {field: [*value, each]} for each in spoilt(value[0]))
 
 
-def test_no_foreign_phrase_comes_out_of_any_operation(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_message_is_in_our_own_words(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     class Recording(dict[str, Any]):
         def __getitem__(self, kind: str) -> Any:
             seen.add(kind)
@@ -131,9 +126,9 @@ def check_query(service: Service, path: str, name: str, value: str) -> None:
         ({"seed": 1.5}, "seed = 1.5: must be a whole number; for example 7"),
         ({"policy": "FTPL"}, 'policy = "FTPL": must be an object, not a string; for example {"name": "FTPL.recommended"}'),
         ({"policy": {}}, "policy = {}: must be an object with the name of a policy; for example"),
-        ({"policy": {"name": "FTLP"}}, "policy.name = 'FTLP': is no policy; did you mean 'FTPL'?"),
+        ({"policy": {"name": "FTLP"}}, "policy.name = 'FTLP': is not a known policy; did you mean 'FTPL'?"),
         ({"policy": {"name": "FTPL", "alpha": 1}}, "policy.alpha = 1: must be a finite number above 1"),
-        ({"policy": {"name": "FTPL", "alhpa": 2}}, "policy.alhpa = 2: is no parameter of FTPL; did you"),
+        ({"policy": {"name": "FTPL", "alhpa": 2}}, "policy.alhpa = 2: is not a parameter of FTPL; did you"),
         (
             {"policy": {"name": "Forgetting", "policy": {"name": "FTPL", "alpha": 1}}},
             "policy.policy.alpha = 1: must be a finite number above 1",

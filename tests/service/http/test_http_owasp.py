@@ -14,11 +14,11 @@ import httpx
 import pytest
 
 from decoupled.errors import ParameterError
-from decoupled.service.api_keys import new_key
 from decoupled.service.client import Client, Retries
 from decoupled.service.errors import ServiceError
 from decoupled.service.http import auth as gate
-from decoupled.service.http.rate_limit import Limits
+from decoupled.service.http.auth import new_key
+from decoupled.service.http.limits import Limits
 from decoupled.service.http.server import Serving, check
 from support.http_service import FTPL, Service, served
 
@@ -124,7 +124,7 @@ def test_api2_broken_authentication(
     assert key.encode() not in stored
     assert hashlib.sha256(key.encode()).hexdigest().encode() in stored
     assert key not in caplog.text
-    service.desk.keys_revoke(hashlib.sha256(key.encode()).hexdigest()).result()
+    service.direct.keys.revoke(hashlib.sha256(key.encode()).hexdigest()).result()
     assert service.http.get("/v1/experiments", headers=good).status_code == 401
     # 256 bits each: a collision among 1,000 would be a broken source of randomness.
     assert len({new_key() for _ in range(1_000)}) == 1_000

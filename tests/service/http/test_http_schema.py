@@ -6,8 +6,7 @@ A hundred cases an operation here; DECOUPLED_SCHEMA_CASES sets another number, 2
 import os
 import zlib
 from collections.abc import Iterator
-from types import SimpleNamespace
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import hypothesis
 import pytest
@@ -15,10 +14,8 @@ import schemathesis
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from decoupled.service.desk import Desk
-from decoupled.service.http.app import create_app
-from decoupled.service.http.rate_limit import Limits
-from support.http_service import Service, served
+from decoupled.service.http.limits import Limits
+from support.http_service import Service, openapi_document, served
 
 CASES = int(os.environ.get("DECOUPLED_SCHEMA_CASES", "100"))
 SETTINGS = hypothesis.settings(
@@ -41,8 +38,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield running
 
 
-# The document needs no desk: routes are asked what they promise, and not called.
-DOCUMENT = create_app(cast(Desk, SimpleNamespace(counters=dict))).inner.openapi()
+DOCUMENT = openapi_document()
 schema = schemathesis.openapi.from_dict(DOCUMENT)
 Case: TypeAlias = "schemathesis.Case[Any]"
 

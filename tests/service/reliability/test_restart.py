@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from decoupled.service.desk import Desk
-from decoupled.service.experiment.records import MOST_DECISIONS, DecisionRecord, Settings
+from decoupled.service.decision_service import DecisionService
+from decoupled.service.experiment.records import MOST_DECISIONS, DecisionRecord, Feedback, Settings
 from decoupled.service.store.sqlite import SqliteStore
 from support.reliability.serving import Server
 from support.reliability.sizes import SIZES
@@ -20,23 +20,23 @@ LIMIT = 3.0  # seconds, from the start of the process until it is ready
 
 def remember(store: Path, decisions: int, waiting: int) -> None:
     """A store with so many decisions, all settled but the last; as a service that was killed leaves it."""
-    desk = Desk(SqliteStore(store, synchronous="OFF"))
-    desk.put_experiment("local", "one", Settings({"name": "FTPL"}, ("a", "b", "c")), seed=7).result()
+    service = DecisionService(SqliteStore(store, synchronous="OFF"))
+    service.experiments.put("local", "one", Settings({"name": "FTPL"}, ("a", "b", "c")), seed=7).result()
     made: list[DecisionRecord] = []
     for _ in range(decisions // AT_ONCE):
-        made += desk.decide("local", "one", count=AT_ONCE).result()
+        made += service.decisions.decide("local", "one", count=AT_ONCE).result()
         due, made = made[: max(0, len(made) - waiting)], made[max(0, len(made) - waiting) :]
-        settle(desk, due)
-    desk._writer.close()  # no snapshot is written
-    desk._room.store.close()
+        settle(service, due)
+    service._commits.close()  # no snapshot is written
+    service._session.store.close()
 
 
-def settle(desk: Desk, due: Sequence[DecisionRecord]) -> None:
+def settle(service: DecisionService, due: Sequence[DecisionRecord]) -> None:
     for start in range(0, len(due), AT_ONCE):
         items = [
-            (each.id, 0.25 + 0.5 * (each.explore == "b"), None) for each in due[start : start + AT_ONCE]
+            Feedback(each.id, 0.25 + 0.5 * (each.explore == "b")) for each in due[start : start + AT_ONCE]
         ]
-        desk.feedback_many("local", items).result()
+        service.decisions.feedback_many("local", items).result()
 
 
 def restarted(store: Path, decisions: int) -> tuple[float, float]:

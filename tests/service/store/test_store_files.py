@@ -1,4 +1,4 @@
-"""The files of a store: who may create one, what may replace one, and how one that is wrong is reported."""
+"""The files of a store: which commands create and replace them, and how errors are reported."""
 
 import hashlib
 import os
@@ -12,11 +12,11 @@ from pathlib import Path
 
 import apsw
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from decoupled.cli.main import app
 from decoupled.service.analysis.doctor import Check, examine
-from decoupled.service.desk import Desk, open_desk
+from decoupled.service.decision_service import DecisionService, open_service
 from decoupled.service.errors import Conflict, StoreError
 from decoupled.service.store import database, schema
 from decoupled.service.store.backup import restore
@@ -24,42 +24,62 @@ from decoupled.service.store.open import open_store
 from decoupled.service.store.sqlite import SqliteStore
 from decoupled.service.store.sqlite_files import mismatch
 
-run = CliRunner().invoke
 KEY = "a" * 64
 NOBODY = 65534
 
 
-def store_with_a_key(path: Path, digest: str = KEY) -> Desk:
-    desk = open_desk(path)
-    desk.keys_add("local", "admin", digest).result()
-    return desk
+def store_with_a_key(path: Path, digest: str = KEY) -> DecisionService:
+    service = open_service(path)
+    service.keys.add("local", "admin", digest).result()
+    return service
 
 
 def keys_of(path: Path) -> list[str]:
-    desk = open_desk(path, create=False)
+    service = open_service(path, create=False)
     try:
-        return [key.digest for key in desk.keys_list().result()]
+        return [key.digest for key in service.keys.list().result()]
     finally:
-        desk.close()
+        service.close()
 
 
 def digest_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
 def failed(*arguments: str | Path) -> str:
-    """What a command that refuses says, in one line."""
-    result = run(app, [str(each) for each in arguments])
+    """The error message of a command that fails, which is one line."""
+    result = run(*arguments)
     assert result.exit_code == 2, result.output
     [line] = result.output.splitlines()
     return line
+
+
+def back_up(target: Path, store: Path, *force: str) -> None:
+    assert run("backup", target, "--store", store, *force).exit_code == 0
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store with a key, which nobody uses."""
+    store_with_a_key(tmp_path / "store.db").close()
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    """A file for a backup."""
+    return tmp_path / "copy.db"
 
 
 def finding(path: Path | str, name: str) -> Check:
     return next(check for check in examine(path) if check.name == name)
 
 
-# Who may create a store
+# Which commands create a store
 
 OTHERS = [
     ("keys", "add"),
@@ -90,7 +110,7 @@ def test_an_empty_database_gets_no_tables_either(
     if not address.startswith("postgresql"):
         Path(address).touch()
     line = failed(*command, "--store", address)
-    assert "holds no tables of the service" in line
+    assert "has no tables of the service" in line
     assert "decoupled serve" in line
     store = open_store(address)
     assert not store.has_tables()
@@ -100,7 +120,7 @@ def test_an_empty_database_gets_no_tables_either(
 
 def test_doctor_creates_nothing(tmp_path: Path, postgres: str) -> None:
     for address in (str(tmp_path / "typo.db"), postgres):
-        result = run(app, ["doctor", "--store", address])
+        result = run("doctor", "--store", address)
         assert result.exit_code == 1
         assert result.output.startswith("FAIL store: ")
         assert "decoupled serve" in result.output
@@ -116,25 +136,23 @@ def test_a_database_of_another_program_stays_as_it_is(tmp_path: Path) -> None:
     connection.execute("CREATE TABLE bookmarks (url TEXT)")
     connection.close()
     before = digest_of(other)
-    assert "holds no tables" in failed("keys", "add", "--store", other)
-    assert "FAIL store" in run(app, ["doctor", "--store", str(other)]).output
+    assert "has no tables" in failed("keys", "add", "--store", other)
+    assert "FAIL store" in run("doctor", "--store", other).output
     assert digest_of(other) == before, "not even its journal mode"
 
 
-# Backups and what they may replace
+# Which files a backup replaces
 
 
-def test_a_backup_replaces_a_file_only_if_forced(tmp_path: Path) -> None:
-    store, target = tmp_path / "store.db", tmp_path / "copy.db"
-    store_with_a_key(store).close()
+def test_a_backup_replaces_a_file_only_if_forced(store: Path, target: Path, tmp_path: Path) -> None:
     target.write_text("a shopping list")
     line = failed("backup", target, "--store", store)
     assert str(target) in line
     assert "exists already" in line
     assert "--force" in line
     assert target.read_text() == "a shopping list"
-    assert run(app, ["backup", str(target), "--store", str(store), "--force"]).exit_code == 0
-    assert run(app, ["backup", str(target), "--store", str(store), "--force"]).exit_code == 0
+    for _ in range(2):
+        back_up(target, store, "--force")
     assert keys_of(target) == [KEY]
     assert "not a regular file" in failed("backup", tmp_path, "--store", store, "--force")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["copy.db", "store.db"]
@@ -145,7 +163,7 @@ def test_a_backup_replaces_a_file_only_if_forced(tmp_path: Path) -> None:
 def test_a_store_in_use_is_never_replaced(name: str, force: tuple[str, ...], tmp_path: Path) -> None:
     store, used = tmp_path / "store.db", tmp_path / "used.db"
     store_with_a_key(store, "b" * 64).close()
-    desk = store_with_a_key(used)
+    service = store_with_a_key(used)
     (tmp_path / "folder").mkdir()
     (tmp_path / "symbolic.db").symlink_to(used)
     (tmp_path / "hard.db").hardlink_to(used)
@@ -155,15 +173,13 @@ def test_a_store_in_use_is_never_replaced(name: str, force: tuple[str, ...], tmp
         assert "in use" in line
         assert "--force" not in line
     assert sorted(tmp_path.iterdir()) == before
-    desk.keys_add("local", "read", "c" * 64).result()
-    desk.close()
+    service.keys.add("local", "read", "c" * 64).result()
+    service.close()
     assert keys_of(used) == [KEY, "c" * 64]
 
 
 @pytest.mark.parametrize("name", ["store.db", "symbolic.db", "hard.db"])
-def test_a_backup_does_not_replace_its_own_store(name: str, tmp_path: Path) -> None:
-    store = tmp_path / "store.db"
-    store_with_a_key(store).close()
+def test_a_backup_does_not_replace_its_own_store(name: str, store: Path, tmp_path: Path) -> None:
     (tmp_path / "symbolic.db").symlink_to(store)
     (tmp_path / "hard.db").hardlink_to(store)
     for force in ((), ("--force",)):
@@ -173,8 +189,8 @@ def test_a_backup_does_not_replace_its_own_store(name: str, tmp_path: Path) -> N
 
 HOLD = """
 import sys
-from decoupled.service.desk import open_desk
-desk = open_desk(sys.argv[1])
+from decoupled.service.decision_service import open_service
+service = open_service(sys.argv[1])
 print("open", flush=True)
 sys.stdin.read()
 """
@@ -192,45 +208,43 @@ def test_a_store_that_another_process_uses_under_another_name_is_not_replaced(tm
         assert process.stdout.readline() == "open\n"
         assert "is a store in use" in failed("backup", linked, "--store", store, "--force")
         process.stdin.close()
-    assert run(app, ["backup", str(linked), "--store", str(store), "--force"]).exit_code == 0
+    back_up(linked, store, "--force")
     assert (keys_of(linked), keys_of(used)) == (["b" * 64], [KEY])
 
 
 def test_a_backup_is_not_put_under_the_log_of_another_store(tmp_path: Path) -> None:
     store, crashed = tmp_path / "store.db", crashed_store(tmp_path)
     store_with_a_key(store, "b" * 64).close()
-    assert "not closed" in failed("backup", crashed, "--store", store, "--force")
+    assert "was not closed" in failed("backup", crashed, "--store", store, "--force")
     crashed.rename(tmp_path / "elsewhere.db")
-    assert "its log is" in failed("backup", crashed, "--store", store)
+    assert "its log does" in failed("backup", crashed, "--store", store)
     (tmp_path / "elsewhere.db").rename(crashed)
-    assert keys_of(crashed) == [KEY], "nothing of it was touched"
+    assert keys_of(crashed) == [KEY], "it did not change"
 
 
 def test_a_service_started_during_a_backup_keeps_its_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Path, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, target = tmp_path / "store.db", tmp_path / "copy.db"
-    store_with_a_key(store).close()
     store_with_a_key(target, "b" * 64).close()
-    started: list[Desk] = []
+    started: list[DecisionService] = []
     compact = SqliteStore.compact
 
     def start_then_compact(self: SqliteStore) -> None:
-        started.append(open_desk(target))
+        started.append(open_service(target))
         compact(self)
 
     monkeypatch.setattr(SqliteStore, "compact", start_then_compact)
-    desk = open_desk(store)
+    service = open_service(store)
     with pytest.raises(Conflict, match="in use"):
-        desk.backup(target, force=True).result()
-    desk.close()
+        service.logs.backup(target, force=True).result()
+    service.close()
     started[0].close()
     assert keys_of(target) == ["b" * 64]
 
 
-def test_of_two_backups_to_one_name_one_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store, target = tmp_path / "store.db", tmp_path / "copy.db"
-    store_with_a_key(store).close()
+def test_of_two_backups_to_one_name_one_is_written(
+    store: Path, target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     compact = SqliteStore.compact
 
     def compact_too_late(self: SqliteStore) -> None:
@@ -243,15 +257,13 @@ def test_of_two_backups_to_one_name_one_is_written(tmp_path: Path, monkeypatch: 
     assert sorted(each.name for each in tmp_path.iterdir()) == ["copy.db", "store.db"]
 
 
-def test_restoring_and_examining_leave_a_backup_as_it_is(tmp_path: Path) -> None:
-    store, copy = tmp_path / "store.db", tmp_path / "copy.db"
-    store_with_a_key(store).close()
-    assert run(app, ["backup", str(copy), "--store", str(store)]).exit_code == 0
-    before = digest_of(copy)
-    result = run(app, ["restore", str(copy), "--store", str(tmp_path / "new.db")])
+def test_restoring_and_examining_leave_a_backup_as_it_is(store: Path, target: Path, tmp_path: Path) -> None:
+    back_up(target, store)
+    before = digest_of(target)
+    result = run("restore", target, "--store", tmp_path / "new.db")
     assert (result.exit_code, "Restored 0 experiments" in result.output) == (0, True), result.output
-    assert finding(copy, "schema").good
-    assert digest_of(copy) == before
+    assert finding(target, "schema").good
+    assert digest_of(target) == before
     assert keys_of(tmp_path / "new.db") == [KEY]
 
 
@@ -262,36 +274,34 @@ def test_restore_refuses_what_is_no_backup_and_leaves_no_store(tmp_path: Path) -
     assert "not a SQLite database" in failed("restore", tmp_path / "list.txt", "--store", new)
     line = failed("restore", tmp_path / "empty.db", "--store", new)
     assert (f"backup = '{tmp_path}/empty.db'" in line, "decoupled backup" in line) == (True, True)
-    assert "is not there" in failed("restore", tmp_path / "none.db", "--store", new)
+    assert "does not exist" in failed("restore", tmp_path / "none.db", "--store", new)
     assert not new.exists()
     assert (tmp_path / "empty.db").stat().st_size == 0
 
 
-def test_restore_into_a_store_keeps_its_keys_and_never_takes_the_backup_for_one(tmp_path: Path) -> None:
-    store, copy = tmp_path / "store.db", tmp_path / "copy.db"
-    store_with_a_key(store).close()
-    assert run(app, ["backup", str(copy), "--store", str(store)]).exit_code == 0
-    assert "the backup itself" in failed("restore", copy, "--store", copy)
-    assert run(app, ["restore", str(copy), "--store", str(store)]).exit_code == 0, "it has no experiments"
+def test_restore_into_a_store_keeps_its_keys_and_never_takes_the_backup_for_one(
+    store: Path, target: Path
+) -> None:
+    back_up(target, store)
+    assert "the backup itself" in failed("restore", target, "--store", target)
+    assert run("restore", target, "--store", store).exit_code == 0, "it has no experiments"
     assert keys_of(store) == [KEY]
 
 
 def test_a_backup_of_an_earlier_release_is_restored_and_stays_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Path, target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk = store_with_a_key(tmp_path / "store.db")
-    desk.backup(tmp_path / "copy.db").result()
-    desk.close()
-    before = digest_of(tmp_path / "copy.db")
+    back_up(target, store)
+    before = digest_of(target)
     more = (*schema.MIGRATIONS, ("ALTER TABLE api_keys ADD COLUMN colour TEXT",))
     monkeypatch.setattr(database, "MIGRATIONS", more)
     monkeypatch.setattr(schema, "MIGRATIONS", more)
     monkeypatch.setattr("decoupled.service.store.backup.MIGRATIONS", more)
-    restore(tmp_path / "copy.db", tmp_path / "new.db")
+    restore(target, tmp_path / "new.db")
     assert keys_of(tmp_path / "new.db") == [KEY]
-    assert digest_of(tmp_path / "copy.db") == before
+    assert digest_of(target) == before
     monkeypatch.undo()
-    with pytest.raises(StoreError, match="version 2 and this release knows 1"):
+    with pytest.raises(StoreError, match="has version 2 and this release knows 1"):
         restore(tmp_path / "new.db", tmp_path / "third.db")
 
 
@@ -299,15 +309,15 @@ def test_a_backup_of_an_earlier_release_is_restored_and_stays_as_it_is(
 
 CRASH = """
 import os, signal, sys
-from decoupled.service.desk import open_desk
-desk = open_desk(sys.argv[1])
-desk.keys_add("local", "admin", "a" * 64).result()
+from decoupled.service.decision_service import open_service
+service = open_service(sys.argv[1])
+service.keys.add("local", "admin", "a" * 64).result()
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
 def crashed_store(folder: Path) -> Path:
-    """A store whose service was killed: its key is in the log beside it only."""
+    """A store whose service was killed: its key is only in the log."""
     path = folder / "crashed.db"
     done = subprocess.run([sys.executable, "-c", CRASH, str(path)])
     assert done.returncode == -signal.SIGKILL
@@ -317,9 +327,9 @@ def crashed_store(folder: Path) -> Path:
 
 def overwritten(path: Path, folder: Path) -> None:
     """Put a backup in the place of a store, as a plain copy does."""
-    desk = open_desk(folder / "other.db")
-    desk.backup(folder / "copy.db").result()
-    desk.close()
+    service = open_service(folder / "other.db")
+    service.logs.backup(folder / "copy.db").result()
+    service.close()
     shutil.copy(folder / "copy.db", path)
 
 
@@ -360,23 +370,16 @@ def test_a_store_that_crashed_is_no_foreign_one_and_examining_it_changes_nothing
     assert sorted(tmp_path.iterdir()) == [store]
 
 
-def test_a_log_of_other_pages_is_foreign(tmp_path: Path) -> None:
-    store = tmp_path / "store.db"
-    store_with_a_key(store).close()
+def test_a_log_of_other_pages_is_foreign(store: Path, tmp_path: Path) -> None:
     assert mismatch(str(store)) is None
-    (tmp_path / "store.db-wal").write_bytes(
-        (0x377F0682).to_bytes(4) + (3007000).to_bytes(4) + (512).to_bytes(4)
-    )
+    log = tmp_path / "store.db-wal"
+    log.write_bytes(b"".join(number.to_bytes(4) for number in (0x377F0682, 3007000, 512)))
     assert "pages of another size" in str(mismatch(str(store)))
-    (tmp_path / "store.db-wal").write_bytes(b"\x37\x7f")
+    log.write_bytes(b"\x37\x7f")
     assert mismatch(str(store)) is None, "a log cut off at its start holds nothing"
 
 
-def test_doctor_says_what_an_empty_store_may_mean_and_finds_rows_without_an_experiment(
-    tmp_path: Path,
-) -> None:
-    store = tmp_path / "store.db"
-    store_with_a_key(store).close()
+def test_doctor_says_what_an_empty_store_may_mean_and_finds_rows_without_an_experiment(store: Path) -> None:
     check = finding(store, "experiments")
     assert check.good
     assert "restore a backup" in check.finding
@@ -389,15 +392,15 @@ def test_doctor_says_what_an_empty_store_may_mean_and_finds_rows_without_an_expe
 
 def test_a_store_that_loses_its_name_acknowledges_nothing_more(tmp_path: Path) -> None:
     store = tmp_path / "store.db"
-    desk = store_with_a_key(store)
+    service = store_with_a_key(store)
     store.rename(tmp_path / "moved.db")
     with pytest.raises(StoreError, match="replaced, moved or removed") as caught:
-        desk.keys_add("local", "read", "b" * 64).result()
+        service.keys.add("local", "read", "b" * 64).result()
     assert str(tmp_path) not in str(caught.value), "who asks over HTTP learns no paths"
-    assert not desk.ready()
+    assert not service.ready()
     (tmp_path / "moved.db").rename(store)
-    desk.keys_add("local", "read", "b" * 64).result()
-    desk.close()
+    service.keys.add("local", "read", "b" * 64).result()
+    service.close()
     assert keys_of(store) == [KEY, "b" * 64]
 
 
@@ -406,7 +409,7 @@ def test_a_store_that_loses_its_name_acknowledges_nothing_more(tmp_path: Path) -
 
 @contextmanager
 def unprivileged() -> Iterator[None]:
-    """Root may do everything: be somebody else for a moment."""
+    """Give up the rights of root for a moment."""
     if os.geteuid() != 0:
         yield
         return
@@ -419,7 +422,7 @@ def unprivileged() -> Iterator[None]:
 
 def refused(path: Path, *words: str) -> None:
     with pytest.raises(StoreError) as caught:
-        open_desk(path)
+        open_service(path)
     text = str(caught.value)
     assert text.startswith(f"store = '{path}': ")
     assert "try again" not in text or "locked" in text
@@ -428,11 +431,7 @@ def refused(path: Path, *words: str) -> None:
 
 
 def test_a_store_that_cannot_be_opened_says_where_why_and_what_to_do(tmp_path: Path) -> None:
-    refused(
-        tmp_path / "no" / "such" / "store.db",
-        f"the folder '{tmp_path}/no/such' does not exist",
-        "create it",
-    )
+    refused(tmp_path / "no/such/store.db", f"the folder '{tmp_path}/no/such' does not exist", "create it")
     refused(tmp_path, "is a folder", "name a file in it")
     (tmp_path / "text.db").write_text("not a database, but long enough to be taken for one" * 100)
     refused(tmp_path / "text.db", "is not a SQLite database", "correct the path")
@@ -447,11 +446,11 @@ def test_a_store_without_permission_says_whose(tmp_path: Path) -> None:
     ):
         folder.chmod(0o755)
     store = tmp_path / "store.db"
-    open_desk(store).close()
+    open_service(store).close()
     store.chmod(0o444)
     tmp_path.chmod(0o555)
     with unprivileged():
-        refused(store, "permission denied", f"the folder '{tmp_path}'", "give this user the right")
+        refused(store, "permission denied", f"the folder '{tmp_path}'", "give this user write permission")
     tmp_path.chmod(0o777)
     with unprivileged():
         refused(store, "permission denied", "the file")
@@ -461,7 +460,7 @@ def test_a_locked_store_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     store = tmp_path / "store.db"
     holder = apsw.Connection(str(store))
     holder.execute("CREATE TABLE t (x); BEGIN EXCLUSIVE")
-    monkeypatch.setattr(SqliteStore, "patience", 1)
+    monkeypatch.setattr(SqliteStore, "busy_timeout", 1)
     refused(store, "is locked by another program", "end that program")
     holder.close()
 
@@ -484,7 +483,7 @@ def test_a_disk_that_fails_while_a_store_is_opened_is_named(
 
     monkeypatch.setattr(SqliteStore, "run", fail)
     with pytest.raises(StoreError) as caught:
-        open_desk(tmp_path / "store.db")
+        open_service(tmp_path / "store.db")
     assert str(caught.value).startswith(f"store = '{tmp_path}/store.db': ")
     assert all(word in str(caught.value) for word in words)
 
@@ -494,7 +493,7 @@ def test_a_disk_that_fails_while_a_store_is_opened_is_named(
     [
         (("/postgres?", "/nowhere?"), ["/nowhere'", "does not exist", "create the database"]),
         (("tester@", "stranger:secret@"), ["stranger@", "does not exist", "create the role"]),
-        (("?host=", "?host=/nowhere"), ["No such file", "check that the server runs"]),
+        (("?host=", "?host=/nowhere"), ["No such file", "check that the server is running"]),
         (("?host=", "?nonsense=secret&host="), ["is not a PostgreSQL address", "USER@HOST"]),
     ],
     ids=["database", "role", "server", "address"],

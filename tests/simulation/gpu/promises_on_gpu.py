@@ -1,4 +1,4 @@
-"""What a device promises beside its statistics: grouping, resumption, refusals, plans at once (make test-gpu)."""
+"""Promises of a device besides its statistics: grouping, resuming, refusals, parallel plans (make test-gpu)."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,7 +23,7 @@ def test_grouping_changes_nothing(block: int) -> None:
     assert bits(block=block) == bits()
 
 
-def test_a_rerun_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_rerun_on_a_device_resumes(tmp_path: Path) -> None:
     bits(block=500, out=tmp_path)
     for path in sorted((tmp_path / "blocks").iterdir())[::3]:
         path.unlink()
@@ -49,7 +49,7 @@ def test_plans_at_once_do_not_disturb_each_other() -> None:
 
 
 def test_policies_meet_the_same_losses() -> None:
-    # Two forms of one policy: they part only if their losses or their draws do.
+    # Two forms of one policy: they differ only if their losses or their draws differ.
     forms = dc.FTPL(), dc.FTPL(ranking="sorting")
     regret = dc.simulate(forms, WORLD, 300, 500, device="cuda").data.regret.values
     assert (regret[0] == regret[1]).all(axis=1).mean() > 0.95

@@ -1,4 +1,4 @@
-"""A device against the CPU: every policy in every environment, 10^5 runs on the device (make test-gpu)."""
+"""A device compared with the CPU: every policy in every environment, 10^5 runs on the device (make test-gpu)."""
 
 import json
 import os
@@ -35,7 +35,7 @@ POLICIES: tuple[dc.Policy, ...] = (
     dc.Forgetting(dc.FTPL(), discount=0.99),
     ScriptedGreedy(),
 )
-# All with eight arms, because a kernel is compiled for a number of arms.
+# All with eight arms, because each number of arms needs a kernel.
 RAMP = np.linspace(0.2, 0.8, 8)
 ENVIRONMENTS: tuple[dc.environments.Environment, ...] = (
     worlds.Alternating(arms=8, gap=0.125),
@@ -57,7 +57,7 @@ def test_regret_and_plays_are_the_cpu_s(policy: dc.Policy) -> None:
 
 
 def test_arms_in_strata() -> None:
-    # As many arms as the others have. It takes half a minute to compile, so one environment will do.
+    # Eight arms, as above. The kernel takes half a minute to compile, so one environment is enough.
     compare(dc.FTPL(ranking="strata"), ENVIRONMENTS[:1])
 
 
@@ -90,7 +90,7 @@ def compare(policy: dc.Policy, environments: tuple[dc.environments.Environment, 
     if os.environ.get("DECOUPLED_GPU_REPORT"):
         with Path(os.environ["DECOUPLED_GPU_REPORT"]).open("a") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
-    # Four checkpoints of 190 pairs at 4.5 standard errors: a false alarm once in about 180 seeds.
+    # Four checkpoints of 190 pairs at 4.5 standard errors: a false alarm for 1 seed in about 180.
     assert [line for line in lines if line["standard errors apart"] > 4.5] == []
-    # Losses and draws are the same numbers, so runs part only where a function's last digit decides.
+    # Losses and draws are the same numbers, so runs differ only where the last digit of a function decides.
     assert [line for line in lines if line["identical runs"] < 0.95 or line["other plays"] > 0.05] == []

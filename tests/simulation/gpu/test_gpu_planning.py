@@ -1,4 +1,4 @@
-"""What a device is asked to hold is planned, and what it cannot hold or do is refused."""
+"""Launches are planned to fit on a device, and what does not fit is refused."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ def test_streams_are_those_of_numpy() -> None:
 def test_what_runs_at_once_fits(card: Card, adaptive: bool, arms: int, checkpoints: int) -> None:
     asked = needs(arms, checkpoints, adaptive=adaptive)
     room = card.free * SHARE / AT_ONCE / (1 + adaptive)
-    if adaptive and 8 * checkpoints * arms * WARP > room:  # what every arm would have cost, for one warp
+    if adaptive and 8 * checkpoints * arms * WARP > room:  # the losses of every arm, for one warp
         with pytest.raises(UnsupportedError):
             check_fits(asked, card, "FTPL")
         return
@@ -73,7 +73,7 @@ def test_what_runs_at_once_fits(card: Card, adaptive: bool, arms: int, checkpoin
     assert registers(asked.shape) * resident_threads(asked.shape) <= 65_536
     if adaptive:
         assert 8 * grid.size * checkpoints * arms <= room
-    # A block of threads counts its plays in 31 bits, and every thread of one may have a run more than others.
+    # A block of threads counts its plays in 31 bits, and all its threads may play one run more than others.
     assert -(-runs // grid.size) * grid.threads * asked.horizon <= MOST_COUNT
 
 
@@ -111,11 +111,11 @@ def test_integers_of_a_policy_from_a_script_are_as_wide_as_on_the_cpu() -> None:
     assert (ours.int_bytes, theirs.int_bytes) == (4, 8)
 
 
-def test_what_no_thread_can_hold_is_refused() -> None:
+def test_what_does_not_fit_in_a_thread_is_refused() -> None:
     check_fits(needs(1_000), LARGE, "FTPL")
-    with pytest.raises(UnsupportedError, match=r"5000 arms.*2048 at most; use device='cpu'"):
+    with pytest.raises(UnsupportedError, match=r"5000 arms.*at most 2048 arms; use device='cpu'"):
         check_fits(needs(5_000), LARGE, "FTPL")
-    with pytest.raises(UnsupportedError, match=r"bytes a run.*use device='cpu'"):
+    with pytest.raises(UnsupportedError, match=r"bytes per run.*use device='cpu'"):
         check_fits(needs(2_000), SMALL, "FTPL")
     with pytest.raises(UnsupportedError, match=r"fewer checkpoints, or use device='cpu'"):
         check_fits(needs(64, 100_000, 100_000, adaptive=True), SMALL, "FTPL")
@@ -134,7 +134,7 @@ def test_only_common_values_are_pinned() -> None:
     assert repr(others) == repr((OPEN,) * len(others))
 
 
-def test_auto_is_the_form_that_its_arms_call_for() -> None:
+def test_auto_chooses_the_form_by_the_number_of_arms() -> None:
     policy = dc.FTPL.recommended()
     assert (policy.at(8).ranking, policy.at(5_000).ranking) == ("improved", "strata")
     assert dc.FTPL(ranking="auto").at(1_100).ranking == "strata"
@@ -156,6 +156,6 @@ def test_the_cpu_s_options_are_refused_with_a_device() -> None:
 
 
 @pytest.mark.skipif(has_device(), reason="this machine has a GPU")
-def test_a_machine_without_a_gpu_is_told_what_to_do() -> None:
+def test_without_a_gpu_the_error_names_a_remedy() -> None:
     with pytest.raises(UnsupportedError, match=r"device = 'cuda': .*use device='cpu'"):
         dc.simulate(dc.FTPL(), dc.environments.Alternating(4, 0.2), 10, 2, device="cuda")

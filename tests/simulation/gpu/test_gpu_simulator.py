@@ -1,4 +1,4 @@
-"""The kernels under Numba's CUDA simulator: what a device does beside the compiled loops is right."""
+"""The kernels under Numba's CUDA simulator: the code around the compiled loops is correct."""
 
 import json
 import os
@@ -16,11 +16,11 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
-def told() -> Any:
-    """What `interpreted` found, in a process whose Numba neither compiles nor has a device."""
+def findings() -> Any:
+    """The findings of `interpreted_gpu`, from a process whose Numba neither compiles nor has a device."""
     simulator = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1", "DECOUPLED_OFFLINE": "1"}
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])
-    # Words of a random stream wrap around, of which NumPy warns where nothing is compiled.
+    # The words of a random stream overflow, and NumPy warns about it in code that is not compiled.
     done = subprocess.run(
         [sys.executable, "-W", "ignore::RuntimeWarning", str(ROOT / "tests/support/interpreted_gpu.py")],
         env={**os.environ, **simulator, "PYTHONPATH": paths},
@@ -31,11 +31,11 @@ def told() -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_every_policy_and_environment_plays_as_on_the_cpu(told: Any) -> None:
-    assert told["wrong"] == []
+def test_every_policy_and_environment_plays_as_on_the_cpu(findings: Any) -> None:
+    assert findings["wrong"] == []
 
 
-def test_the_simulator_plays_as_compiled_code_does(told: Any) -> None:
+def test_the_simulator_plays_as_compiled_code_does(findings: Any) -> None:
     environment = dc.environments.Alternating(arms=3, gap=0.25)
     ours = dc.simulate([dc.FTPL(), dc.Exp3()], environment, 12, 5, seed=4, checkpoints=3)
-    assert np.allclose(told["sample"], ours.data.regret.values, rtol=0.0, atol=1e-12)
+    assert np.allclose(findings["sample"], ours.data.regret.values, rtol=0.0, atol=1e-12)

@@ -1,4 +1,4 @@
-"""What the service promises, tried on real processes: killed, paused, traced, and with a disk that is full.
+"""Test the service's promises on real processes: killed, paused, traced, and with a full disk.
 
 `make test` runs these at their short sizes, `make reliability` at their long ones (see `sizes`).
 """

@@ -1,4 +1,4 @@
-"""The plainest HTTP client there is: one connection, one request at a time, no retries of its own.
+"""A minimal HTTP client: one connection, one request at a time, no retries.
 
 Only the standard library is imported, so that client processes start at once.
 """
@@ -10,11 +10,11 @@ from typing import Any, Self
 
 
 class Unanswered(Exception):
-    """No answer came: the request may have been done, or not."""
+    """No answer came: the request may or may not have been executed."""
 
 
 class Asking:
-    """A connection that is made when it is needed."""
+    """A connection that opens on demand."""
 
     def __init__(self, port: int, timeout: float = 120.0) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)

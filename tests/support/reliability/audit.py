@@ -1,4 +1,4 @@
-"""Holding the store against what clients were told, with as little of the service's own code as can be.
+"""Compare the store with the answers that clients got, with as little of the service's own code as possible.
 
 The log is read with plain SQL and replayed on a plain learner: every draw must come out again as it was
 told, every loss be applied once, and the learner end as the service's own does, bit for bit.
@@ -15,7 +15,7 @@ from typing import Any
 
 import decoupled as dc
 from decoupled.service.analysis.doctor import examine
-from decoupled.service.experiment.times import moment
+from decoupled.service.experiment.records import moment
 from decoupled.service.store.open import open_store
 from decoupled.service.store.store import Store
 from support.reliability.clients import EXPERIMENTS
@@ -33,7 +33,7 @@ def last_states(server: Server) -> dict[str, dict[str, Any]]:
 
 @dataclass
 class Audit:
-    """What was found: `faults` is empty if all promises were kept."""
+    """The result: `faults` is empty if all promises were kept."""
 
     faults: list[str] = field(default_factory=list)
     decisions: int = 0
@@ -42,7 +42,7 @@ class Audit:
     by_hand: int = 0  # final states compared bit for bit
 
     def expect(self, kept: bool, fault: str) -> None:
-        """Note a fault, unless all is well."""
+        """Record a fault unless `kept`."""
         if not kept and len(self.faults) < 100:
             self.faults.append(fault)
 
@@ -215,7 +215,7 @@ class _Replay:
         )
 
     def compare(self, state: dict[str, Any]) -> None:
-        """The state that the service told last, with the learner that was replayed."""
+        """Compare the last state that the service reported with the replayed learner."""
         told = (state["exploitation"], state["exploration"], state["estimates"], state["round"])
         learner = self.learner
         here = (
@@ -233,7 +233,7 @@ class _Replay:
         )
 
     def count(self, doubtful: bool) -> None:
-        """Nothing is in the log that nobody asked for, or that somebody asked for once and got twice."""
+        """Check that the log holds nothing that no client asked for, and nothing twice."""
         told = sum(each["experiment"] == self.name for each in self.ledger.decided.values())
         spare = self.ledger.unanswered[self.name]
         spare += self.ledger.turned_away[self.name] if doubtful else 0

@@ -1,4 +1,4 @@
-"""Clients that never give up: a process with several threads, started by `traffic` and told by a file to end.
+"""Clients that retry forever: a process with several threads, started by `traffic` and stopped by a file.
 
 Each thread asks for decisions and sends feedback that comes late, out of order, twice, in batches, or with
 another value than before. A request with an idempotency key, and feedback, is sent until it is answered.
@@ -33,7 +33,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
 
 
 class Due(NamedTuple):
-    """Feedback to send at a time. `contrary` is another value than that which was applied."""
+    """Feedback to send at a given time. `contrary` differs from the value that was applied."""
 
     at: float
     order: int
@@ -44,7 +44,7 @@ class Due(NamedTuple):
 
 
 class Plan:
-    """Feedback that waits to be sent, for all threads of a process."""
+    """Feedback to be sent, shared by all threads of a process."""
 
     def __init__(self) -> None:
         self._heap: list[Due] = []
@@ -58,7 +58,7 @@ class Plan:
             heapq.heappush(self._heap, due)
 
     def take(self, most: int) -> list[Due]:
-        """Up to so many that are due; `done` says when each has been answered."""
+        """Up to this many that are due; call `done` when each has been answered."""
         now = time.monotonic()
         found: list[Due] = []
         with self._lock:
@@ -105,7 +105,7 @@ class Client:
     def _write(self, *line: Any) -> None:
         os.write(self._journal, json.dumps(line).encode() + b"\n")
 
-    # Asking until there is an answer
+    # Retrying until there is an answer
 
     def _once(self, method: str, path: str, body: Any, key: str | None = None) -> tuple[int, Any]:
         status, content = self._random.choice(self._asking).ask(method, path, body, key)
@@ -120,7 +120,7 @@ class Client:
                 self._write("refused", status)
             except Unanswered:
                 pass
-            if os.getppid() != _PARENT:  # whoever started this is gone
+            if os.getppid() != _PARENT:  # the parent process is gone
                 os._exit(1)
             time.sleep(0.02)
 

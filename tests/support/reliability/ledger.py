@@ -1,4 +1,4 @@
-"""What clients were told, read from their journals."""
+"""The answers that clients got, read from their journals."""
 
 import json
 from collections import Counter
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-# What of a decision never changes, whenever it is asked for.
+# The fields of a decision that never change.
 LASTING = (
     "id",
     "experiment",
@@ -23,7 +23,7 @@ LASTING = (
 
 @dataclass
 class Ledger:
-    """Everything that was acknowledged, and what contradicts itself already."""
+    """Everything that was acknowledged, and contradictions within it."""
 
     decided: dict[str, dict[str, Any]] = field(default_factory=dict)
     applied: dict[str, float] = field(default_factory=dict)
@@ -31,10 +31,12 @@ class Ledger:
     contrary: dict[str, float] = field(default_factory=dict)
     settled_at: dict[str, str] = field(default_factory=dict)
     keys: dict[tuple[str, str], list[str]] = field(default_factory=dict)
-    unanswered: Counter[str] = field(default_factory=Counter)  # decisions without a key that may be there
+    unanswered: Counter[str] = field(
+        default_factory=Counter
+    )  # decisions without a key that may have been made
     turned_away: Counter[str] = field(default_factory=Counter)  # refused with 503
     refused: int = 0
-    repeated: int = 0  # answers to what had been answered before
+    repeated: int = 0  # repeated answers
     faults: list[str] = field(default_factory=list)
 
     @property
@@ -43,7 +45,7 @@ class Ledger:
         return len(self.decided) + len(self.applied)
 
     def told(self) -> str:
-        """The numbers, for people."""
+        """A summary of the numbers."""
         return (
             f"{self.acknowledged:,} acknowledged ({len(self.decided):,} decisions, {len(self.applied):,} losses), "
             f"{self.repeated:,} answered again, {len(self.contrary):,} contrary losses refused, "
@@ -52,7 +54,7 @@ class Ledger:
         )
 
     def read(self, folder: Path) -> "Ledger":
-        """Take in the journals of a folder."""
+        """Read the journals of a folder."""
         for path in sorted(folder.glob("*.jsonl")):
             for line in path.read_bytes().splitlines():
                 kind, *rest = json.loads(line)

@@ -15,11 +15,11 @@ from support.reliability.asking import Asking, Unanswered
 
 COMMAND = ("-m", "decoupled")
 WORDS_OF_TROUBLE = ("Traceback", "ERROR", "CRITICAL")
-_PATIENCE = 120.0  # a policy may have to be compiled first, on a busy machine
+_PATIENCE = 120.0  # on a busy machine, compiling a policy takes long
 
 
 def free_port() -> int:
-    """A port that nobody has, below those that the system hands out: it must stay free between two starts."""
+    """A free port below the ephemeral range, so that it stays free between two starts."""
     while True:
         port = random.SystemRandom().randrange(20_000, 32_000)
         with socket.socket() as attempt:
@@ -31,7 +31,7 @@ def free_port() -> int:
 
 
 class Server:
-    """One service on a store; `program` is what Python runs in place of the command."""
+    """One service on a store; `program` is the Python arguments instead of the command."""
 
     def __init__(self, store: str | Path, log: Path, program: Sequence[str] = COMMAND) -> None:
         self.port = free_port()
@@ -42,12 +42,12 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """The process that runs now."""
+        """The current process."""
         assert self._process is not None
         return self._process.pid
 
     def start(self) -> None:
-        """Start it and return at once."""
+        """Start it without waiting."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
 
@@ -57,7 +57,7 @@ class Server:
         return self._process.poll() is not None
 
     def check_alive(self) -> None:
-        """Complain if it ended by itself."""
+        """Fail if it ended by itself."""
         assert not self.ended(), f"the service ended by itself:\n{self.log.read_text()[-3000:]}"
 
     def ask(self, method: str, path: str, body: object = None) -> tuple[int, bytes]:
@@ -74,7 +74,7 @@ class Server:
         assert (first, status) in ((201, 201), (202, 200)), (first, status)
 
     def await_ready(self) -> float:
-        """Wait until it takes writes; the time on the monotonic clock at which it did."""
+        """Wait until it accepts writes; return the monotonic time at which it did."""
         until = time.monotonic() + _PATIENCE
         while time.monotonic() < until:
             self.check_alive()
@@ -91,19 +91,19 @@ class Server:
         os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """End it without a word."""
+        """Kill it."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
 
     def end(self) -> int:
-        """Ask it to end; its exit status."""
+        """Ask it to stop; return its exit status."""
         assert self._process is not None
         self._process.terminate()
         return self._process.wait(60)
 
     def troubles(self) -> list[str]:
-        """The lines of its log that tell of trouble."""
+        """The lines of its log that report errors."""
         lines = self.log.read_text().splitlines()
         return [line for line in lines if any(word in line for word in WORDS_OF_TROUBLE)]
 

@@ -1,4 +1,4 @@
-"""How much is tried: a little inside `make test`, all that is promised in `make reliability`."""
+"""The size of the tests: small in `make test`, full in `make reliability`."""
 
 import os
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers that the short and the long form differ in."""
+    """The numbers that differ between the short and the long form."""
 
     long: bool
     stores: int  # stores whose service is killed, each in a test of its own, so that two run at once
     kills: int  # of each store's service
     acknowledged: int  # decisions and feedback of each store, at least
     remembered: int  # decisions in the store that is restarted
-    traced: int  # requests whose system calls are looked at
+    traced: int  # requests whose system calls are checked
     replica_decisions: int
     replica_rounds: int  # kills and pauses of replicas, in turn
     held_up: float  # seconds that the disk stays full

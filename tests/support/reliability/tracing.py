@@ -1,4 +1,4 @@
-"""The system calls of a running service, by strace, and what they say about flushing before answering."""
+"""The system calls of a running service, by strace, to check that it flushes before it answers."""
 
 import re
 import shutil
@@ -51,13 +51,13 @@ def traced(pid: int, out: Path, *options: str) -> Iterator[None]:
             process.terminate()
             try:
                 process.wait(5)
-            except subprocess.TimeoutExpired:  # it waits for a process that was killed meanwhile
+            except subprocess.TimeoutExpired:  # it waits for a process that has been killed
                 process.kill()
                 process.wait()
 
 
 def need_strace() -> None:
-    """Skip, aloud, where there is none."""
+    """Skip with a message if strace is missing."""
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed here: flushes were NOT traced")
 
@@ -101,7 +101,7 @@ def _call(name: str, path: str, arguments: str, ending: str, begun: int, ended: 
 
 
 class Commit(NamedTuple):
-    """What one transaction wrote to the log, and when the last of it was written."""
+    """The bytes that one transaction wrote to the log, and when the last was written."""
 
     data: bytes
     written: int
@@ -111,7 +111,7 @@ def commits(found: Iterable[Call]) -> list[Commit]:
     """The transactions in SQLite's log: frames up to one whose header names the size of the database."""
     done: list[Commit] = []
     gathered: list[bytes] = []
-    closing = -1  # where the page of the frame that commits belongs
+    closing = -1  # the page of the commit frame
     for call in found:
         if call.name != "pwrite64" or not call.path.endswith("-wal") or call.offset < _LOG_HEADER:
             continue
@@ -127,7 +127,7 @@ def commits(found: Iterable[Call]) -> list[Commit]:
 
 
 def answers(found: Iterable[Call]) -> list[Call]:
-    """What was sent to clients: the head and the body of an answer may be two calls, and are one here."""
+    """The answers sent to clients; head and body of an answer may be two calls, and are joined here."""
     sent: list[Call] = []
     latest: dict[str, int] = {}
     for call in found:
@@ -143,14 +143,14 @@ def answers(found: Iterable[Call]) -> list[Call]:
 
 
 class Write(NamedTuple):
-    """A write that was acknowledged: bytes that its rows hold, and bytes of its answer alone."""
+    """An acknowledged write: bytes that occur in its rows, and bytes that occur only in its answer."""
 
     token: bytes
     answer: tuple[bytes, ...]
 
 
 def unflushed(found: Sequence[Call], writes: Iterable[Write]) -> list[str]:
-    """What is wrong with each acknowledged write that had not reached the disk when it was answered."""
+    """A message for each acknowledged write that was answered before it reached the disk."""
     made = commits(found)
     flushes = [call for call in found if call.name in FLUSHES and call.path.endswith("-wal")]
     sent = answers(found)

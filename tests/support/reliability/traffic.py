@@ -1,4 +1,4 @@
-"""Client processes, and what their journals hold so far."""
+"""Client processes, and the contents of their journals so far."""
 
 import os
 import subprocess
@@ -38,7 +38,7 @@ class Traffic:
         ]
 
     def look(self) -> int:
-        """How many decisions and losses are acknowledged by now, each counted once."""
+        """The number of decisions and losses acknowledged so far, each counted once."""
         for path in self.folder.glob("*.jsonl"):
             with path.open("rb") as file:
                 file.seek(self._seen.get(path, 0))
@@ -59,14 +59,14 @@ class Traffic:
         return self.acknowledged
 
     def await_more(self, more: int = 1, patience: float = 120.0) -> None:
-        """Wait until so many more are acknowledged."""
+        """Wait until this many more are acknowledged."""
         until, wanted = time.monotonic() + patience, self.look() + more
         while self.look() < wanted:
             assert time.monotonic() < until, f"nothing was acknowledged for {patience:g} s"
             time.sleep(0.01)
 
     def finish(self, patience: float = 120.0) -> None:
-        """Have the clients ask for no more decisions, send what feedback is due, and end."""
+        """Tell the clients to make no more decisions, send the feedback that is due, and stop."""
         (self.folder / "stop").touch()
         try:
             for process in self._processes:
@@ -76,7 +76,7 @@ class Traffic:
             self.stop()
 
     def stop(self) -> None:
-        """End them now."""
+        """Kill them."""
         for process in self._processes:
             process.kill()
             process.wait()

@@ -3,11 +3,18 @@
 A twin keeps the sum of loss estimates, counts observations, and works out both laws from scratch each
 time. Nothing is cached, kept in rank order or warm-started, so a mistake in those tricks shows up as a
 difference. At the end of the file are the two statistical guards that tests share.
+
+A policy's twin is found by `twin_of`, once a function that makes it is marked with `twin_for`, in any file of
+this folder.
 """
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,8 +30,11 @@ class Twin(ABC):
     """The part that every twin with importance-weighted estimates shares.
 
     `problem_arms` is K in the learning rate; it exceeds the number of estimates when the twin stands
-    for a learner whose other arms are away.
+    for a learner whose other arms are away. `knows_propensity` says whether the policy knows the probability
+    of what it drew; if not, a decision's propensity is None.
     """
+
+    knows_propensity: bool = True
 
     def __init__(self, arms: int, c: float = 2.0) -> None:
         self.c = c
@@ -69,6 +79,43 @@ class Twin(ABC):
         part.__dict__.update(self.__dict__)
         part.estimates = self.estimates[list(places)]
         return part
+
+
+MakeTwin = Callable[[Any, int], Twin]  # from a policy and a number of arms
+_makers: dict[str, MakeTwin] = {}
+
+
+def twin_for(policy: str) -> Callable[[MakeTwin], MakeTwin]:
+    """Mark the function that makes the twins of a policy, given by the name of its class."""
+
+    def mark(make: MakeTwin) -> MakeTwin:
+        assert policy not in _makers, f"{policy} has two twins"
+        _makers[policy] = make
+        return make
+
+    return mark
+
+
+def twin_of(policy: Any, arms: int) -> Twin:
+    """A twin of this policy that has learned nothing yet."""
+    kind = type(policy)
+    maker = makers().get(kind.__name__)
+    if maker is None:
+        file = kind.__module__.rpartition(".")[2]
+        raise LookupError(
+            f"{kind.__module__}.{kind.__name__} has no twin; write tests/support/twins/{file}.py with a "
+            f"subclass of Twin that has its laws, and a function (policy, arms) -> Twin that is marked "
+            f'@twin_for("{kind.__name__}")'
+        )
+    return maker(policy, arms)
+
+
+@cache
+def makers() -> dict[str, MakeTwin]:
+    """What makes the twins of each policy, after all files of this folder are read."""
+    for module in iter_modules(__path__):
+        import_module(f"{__name__}.{module.name}")
+    return _makers
 
 
 class FTPLTwin(Twin):
@@ -121,6 +168,8 @@ class FTPLTwin(Twin):
 
 class StrataTwin(FTPLTwin):
     """The same, but a decision multiplies by an estimate of sum q that is drawn apart from the arm."""
+
+    knows_propensity = False
 
     def strata(self) -> list[Floats]:
         """Q by rank, cut: the stratum from rank r on, counted from 1, has half of r ranks, but one at least."""
@@ -218,6 +267,11 @@ class FollowTheLeaderTwin(Twin):
         part = FollowTheLeaderTwin(len(places))
         part.seen = [self.seen[place] for place in places]
         return part
+
+
+@twin_for("FollowTheLeader")
+def follow_the_leader_twin(policy: Any, arms: int) -> Twin:
+    return FollowTheLeaderTwin(arms)
 
 
 def pareto_law_by_quad(shifts: ArrayLike, alpha: float) -> Floats:

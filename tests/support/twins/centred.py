@@ -1,4 +1,4 @@
-"""The slow, obvious twins of the policies with centred losses and two rates."""
+"""The slow, obvious twins of the composed policies: as published, and with centred losses and two rates."""
 
 import math
 from collections.abc import Callable
@@ -15,11 +15,12 @@ from support.twins import (
     Twin,
     pareto_law_by_quad,
     tsallis_law_by_brentq,
+    twin_for,
 )
 
 
 class Centring(Twin):
-    """hat_l(i) = b_i + 1[j = i] (loss - b_i) / p_i, b_i = B where p_i >= kappa * eta and 0 elsewhere."""
+    """hat_l(i) = b_i + 1[j = i] (loss - b_i) / p_i, b_i = B if p_i >= kappa * eta, else 0."""
 
     def set_additions(self, policy: Any) -> None:
         self.c_exploit = policy.c if policy.c_exploit is None else policy.c_exploit
@@ -104,7 +105,7 @@ class CentredExp3Twin(Centring, Exp3Twin):
 
 
 class CentredStrataTwin(CentredFTPLTwin, StrataTwin):
-    """The same in strata: the gate has the envelope's sum for that of q, and covers 64 ranks at most, no tie in part."""
+    """The same in strata: the gate uses the envelope's sum instead of that of q, and covers at most 64 ranks and no partial tie."""
 
     def baseline(self) -> Floats:
         envelope = sum(len(each) * each[0] for each in self.strata())
@@ -128,3 +129,20 @@ def centred_twin(arms: int, policy: Any) -> Centring:
         "Exp3": CentredExp3Twin,
     }
     return kinds[type(policy).__name__](arms, policy)
+
+
+@twin_for("FTPL")
+def ftpl_twin(policy: Any, arms: int) -> Twin:
+    if not policy.published:
+        return centred_twin(arms, policy)
+    return (StrataTwin if policy.ranking == "strata" else FTPLTwin)(arms, policy.alpha, policy.c)
+
+
+@twin_for("TsallisINF")
+def tsallis_twin(policy: Any, arms: int) -> Twin:
+    return TsallisTwin(arms, policy.beta, policy.c) if policy.published else centred_twin(arms, policy)
+
+
+@twin_for("Exp3")
+def exp3_twin(policy: Any, arms: int) -> Twin:
+    return Exp3Twin(arms, policy.c) if policy.published else centred_twin(arms, policy)

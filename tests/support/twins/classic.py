@@ -5,17 +5,17 @@ until the next observation only because it is two nested root finders.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
-from support.twins import Floats, Twin
+from support.twins import Floats, Twin, twin_for
 
 
 class AvnerTwin(Twin):
-    """Exponential weights with a rate from the horizon, or from the round where there is none."""
+    """Exponential weights with a rate from the horizon, or from the round if there is none."""
 
     def __init__(self, arms: int, horizon: int | None, mixing: float) -> None:
         super().__init__(arms)
@@ -175,8 +175,16 @@ class TopTwoTwin(Twin):
         return part
 
 
-CLASSIC_TWINS: dict[str, Callable[[Any, int], Twin]] = {
-    "AvnerExp3": lambda policy, arms: AvnerTwin(arms, policy.horizon, policy.mixing),
-    "JinHybrid": lambda policy, arms: JinTwin(arms, policy.barrier, policy.theta, policy.horizon),
-    "TopTwo": lambda policy, arms: TopTwoTwin(arms, policy.epsilon, policy.beta),
-}
+@twin_for("AvnerExp3")
+def avner_twin(policy: Any, arms: int) -> Twin:
+    return AvnerTwin(arms, policy.horizon, policy.mixing)
+
+
+@twin_for("JinHybrid")
+def jin_twin(policy: Any, arms: int) -> Twin:
+    return JinTwin(arms, policy.barrier, policy.theta, policy.horizon)
+
+
+@twin_for("TopTwo")
+def top_two_twin(policy: Any, arms: int) -> Twin:
+    return TopTwoTwin(arms, policy.epsilon, policy.beta)

@@ -8,13 +8,14 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import quad
 from scipy.special import betainc
 
-from support.twins import Floats, Twin, tsallis_law_by_brentq
+from support.twins import Floats, Twin, tsallis_law_by_brentq, twin_for
 
 
 class CoupledTwin(Twin):
@@ -42,6 +43,8 @@ class CoupledTwin(Twin):
 class CoupledFTPLTwin(CoupledTwin):
     """Follow the perturbed leader: every arm gets its draw, and so it does in every resampling."""
 
+    knows_propensity = False
+
     def __init__(self, arms: int, perturbation: str, resampling: str, alpha: float, c: float) -> None:
         super().__init__(arms, c)
         self.perturbation, self.resampling, self.alpha = perturbation, resampling, alpha
@@ -59,7 +62,7 @@ class CoupledFTPLTwin(CoupledTwin):
         return [1 + by_estimate.index(arm) for arm in range(len(self.estimates))]
 
     def multipliers(self) -> Floats:
-        """What a number of draws is multiplied by: the arm's rank, or 1."""
+        """The factor of the number of draws: the arm's rank, or 1."""
         return np.array(self.ranks() if self.resampling == "conditional" else [1] * len(self.estimates))
 
     def estimate_variance(self, losses: Floats) -> Floats:
@@ -86,7 +89,7 @@ class CoupledFTPLTwin(CoupledTwin):
 
 
 class CoupledTsallisTwin(CoupledTwin):
-    """Tsallis-INF with beta = 1/2: w = 4 (eta (L - x))^-2; baselines as the paper has them."""
+    """Tsallis-INF with beta = 1/2: w = 4 (eta (L - x))^-2; baselines as in the paper."""
 
     def __init__(self, arms: int, reduced: bool, c: float) -> None:
         super().__init__(arms, c)
@@ -169,6 +172,8 @@ class UCB1Twin(ListTwin):
 class ThompsonTwin(ListTwin):
     """Beta posteriors; the law is a sum over a fine grid of log odds, where all densities are smooth."""
 
+    knows_propensity = False
+
     def law(self) -> Floats:
         odds = np.arange(-42, 42, 0.02)
         above, density = [], []
@@ -212,3 +217,29 @@ def leader_law_by_quad(shifts: ArrayLike, alpha: float, perturbation: str) -> Fl
         return math.fsum(parts)
 
     return np.array([chance(i) for i in range(len(v))])
+
+
+@twin_for("CoupledFTPL")
+def coupled_ftpl_twin(policy: Any, arms: int) -> Twin:
+    return CoupledFTPLTwin(arms, policy.perturbation, policy.resampling, policy.alpha, policy.c)
+
+
+@twin_for("CoupledTsallisINF")
+def coupled_tsallis_twin(policy: Any, arms: int) -> Twin:
+    reduced = policy.estimator == "reduced-variance"
+    return CoupledTsallisTwin(arms, reduced, policy.c or (4.0 if reduced else 2.0))
+
+
+@twin_for("CoupledExp3")
+def coupled_exp3_twin(policy: Any, arms: int) -> Twin:
+    return CoupledExp3Twin(arms, policy.c)
+
+
+@twin_for("UCB1")
+def ucb1_twin(policy: Any, arms: int) -> Twin:
+    return UCB1Twin(arms, policy.c)
+
+
+@twin_for("ThompsonSampling")
+def thompson_twin(policy: Any, arms: int) -> Twin:
+    return ThompsonTwin(arms)

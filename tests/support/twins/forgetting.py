@@ -1,17 +1,19 @@
-"""A slow, obvious twin of `Forgetting`: it forgets on behalf of any twin that keeps estimates."""
+"""A slow, obvious twin of `Forgetting`, around any twin that keeps estimates."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from support.twins import Floats, Twin
+from support.twins import Floats, Twin, twin_for, twin_of
 from support.twins.centred import Centring
 
 
 class ForgettingTwin(Twin):
-    """Restarts throw the inner twin away; a discount shrinks its estimates and its number of observations."""
+    """A restart replaces the inner twin; a discount shrinks its estimates and its number of observations."""
 
     def __init__(self, make: Callable[[], Twin], period: int | None, discount: float | None) -> None:
         self.make, self.period, self.discount = make, period, discount
         self.inner = make()
+        self.knows_propensity = self.inner.knows_propensity
         super().__init__(len(self.inner.estimates))
 
     @property
@@ -45,3 +47,8 @@ class ForgettingTwin(Twin):
 
     def restricted(self, places: Sequence[int]) -> Twin:
         return self.inner.restricted(places)
+
+
+@twin_for("Forgetting")
+def forgetting_twin(policy: Any, arms: int) -> Twin:
+    return ForgettingTwin(lambda: twin_of(policy.policy, arms), policy.period, policy.discount)

@@ -1,11 +1,10 @@
-"""MovieLens 100K as a world of losses: finding the data, reading it, and the oracle fitted to it.
+"""MovieLens 100K as an environment: finding the data, reading it, and fitting an oracle to it.
 
-The data may not be passed on, so it is no part of this package. It comes from a local copy or from its
-publisher; where neither is to be had there is a generated stand-in of the same shape, which never goes
-by the name of the data.
+The licence does not allow redistribution, so the data is not part of this package. It comes from a local copy or from
+its publisher. If neither is available there is a generated stand-in of the same shape, labelled as such.
 
-Harper, F. M. and Konstan, J. A. (2015). The MovieLens datasets: history and context. ACM Transactions on
-Interactive Intelligent Systems 5(4).
+Harper, F. M. and Konstan, J. A. (2015). The MovieLens datasets: history and context. ACM Transactions on Interactive
+Intelligent Systems 5(4).
 """
 
 from .files import Source, find, load

@@ -1,4 +1,4 @@
-"""A level, what each user adds to it, and what each movie adds."""
+"""A model of ratings: a level, plus a bias for each user and each movie."""
 
 from typing import Any, NamedTuple
 
@@ -24,11 +24,10 @@ class Biases(NamedTuple):
 
 
 def ridge_biases(ratings: Ratings, penalty: float) -> Biases:
-    """The minimum of sum (stars - prediction)^2 + penalty * (|users|^2 + |movies|^2).
+    """Minimise sum (stars - prediction)^2 + penalty * (|users|^2 + |movies|^2).
 
-    This is where centring by users and movies in turn ends when many ratings are missing (double
-    centring of an incomplete table). That takes up to a thousand turns; conjugate gradients on the normal
-    equations get to the same point in less than a hundred steps.
+    Centring by users and movies in turn (double centring of an incomplete table) converges to the same point, but takes
+    up to a thousand turns. Conjugate gradients on the normal equations take less than a hundred steps.
     """
     from scipy.sparse import csr_array, diags_array
     from scipy.sparse.linalg import cg
@@ -51,7 +50,7 @@ def ridge_biases(ratings: Ratings, penalty: float) -> Biases:
 
 
 def mean_biases(ratings: Ratings) -> Biases:
-    """The model to beat: the mean of the user plus the mean of the movie minus the mean of all."""
+    """The model to beat: the user's mean plus the movie's mean minus the overall mean."""
     level = float(ratings.stars.mean())
     users = _mean(ratings.users, ratings.stars - level, ratings.shape[0])
     movies = _mean(ratings.movies, ratings.stars - level, ratings.shape[1])
@@ -59,6 +58,6 @@ def mean_biases(ratings: Ratings) -> Biases:
 
 
 def _mean(index: Ints, values: Floats, count: int) -> Floats:
-    """The mean of the values at each index; 0 where there is none."""
+    """The mean of the values at each index; 0 if it has no values."""
     means: Floats = np.bincount(index, values, count) / np.maximum(np.bincount(index, minlength=count), 1)
     return means

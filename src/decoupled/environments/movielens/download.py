@@ -1,4 +1,4 @@
-"""The data from its publisher."""
+"""Download the data from its publisher."""
 
 import hashlib
 import io
@@ -9,8 +9,8 @@ from ...errors import StorageError
 
 FOLDER, DATA_FILE, TITLE_FILE = "ml-100k", "u.data", "u.item"
 
-SILENCE = 10.0  # seconds without a byte after which the publisher is given up
-PATIENCE = 60.0  # seconds in all
+SILENCE = 10.0  # seconds to wait for a byte
+PATIENCE = 60.0  # seconds to wait in all
 LARGEST = 64 * 2**20  # bytes; the archive has 5 million
 
 
@@ -28,7 +28,7 @@ ML_100K = Publication(
 
 
 def download(publication: Publication) -> dict[str, bytes]:
-    """The files of the archive that are of use here, the ratings last and held against their checksum."""
+    """The files of the archive that we use, the ratings last and checked against their checksum."""
     files = _unpacked(_fetched(publication.url), publication.url)
     digest = hashlib.sha256(files[DATA_FILE]).hexdigest()
     if digest != publication.sha256:
@@ -39,7 +39,7 @@ def download(publication: Publication) -> dict[str, bytes]:
 
 
 def _fetched(url: str) -> bytes:
-    # These take 50 ms to load, and few runs need them.
+    # These take 50 ms to import, and few runs need them.
     from http.client import HTTPException
     from urllib.request import urlopen
 
@@ -67,9 +67,9 @@ def _unpacked(archive: bytes, url: str) -> dict[str, bytes]:
             held = set(files.namelist())
             wanted = [name for name in (TITLE_FILE, DATA_FILE) if f"{FOLDER}/{name}" in held]
             found = {name: files.read(f"{FOLDER}/{name}") for name in wanted}
-    # An archive may ask for a password (RuntimeError) or a method that is not known (its subclass).
+    # An archive may need a password (RuntimeError) or an unknown method (a subclass of it).
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-        raise StorageError(f"{url}: is no archive that can be read: {error}") from error
+        raise StorageError(f"{url}: is not a readable archive: {error}") from error
     if DATA_FILE not in found:
         raise StorageError(f"{url}: holds no {FOLDER}/{DATA_FILE}")
     return found

@@ -1,12 +1,14 @@
-"""Movies as arms and their viewers as rounds: losses from real ratings."""
+"""Movies as arms and users as rounds: losses from real ratings."""
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from threading import Lock
+from typing import Self
 
 import numpy as np
 
-from ...base.validation import number_in, one_of, whole_number
+from ...base.validation import one_of, set_number, set_whole
 from ...errors import ParameterError, invalid_value
 from ...kernels.random.noise import KINDS
 from ...kernels.rounds import Table
@@ -20,25 +22,25 @@ _one_at_a_time = Lock()
 
 @dataclass(frozen=True)
 class MovieLens(Environment):
-    """MovieLens 100K: the most rated movies are the arms, and each round is a user with tastes of their own.
+    """MovieLens 100K: the most rated movies are the arms, and each round is a user with their own tastes.
 
-    An oracle fitted to the ratings says what each user would give each movie; a reward is
-    (stars - 1) / 4 and a loss 1 - reward. The users come in the order in which the ratings were given,
-    which nobody drew at random: a user rates many movies within the hour, and the first 10,000 ratings
-    are those of 113 users. Regret is against the best fixed movie in hindsight. The experiment is the
-    paper's (appendix E); of its oracle little is said, and `decoupled.environments.movielens.Oracle` tells our reading.
+    An oracle fitted to the ratings predicts the stars that each user would give each movie. A reward is (stars - 1) / 4
+    and a loss is 1 - reward. The users come in the order of the ratings' timestamps, which is far from random: a user
+    rates many movies within an hour, and 113 users gave the first 10,000 ratings. Regret is against the best fixed
+    movie in hindsight. The experiment is the paper's (appendix E). The paper says little about its oracle;
+    `decoupled.environments.movielens.Oracle` describes ours.
 
-    The data is found through the environment variable DECOUPLED_DATA (a folder with `u.data`, or with
-    `ml-100k/u.data`), else in the user's cache folder, else at its publisher, unless DECOUPLED_OFFLINE is
-    set. Nothing is read before the first table is asked for, and fitting takes a few seconds, once.
+    The data comes from the folder in the environment variable DECOUPLED_DATA (with `u.data` or `ml-100k/u.data`), else
+    from the user's cache folder, else from its publisher, unless DECOUPLED_OFFLINE is set. It is read for the first
+    table, and fitting then takes a few seconds, once.
 
     Args:
         arms: how many movies, from 2 to 1682; the paper has 32, 64, 128 and 256.
-        order: "timestamp", the users by the time of their ratings, from the first again after 100,000
-            rounds; or "iid", users drawn independently, each as often as they rate on average.
-        noise: "none" (the loss is what the oracle says, as in the paper), "bernoulli" or "beta".
+        order: "timestamp", the users by the time of their ratings, starting again after 100,000 rounds; or "iid", users
+            drawn independently, in proportion to their number of ratings.
+        noise: "none" (the loss is the oracle's, as in the paper), "bernoulli" or "beta".
         concentration: for "beta": a loss is Beta(mean * concentration, (1 - mean) * concentration).
-        seed: for "iid": the users that are drawn. All runs meet the same ones.
+        seed: for "iid": determines the users, which are the same in all runs.
         data: "ml-100k", or "stand-in" for generated ratings of the same shape.
 
     >>> import decoupled as dc
@@ -55,29 +57,32 @@ class MovieLens(Environment):
     data: str = "ml-100k"
 
     def __post_init__(self) -> None:
-        arms = whole_number("arms", self.arms, 2, "the paper has 32, 64, 128 and 256")
+        remedy = "the paper has 32, 64, 128 and 256"
+        arms = set_whole(self, "arms", 2, remedy)
         if arms > MOVIES:
             rule = f"must not exceed {MOVIES}, the number of movies"
-            raise ParameterError(invalid_value("arms", arms, rule, "the paper has 32, 64, 128 and 256"))
-        object.__setattr__(self, "arms", arms)
+            raise ParameterError(invalid_value("arms", arms, rule, remedy))
         one_of("order", self.order, ("timestamp", "iid"))
         one_of("noise", self.noise, KINDS)
-        concentration = number_in("concentration", self.concentration, 0.0, remedy="the default is 10")
-        object.__setattr__(self, "concentration", concentration)
-        object.__setattr__(self, "seed", whole_number("seed", self.seed, 0, "the default is 0"))
+        set_number(self, "concentration", 0.0, math.inf, "the default is 10")
+        set_whole(self, "seed", 0, "the default is 0")
         one_of("data", self.data, ("ml-100k", "stand-in"))
 
     def oracle(self) -> Oracle:
-        """What was fitted: rewards, movies, the sequence of users, and how well it predicts."""
-        with _one_at_a_time:  # several threads ask at once, and one fit is enough
+        """The fitted oracle: rewards, movies, the sequence of users, and its prediction error."""
+        with _one_at_a_time:  # several threads may ask at once, and one fit is enough
             return _oracle(self.data)
 
     def titles(self) -> tuple[str, ...]:
-        """The title of each arm, or "movie 50" where `u.item` is not beside the ratings."""
+        """The title of each arm, or a name such as "movie 50" if `u.item` is not beside the ratings."""
         folder = find()[1].folder if self.data == "ml-100k" else None
         known = read_titles(folder / TITLE_FILE) if folder else {}
         movies = self.oracle().movies[: self.arms].tolist()
         return tuple(known.get(movie, f"movie {movie}") for movie in movies)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (cls(32, order="iid", noise="beta", concentration=4.0, seed=3, data="stand-in"),)
 
     def table(self, horizon: int) -> Table:
         oracle = self.oracle()

@@ -1,4 +1,4 @@
-"""What users and movies have to do with each other beyond their biases: a part of low rank."""
+"""How users and movies interact beyond their biases: a low-rank term."""
 
 from typing import Any, NamedTuple
 
@@ -7,24 +7,24 @@ import numpy as np
 from ...base.arrays import Floats
 from .ratings import Ratings
 
-CHANGE = 1e-5  # a sweep that lowers the objective by a smaller share is the last
+CHANGE = 1e-5  # stop after a sweep that lowers the objective by a smaller fraction
 SWEEPS = 100
 
 
 class Factors(NamedTuple):
-    """The part of user u and movie i is the inner product of users[u] and movies[i]."""
+    """The term for user u and movie i is the inner product of users[u] and movies[i]."""
 
     users: Floats
     movies: Floats
 
     def predict(self, ratings: Ratings) -> Floats:
-        """The part for each rating."""
+        """The term for each rating."""
         predicted: Floats = (self.users[ratings.users] * self.movies[ratings.movies]).sum(axis=1)
         return predicted
 
 
 class Incomplete(NamedTuple):
-    """A table with holes, by users and by movies: its values, and 1 where there is one."""
+    """An incomplete table, by users and by movies: its values, and 1 for each cell that has one."""
 
     by_user: Any
     by_movie: Any
@@ -33,7 +33,7 @@ class Incomplete(NamedTuple):
 
 
 def incomplete(ratings: Ratings, values: Floats) -> Incomplete:
-    """A value for each rating as a table of users x movies."""
+    """Arrange a value for each rating as a table of users x movies."""
     from scipy.sparse import csr_array
 
     places = (ratings.users, ratings.movies)
@@ -43,10 +43,10 @@ def incomplete(ratings: Ratings, values: Floats) -> Incomplete:
 
 
 def leading(table: Incomplete, dimension: int) -> Floats:
-    """Movies' factors to start from: the leading singular vectors of the table with zeros in its holes."""
+    """Initial factors of the movies: the leading singular vectors of the table, with 0 for missing cells."""
     from scipy.sparse.linalg import svds
 
-    # ARPACK starts from a random vector unless it is given one.
+    # Without a given vector ARPACK starts from a random one.
     _, values, vectors = svds(table.by_user, k=dimension, v0=np.ones(min(table.by_user.shape)))
     order = np.argsort(-values, kind="stable")
     start: Floats = vectors[order].T * np.sqrt(values[order])
@@ -54,10 +54,10 @@ def leading(table: Incomplete, dimension: int) -> Floats:
 
 
 def factorise(table: Incomplete, movies: Floats, penalty: float) -> Factors:
-    """A minimum of sum (value - <user, movie>)^2 + penalty * (|users|^2 + |movies|^2).
+    """Find a local minimum of sum (value - <user, movie>)^2 + penalty * (|users|^2 + |movies|^2).
 
-    Alternating least squares: given the movies' factors, each user's are a ridge regression, and the
-    other way round. The objective is not convex, so where this ends depends on where it starts.
+    Alternating least squares: given the movies' factors, each user's factors are a ridge regression, and vice versa.
+    The objective is not convex, so the result depends on the start.
     """
     squares = float((table.by_user.data**2).sum())
     before = np.inf
@@ -72,7 +72,7 @@ def factorise(table: Incomplete, movies: Floats, penalty: float) -> Factors:
 
 
 def _regressions(seen: Any, table: Any, others: Floats, penalty: float) -> tuple[Floats, float]:
-    """A ridge regression for each row, and by how much they lower the objective in all."""
+    """Solve a ridge regression for each row. Return the solutions and by how much they lower the objective."""
     dimension = others.shape[1]
     row, column = np.triu_indices(dimension)
     half = seen @ (others[:, row] * others[:, column])
@@ -82,5 +82,5 @@ def _regressions(seen: Any, table: Any, others: Floats, penalty: float) -> tuple
     products[:, np.arange(dimension), np.arange(dimension)] += penalty
     right = table @ others
     solved: Floats = np.linalg.solve(products, right[:, :, None])[:, :, 0]
-    # At its minimum |y - X b|^2 + penalty |b|^2 = |y|^2 - <X'y, b>, which spares a pass over all ratings.
+    # At the minimum |y - X b|^2 + penalty |b|^2 = |y|^2 - <X'y, b>, which saves a pass over all ratings.
     return solved, float((right * solved).sum())

@@ -1,4 +1,4 @@
-"""Where the data is: a folder, the cache, the publisher; and what stands in for it."""
+"""Find the data: in a folder, in the cache or at the publisher; or use the stand-in."""
 
 import hashlib
 import os
@@ -19,7 +19,7 @@ OFFLINE_VARIABLE = "DECOUPLED_OFFLINE"
 class Source(NamedTuple):
     """Where ratings came from: "local folder", "cache", "download" or "stand-in".
 
-    `folder` holds the files, where there is one; `reason` says why there is only a stand-in.
+    `folder` holds the files, if there is one; `reason` says why the stand-in was used.
     """
 
     kind: str
@@ -33,9 +33,9 @@ def load(
     fetch: bool | None = None,
     publication: Publication = ML_100K,
 ) -> tuple[Ratings, Source]:
-    """The ratings, or the stand-in where they are not to be had; and where they came from.
+    """The ratings, or the stand-in if they are not available, and where they came from.
 
-    A file that is there and is not what it should be is an error, never a reason for the stand-in.
+    A file with wrong contents is an error, never a reason to use the stand-in.
 
     >>> from decoupled.environments import movielens
     >>> ratings, source = movielens.load(fetch=False)
@@ -55,12 +55,12 @@ def find(
     fetch: bool | None = None,
     publication: Publication = ML_100K,
 ) -> tuple[bytes, Source]:
-    """The content of `u.data`, and where it was found; `StorageError` where it is not to be had.
+    """The content of `u.data`, and where it was found. Raises `StorageError` if it is not available.
 
     Args:
-        folder: holds `u.data`, or a folder `ml-100k` with it. Left out, the environment variable
-            DECOUPLED_DATA names it; without that come the cache and the publisher.
-        fetch: whether the publisher may be asked. Left out, yes unless DECOUPLED_OFFLINE is set.
+        folder: holds `u.data` or `ml-100k/u.data`. By default the environment variable DECOUPLED_DATA names it; if that
+            is not set, the cache and then the publisher are tried.
+        fetch: whether downloading is allowed. By default it is, unless DECOUPLED_OFFLINE is set.
         publication: what is published, and where.
     """
     given = _given_folder(folder)
@@ -71,12 +71,12 @@ def find(
     if content is not None:
         return content, Source("cache", kept)
     if not (os.environ.get(OFFLINE_VARIABLE, "") in ("", "0") if fetch is None else fetch):
-        raise StorageError(_not_to_be_had("there is no local copy, and no download is allowed"))
+        raise StorageError(_unavailable("there is no local copy, and no download is allowed"))
     try:
         files = download(publication)
     except StorageError as error:
-        raise StorageError(_not_to_be_had(str(error))) from error
-    with suppress(OSError):  # what cannot be kept is fetched again next time
+        raise StorageError(_unavailable(str(error))) from error
+    with suppress(OSError):  # if it cannot be cached, it is fetched again next time
         kept.mkdir(parents=True, exist_ok=True)
         for name, body in files.items():
             write_atomically(kept / name, body)
@@ -86,7 +86,7 @@ def find(
 def cache_root() -> Path:
     """The user's cache folder for this package."""
     base = os.environ.get("XDG_CACHE_HOME")
-    # Without a home the name stays as it is; such a folder is not there and cannot be made.
+    # Without a home folder the name keeps its "~"; such a folder does not exist and cannot be made.
     return Path(base or os.path.expanduser("~/.cache")) / "decoupled"
 
 
@@ -108,15 +108,15 @@ def _checked(path: Path, publication: Publication) -> bytes:
     digest = hashlib.sha256(content).hexdigest()
     if digest == publication.sha256:
         return content
-    parse_ratings(content, str(path))  # a damaged line is named, which helps more than a checksum
+    parse_ratings(content, str(path))  # naming a damaged line helps more than a checksum
     raise ParameterError(
         f"{path}: is not MovieLens 100K's {DATA_FILE} (its SHA-256 is {digest}, not {publication.sha256}); "
-        f"fetch {publication.url} anew"
+        f"download {publication.url} again"
     )
 
 
 def _intact(path: Path, publication: Publication) -> bytes | None:
-    """What an earlier download left, unless it is missing or damaged: then it is fetched again."""
+    """The result of an earlier download, or None if it is missing or damaged."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -124,6 +124,6 @@ def _intact(path: Path, publication: Publication) -> bytes | None:
     return content if hashlib.sha256(content).hexdigest() == publication.sha256 else None
 
 
-def _not_to_be_had(reason: str) -> str:
-    remedy = f"set {FOLDER_VARIABLE} to a folder that holds {FOLDER}/{DATA_FILE}, or take data='stand-in'"
-    return invalid_value("data", FOLDER, f"is not to be had ({reason})", remedy)
+def _unavailable(reason: str) -> str:
+    remedy = f"set {FOLDER_VARIABLE} to a folder that holds {FOLDER}/{DATA_FILE}, or use data='stand-in'"
+    return invalid_value("data", FOLDER, f"is not available ({reason})", remedy)

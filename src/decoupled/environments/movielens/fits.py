@@ -1,4 +1,4 @@
-"""Fitted oracles kept on disk, so that other runs and other workers need not fit again."""
+"""A disk cache of fitted oracles, so that other runs and workers need not fit again."""
 
 import hashlib
 import io
@@ -19,9 +19,9 @@ ARRAYS = ("rewards", "movies", "sequence")
 
 
 def fitted(content: bytes) -> Oracle:
-    """The oracle of a file of ratings, from the user's cache folder or fitted now and kept there.
+    """The oracle of a file of ratings, from the user's cache folder or fitted now and stored there.
 
-    What is kept is used only if it is whole, of the same ratings and of the same code.
+    A cached oracle is used only if it is intact and was made from the same ratings by the same code.
     """
     digest = hashlib.sha256(content).hexdigest()
     path = cache_root() / "movielens" / f"oracle-{digest[:16]}.npz"
@@ -29,7 +29,7 @@ def fitted(content: bytes) -> Oracle:
     if kept is not None:
         return kept
     oracle = fit_oracle(parse_ratings(content))
-    with suppress(OSError):  # what cannot be kept is fitted again next time
+    with suppress(OSError):  # if it cannot be cached, it is fitted again next time
         path.parent.mkdir(parents=True, exist_ok=True)
         _save(path, oracle)
     return oracle
@@ -37,7 +37,7 @@ def fitted(content: bytes) -> Oracle:
 
 @cache
 def _version() -> str:
-    """A digest of the sources that make an oracle: no number to forget to raise."""
+    """A digest of the sources that make an oracle, so that no version number can be forgotten."""
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
@@ -45,9 +45,9 @@ def _version() -> str:
 
 
 def _save(path: Path, oracle: Oracle) -> None:
-    told = {"version": _version(), "digest": oracle.digest, "choice": oracle.choice._asdict()}
+    header = {"version": _version(), "digest": oracle.digest, "choice": oracle.choice._asdict()}
     buffer = io.BytesIO()
-    np.savez(buffer, told=json.dumps(told), **{name: getattr(oracle, name) for name in ARRAYS})
+    np.savez(buffer, header=json.dumps(header), **{name: getattr(oracle, name) for name in ARRAYS})
     write_atomically(path, with_checksum(buffer.getvalue()))
 
 
@@ -56,8 +56,10 @@ def _load(path: Path, digest: str) -> Oracle | None:
     if body is None:
         return None
     with np.load(io.BytesIO(body)) as held:
-        told = json.loads(str(held["told"]))
-        if (told["version"], told["digest"]) != (_version(), digest):
+        if "header" not in held:  # written by other code
+            return None
+        header = json.loads(str(held["header"]))
+        if (header["version"], header["digest"]) != (_version(), digest):
             return None
         rewards, movies, sequence = (held[name] for name in ARRAYS)
-        return Oracle(rewards, movies, sequence, Choice(**told["choice"]), digest)
+        return Oracle(rewards, movies, sequence, Choice(**header["choice"]), digest)

@@ -1,4 +1,4 @@
-"""How many dimensions and how large a penalty: what predicts ratings best that were kept back."""
+"""Choose the number of dimensions and the penalties that best predict held-out ratings."""
 
 from typing import NamedTuple
 
@@ -12,31 +12,30 @@ from .ratings import STARS, Ratings
 BIAS_PENALTIES = (1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
 DIMENSIONS = (2, 4, 6, 8, 10, 12, 16, 24)
 PENALTIES: tuple[float, ...] = (24.0, 20.0, 17.0, 14.0, 12.0, 10.0, 8.0, 6.0, 4.0, 3.0, 2.0, 1.0)
-RISE = 1.001  # an error larger by this factor has passed its minimum
+RISE = 1.001  # once the error is larger by this factor, it has passed its minimum
 HELD_OUT, SPLIT_SEED = 0.1, 0
 
 
 class Choice(NamedTuple):
-    """What was chosen, and the root mean square error in stars on the ratings kept back.
+    """The choice, and its root mean square error in stars on the held-out ratings.
 
-    The choice was made by those very ratings, which flatters its error a little: by up to 0.001 on
-    MovieLens 100K, as other splits show.
+    These ratings determined the choice, so its error is too small: by up to 0.001, as other splits show.
     """
 
     bias_penalty: float
-    dimension: int  # 0 where no factors predict better than biases alone
+    dimension: int  # 0 if biases alone predict best
     penalty: float
     rmse: float
     rmse_biases: float  # without factors
-    rmse_means: float  # of the model to beat: user's mean + movie's mean - mean
+    rmse_means: float  # of the model to beat: user's mean + movie's mean - overall mean
 
 
 def choose(ratings: Ratings) -> Choice:
     """Fit to nine tenths of the ratings and compare on the rest.
 
-    Dimensions grow until they help no more. For the first of them the penalty falls until the error
-    rises; for the others it is one of the three around the last best, which moves by little. So slow
-    fits, those with many dimensions and small penalties, are not made in vain.
+    The dimension grows until it no longer helps. For the first dimension the penalty falls until the error rises. For
+    the others it is one of the three around the last best, which changes little. This avoids most of the slow fits,
+    those with many dimensions and small penalties.
     """
     known, kept_back = split(ratings)
     fits = {each: ridge_biases(known, each) for each in BIAS_PENALTIES}
@@ -49,7 +48,7 @@ def choose(ratings: Ratings) -> Choice:
 
 
 def split(ratings: Ratings, seed: int = SPLIT_SEED) -> tuple[Ratings, Ratings]:
-    """Ratings to fit to, and ratings kept back."""
+    """Split into ratings to fit to and held-out ratings."""
     held_out = np.zeros(len(ratings), np.bool_)
     order = np.random.default_rng(seed).permutation(len(ratings))
     held_out[order[: int(HELD_OUT * len(ratings))]] = True
@@ -85,6 +84,6 @@ def _rmse(predicted: Floats, ratings: Ratings) -> float:
 
 
 def clipped(stars: Floats) -> Floats:
-    """Predictions within the scale."""
+    """Predictions clipped to the scale."""
     within: Floats = np.clip(stars, 1.0, STARS)
     return within

@@ -1,4 +1,4 @@
-"""The oracle: what every user would give every movie."""
+"""The oracle: the stars that every user would give every movie."""
 
 from dataclasses import dataclass
 
@@ -13,18 +13,19 @@ from .ratings import STARS, Ratings
 
 @dataclass(frozen=True, eq=False)
 class Oracle:
-    """Rewards in [0, 1] for every user and movie, and the users in the order in which they came.
+    """Rewards in [0, 1] for every user and movie, and the users in the order of their ratings.
 
-    The paper's oracle is "a matrix factorization-based approach" with "a double-centering preprocessing
-    step prior to factorization" (appendix E), and no more is said. This is our reading of it: stars are
-    level + user + movie + <user's factors, movie's factors>, fitted by ridge regression, and the reward
-    is (stars - 1) / 4 with stars clipped to the scale.
+    The paper describes its oracle only as "a matrix factorization-based approach" with "a double-centering
+    preprocessing step prior to factorization" (appendix E). Our reading: stars are level + user + movie + <user's
+    factors, movie's factors>, fitted by ridge regression, and rewards are (stars - 1) / 4 with clipped stars.
     """
 
     rewards: Floats  # users x movies, the most rated movie first
-    movies: Ints  # the movies' ids in that order; of two rated equally often, the smaller id
-    sequence: Ints  # the user of each rating by time; of two at one time, the first in the file
-    choice: Choice  # dimension and penalties, and how well they predict ratings kept back
+    movies: (
+        Ints  # the movies' ids in that order; if two are rated equally often, the smaller id comes first
+    )
+    sequence: Ints  # the user of each rating by time; ratings at the same time are in file order
+    choice: Choice  # dimension and penalties, and their error on held-out ratings
     digest: str  # SHA-256 of the file of ratings
 
     def __post_init__(self) -> None:
@@ -33,7 +34,7 @@ class Oracle:
 
 
 def fit_oracle(ratings: Ratings) -> Oracle:
-    """Choose dimension and penalties on ratings kept back, then fit to all; no randomness but a fixed split."""
+    """Choose dimension and penalties on held-out ratings, then fit to all. The result is deterministic."""
     choice = choose(ratings)
     biases = ridge_biases(ratings, choice.bias_penalty)
     stars = biases.level + biases.users[:, None] + biases.movies[None, :]

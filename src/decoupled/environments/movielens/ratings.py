@@ -1,4 +1,4 @@
-"""Ratings as `u.data` has them: a line for each, with user, movie, stars and time."""
+"""Ratings in the format of `u.data`: one line each, with user, movie, stars and time."""
 
 import hashlib
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from ...base.arrays import Bools, Floats, Ints
 from ...errors import ParameterError, invalid_value
 
 USERS, MOVIES, STARS = 943, 1682, 5
-REMEDY = "fetch the file anew"
+REMEDY = "download the file again"
 
-# The columns of a line with the least and the largest value of each; times are seconds, until 2100.
+# The columns of a line, with the smallest and largest value of each; times are in seconds, up to the year 2100.
 COLUMNS = (("user", 1, USERS), ("movie", 1, MOVIES), ("rating", 1, STARS), ("timestamp", 0, 4_102_444_800))
 
 
@@ -42,20 +42,20 @@ class Ratings:
         return len(self.stars)
 
     def where(self, kept: Bools) -> Self:
-        """Some of the ratings, of as many users and movies."""
+        """A subset of the ratings, with the same number of users and movies."""
         return type(self)(
             self.users[kept], self.movies[kept], self.stars[kept], self.times[kept], self.shape, self.digest
         )
 
 
 def parse_ratings(content: bytes, name: str = "u.data") -> Ratings:
-    r"""The ratings of a file; a line that is none is refused by its number.
+    r"""Parse the ratings of a file. The error for an invalid line gives its number.
 
     >>> from decoupled.environments.movielens import parse_ratings
     >>> parse_ratings(b"1\t2\t3\t880000000\n1\t3\t6\t880000001\n")
     Traceback (most recent call last):
         ...
-    decoupled.errors.ParameterError: u.data, line 2: rating = '6': must be a whole number from 1 to 5; fetch the file anew
+    decoupled.errors.ParameterError: u.data, line 2: rating = '6': must be a whole number from 1 to 5; download the file again
     """
     lines = content.split(b"\n")
     if len(lines) < 2:
@@ -77,7 +77,7 @@ def _parsed(line: bytes, place: str) -> list[int]:
         raise ParameterError(f"{place}: {invalid_value('columns', len(fields), rule, REMEDY)}")
     numbers = []
     for field, (column, least, largest) in zip(fields, COLUMNS, strict=True):
-        # int() would take blanks, signs and underscores too.
+        # int() would also accept blanks, signs and underscores.
         number = int(field) if field.isdigit() and len(field) < 12 else -1
         if not least <= number <= largest:
             rule = f"must be a whole number from {least} to {largest}"
@@ -99,7 +99,7 @@ def _check_repeats(pairs: Ints, name: str) -> None:
 
 
 def read_titles(path: Path) -> dict[int, str]:
-    r"""The title of each movie's id from `u.item`; none where there is no such file.
+    r"""The title of each movie id from `u.item`; empty if there is no such file.
 
     >>> import pathlib, tempfile
     >>> from decoupled.environments.movielens import read_titles

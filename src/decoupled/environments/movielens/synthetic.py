@@ -1,4 +1,4 @@
-"""Ratings that were never given: the shape of MovieLens 100K, for where the data is not to be had."""
+"""Generated ratings in the shape of MovieLens 100K, for when the data is not available."""
 
 from functools import cache
 
@@ -16,10 +16,10 @@ SESSION = 3_600  # seconds within which a user rates
 
 @cache
 def stand_in(seed: int = 0) -> bytes:
-    r"""A generated file in the format of `u.data`, with users, movies and ratings as many as there.
+    r"""A generated file in the format of `u.data`, with as many users, movies and ratings.
 
-    Stars are a level, what users and movies add to it, a part of rank 8 and noise, rounded to 1, ..., 5.
-    A few movies are rated by many users and most by few; a user rates within an hour.
+    Stars are the sum of a level, biases of users and movies, a term of rank 8 and noise, rounded to 1, ..., 5. A few
+    movies are popular and most are not. A user rates within an hour.
 
     >>> from decoupled.environments import movielens
     >>> content = movielens.stand_in()
@@ -38,7 +38,7 @@ def stand_in(seed: int = 0) -> bytes:
 
 
 def _pairs(rng: np.random.Generator, appeal: Floats) -> tuple[Ints, Ints]:
-    """Who rates what: each user so many movies, drawn without replacement by their appeal."""
+    """Draw the movies that each user rates, without replacement, by their appeal."""
     # The largest of appeal + Gumbel noise are draws without replacement in proportion to exp(appeal).
     keys = appeal + rng.gumbel(size=(USERS, MOVIES))
     keys[np.arange(MOVIES) % USERS, np.arange(MOVIES)] = np.inf  # every movie is rated at least once
@@ -50,10 +50,10 @@ def _pairs(rng: np.random.Generator, appeal: Floats) -> tuple[Ints, Ints]:
 
 
 def _counts(rng: np.random.Generator) -> Ints:
-    """How many ratings each user gives, 100,000 in all."""
+    """The number of ratings of each user, 100,000 in all."""
     wishes = rng.lognormal(0.0, 1.0, USERS)
     low, high = 0.0, float(RATINGS)
-    for _ in range(100):  # bisection: no two wishes are equal, so the sum rises one by one
+    for _ in range(100):  # bisection: no two wishes are equal, so the sum grows one by one
         scale = 0.5 * (low + high)
         counts = np.clip(np.round(scale * wishes), LEAST, MOST).astype(np.int64)
         low, high = (scale, high) if counts.sum() < RATINGS else (low, scale)

@@ -1,4 +1,4 @@
-"""Which of several Beta variables is the smallest: exact probabilities, by adaptive quadrature.
+"""The probability that each of several Beta variables is the smallest, by adaptive quadrature.
 
 P(i is smallest) = integral over [0, 1] of f_i(x) * prod_{j != i} S_j(x), with S the survival function.
 """
@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...base.arrays import Floats
+from ...base.extras import needed_for
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
 _LEAST = 1e-300
@@ -17,11 +18,12 @@ _MOST_HALVINGS = 60
 def smallest_beta_law(a: Floats, b: Floats) -> Floats:
     """The probability that each of the independent Beta(a_i, b_i) is the smallest; a, b >= 1.
 
-    The absolute error is below 1e-12 for parameters up to thousands, and 1e-9 for millions, where the
-    logarithm of a density loses digits. Variables with equal parameters are worked out once.
+    The absolute error is below 1e-12 for parameters up to thousands, and 1e-9 for millions, where the logarithm of a
+    density loses digits. Variables with equal parameters are computed once.
     """
     # Loaded here, because a policy that never asks for its law needs no SciPy.
-    from scipy.special import betaincc, betaln, xlog1py, xlogy
+    with needed_for("exact probabilities of ThompsonSampling"):
+        from scipy.special import betaincc, betaln, xlog1py, xlogy
 
     pairs, which, count = np.unique(
         np.column_stack((a, b)), axis=0, return_inverse=True, return_counts=True
@@ -39,7 +41,7 @@ def smallest_beta_law(a: Floats, b: Floats) -> Floats:
 
     mean = first / (first + second)
     spread = np.sqrt(mean * (1.0 - mean) / (first + second + 1.0))
-    # A narrow density is found only if a panel begins where it is.
+    # The quadrature misses a narrow density unless a panel begins there.
     marks = mean + spread * np.array([-8.0, -4.0, -1.5, 0.0, 1.5, 4.0, 8.0])[:, None]
     edges = np.unique(np.concatenate(([0.0, 1.0], marks[(marks > 0.0) & (marks < 1.0)])))
     tolerance = 1e-14 + 2e-16 * float((first + second).max())
@@ -50,7 +52,7 @@ def smallest_beta_law(a: Floats, b: Floats) -> Floats:
 
 
 def _integrate(integrand: Callable[[Floats], Floats], edges: Floats, tolerance: float) -> Floats:
-    """The integral of a vector of functions; panels are halved until halving changes them no more."""
+    """Integrate a vector of functions, halving panels until that no longer changes them."""
     low, high = edges[:-1], edges[1:]
     whole = _panels(integrand, low, high)
     done: Floats = np.zeros(whole.shape[1])

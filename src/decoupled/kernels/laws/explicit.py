@@ -1,4 +1,4 @@
-"""What laws share that are explicit weights of all arms, both up to their sums."""
+"""What laws share that keep explicit weights of all arms, up to their sums."""
 
 from typing import Any
 
@@ -12,28 +12,34 @@ SUMS = ("exploit_sum", "explore_sum")
 EXPLOIT_SUM, EXPLORE_SUM = OWN, OWN + 1
 ESTIMATES, EXPLOIT, EXPLORE = range(3)
 
-# After a law's own rows, and only where losses are centred or the rates differ.
+# After a law's own rows, and only if losses are centred or the rates differ.
 MORE_FLOATS = ("baseline", "spare")
 BASELINE, SPARE = -2, -1
 
 
 @compiled
-def add_up(state: State) -> None:
-    """The sums of both rows of weights."""
-    state.scalars[EXPLOIT_SUM] = total(state.floats[EXPLOIT])
-    state.scalars[EXPLORE_SUM] = total(state.floats[EXPLORE])
+def add_up(state: State, sums: int) -> None:
+    """Store the sums of both rows of weights in the scalar `sums` and the next."""
+    state.scalars[sums] = total(state.floats[EXPLOIT])
+    state.scalars[sums + 1] = total(state.floats[EXPLORE])
+
+
+@compiled
+def draw_weighted(state: State, sums: int, stream: Words) -> tuple[int, int, float, float]:
+    """Draw from w and from p, independently."""
+    floats, scalars = state.floats, state.scalars
+    return draw_both(floats[EXPLOIT], scalars[sums], floats[EXPLORE], scalars[sums + 1], stream)
 
 
 @compiled
 def draw(params: Any, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """Two independent draws, from w and from p."""
-    floats, scalars = state.floats, state.scalars
-    return draw_both(floats[EXPLOIT], scalars[EXPLOIT_SUM], floats[EXPLORE], scalars[EXPLORE_SUM], stream)
+    """Draw from w and from p, independently."""
+    return draw_weighted(state, EXPLOIT_SUM, stream)
 
 
 @compiled
 def learn(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
-    """Add loss / p to the arm; where losses are centred (loss - b) / p, and b to all."""
+    """Add loss / p to the arm; if losses are centred, add (loss - b) / p to it and b to all arms."""
     estimates = state.floats[ESTIMATES]
     if params.centred > 0.0:
         baseline = state.floats[BASELINE]
@@ -46,7 +52,7 @@ def learn(params: Any, state: State, arm: int, weight: float, loss: float) -> No
 
 @compiled
 def gate(params: Any, state: State, least: float, mean: float) -> None:
-    """The mean for arms explored with a probability of at least `least`, 0 for the others."""
+    """Give the baseline `mean` to arms explored with probability `least` or more, and 0 to the others."""
     explore, baseline = state.floats[EXPLORE], state.floats[BASELINE]
     bar = least * state.scalars[EXPLORE_SUM]
     for i in range(len(explore)):

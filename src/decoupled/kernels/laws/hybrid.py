@@ -1,15 +1,14 @@
 """Hybrid weights: the minimiser over the simplex of <w, L> - C * sum log w_i - sum gamma_i * w_i ** (2/3).
 
-In the roots y_i = w_i ** (-1/3), with gaps u = L - min(L), rates g_i = 2/3 * gamma_i and the level s (the
-multiplier counted from min(L)), the conditions for a minimum are polynomials:
+Write y_i = w_i ** (-1/3) for the roots, u = L - min(L) for the gaps, g_i = 2/3 * gamma_i for the rates, and s for the
+level (the multiplier relative to min(L)). The conditions for a minimum are polynomials:
 
     C * y_i ** 3 + g_i * y_i = u_i + s   for every arm,   and   sum_i y_i ** -3 = 1.
 
-The left side is convex in y_i, so the solution y_i(s) is increasing and concave. The power mean
-M(y) = (sum y_i ** -3) ** (-1/3) is increasing and concave as well; so is M(y(s)), and from the left of
-its root Newton climbs to M = 1 without overshooting, from the right one step lands on the left. That is
-the cold start. Along a run, roots and level take their Newton steps together, from the last round's
-solution: no power, no root and one division an arm a step.
+The left side is convex in y_i, so the solution y_i(s) is increasing and concave. So is the power mean
+M(y) = (sum y_i ** -3) ** (-1/3), and therefore M(y(s)). Newton's method climbs to M = 1 from the left without
+overshooting, and a step from the right lands on the left. That is the cold start. Within a run, roots and level take
+their Newton steps together from the last round's solution, with one division per arm and step and no power or root.
 """
 
 import math
@@ -19,7 +18,7 @@ from ...base.arrays import Floats
 from ..jit import compiled
 from ..random.sampling import total
 
-_LAST_STEP = 1e-7  # relative; the error after a step is of the order of its square
+_LAST_STEP = 1e-7  # relative; the error after a step is of the order of the step squared
 _SOLVED = 1e-12
 _NEAR = 1e-4
 _MOST_STEPS = 12
@@ -27,14 +26,14 @@ _MOST_COLD_STEPS = 200
 
 
 class Hybrid(NamedTuple):
-    """One problem, its solution, and work space; a row has one entry per arm."""
+    """One problem, its solution and work space; each row has one entry per arm."""
 
     gaps: Floats
     rates: Floats
     roots: Floats
     weights: Floats  # y ** -3
-    squares: Floats  # y ** -2; while steps are taken, 1 / y
-    slopes: Floats  # the rest is work space
+    squares: Floats  # y ** -2; 1 / y during the Newton steps
+    slopes: Floats  # this and the rest are work space
     moves: Floats
     pulls: Floats
     pulled: Floats
@@ -42,7 +41,7 @@ class Hybrid(NamedTuple):
 
 @compiled
 def cube_root_less_one(mass: float) -> float:
-    """The cube root of the mass, less 1; near 0 a parabola will do, since the next step corrects it."""
+    """The cube root of the mass, less 1. Near a mass of 1 a parabola suffices, since the next step corrects it."""
     excess = mass - 1.0
     if abs(excess) < 0.01:
         return excess * (1.0 / 3.0 - excess / 9.0)
@@ -63,8 +62,8 @@ def settle_root(barrier: float, level: float, at: Hybrid, arm: int) -> None:
 
 @compiled
 def cold_level(barrier: float, at: Hybrid) -> float:
-    """The level to a few digits, by Newton on M(y(s)) from below; fills the roots that belong to it."""
-    level = barrier  # w <= 1 leaves C + g_i <= u_i + s for every arm, and for the leader u_i = 0
+    """Find the level to a few digits by Newton on M(y(s)) from below, and fill its roots."""
+    level = barrier  # w <= 1 means C + g_i <= u_i + s for every arm, and u_i = 0 for the leader
     for _ in range(_MOST_COLD_STEPS):
         for i in range(len(at.gaps)):
             settle_root(barrier, level, at, i)
@@ -81,7 +80,7 @@ def cold_level(barrier: float, at: Hybrid) -> float:
 
 @compiled
 def linearise(barrier: float, level: float, at: Hybrid) -> None:
-    """At the present roots: each one's Newton move for this level, and its slope in the level."""
+    """Compute the Newton move of each root at this level, and its slope in the level."""
     for i in range(len(at.gaps)):
         y = at.roots[i]
         square = y * y
@@ -102,10 +101,10 @@ def linearise(barrier: float, level: float, at: Hybrid) -> None:
 
 @compiled
 def newton_steps(barrier: float, level: float, at: Hybrid) -> tuple[float, int]:
-    """Steps on roots and level together: the level, and their number; 0 where they did not converge.
+    """Take steps on roots and level together. Return the level and the number of steps, 0 if they did not converge.
 
-    Every root stays positive: the cubic is convex, so after a step it is at least the solution for the
-    level after that step, and the level is kept above its bound.
+    Every root stays positive: the cubic is convex, so after a step a root is at least the solution for the new level,
+    and the level is kept above its bound.
     """
     for step in range(1, _MOST_STEPS + 1):
         linearise(barrier, level, at)
@@ -126,7 +125,7 @@ def newton_steps(barrier: float, level: float, at: Hybrid) -> tuple[float, int]:
 
 @compiled
 def fill_powers(at: Hybrid) -> None:
-    """The weights and their powers 2/3, from the roots."""
+    """Fill the weights and their powers 2/3 from the roots."""
     for i in range(len(at.roots)):
         inverse = 1.0 / at.roots[i]
         at.squares[i] = inverse * inverse
@@ -135,7 +134,7 @@ def fill_powers(at: Hybrid) -> None:
 
 @compiled
 def is_solved(barrier: float, level: float, at: Hybrid) -> bool:
-    """Whether roots and level already meet the conditions, as those of a saved state do."""
+    """Whether roots and level already satisfy the conditions, as those of a saved state do."""
     if not at.roots[0] > 0.0:
         return False
     linearise(barrier, level, at)
@@ -147,9 +146,9 @@ def is_solved(barrier: float, level: float, at: Hybrid) -> bool:
 
 @compiled
 def hybrid_weights(barrier: float, level: float, at: Hybrid) -> tuple[float, int]:
-    """Solve from the roots and the level at hand, or from nothing where roots are 0 or lead nowhere.
+    """Solve from the current roots and level, or from a cold start if the roots are 0 or do not converge.
 
-    Fills roots, weights and squares; gives the level, and the number of steps since the last start.
+    Fills roots, weights and squares; returns the level and the number of steps since the last start.
     """
     steps = 0
     for start in range(2):

@@ -1,9 +1,9 @@
 """The perturbed leader: FTPL's two laws, with the arms kept in rank order."""
 
-from typing import NamedTuple
+from typing import Any
 
 from ...base.arrays import Words
-from ..compose import ETA, ETA_EXPLOIT, OWN, Law, Rows, compose
+from ..compose import ETA, ETA_EXPLOIT, OWN, Law, Rows, compose, params_type
 from ..jit import compiled
 from ..order.lifting import lift_arms
 from ..order.ranked import move_arm, sort_arms
@@ -16,22 +16,12 @@ ESTIMATES, RANKED, RANK_LIMIT, SURROGATE, BASELINE, SPARE = range(6)
 ORDER, SPARE_ORDER = range(2)
 
 
-class Params(NamedTuple):
-    """The parameters as compiled code takes them."""
-
-    alpha: float
-    sorting: float
-    sharing: float  # above 0 where arms that tie share what their ranks allow
-    c: float
-    exploit_ratio: float
-    centred: float
-    kappa: float
-    lam: float
-    by_losses: float
+# With `sorting` above 0 all arms are sorted each round; with `sharing` above 0 tied arms share what their ranks allow.
+Params = params_type(__name__, "alpha", "sorting", "sharing")
 
 
 @compiled
-def init(params: Params, state: State) -> float:
+def init(params: Any, state: State) -> float:
     """Rank the arms and tabulate rank ** (-(alpha + 1) / (2 alpha))."""
     exponent = (params.alpha + 1.0) / (2.0 * params.alpha)
     fill_limits(state.floats, RANK_LIMIT, exponent)
@@ -41,8 +31,8 @@ def init(params: Params, state: State) -> float:
 
 
 @compiled
-def fill(params: Params, state: State, root: float, saved: bool) -> None:
-    """The surrogates q in rank order; the leader needs no more than the estimates."""
+def fill(params: Any, state: State, root: float, saved: bool) -> None:
+    """Fill the surrogates q in rank order; the leader needs only the estimates."""
     floats, eta = state.floats, state.scalars[ETA]
     exponent = 0.5 * (params.alpha + 1.0)
     limited_surrogates(floats, RANK_LIMIT, floats[RANKED], eta, exponent, params.sharing, floats[SURROGATE])
@@ -50,8 +40,8 @@ def fill(params: Params, state: State, root: float, saved: bool) -> None:
 
 
 @compiled
-def draw(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """The perturbed leader at its own rate, and an arm drawn from p = q / sum q."""
+def draw(params: Any, state: State, stream: Words) -> tuple[int, int, float, float]:
+    """Draw the perturbed leader at its own rate, and an arm from p = q / sum q."""
     floats, mass = state.floats, state.scalars[SURROGATE_SUM]
     exploit = pareto_leader(floats[RANKED], state.scalars[ETA_EXPLOIT], params.alpha, stream)
     explore = categorical(floats[SURROGATE], mass, stream)
@@ -60,9 +50,9 @@ def draw(params: Params, state: State, stream: Words) -> tuple[int, int, float, 
 
 
 @compiled
-def learn(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
+def learn(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
     """Add the loss estimate and restore the rank order."""
-    # The paper's section 4.1 speaks of the rank of i_t; the arm whose estimate moves is j_t.
+    # The paper's section 4.1 names the rank of i_t; the arm whose estimate moves is j_t.
     floats, order = state.floats, state.ints[ORDER]
     before = floats[ESTIMATES, arm]
     if params.centred > 0.0:
@@ -79,37 +69,24 @@ def learn(params: Params, state: State, arm: int, weight: float, loss: float) ->
     if after != before:  # a loss of zero moves nothing
         move_arm(floats[RANKED], order, arm, before, after)
     if params.centred > 0.0:
-        lift_arms(
-            floats[ESTIMATES],
-            floats[BASELINE],
-            floats[RANKED],
-            order,
-            floats[SPARE],
-            state.ints[SPARE_ORDER],
-        )
+        estimates, lifts, spare = floats[ESTIMATES], floats[BASELINE], floats[SPARE]
+        lift_arms(estimates, lifts, floats[RANKED], order, spare, state.ints[SPARE_ORDER])
 
 
 @compiled
-def gate(params: Params, state: State, least: float, mean: float) -> None:
-    """A baseline for every arm whose p is large enough."""
+def gate(params: Any, state: State, least: float, mean: float) -> None:
+    """Give a baseline to every arm whose p is large enough."""
     floats, order = state.floats, state.ints[ORDER]
     bar = least * state.scalars[SURROGATE_SUM]
     for k in range(len(order)):
         floats[BASELINE, order[k]] = mean if floats[SURROGATE, k] >= bar else 0.0
 
 
-LAW = Law(
-    Rows(
-        scalars=("surrogate_sum",),
-        floats=("ranked", "rank_limit", "surrogate"),
-        ints=("order",),
-        more_floats=("baseline", "spare"),
-        more_ints=("spare_order",),
-    ),
-    init,
-    fill,
-    draw,
-    learn,
-    gate,
+ROWS = Rows(
+    scalars=("surrogate_sum",),
+    floats=("ranked", "rank_limit", "surrogate"),
+    ints=("order",),
+    more_floats=("baseline", "spare"),
+    more_ints=("spare_order",),
 )
-COMPOSED = compose(LAW, Params)
+COMPOSED = compose(Law(ROWS, init, fill, draw, learn, gate), Params)

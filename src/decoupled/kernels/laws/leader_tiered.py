@@ -1,14 +1,14 @@
-"""The perturbed leader for very many arms: a round in O(log K) draws and O(sqrt K) moves of memory.
+"""The perturbed leader for very many arms: a round takes O(log K) draws and O(sqrt K) moves of memory.
 
-Both arms are drawn with exactly the laws of `leader`. What it does not know is sum q, and so the propensity of
-the arm explored: a decision carries an unbiased estimate of its inverse.
+Both arms have exactly the laws of `leader`. This version does not compute sum q, so it does not know the propensity of
+the explored arm: a decision carries an unbiased estimate of its inverse.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any
 
 from ...base.arrays import Floats, Words
-from ..compose import ETA, ETA_EXPLOIT, OWN, Law, Rows, compose
+from ..compose import ETA, ETA_EXPLOIT, OWN, Law, Rows, compose, params_type
 from ..jit import compiled
 from ..order.tier_lifts import lift_in_tiers
 from ..order.tier_moves import move_in_tiers
@@ -22,26 +22,15 @@ ENVELOPE_SUM, STRATA, COVERED, BITS, BLOCKS = range(OWN, OWN + 5)
 ESTIMATES, SPARE, RANK_LIMIT, ENVELOPE, BASELINE, FIRST_VALUES, VALUES = range(7)
 SPARE_ARMS, COVERED_ARMS, SLOTS, FIRST_ARMS, GUIDE, STARTS, _, HELD = range(8)
 
-# Only the first ranks can have a baseline: they are where most of the variance is, and a round lifts them all.
+# Only the first ranks can have a baseline: most of the variance is there, and a round lifts all of them.
 MOST_COVERED = 64
 
-
-class Params(NamedTuple):
-    """The parameters as compiled code takes them."""
-
-    alpha: float
-    sharing: float  # above 0 where arms that tie share what their ranks allow
-    c: float
-    exploit_ratio: float
-    centred: float
-    kappa: float
-    lam: float
-    by_losses: float
+Params = params_type(__name__, "alpha", "sharing")  # as in `leader`
 
 
 @compiled
 def tiers_in(state: State) -> Tiers:
-    """The arms in rank order."""
+    """The rows of the state as a tiered vector of the arms in rank order."""
     floats, ints, arms = state.floats, state.ints, state.floats.shape[1]
     return Tiers(
         floats[VALUES : VALUES + ROOM].reshape(ROOM * arms),
@@ -59,7 +48,7 @@ def tiers_in(state: State) -> Tiers:
 
 @compiled
 def surrogate_of(alpha: float, sharing: float, state: State, tiers: Tiers) -> Surrogate:
-    """Q at the present learning rate."""
+    """The surrogates q at the current learning rate."""
     lowest, eta = tiers.first_values[0], state.scalars[ETA]
     exponent, power = 0.5 * (alpha + 1.0), limit_power(alpha)
     return Surrogate(tiers, state.floats[RANK_LIMIT], lowest, eta, exponent, power, sharing > 0.0)
@@ -67,15 +56,15 @@ def surrogate_of(alpha: float, sharing: float, state: State, tiers: Tiers) -> Su
 
 @compiled
 def limit_power(alpha: float) -> float:
-    """The rank of an arm to this power is one over what it allows."""
+    """The exponent of the rank limit: rank ** -power."""
     return (alpha + 1.0) / (2.0 * alpha)
 
 
 @compiled
-def init(params: Params, state: State) -> float:
+def init(params: Any, state: State) -> float:
     """Rank the arms and tabulate rank ** (-(alpha + 1) / (2 alpha))."""
     exponent = limit_power(params.alpha)
-    if state.floats[RANK_LIMIT, 0] != 1.0:  # powers are dear, and these stay as they are
+    if state.floats[RANK_LIMIT, 0] != 1.0:  # powers are slow, and these never change
         for k in range(state.floats.shape[1]):
             state.floats[RANK_LIMIT, k] = (k + 1.0) ** -exponent
     state.scalars[BITS] = slot_bits(state.floats.shape[1])
@@ -85,8 +74,8 @@ def init(params: Params, state: State) -> float:
 
 
 @compiled
-def fill(params: Params, state: State, root: float, saved: bool) -> None:
-    """The envelope of q; the leader needs no more than the estimates."""
+def fill(params: Any, state: State, root: float, saved: bool) -> None:
+    """Fill the envelope of q; the leader needs only the estimates."""
     q = surrogate_of(params.alpha, params.sharing, state, tiers_in(state))
     strata, whole = fill_envelope(q, state.floats[ENVELOPE])
     state.scalars[STRATA] = strata
@@ -94,8 +83,8 @@ def fill(params: Params, state: State, root: float, saved: bool) -> None:
 
 
 @compiled
-def draw(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """The perturbed leader, an arm drawn from p = q / sum q, and sum q estimated apart from that draw."""
+def draw(params: Any, state: State, stream: Words) -> tuple[int, int, float, float]:
+    """Draw the perturbed leader, an arm from p = q / sum q, and an independent estimate of sum q."""
     tiers = tiers_in(state)
     q = surrogate_of(params.alpha, params.sharing, state, tiers)
     envelope = state.floats[ENVELOPE, : int(state.scalars[STRATA])]
@@ -110,8 +99,8 @@ def draw(params: Params, state: State, stream: Words) -> tuple[int, int, float, 
 
 
 @compiled
-def learn(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
-    """Add b to the arms it covers and (loss - b) / p to the arm, with the b of the decision."""
+def learn(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
+    """Add b to the covered arms and (loss - b) / p to the explored arm, with the b of the decision."""
     floats, tiers, own = state.floats, tiers_in(state), 0.0
     if params.centred > 0.0:
         covered = int(state.scalars[COVERED])
@@ -129,11 +118,11 @@ def learn(params: Params, state: State, arm: int, weight: float, loss: float) ->
 
 
 @compiled
-def gate(params: Params, state: State, least: float, mean: float) -> None:
-    """A baseline for the first ranks whose q is large enough."""
+def gate(params: Any, state: State, least: float, mean: float) -> None:
+    """Give a baseline to the first ranks whose q is large enough."""
     scalars, tiers = state.scalars, tiers_in(state)
-    # With the sum that a decision will draw in place of the envelope's, which is never below it, the arms
-    # covered would depend on that draw, and their estimates be biased.
+    # The envelope's sum is never below the sum that a decision draws. Using the drawn sum instead would make the set of
+    # covered arms depend on the draw, and bias their estimates.
     bar = least * scalars[ENVELOPE_SUM]
     covered = ranks_above(surrogate_of(params.alpha, params.sharing, state, tiers), bar, MOST_COVERED)
     scalars[COVERED] = covered
@@ -144,7 +133,7 @@ def gate(params: Params, state: State, least: float, mean: float) -> None:
 
 @compiled
 def fill_exploration_law(alpha: float, sharing: float, state: State, law: Floats) -> None:
-    """The exact law, which takes one pass over all arms."""
+    """Fill the exact law in one pass over all arms."""
     q = surrogate_of(alpha, sharing, state, tiers_in(state))
     end, whole = 0, 0.0
     while end < len(law):
@@ -157,22 +146,11 @@ def fill_exploration_law(alpha: float, sharing: float, state: State, law: Floats
         law[arm] /= whole
 
 
-LAW = Law(
-    Rows(
-        scalars=("envelope_sum", "strata", "covered", "slot_bits", "blocks", "renewed"),
-        floats=(
-            *("spare", "rank_limit", "envelope", "baseline", "first_values"),
-            *("values", "values_2", "values_3"),
-        ),
-        ints=(
-            *("spare_arms", "covered_arms", "slots", "first_arms", "guide", "starts", "starts_2"),
-            *("held", "held_2", "held_3"),
-        ),
-    ),
-    init,
-    fill,
-    draw,
-    learn,
-    gate,
+_FLOATS = "spare rank_limit envelope baseline first_values values values_2 values_3"
+_INTS = "spare_arms covered_arms slots first_arms guide starts starts_2 held held_2 held_3"
+ROWS = Rows(
+    ("envelope_sum", "strata", "covered", "slot_bits", "blocks", "renewed"),
+    tuple(_FLOATS.split()),
+    tuple(_INTS.split()),
 )
-COMPOSED = compose(LAW, Params)
+COMPOSED = compose(Law(ROWS, init, fill, draw, learn, gate), Params)

@@ -1,8 +1,7 @@
-"""What the rank allows, tabulated: rank ** -exponent, the same for all runs of a policy.
+"""The table of rank limits, rank ** -exponent, which is the same for all runs of a policy.
 
-On a CPU the table is a row of the state. On a GPU the threads of a block have one table, in the memory that
-they share: there the states of a third more runs of 64 arms stay near the processor, which makes it a
-quarter faster.
+On a CPU the table is a row of the state. On a GPU the threads of a block share one table in shared memory. That leaves
+room in fast memory for the states of a third more runs of 64 arms, which makes a round a quarter faster.
 """
 
 from importlib import import_module
@@ -21,63 +20,53 @@ def _fill(limits: Floats, arms: int, exponent: float) -> None:
 
 
 def fill_limits(floats: Floats, row: int, exponent: float) -> None:
-    """Fill the table, of which `row` is the number in a state's floats."""
+    """Fill the table in the given row of a state's floats."""
     _fill(floats[row], floats.shape[1], exponent)
 
 
 def limited_surrogates(
     floats: Floats, row: int, ranked: Floats, eta: float, exponent: float, sharing: float, out: Floats
 ) -> None:
-    """The surrogates q of the arms in rank order."""
+    """Fill the surrogates q of the arms in rank order."""
     surrogates(ranked, floats[row], eta, exponent, sharing, out)
 
 
 @overload(fill_limits, target="cpu")
 def _fill_limits(floats: Any, row: Any, exponent: Any) -> Any:
     def implementation(floats: Any, row: Any, exponent: Any) -> Any:
-        if floats[row, 0] != 1.0:  # powers are dear, and these stay as they are
+        if floats[row, 0] != 1.0:  # powers are slow, and these never change
             _fill(floats[row], floats.shape[1], exponent)
 
     return implementation
 
 
-@overload(limited_surrogates, target="cpu")
+# Not `strict`, because a lambda cannot have the annotations of its overload.
+@overload(limited_surrogates, target="cpu", strict=False)
 def _limited_surrogates(
     floats: Any, row: Any, ranked: Any, eta: Any, exponent: Any, sharing: Any, out: Any
 ) -> Any:
-    def implementation(
-        floats: Any, row: Any, ranked: Any, eta: Any, exponent: Any, sharing: Any, out: Any
-    ) -> Any:
-        surrogates(ranked, floats[row], eta, exponent, sharing, out)
-
-    return implementation
+    return lambda floats, row, ranked, eta, exponent, sharing, out: surrogates(
+        ranked, floats[row], eta, exponent, sharing, out
+    )
 
 
-# An array of no length in shared memory is as large as the launch says. It may hold what another policy
-# left there, so it is always filled anew: every thread of a block writes the same.
+# An array of length 0 in shared memory is as large as the launch says. It may hold another policy's values, so it is
+# always refilled: every thread of a block writes the same numbers.
 
 
-@overload(fill_limits, target="cuda")
+@overload(fill_limits, target="cuda", strict=False)
 def _fill_shared_limits(floats: Any, row: Any, exponent: Any) -> Any:
     cuda: Any = import_module("numba.cuda")
     float64 = numba().float64
-
-    def implementation(floats: Any, row: Any, exponent: Any) -> Any:
-        _fill(cuda.shared.array(0, float64), floats.shape[1], exponent)
-
-    return implementation
+    return lambda floats, row, exponent: _fill(cuda.shared.array(0, float64), floats.shape[1], exponent)
 
 
-@overload(limited_surrogates, target="cuda")
+@overload(limited_surrogates, target="cuda", strict=False)
 def _shared_surrogates(
     floats: Any, row: Any, ranked: Any, eta: Any, exponent: Any, sharing: Any, out: Any
 ) -> Any:
     cuda: Any = import_module("numba.cuda")
     float64 = numba().float64
-
-    def implementation(
-        floats: Any, row: Any, ranked: Any, eta: Any, exponent: Any, sharing: Any, out: Any
-    ) -> Any:
-        surrogates(ranked, cuda.shared.array(0, float64), eta, exponent, sharing, out)
-
-    return implementation
+    return lambda floats, row, ranked, eta, exponent, sharing, out: surrogates(
+        ranked, cuda.shared.array(0, float64), eta, exponent, sharing, out
+    )

@@ -1,14 +1,13 @@
-"""Geometric resampling: how many fresh draws it takes until the same arm wins again.
+"""Geometric resampling: the number of fresh draws until the same arm wins again.
 
-A perturbed leader does not know its own probability w of having won, but the number M of fresh draws
-until it wins again is geometric with mean 1/w. Given its rank s, it can win only where its own
-perturbation is the largest of the first s, which by symmetry happens once in s times. So M may be
-counted among such draws alone, and s * M has mean 1/w as well.
+A perturbed leader does not know its own probability w of winning, but the number M of fresh draws until it wins again
+is geometric with mean 1/w. An arm of rank s can win only if its perturbation is the largest of the first s, which by
+symmetry happens once in s times. So M can be counted among such draws only, and s * M has mean 1/w as well.
 
-A draw here is one of the event, not of every arm: the arm's own perturbation, and a single number that
-is held against the chance that no rival exceeds it, one rival after another until that is settled. The
-count has the law it would have if every perturbation were drawn (and, in the conditional case, the arm's
-swapped with the largest of the first s), and nothing needs to be stored.
+A draw here does not perturb every arm. It takes the arm's own perturbation and one more number, and compares that
+number with the chance that no rival exceeds the perturbation, one rival at a time until the result is known. The count
+has the same law as if every perturbation were drawn (and, in the conditional case, the arm's swapped with the largest
+of the first s), and nothing is stored.
 
 Neu, G. and Bartok, G. (2016). Importance weighting without importance weights. JMLR 17(154).
 Chen, B., Lee, J. and Honda, J. (2025). Geometric resampling in nearly linear time for
@@ -26,19 +25,11 @@ from ..random.stream import uniform
 
 @compiled
 def draws_until_win(
-    ranked: Floats,
-    rank: int,
-    among: int,
-    eta: float,
-    alpha: float,
-    pareto: bool,
-    cap: float,
-    stream: Words,
+    ranked: Floats, rank: int, among: int, eta: float, alpha: float, pareto: bool, cap: float, stream: Words
 ) -> float:
-    """min(M, cap): fresh draws until the arm at `rank` (from 0) wins, the winning one included.
+    """min(M, cap): fresh draws until the arm at `rank` (from 0) wins, including the winning draw.
 
-    `among` is 1 for plain draws, or rank + 1 for draws in which the arm's perturbation is the largest of
-    those up to its rank.
+    `among` is 1 for plain draws, or rank + 1 for draws in which the arm's perturbation is the largest up to its rank.
     """
     draws = 1.0
     while draws < cap:
@@ -54,11 +45,10 @@ def draws_until_win(
 
 @compiled
 def _wins_frechet(ranked: Floats, rank: int, among: int, eta: float, alpha: float, stream: Words) -> bool:
-    # A perturbation is t ** (-1/alpha), t exponential; the largest of several has the smallest t.
+    # A perturbation is t ** (-1/alpha) with t exponential; the largest of several has the smallest t.
     tail = -math.log(uniform(stream)) / among
     own = inverse_root_excess(tail, alpha)
-    # All rivals stay behind with probability exp(-sum of their levels), given that `among - 1` of them
-    # have a t above `tail`.
+    # All rivals stay behind with probability exp(-sum of their levels), given that `among - 1` of them have t > tail.
     life = (among - 1) * tail - math.log(uniform(stream))
     for k in range(len(ranked)):
         if k != rank:
@@ -73,7 +63,7 @@ def _wins_frechet(ranked: Floats, rank: int, among: int, eta: float, alpha: floa
 
 @compiled
 def _wins_pareto(ranked: Floats, rank: int, among: int, eta: float, alpha: float, stream: Words) -> bool:
-    # A perturbation is t ** (-1/alpha), t uniform.
+    # A perturbation is t ** (-1/alpha) with t uniform.
     tail = uniform(stream)
     mark = uniform(stream)
     if among > 1:

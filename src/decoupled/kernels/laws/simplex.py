@@ -1,9 +1,8 @@
-"""Tsallis weights: the point of the simplex that follow-the-regularised-leader chooses.
+"""Tsallis weights: the point of the simplex that Tsallis-INF chooses.
 
-With a = 1 / (1 - beta), gaps u and rate = (1 - beta) * eta, the weights are
-w_i = (1 + rate * u_i + x) ** -a, where the excess x solves S(x) = sum_i w_i = 1. It lies in
-[0, K ** (1/a) - 1] whatever the estimates, and it is small where a is large, so nothing is lost to
-rounding; the multiplier of the estimates would be min(L) - (1 + x) / rate.
+With a = 1 / (1 - beta), gaps u and rate = (1 - beta) * eta, the weights are w_i = (1 + rate * u_i + x) ** -a, where the
+excess x solves S(x) = sum_i w_i = 1. It lies in [0, K ** (1/a) - 1] for any estimates and is small if a is large, so no
+digits are lost to rounding. The Lagrange multiplier itself would be min(L) - (1 + x) / rate.
 """
 
 import math
@@ -13,7 +12,7 @@ from ..jit import compiled
 from ..powers import inverse_power
 from ..random.sampling import total
 
-SOLVED = 1e-12  # how far from 1 the sum of weights may be that need not be solved for again
+SOLVED = 1e-12  # weights whose sum is this close to 1 are a solution
 _LAST_STEP = 1e-8
 _MOST_STEPS = 200
 
@@ -23,7 +22,7 @@ def two_powers(gaps: Floats, excess: float, a: float, b: float, first: Floats, s
     """Fill (1 + gap + x) ** -a and (1 + gap + x) ** -b."""
     done = 0
     if a == 3.0 and (b == 4.0 or b == 2.0):
-        # One division serves two arms, 1/x = y * (1 / (x * y)), and four arms go at a time: twice as fast.
+        # One division serves two arms, 1/x = y * (1 / (x * y)), and the loop handles four at a time: twice as fast.
         half = len(gaps) // 2
         for i in range(half):
             x = 1.0 + (gaps[i] + excess)
@@ -44,12 +43,11 @@ def two_powers(gaps: Floats, excess: float, a: float, b: float, first: Floats, s
 def tsallis_excess(
     gaps: Floats, start: float, a: float, weights: Floats, slopes: Floats
 ) -> tuple[float, int]:
-    """The root x of S(x) = 1 by safeguarded Newton from any start, and the number of steps taken.
+    """Solve S(x) = 1 by safeguarded Newton from any start. Return the root and the number of steps.
 
-    Newton is applied to S(x) ** (-1/a), which is increasing, concave and nearly straight (exactly so
-    where all gaps are equal or one arm has all the weight). From the left of the root it climbs
-    without overshooting; from the right one step lands on the left. The bracket catches that step.
-    `weights` and `slopes` are work space; the slope of S is -a times the sum of the latter.
+    Newton works on S(x) ** (-1/a), which is increasing, concave and nearly straight (exactly straight if all gaps are
+    equal or one arm has all the weight). From the left of the root it climbs without overshooting; a step from the
+    right lands on the left, and the bracket catches it. The rows are work space; S has slope -a * sum(slopes).
     """
     highest = math.expm1(math.log(float(len(gaps))) / a)
     excess = min(max(start, 0.0), highest)
@@ -58,7 +56,7 @@ def tsallis_excess(
         mass = total(weights)
         move = mass * math.expm1(math.log(mass) / a) / total(slopes)
         excess = min(max(excess + move, 0.0), highest)
-        # The error after a step is of the order of its square, so this step was the last one needed.
+        # The error after a step is of the order of the step squared, so this step was the last one needed.
         if a * abs(move) <= _LAST_STEP * (1.0 + excess):
             return excess, step
     return excess, _MOST_STEPS

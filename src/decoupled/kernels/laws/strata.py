@@ -1,14 +1,13 @@
-"""Draws from p = q / sum q in O(log K), and an unbiased sum of q, where q never grows with rank.
+"""Draws from p = q / sum q in O(log K), and an unbiased estimate of sum q, for a q that never grows with rank.
 
-Ranks are cut into strata: the first few alone, then blocks that grow with their first rank, so that a
-stratum from rank r on (counted from 1) ends before rank `GROWTH` * r. The *envelope* holds q at its
-value on the first rank of each stratum. Its sum is at most `GROWTH` times sum q: both sums are linear in
-q, a q that never grows is a mixture of steps that fall from 1 to 0 after some rank n, and for such a step
-the ratio is the last rank of n's stratum over n.
+Ranks are divided into strata: the first few alone, then blocks that grow with their first rank, so that a stratum that
+begins at rank r (counted from 1) ends before rank `GROWTH` * r. The *envelope* is constant on each stratum, with the
+value of q at its first rank. Its sum is at most `GROWTH` times sum q: both sums are linear in q, a q that never grows
+is a mixture of steps from 1 to 0 after a rank n, and the ratio for such a step is the last rank of n's stratum over n.
 
-The order of ranks settles ties by the arms' numbers. Where arms that tie share what their ranks allow, each has the
-mean of q over the ranks of the tie, so that no arm gains by its number. A mean over thousands of arms is as
-quick as one over two, because the sum of rank ** -s over a range has a closed form.
+Ranks order tied arms by number. If tied arms share their limits, each has the mean of q over the ranks of the tie, so
+no arm gains by its number. A mean over thousands of arms is as quick as one over two, because the sum of rank ** -s
+over a range has a closed form.
 """
 
 import math
@@ -26,7 +25,7 @@ GROWTH = 1.5
 
 
 class Surrogate(NamedTuple):
-    """What q takes besides the rank: q = min((1 + eta * gap) ** -exponent, limit[rank])."""
+    """The surrogate q = min((1 + eta * gap) ** -exponent, limit[rank]) as a function of the rank."""
 
     ranked: Tiers
     limit: Floats
@@ -34,12 +33,12 @@ class Surrogate(NamedTuple):
     eta: float
     exponent: float
     power: float  # limit[rank] = (1 + rank) ** -power
-    sharing: bool  # whether arms that tie share evenly
+    sharing: bool  # whether tied arms share evenly
 
 
 @compiled
 def surrogate_at(q: Surrogate, rank: int) -> float:
-    """Q of the arm at a rank, counted from 0."""
+    """The q of the arm at a rank, counted from 0."""
     by_gap = inverse_power(q.eta * (value_at(q.ranked, rank) - q.lowest), q.exponent)
     share: float = min(by_gap, q.limit[rank])
     return share
@@ -47,13 +46,13 @@ def surrogate_at(q: Surrogate, rank: int) -> float:
 
 @compiled
 def stratum_size(first: int, arms: int) -> int:
-    """How many ranks the stratum has that begins with rank `first`, counted from 0."""
+    """The size of the stratum that begins at rank `first`, counted from 0."""
     return min(max(1, (first + 1) // 2), arms - first)
 
 
 @compiled
 def fill_envelope(q: Surrogate, envelope: Floats) -> tuple[int, float]:
-    """The envelope's share on each stratum; returns the number of strata and the sum."""
+    """Fill the envelope's share of each stratum. Return the number of strata and the sum."""
     arms = count_of(q.ranked)
     first, stratum, whole = 0, 0, 0.0
     while first < arms:
@@ -67,7 +66,7 @@ def fill_envelope(q: Surrogate, envelope: Floats) -> tuple[int, float]:
 
 @compiled
 def draw_rank(q: Surrogate, envelope: Floats, whole: float, stream: Words) -> int:
-    """A rank drawn with probability q / sum q exactly; more than two tries in three succeed."""
+    """Draw a rank with probability exactly q / sum q, by rejection; more than two tries in three succeed."""
     arms = count_of(q.ranked)
     while True:
         stratum = categorical(envelope, whole, stream)
@@ -86,7 +85,7 @@ def draw_rank(q: Surrogate, envelope: Floats, whole: float, stream: Words) -> in
 def draw_sum(q: Surrogate, envelope: Floats, stream: Words) -> float:
     """An unbiased estimate of sum q: each stratum's size times q at one of its ranks.
 
-    It is at least q at the first rank, which is 1, and at most the sum of the envelope.
+    It is at least 1, the q of the first rank, and at most the sum of the envelope.
     """
     arms = count_of(q.ranked)
     first, whole = 0, 0.0
@@ -102,7 +101,7 @@ def draw_sum(q: Surrogate, envelope: Floats, stream: Words) -> float:
 
 @compiled
 def tie_at(q: Surrogate, rank: int) -> tuple[int, int]:
-    """The first rank that shares with `rank`, and the one after the last: those with its estimate, or itself alone."""
+    """The ranks that share with `rank`, from the first to one past the last: those with its estimate, or one."""
     first, end = rank, rank + 1
     if not q.sharing:
         return first, end
@@ -129,7 +128,7 @@ def shared_surrogate(q: Surrogate, first: int, end: int) -> float:
     if end - first == 1:
         return surrogate_at(q, first)
     by_gap = inverse_power(q.eta * (value_at(q.ranked, first) - q.lowest), q.exponent)
-    low, high = first, end  # up to `low` the gap allows less than the rank
+    low, high = first, end  # before `low` the gap limits q, from there on the rank
     if q.limit[first] <= by_gap:
         high = first
     elif q.limit[end - 1] >= by_gap:
@@ -144,14 +143,14 @@ def shared_surrogate(q: Surrogate, first: int, end: int) -> float:
     return whole / (end - first)
 
 
-_DIRECT = 24  # from here on the series below is exact to the last digit or two
+_DIRECT = 24  # from here on the series below is accurate to the last digit or two
 
 
 @compiled
 def sum_of_powers(limit: Floats, power: float, first: int, end: int) -> float:
     """The sum of limit[first:end] for limit[k] = (k + 1) ** -power, 0 < power < 1.
 
-    The first few are added one by one, the others by the formula of Euler and Maclaurin.
+    The first few are added one by one, the others by the Euler-Maclaurin formula.
     """
     whole = 0.0
     for k in range(first, min(end, max(first + 4, _DIRECT))):
@@ -168,7 +167,7 @@ def sum_of_powers(limit: Floats, power: float, first: int, end: int) -> float:
 
 @compiled
 def _corrections(x: float, s: float, half: float) -> float:
-    """The terms of the formula beside the integral, at one end of a sum of x ** -s, over the summand there."""
+    """The correction terms of the formula at one end of a sum of x ** -s, relative to the summand there."""
     inverse = 1.0 / x
     square = inverse * inverse
     first = s * inverse
@@ -179,13 +178,13 @@ def _corrections(x: float, s: float, half: float) -> float:
 
 @compiled
 def ranks_above(q: Surrogate, least: float, most: int) -> int:
-    """How many of the first ranks, up to `most`, have a shared q of at least `least`; no tie is cut in two."""
+    """How many of the first ranks, up to `most`, have a shared q of at least `least`; ties are not split."""
     low, high = 0, min(most, count_of(q.ranked))
-    if high < count_of(q.ranked):  # a tie that goes on behind the last of them does not count
+    if high < count_of(q.ranked):  # a tie that continues past the last of them does not count
         first, end = tie_at(q, high - 1)
         if end > high:
             high = first
-    while low < high:  # shares never grow with rank, and within a tie they are equal
+    while low < high:  # shares never grow with rank and are equal within a tie
         middle = (low + high) // 2
         first, end = tie_at(q, middle)
         if shared_surrogate(q, first, end) >= least:

@@ -1,4 +1,4 @@
-"""The paper's surrogate probabilities: what an arm's gap and its rank allow, in rank order."""
+"""The paper's surrogate probabilities, in rank order: the smaller of what an arm's gap and its rank allow."""
 
 from ...base.arrays import Floats
 from ..jit import compiled
@@ -9,16 +9,15 @@ from ..powers import inverse_power
 def surrogates(
     ranked: Floats, limit: Floats, eta: float, exponent: float, sharing: float, out: Floats
 ) -> None:
-    """Q in rank order: (1 + eta * gap) ** -exponent, and no more than the rank allows.
+    """Fill q in rank order: (1 + eta * gap) ** -exponent, limited by the rank.
 
-    Where `sharing` is above 0, arms with equal estimates share what their ranks allow evenly, so that no arm
-    gains by its number.
+    If `sharing` is above 0, arms with equal estimates share their limits evenly, so no arm gains by its number.
     """
     lowest = ranked[0]
-    done, ties = 0, 0  # ties are counted on the way, since most often there are none
+    done, ties = 0, 0  # most often there are no ties, so they are only counted here
     if exponent == 2.0:
-        # Divisions are the cost of a round with many arms, and one serves two: 1/x = y * (1 / (x * y)).
-        # At 256 arms it makes a round a fifth faster.
+        # Divisions dominate a round with many arms, and one serves two: 1/x = y * (1 / (x * y)). At 256 arms this makes
+        # a round a fifth faster.
         half = len(ranked) // 2
         for k in range(half):
             x = 1.0 + eta * (ranked[k] - lowest)
@@ -39,7 +38,7 @@ def surrogates(
 
 @compiled
 def share_ties(ranked: Floats, shares: Floats) -> None:
-    """Give all arms with one estimate the mean of their shares."""
+    """Give arms with equal estimates the mean of their shares."""
     first, arms = 0, len(ranked)
     while first < arms:
         end, whole = first, 0.0

@@ -1,7 +1,7 @@
-"""What else the perturbed leader's integral gives: slopes, mean winning draws, the law after a move.
+"""More integrals of the perturbed leader: slopes, mean winning draws, the law after a move.
 
-The proofs of the paper rest on these. The nodes are those of `weights`, further out, because a mean
-winning draw has a heavier tail than a probability.
+The proofs of the paper rest on these. The nodes are those of `winner_law`, further out, because a mean winning draw has
+a heavier tail than a probability.
 """
 
 import math
@@ -12,14 +12,14 @@ import numpy as np
 from ...base.arrays import Floats
 from ..jit import compiled
 from ..powers import inverse_power
-from .winner_law import fill_hazards, grid, survival, winner_law
+from .winner_law import Grid, fill_hazards, grid, survival, winner_law
 
 _FAR_TAIL = 1e-14
 _LAW, _SLOPE, _PRIZE, _INVERSE = range(4)
 
 
 class Moments(NamedTuple):
-    """One number an arm: the `law`, and integrals under it.
+    """One number per arm: the `law`, and integrals under it.
 
     `slopes` are d w_i / d v_i; `prizes` E[r_i; i wins]; `inverses` E[1 / r_i; i wins].
     """
@@ -36,7 +36,7 @@ def _add_node(share: float, above: float, shifts: Floats, hazards: Floats, out: 
     for i in range(len(shifts)):
         if hazards[i] > hazards[peak]:
             peak = i
-    rest = 0.0  # the sum without its largest term, which would swallow the others' digits
+    rest = 0.0  # the sum without its largest term, in which the digits of the others would be lost
     for i in range(len(shifts)):
         if i != peak:
             rest += hazards[i]
@@ -45,28 +45,21 @@ def _add_node(share: float, above: float, shifts: Floats, hazards: Floats, out: 
         level = 1.0 + (above + shifts[i])
         out[_LAW, i] += wins
         out[_SLOPE, i] -= wins * (rest if i == peak else hazards[peak] + (rest - hazards[i]))
-        if wins > 0.0:  # an arm infinitely far behind wins nothing
+        if wins > 0.0:  # an arm infinitely far behind never wins
             out[_PRIZE, i] += wins * level
             out[_INVERSE, i] += wins / level
 
 
 @compiled
-def _integrate(
-    shifts: Floats,
-    alpha: float,
-    frechet: bool,
-    above: Floats,
-    weights: Floats,
-    last: float,
-    hazards: Floats,
-    out: Floats,
+def _add_moments(
+    shifts: Floats, alpha: float, frechet: bool, at: Grid, hazards: Floats, out: Floats
 ) -> None:
-    for node in range(len(above)):
-        share = weights[node] * fill_hazards(above[node], shifts, alpha, frechet, hazards)
-        _add_node(share, above[node], shifts, hazards, out)
+    for node in range(len(at.above)):
+        share = at.weights[node] * fill_hazards(at.above[node], shifts, alpha, frechet, hazards)
+        _add_node(share, at.above[node], shifts, hazards, out)
     for i in range(len(shifts)):
         # Past the last panel no other arm matters, and f is alpha * z ** -(alpha + 1) for both families.
-        excess = last + shifts[i]
+        excess = at.last + shifts[i]
         out[_LAW, i] += survival(excess, alpha, frechet)
         out[_PRIZE, i] += alpha / (alpha - 1.0) * inverse_power(excess, alpha - 1.0)
         out[_INVERSE, i] += alpha / (alpha + 1.0) * inverse_power(excess, alpha + 1.0)
@@ -76,27 +69,18 @@ def winner_moments(shifts: Floats, alpha: float, frechet: bool) -> Moments:
     """All of `Moments` for shifts whose smallest is 0."""
     arms = len(shifts)
     out = np.zeros((4, arms))
-    nodes = grid(arms, alpha, frechet, _FAR_TAIL)
-    _integrate(shifts, alpha, frechet, nodes.above, nodes.weights, nodes.last, np.empty(arms), out)
+    _add_moments(shifts, alpha, frechet, grid(arms, alpha, frechet, _FAR_TAIL), np.empty(arms), out)
     return Moments(*out)
 
 
 @compiled
-def _integrate_moved(
-    shifts: Floats,
-    moves: Floats,
-    alpha: float,
-    frechet: bool,
-    above: Floats,
-    weights: Floats,
-    last: float,
-    hazards: Floats,
-    moved: Floats,
+def _add_moved(
+    shifts: Floats, moves: Floats, alpha: float, frechet: bool, at: Grid, hazards: Floats, moved: Floats
 ) -> None:
-    for node in range(len(above)):
-        share = weights[node] * fill_hazards(above[node], shifts, alpha, frechet, hazards)
+    for node in range(len(at.above)):
+        share = at.weights[node] * fill_hazards(at.above[node], shifts, alpha, frechet, hazards)
         for i in range(len(shifts)):
-            before = above[node] + shifts[i]
+            before = at.above[node] + shifts[i]
             after = before + moves[i]
             tail = inverse_power(after, alpha)
             density = alpha * tail / (1.0 + after)
@@ -106,19 +90,16 @@ def _integrate_moved(
                 density /= 1.0 - inverse_power(before, alpha)
             moved[i] += share * density
     for i in range(len(shifts)):
-        moved[i] += survival(last + shifts[i] + moves[i], alpha, frechet)
+        moved[i] += survival(at.last + shifts[i] + moves[i], alpha, frechet)
 
 
 def moved_law(shifts: Floats, moves: Floats, alpha: float, frechet: bool) -> Floats:
-    """The probability that arm i wins once its own shift, and no other, has grown by moves[i] >= 0."""
+    """The probability that arm i wins after its own shift, and no other, has grown by moves[i] >= 0."""
     arms = len(shifts)
     moved = np.zeros(arms)
-    nodes = grid(arms, alpha, frechet)
-    _integrate_moved(
-        shifts, moves, alpha, frechet, nodes.above, nodes.weights, nodes.last, np.empty(arms), moved
-    )
+    _add_moved(shifts, moves, alpha, frechet, grid(arms, alpha, frechet), np.empty(arms), moved)
     if arms > 1 and np.partition(shifts, 1)[1] > 0.0:
-        # A sole leader that moves takes the start of the integral with it: this arm needs its own.
+        # If a sole leader moves, the start of the integral moves too, so this arm needs an integral of its own.
         leader = int(np.argmin(shifts))
         after = shifts.copy()
         after[leader] = moves[leader]
@@ -127,17 +108,9 @@ def moved_law(shifts: Floats, moves: Floats, alpha: float, frechet: bool) -> Flo
 
 
 @compiled
-def _integrate_pairs(
-    shifts: Floats,
-    alpha: float,
-    frechet: bool,
-    above: Floats,
-    weights: Floats,
-    hazards: Floats,
-    out: Floats,
-) -> None:
-    for node in range(len(above)):
-        share = weights[node] * fill_hazards(above[node], shifts, alpha, frechet, hazards)
+def _add_pairs(shifts: Floats, alpha: float, frechet: bool, at: Grid, hazards: Floats, out: Floats) -> None:
+    for node in range(len(at.above)):
+        share = at.weights[node] * fill_hazards(at.above[node], shifts, alpha, frechet, hazards)
         for i in range(1, len(shifts)):
             wins = share * hazards[i]
             for j in range(i):
@@ -145,11 +118,10 @@ def _integrate_pairs(
 
 
 def winner_jacobian(shifts: Floats, alpha: float, frechet: bool) -> Floats:
-    """Every d w_i / d v_j: symmetric, positive off the diagonal, rows that sum to zero."""
+    """Every d w_i / d v_j: symmetric, positive off the diagonal, with rows that sum to zero."""
     arms = len(shifts)
     out = np.zeros((arms, arms))
-    nodes = grid(arms, alpha, frechet)
-    _integrate_pairs(shifts, alpha, frechet, nodes.above, nodes.weights, np.empty(arms), out)
+    _add_pairs(shifts, alpha, frechet, grid(arms, alpha, frechet), np.empty(arms), out)
     out += out.T
     out[np.diag_indices(arms)] = -out.sum(axis=1)
     return out

@@ -1,4 +1,4 @@
-"""Ranked arms, some of which are lifted together by one amount."""
+"""Lift some of the ranked arms by the same amount."""
 
 from ...base.arrays import Floats, Ints
 from ..jit import compiled
@@ -10,9 +10,8 @@ def lift_arms(
 ) -> None:
     """Add `lifts` to the estimates and restore the rank order, in O(K).
 
-    Every lift is zero or the one amount of the round, so the lifted arms stay in order among themselves
-    and so do the others: at worst two increasing sequences are merged. Most often nothing passes
-    anything. `spare` and `spare_order` are work space.
+    Every lift is 0 or the same amount, so the lifted arms stay in order among themselves, and so do the others: at
+    worst two increasing sequences are merged. Most often no arm passes another. The spare arrays are work space.
     """
     in_order = True
     before, arm_before = ranked[0], -1
@@ -31,7 +30,7 @@ def lift_arms(
 
 @compiled
 def _merge(lifts: Floats, ranked: Floats, order: Ints, spare: Floats, spare_order: Ints) -> None:
-    """Set the lifted arms aside, close ranks, and merge them in again from behind."""
+    """Set the lifted arms aside, close the gaps, and merge them back in from the end."""
     lifted = kept = 0
     for k in range(len(ranked)):
         arm = order[k]
@@ -60,7 +59,7 @@ def _merge(lifts: Floats, ranked: Floats, order: Ints, spare: Floats, spare_orde
 
 @compiled
 def _settle(ranked: Floats, order: Ints) -> None:
-    """Put arms whose estimates rounding has just made equal in the order of their numbers."""
+    """Order arms by number if rounding has made their estimates equal."""
     for k in range(1, len(ranked)):
         arm = order[k]
         place = k

@@ -1,30 +1,34 @@
-"""Arms of the first ranks that are lifted together, in a tiered vector.
+"""Lift arms of the first ranks together, in a tiered vector.
 
-Most often they keep their ranks, or pass a few others of their own block. Where many arms are tied and the
-first of them are lifted, all of these travel to the far end: then they are taken out together, and
-those that meet again are put in together.
+Most often they keep their ranks or pass a few others of their own block. If many arms are tied and the first of them
+are lifted, all of these move to the far end: they are taken out together, and neighbours are put back together.
 """
 
 import math
 
 from ...base.arrays import Floats, Ints
 from ..jit import compiled, compiled_apart
-from .tier_blocks import add_to, count_before, cut, home_of, is_full, join, size_of, strike
-from .tier_moves import close_gap, move_in_tiers, open_gap
+from .tier_blocks import (
+    add_to,
+    close_gap,
+    count_before,
+    home_of,
+    is_full,
+    join,
+    open_gap,
+    remove,
+    size_of,
+    split,
+)
+from .tier_moves import move_in_tiers
 from .tiers import Tiers, block_of, comes_before, guide_length, note_first, place_of, renew_guide
 
 
 @compiled
 def lift_in_tiers(
-    tiers: Tiers,
-    estimates: Floats,
-    arms: Ints,
-    lifts: Floats,
-    count: int,
-    spare: Floats,
-    spare_arms: Ints,
+    tiers: Tiers, estimates: Floats, arms: Ints, lifts: Floats, count: int, spare: Floats, spare_arms: Ints
 ) -> None:
-    """Add the first `count` lifts to the estimates of as many arms; `spare` and `spare_arms` are work space."""
+    """Add the first `count` lifts to the estimates of the first `count` arms; the spare arrays are work space."""
     if _stay_in_order(tiers, arms, lifts, count):
         _lift_front(tiers, estimates, lifts, count, spare, spare_arms)
     else:
@@ -42,9 +46,9 @@ def _lift_each(tiers: Tiers, estimates: Floats, arms: Ints, lifts: Floats, count
 
 @compiled
 def _stay_in_order(tiers: Tiers, arms: Ints, lifts: Floats, count: int) -> bool:
-    """Whether the arms listed have the first ranks, and will be in this order when they are lifted.
+    """Whether the listed arms have the first ranks and keep this order when they are lifted.
 
-    Feedback that comes late finds them elsewhere, and rounding may make two of them equal.
+    Late feedback may find them elsewhere, and rounding may make two of them equal.
     """
     value, arm, block = -math.inf, -1, 0
     for rank in range(count):
@@ -75,12 +79,12 @@ def _lift_front(
         while passing > staying and _climbs(tiers, passing - 1):
             passing -= 1
         if passing > staying:
-            _travel(tiers, staying, passing, spare, spare_arms)
+            _relocate(tiers, staying, passing, spare, spare_arms)
 
 
 @compiled
 def _staying(tiers: Tiers, count: int) -> int:
-    """How many of the first `count` ranks still come before the next."""
+    """The number of the first `count` ranks that still come before the next rank."""
     place = place_of(tiers, count)
     value, arm = tiers.values[place], tiers.arms[place]
     staying = count
@@ -94,7 +98,7 @@ def _staying(tiers: Tiers, count: int) -> int:
 
 @compiled
 def _climbs(tiers: Tiers, rank: int) -> bool:
-    """Let the arm at a rank pass others of its block; False, and nothing done, where it goes beyond."""
+    """Move the arm at a rank past others of its block. If it belongs in a later block, do nothing and return False."""
     block = block_of(tiers, rank)
     start = tiers.slots[block] << tiers.bits
     place, last = start + rank - tiers.starts[block], start + size_of(tiers, block) - 1
@@ -115,8 +119,8 @@ def _climbs(tiers: Tiers, rank: int) -> bool:
 
 
 @compiled_apart
-def _travel(tiers: Tiers, first: int, stop: int, spare: Floats, spare_arms: Ints) -> None:
-    """Take out the arms at ranks `first` to before `stop` and put them where their estimates belong."""
+def _relocate(tiers: Tiers, first: int, stop: int, spare: Floats, spare_arms: Ints) -> None:
+    """Take out the arms at ranks `first` to `stop` - 1 and put them where their estimates belong."""
     count = stop - first
     for k in range(count):
         place = place_of(tiers, first + k)
@@ -130,14 +134,14 @@ def _travel(tiers: Tiers, first: int, stop: int, spare: Floats, spare_arms: Ints
 
 @compiled
 def _take_out(tiers: Tiers, first: int, stop: int) -> None:
-    """Remove some ranks; those after them are not the last."""
+    """Remove the arms at ranks `first` to `stop` - 1, which are not the last ranks."""
     while stop > first:
         block = block_of(tiers, stop - 1)
         low = max(first, tiers.starts[block])
         close_gap(tiers, block, low - tiers.starts[block], size_of(tiers, block), stop - low)
         add_to(tiers.starts[block + 1 : int(tiers.counts[0]) + 1], low - stop)
         if size_of(tiers, block) == 0:
-            strike(tiers, block)
+            remove(tiers, block)
         else:
             note_first(tiers, block)
         stop = low
@@ -148,16 +152,16 @@ def _take_out(tiers: Tiers, first: int, stop: int) -> None:
 
 @compiled
 def _put_in(tiers: Tiers, spare: Floats, spare_arms: Ints, count: int) -> int:
-    """Put in the last of the spare arms, and with it those that belong right before it; return how many."""
+    """Put in the last of the spare arms and those that belong right before it; return how many."""
     value, arm = spare[count - 1], spare_arms[count - 1]
     block = home_of(tiers, value, arm)
     if is_full(tiers, block):
-        cut(tiers, block)
+        split(tiers, block)
         block = home_of(tiers, value, arm)
     goal, size = count_before(tiers, block, value, arm), size_of(tiers, block)
     start = tiers.slots[block] << tiers.bits
     number, room = 1, (1 << tiers.bits) - size
-    before = start + goal - 1  # the arm that all of them pass; there is one, since they passed some arm
+    before = start + goal - 1  # the arm just before them; it exists, since they passed at least one arm
     while number < min(count, room) and not comes_before(
         spare[count - number - 1], spare_arms[count - number - 1], tiers.values[before], tiers.arms[before]
     ):

@@ -1,39 +1,26 @@
-"""Arms that move in a tiered vector: out of one block and into another.
+"""Move an arm in a tiered vector: out of one block and into another.
 
-Goodrich, M. T. and Kloss, J. G. (1999). Tiered vectors: efficient dynamic arrays for rank-based
-sequences. WADS. There blocks are rings of equal length, and every ring on the way turns: with a million
-arms those are hundreds of turns, each of them far from the last in memory.
+Goodrich, M. T. and Kloss, J. G. (1999). Tiered vectors: efficient dynamic arrays for rank-based sequences. WADS. Their
+blocks are rings of equal length, and a move turns every ring on the way. With a million arms that is hundreds of turns,
+each far from the last in memory.
 """
 
 from ..jit import compiled, compiled_apart
-from .tier_blocks import (
-    add_to,
-    count_before,
-    cut,
-    home_of,
-    is_full,
-    join,
-    shift_back,
-    shift_forward,
-    size_of,
-    strike,
-)
+from .tier_blocks import add_to, close_gap, count_before, home_of, is_full, open_gap, size_of, split, tidy
 from .tiers import Tiers, guide_length, note_first, renew_guide
 
-RENEWAL_BITS = (
-    9  # after so many moves, in bits, all of the guide is new: blocks shift by one in about that time
-)
+RENEWAL_BITS = 9  # the whole guide is renewed within 2 ** 9 moves, about as often as blocks shift by one
 
 
 @compiled
 def move_in_tiers(tiers: Tiers, arm: int, before: float, after: float) -> None:
-    """Give `arm` the estimate `after` in place of `before`."""
+    """Change the estimate of `arm` from `before` to `after`."""
     if is_full(tiers, home_of(tiers, after, arm)):
         _make_room(tiers, before, after, arm)
     here, there = home_of(tiers, before, arm), home_of(tiers, after, arm)
     offset, goal = count_before(tiers, here, before, arm), count_before(tiers, there, after, arm)
     if here == there:
-        goal -= before < after  # it has counted itself
+        goal -= before < after  # the count included the arm itself
         close_gap(tiers, here, offset, max(offset, goal) + 1, 1)
         open_gap(tiers, here, goal, max(offset, goal) + 1, 1)
     else:
@@ -52,36 +39,7 @@ def move_in_tiers(tiers: Tiers, arm: int, before: float, after: float) -> None:
 
 @compiled_apart
 def _make_room(tiers: Tiers, before: float, after: float, arm: int) -> None:
-    """Cut the block that the arm moves to, unless it comes from there."""
+    """Split the block that the arm moves to, unless the arm is already in it."""
     there = home_of(tiers, after, arm)
     if there != home_of(tiers, before, arm):
-        cut(tiers, there)
-
-
-@compiled
-def close_gap(tiers: Tiers, block: int, gap: int, stop: int, number: int) -> None:
-    """In a block, what lies behind a gap of so many, up to before `stop`, moves over it."""
-    start = tiers.slots[block] << tiers.bits
-    shift_forward(tiers.values[start + gap : start + stop], number)
-    shift_forward(tiers.arms[start + gap : start + stop], number)
-
-
-@compiled
-def open_gap(tiers: Tiers, block: int, gap: int, stop: int, number: int) -> None:
-    """In a block, what lies from `gap` on moves back by so many, up to before `stop`."""
-    start = tiers.slots[block] << tiers.bits
-    shift_back(tiers.values[start + gap : start + stop], number)
-    shift_back(tiers.arms[start + gap : start + stop], number)
-
-
-@compiled
-def tidy(tiers: Tiers, block: int) -> None:
-    """After arms have left a block: strike it off if none is left, and join it if few are."""
-    size = size_of(tiers, block)
-    if size == 0:
-        strike(tiers, block)
-    else:
-        note_first(tiers, block)
-        if 4 * size <= 3 << tiers.bits:
-            join(tiers, block)
-            join(tiers, block - 1)
+        split(tiers, there)

@@ -1,11 +1,10 @@
 """A tiered vector: the arms in rank order, in blocks that grow and shrink.
 
-A block is a run of neighbouring ranks, kept together at the start of a *slot* of memory that has room for
-more. The directory lists the blocks in order: their slots, the rank with which each begins, and the arm
-and estimate with which it begins. It is small enough to stay near the processor, so that a rank or an
-arm is looked up there first and then in one place of the large arrays. An arm that moves shifts
-the arms behind it in two blocks, and the ranks with which the blocks between them begin: O(sqrt K)
-steps, most of them additions in order. See `tier_moves`.
+A block is a run of neighbouring ranks at the start of a *slot* of memory, which has room for more. The directory lists
+the blocks in order: the slot of each, and the rank, arm and estimate at which it begins. The directory is small enough
+to stay in the processor's cache, so looking up a rank or an arm touches the large arrays in one place only. Moving an
+arm shifts the arms behind it in two blocks, and the first ranks of the blocks between them: O(sqrt K) steps, most of
+them consecutive additions. See `tier_moves`.
 """
 
 from typing import Any, NamedTuple
@@ -15,18 +14,18 @@ from ..jit import compiled
 from ..numba_later import numba, overload
 from .ranked import sort_arms
 
-ROOM = 3  # slots for so many times the arms; `tier_blocks` says why they suffice
-ALONE = 64  # so many arms are one block
-FEWEST_SLOTS = 6  # more arms are at least so many slots
-USUAL_BITS = 8  # slots smaller than this are for few arms only: moving their memory takes hardly any time
+ROOM = 3  # memory for this many times the number of arms; `tier_blocks` says why it suffices
+ALONE = 64  # up to this many arms form a single block
+FEWEST_SLOTS = 6  # more arms than that take at least this many slots
+USUAL_BITS = 8  # only few arms have smaller slots: moving the memory of such a slot takes hardly any time
 
 
 class Tiers(NamedTuple):
-    """Estimates and arms by place, the directory, the guide, counters, log2 of a slot, and the arms' number.
+    """Estimates and arms by place, the directory, the guide, counters, log2 of the slot size, and the number of arms.
 
-    Of the directory the first `counts[0]` entries count, one for each block; in `slots` the free ones
-    follow, and in `starts` the number of arms. The guide tells, for every half of a slot of ranks, which
-    block its first rank is in, or was a little while ago; `counts[1]` is where its next renewal begins.
+    The first `counts[0]` entries of the directory are in use, one for each block; in `slots` the free slots follow, and
+    in `starts` the number of arms. The guide lists, for every half slot of ranks, the block of its first rank, which
+    may be slightly out of date; `counts[1]` is the entry that is renewed next.
     """
 
     values: Floats
@@ -43,7 +42,7 @@ class Tiers(NamedTuple):
 
 @compiled
 def slot_bits(arms: int) -> int:
-    """Log2 of a slot's size for so many arms: a small part of them, and near the root of very many."""
+    """Log2 of the slot size for a number of arms: a small part of them, near the square root for very many."""
     bits = 1
     if arms <= ALONE:
         while (1 << bits) < arms:
@@ -65,7 +64,7 @@ def fill_tiers(estimates: Floats, tiers: Tiers) -> None:
     tiers.counts[0] = blocks
     tiers.counts[1] = 0.0
     tiers.starts[blocks] = arms
-    # From behind, because no arm's place comes before its rank.
+    # Backwards, because an arm's place is never before its rank.
     for block in range(blocks - 1, -1, -1):
         start, stop = block * arms // blocks, (block + 1) * arms // blocks
         tiers.starts[block] = start
@@ -81,13 +80,13 @@ def fill_tiers(estimates: Floats, tiers: Tiers) -> None:
 
 @compiled
 def comes_before(value: float, arm: int, other: float, other_arm: int) -> bool:
-    """Whether (value, arm) has the smaller rank: equal estimates are in the order of their arms."""
+    """Whether (value, arm) has the smaller rank; equal estimates are ordered by arm number."""
     return bool(value < other or (value == other and arm < other_arm))
 
 
 @compiled
 def note_first(tiers: Tiers, block: int) -> None:
-    """Tell the directory with which arm a block begins."""
+    """Update the first arm and estimate of a block in the directory."""
     place = tiers.slots[block] << tiers.bits
     tiers.first_values[block] = tiers.values[place]
     tiers.first_arms[block] = tiers.arms[place]
@@ -100,7 +99,7 @@ def block_of(tiers: Tiers, rank: int) -> int:
     if rank < starts[1]:
         return 0
     block: int = tiers.guide[rank >> (tiers.bits - 1)]
-    # Numbers in place of branches, which would be foretold wrongly half of the time.
+    # Arithmetic instead of a branch, which would be mispredicted half of the time.
     block += starts[block + 1] <= rank
     if starts[block] <= rank < starts[block + 1]:
         return block
@@ -114,13 +113,13 @@ def block_of(tiers: Tiers, rank: int) -> int:
 
 @compiled
 def guide_length(tiers: Tiers) -> int:
-    """How many entries the guide has."""
+    """The number of entries in the guide."""
     return ((tiers.length - 1) >> (tiers.bits - 1)) + 1
 
 
 @compiled
 def renew_guide(tiers: Tiers, entries: int) -> None:
-    """Renew some entries: moves put them wrong, slowly."""
+    """Renew some entries of the guide, since moves slowly put them out of date."""
     last = guide_length(tiers) - 1
     entry = int(tiers.counts[1])
     for _ in range(entries if int(tiers.counts[0]) > 1 else 0):
@@ -131,59 +130,42 @@ def renew_guide(tiers: Tiers, entries: int) -> None:
 
 @compiled
 def place_of(tiers: Tiers, rank: int) -> int:
-    """Where the arm of a rank lies."""
+    """The place of a rank in the large arrays."""
     block = block_of(tiers, rank)
     place: int = (tiers.slots[block] << tiers.bits) + rank - tiers.starts[block]
     return place
 
 
 def value_at(ranked: Any, rank: int) -> float:
-    """The estimate at a rank, of an array in rank order or a tiered vector."""
+    """The estimate at a rank of an array in rank order or a tiered vector."""
     return float(ranked.values[place_of(ranked, rank)] if isinstance(ranked, Tiers) else ranked[rank])
 
 
-def arm_at(order: Any, rank: int) -> int:
-    """The arm at a rank, of an array in rank order or a tiered vector."""
-    return int(order.arms[place_of(order, rank)] if isinstance(order, Tiers) else order[rank])
+@compiled
+def arm_at(tiers: Tiers, rank: int) -> int:
+    """The arm at a rank."""
+    arm: int = tiers.arms[place_of(tiers, rank)]
+    return arm
 
 
 def count_of(ranked: Any) -> int:
-    """How many arms there are, in an array in rank order or a tiered vector."""
+    """The number of arms in an array in rank order or a tiered vector."""
     return ranked.length if isinstance(ranked, Tiers) else len(ranked)
 
 
-# In compiled code the type settles which of two bodies is meant, at no cost when it runs. Their arguments
-# must be declared as those of the overload are.
+# Compiled code picks one of two bodies by the type of `ranked`, at no cost at run time. Not `strict`, because a lambda
+# cannot have the annotations of its overload.
 
 
-@overload(value_at)
+@overload(value_at, strict=False)
 def _value_at(ranked: Any, rank: Any) -> Any:
-    def of_tiers(ranked: Any, rank: Any) -> Any:
-        return ranked.values[place_of(ranked, rank)]
-
-    def of_array(ranked: Any, rank: Any) -> Any:
-        return ranked[rank]
-
-    return of_tiers if isinstance(ranked, numba().types.BaseNamedTuple) else of_array
+    if isinstance(ranked, numba().types.BaseNamedTuple):
+        return lambda ranked, rank: ranked.values[place_of(ranked, rank)]
+    return lambda ranked, rank: ranked[rank]
 
 
-@overload(arm_at)
-def _arm_at(order: Any, rank: Any) -> Any:
-    def of_tiers(order: Any, rank: Any) -> Any:
-        return order.arms[place_of(order, rank)]
-
-    def of_array(order: Any, rank: Any) -> Any:
-        return order[rank]
-
-    return of_tiers if isinstance(order, numba().types.BaseNamedTuple) else of_array
-
-
-@overload(count_of)
+@overload(count_of, strict=False)
 def _count_of(ranked: Any) -> Any:
-    def of_tiers(ranked: Any) -> Any:
-        return ranked.length
-
-    def of_array(ranked: Any) -> Any:
-        return len(ranked)
-
-    return of_tiers if isinstance(ranked, numba().types.BaseNamedTuple) else of_array
+    if isinstance(ranked, numba().types.BaseNamedTuple):
+        return lambda ranked: ranked.length
+    return lambda ranked: len(ranked)

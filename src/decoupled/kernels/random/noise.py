@@ -1,4 +1,4 @@
-"""Noise on a mean loss: one number of the noise stream a round, whatever was played."""
+"""Noise on a mean loss: one number of the noise stream per round, whatever is played."""
 
 import math
 
@@ -19,7 +19,7 @@ def draw_loss(kind: int, concentration: float, mean: float, noise: Words, local:
         return 1.0 if uniform(noise) <= mean else 0.0
     if kind == NONE:
         return mean
-    # A Beta draw needs an unforeseeable number of uniforms, so it has a stream of its own each round.
+    # The number of uniforms that a Beta draw needs varies, so each round has a stream of its own.
     word = next_word(noise)
     local[0] = word
     local[1] = ~word * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
@@ -34,7 +34,7 @@ def beta(mean: float, concentration: float, stream: Words) -> float:
     first = gamma(mean * concentration, stream)
     second = gamma((1.0 - mean) * concentration, stream)
     if first + second == 0.0:
-        # Both underflowed: so small a concentration is a coin toss to within 1e-300.
+        # Both underflowed. With such a small concentration the draw is a coin toss to within 1e-300.
         return 1.0 if uniform(stream) <= mean else 0.0
     return first / (first + second)
 

@@ -8,21 +8,22 @@ from ..order.tiers import Tiers, count_of, value_at
 from ..powers import inverse_power, power
 from .stream import next_word, uniform, unit
 
-_RARE = 5.0  # once in more than so many, two logarithms are cheaper than looking at the next arms
+_RARE = (
+    5.0  # for events rarer than one in this many, two logarithms are cheaper than looking at the next arms
+)
 
 
 @compiled
 def pareto_leader(ranked: Floats | Tiers, eta: float, alpha: float, stream: Words) -> int:
-    """The rank of the arm that wins when each score is a Pareto(alpha) draw less eta times the gap.
+    """The rank of the arm that wins if each score is a Pareto(alpha) draw less eta times the gap.
 
-    `ranked` gives the estimates in increasing order: an array or a tiered vector. The winner has exactly the law of drawing every
-    arm, yet only about log K arms are looked at. An arm beats the best score so far once in
-    (best + eta * gap) ** alpha draws, and in rank order that only gets rarer. So the distance to the next
-    *candidate* is geometric under the chance at hand, and the candidate is accepted with the ratio of
-    its own chance to that bound. The first arm's own draw is at least 1, and more of it need not be
-    known until another arm has beaten 1.
+    `ranked` holds the estimates in increasing order: an array or a tiered vector. The winner has exactly the law of
+    drawing every arm, but only about log K arms are looked at. An arm beats the best score so far once in
+    (best + eta * gap) ** alpha draws, and in rank order that only gets rarer. So the distance to the next *candidate*
+    is geometric under the current chance, and the candidate is accepted with the ratio of its own chance to that bound.
+    The first arm's draw is at least 1, and its value is not needed until another arm has beaten 1.
 
-    Scores are kept less 1, because a large alpha leaves little above it.
+    Scores are stored less 1, because with a large alpha they are close to 1.
     """
     arms = count_of(ranked)
     lowest = value_at(ranked, 0)
@@ -34,7 +35,7 @@ def pareto_leader(ranked: Floats | Tiers, eta: float, alpha: float, stream: Word
         rarity = power(best + shift, alpha)  # one over the chance
         mark = uniform(stream)
         if rarity > _RARE:
-            # (1 - chance) ** m >= 1 - m * chance: most often this says at once that no arm is left.
+            # (1 - chance) ** m >= 1 - m * chance: most often this shows at once that no arm is left.
             # Written so that an infinite rarity ends the search as well.
             if not (1.0 - mark) * rarity < arms - place:
                 break
@@ -45,7 +46,7 @@ def pareto_leader(ranked: Floats | Tiers, eta: float, alpha: float, stream: Word
             shift = eta * (value_at(ranked, place) - lowest)
             rarity = power(best + shift, alpha)
             mark = uniform(stream) * bound
-        # Twice at most: one place for both draws keeps the threads of a GPU together.
+        # At most twice. A single place for both draws keeps the threads of a GPU together.
         while leader < place and mark * rarity <= 1.0:
             excess = pareto_excess(alpha, stream)
             if leader < 0:
@@ -54,7 +55,7 @@ def pareto_leader(ranked: Floats | Tiers, eta: float, alpha: float, stream: Word
                 rarity = power(best + shift, alpha)
             else:
                 leader = place
-                # A Pareto draw that is known to exceed some level is that level times another such draw.
+                # A Pareto draw that exceeds some level is that level times another such draw.
                 best += (1.0 + (best + shift)) * excess
         place += 1
     return max(leader, 0)
@@ -62,9 +63,9 @@ def pareto_leader(ranked: Floats | Tiers, eta: float, alpha: float, stream: Word
 
 @compiled
 def pareto_excess(alpha: float, stream: Words) -> float:
-    """A Pareto(alpha) draw less 1, exact also where a large alpha leaves little above it."""
+    """A Pareto(alpha) draw less 1, accurate even if a large alpha makes it close to 0."""
     if alpha == 3.0 or alpha == 2.0:
-        # One over the largest of three uniforms, or two: a quarter of the cost of U ** (-1 / alpha).
+        # One over the largest of three uniforms, or of two: a quarter of the cost of U ** (-1 / alpha).
         word = max(next_word(stream), next_word(stream))
         if alpha == 3.0:
             word = max(word, next_word(stream))
@@ -75,16 +76,15 @@ def pareto_excess(alpha: float, stream: Words) -> float:
 
 @compiled
 def frechet_leader(ranked: Floats, eta: float, alpha: float, stream: Words) -> int:
-    """The rank of the arm that wins when each score is a Frechet(alpha) draw less eta times the gap.
+    """The rank of the arm that wins if each score is a Frechet(alpha) draw less eta times the gap.
 
-    A Frechet draw is t ** (-1/alpha) with t exponential. An arm beats the best score so far where its t
-    falls below level = (best + eta * gap) ** -alpha, and in rank order the level only falls. So one
-    exponential number serves many arms: each arm that is passed over uses up one level of it, and what
-    is left when less than a level remains is the t of the next *candidate*, already drawn below the
-    level at hand. The candidate leads if that t is below its own level too. Only about log K arms are
-    looked at, and the winner has exactly the law of drawing every arm.
+    A Frechet draw is t ** (-1/alpha) with t exponential. An arm beats the best score so far if its t is below
+    level = (best + eta * gap) ** -alpha, and in rank order the level only falls. So one exponential number serves many
+    arms: each arm passed over uses up one level of it, and the remainder, once smaller than a level, is the t of the
+    next *candidate*, already drawn below the current level. The candidate leads if that t is below its own level too.
+    Only about log K arms are looked at, and the winner has exactly the law of drawing every arm.
 
-    Scores are kept less 1, because a large alpha leaves little around it.
+    Scores are stored less 1, because with a large alpha they are close to 1.
     """
     arms = len(ranked)
     lowest = ranked[0]
@@ -112,7 +112,7 @@ def frechet_leader(ranked: Floats, eta: float, alpha: float, stream: Words) -> i
 
 @compiled
 def inverse_root_excess(tail: float, alpha: float) -> float:
-    """The perturbation with a given tail, less 1: tail ** (-1/alpha) - 1, infinite for a tail of 0."""
+    """The perturbation with a given tail probability, less 1: tail ** (-1/alpha) - 1, infinite for a tail of 0."""
     if alpha == 2.0:
         return 1.0 / math.sqrt(tail) - 1.0
     return math.expm1(-math.log(tail) / alpha)
@@ -120,10 +120,10 @@ def inverse_root_excess(tail: float, alpha: float) -> float:
 
 @compiled
 def failures(mark: float, chance: float, most: int) -> int:
-    """How many trials fail before one succeeds, by inversion of a uniform `mark`; `most` and more are all one.
+    """The number of failures before the first success, by inversion of a uniform `mark`; any result >= `most` will do.
 
-    It is the largest m with (1 - chance) ** m >= mark. Up to 64, m is put together from powers of two: two
-    logarithms were a quarter of a GPU's instructions in a round of eight arms.
+    It is the largest m with (1 - chance) ** m >= mark. Up to 64, m is assembled from powers of two: two logarithms were
+    a quarter of a GPU's instructions in a round of eight arms.
     """
     rest = 1.0 - chance
     if most > 64:
@@ -160,7 +160,7 @@ def log_of_rest(chance: float) -> float:
 
 @compiled
 def total(weights: Floats) -> float:
-    """The sum, in eight lanes: additions need not wait for each other, on any processor in one order."""
+    """The sum in eight lanes, so that additions need not wait for each other; the order is the same on any processor."""
     count = len(weights)
     a = b = c = d = e = f = g = h = 0.0
     whole = count - count % 8
@@ -180,13 +180,13 @@ def total(weights: Floats) -> float:
 
 @compiled
 def categorical(weights: Floats, weight_sum: float, stream: Words) -> int:
-    """An index drawn with probability weights[k] / weight_sum; one of weight zero is never drawn."""
+    """Draw an index with probability weights[k] / weight_sum; an index of weight 0 is never drawn."""
     target = uniform(stream) * weight_sum
     for k in range(len(weights)):
         target -= weights[k]
         if target <= 0.0 and weights[k] > 0.0:
             return k
-    # Rounding left a remainder. The heaviest index takes it, whose probability it changes the least.
+    # Rounding left a remainder. It goes to the heaviest index, whose probability it changes least.
     heaviest = 0
     for k in range(len(weights)):
         if weights[k] > weights[heaviest]:
@@ -198,7 +198,7 @@ def categorical(weights: Floats, weight_sum: float, stream: Words) -> int:
 def draw_both(
     exploit_weights: Floats, exploit_sum: float, explore_weights: Floats, explore_sum: float, stream: Words
 ) -> tuple[int, int, float, float]:
-    """What a policy with two explicit laws decides: (exploit, explore, weight, propensity)."""
+    """Draw from two explicit laws; return a decision (exploit, explore, weight, propensity)."""
     exploit = categorical(exploit_weights, exploit_sum, stream)
     explore = categorical(explore_weights, explore_sum, stream)
     share = explore_weights[explore]
@@ -207,7 +207,7 @@ def draw_both(
 
 @compiled
 def draw_one(weights: Floats, weight_sum: float, stream: Words) -> tuple[int, int, float, float]:
-    """What a policy of the standard game with an explicit law decides: the same arm twice."""
+    """Draw from one explicit law, for the standard game; return a decision with the same arm twice."""
     arm = categorical(weights, weight_sum, stream)
     share = weights[arm]
     return arm, arm, weight_sum / share, share / weight_sum

@@ -1,9 +1,9 @@
-"""The random streams of a run, made where the run is played: NumPy's `SeedSequence`, continued.
+"""The random streams of a run, computed where the run is played, as NumPy's `SeedSequence` would.
 
-A million runs on a GPU need two million streams, and `SeedSequence` takes ten microseconds for each. Of its
-work nearly all depends on the seed alone: only the last words that it mixes in, the run and which of the
-run's streams is meant, differ. So the seed's share is worked out once, and the rest here, in compiled code.
-The streams are those of `new_stream`, bit for bit, and a test holds them to it.
+A million runs on a GPU need two million streams, and `SeedSequence` takes ten microseconds for each. Nearly all of its
+work depends on the seed only; the last words that it mixes in, the run and the number of its stream, differ. So the
+seed's part is computed once, and the rest here in compiled code. The streams equal those of `new_stream` bit for bit,
+and a test checks it.
 
 O'Neill, M. E. (2015). Developing a seed_seq alternative. https://www.pcg-random.org/posts/developing-a-seed_seq-alternative.html
 """
@@ -38,7 +38,7 @@ def _blend(mixed: np.uint64, value: np.uint64) -> np.uint64:
 
 
 def seed_pool(seed: int) -> Words:
-    """What all runs of a seed share: the pool after the seed's own words, and the factor at that point."""
+    """The part that all runs of a seed share: the pool after the seed's words, and the factor at that point."""
     words = [seed >> shift & 0xFFFFFFFF for shift in range(0, max(seed.bit_length(), 1), 32)]
     words += [0] * (POOL - len(words))
     factor = np.uint64(_BLEND_START)
@@ -65,12 +65,12 @@ def seed_pool(seed: int) -> Words:
 
 @compiled
 def fill_stream(pool: Words, run: int, child: int, stream: Words) -> None:
-    """The stream of `new_stream(SeedSequence(seed, spawn_key=(run, child)))`, from the seed's pool."""
+    """Fill the stream of `new_stream(SeedSequence(seed, spawn_key=(run, child)))` from the seed's pool."""
     factor = pool[POOL]
     draw = _DRAW_START
     stream[0] = _ZERO
     stream[1] = _ZERO
-    # A word of the pool is not needed for any other, so that none of them has to be kept.
+    # The words of the pool do not depend on each other, so none has to be stored.
     run_factor, child_factor = factor, factor
     for _ in range(POOL):
         child_factor = child_factor * _BLEND_STEP & _WORD

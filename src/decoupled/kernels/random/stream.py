@@ -1,7 +1,7 @@
 """The random stream: xoroshiro128++ of Blackman and Vigna (2019) on two 64-bit words.
 
-A stream is a `uint64` array of length 2. It is state like any other: it can be copied, saved and
-compared, and a GPU can have one. NumPy's `SeedSequence` makes the words; this file only moves them.
+A stream is a `uint64` array of length 2. It is plain state: it can be copied, saved and compared, and used on a GPU.
+NumPy's `SeedSequence` makes the first words; this file advances them.
 
 Blackman, D. and Vigna, S. (2021). Scrambled linear pseudorandom number generators. ACM Transactions
 on Mathematical Software 47(4).
@@ -38,7 +38,7 @@ def next_word(stream: Words) -> np.uint64:
 
 @compiled
 def unit(word: np.uint64) -> float:
-    """A word's place on {1, ..., 2^53} / 2^53, in the order of the words."""
+    """Map a word to {1, ..., 2^53} / 2^53, keeping the order of the words."""
     return float((word >> np.uint64(11)) + np.uint64(1)) * _TO_UNIT
 
 

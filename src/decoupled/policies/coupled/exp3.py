@@ -1,11 +1,12 @@
-"""EXP3 for the standard game."""
+"""Exp3 for the standard game."""
 
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...base.arrays import Floats, Words
-from ...base.validation import number_in
+from ...base.validation import set_number
+from ...kernels.argmin import lowest_of
 from ...kernels.dispatch import Functions
 from ...kernels.jit import compiled
 from ...kernels.random.sampling import draw_one, total
@@ -17,19 +18,17 @@ ESTIMATES, WEIGHTS = range(2)
 
 
 class Params(NamedTuple):
-    """The parameters as compiled code takes them."""
+    """The parameters of the compiled code."""
 
     c: float
 
 
 @compiled
 def refresh(state: State) -> None:
-    """The law, up to its sum, from the gaps: no exponent is ever positive."""
+    """Fill the law, up to its sum. Using gaps keeps every exponent at or below 0."""
     floats = state.floats
     eta = state.scalars[SCALE] / math.sqrt(state.scalars[ROUND])
-    lowest = math.inf
-    for i in range(floats.shape[1]):
-        lowest = min(lowest, floats[ESTIMATES, i])
+    lowest = lowest_of(floats[ESTIMATES])
     for i in range(floats.shape[1]):
         floats[WEIGHTS, i] = math.exp(eta * (lowest - floats[ESTIMATES, i]))
     state.scalars[WEIGHT_SUM] = total(floats[WEIGHTS])
@@ -37,7 +36,7 @@ def refresh(state: State) -> None:
 
 @compiled
 def init(params: Params, state: State) -> None:
-    """eta_t * sqrt(t), then the law."""
+    """Compute eta_t * sqrt(t), then the law."""
     arms = state.scalars[ARMS]
     state.scalars[SCALE] = params.c * math.sqrt(math.log(arms) / arms)
     refresh(state)
@@ -45,7 +44,7 @@ def init(params: Params, state: State) -> None:
 
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """One draw from w."""
+    """Draw from w."""
     return draw_one(state.floats[WEIGHTS], state.scalars[WEIGHT_SUM], stream)
 
 
@@ -65,11 +64,11 @@ class CoupledExp3(Policy):
     - plays   I_t ~ w_i proportional to exp(-eta_t * hat_L_i);
     - learns  hat_L[I_t] += loss / w_{I_t}.
 
-    Auer, P., Cesa-Bianchi, N., Freund, Y. and Schapire, R. E. (2002). The nonstochastic multiarmed bandit
-    problem. SIAM Journal on Computing 32(1). Their Exp3 counts rewards, mixes in uniform draws and is
-    tuned for a horizon. This is the later form for losses, which needs neither: Bubeck, S. and
-    Cesa-Bianchi, N. (2012). Regret analysis of stochastic and nonstochastic multi-armed bandit problems,
-    theorem 3.1, whose anytime rate is c = 1 and whose bound on the regret is 2 * sqrt(T * K * ln K).
+    Auer, P., Cesa-Bianchi, N., Freund, Y. and Schapire, R. E. (2002). The nonstochastic multiarmed bandit problem. SIAM
+    Journal on Computing 32(1). Their Exp3 counts rewards, mixes in uniform draws and is tuned for a horizon. This is
+    the later form for losses, which needs none of that: Bubeck, S. and Cesa-Bianchi, N. (2012). Regret analysis of
+    stochastic and nonstochastic multi-armed bandit problems, theorem 3.1. Its anytime rate is c = 1, and its regret
+    bound is 2 * sqrt(T * K * ln K).
 
     Args:
         c: scale of the learning rate, above 0.
@@ -92,7 +91,7 @@ class CoupledExp3(Policy):
     coupled = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "c", number_in("c", self.c, 0.0, 1e100, "the default is 1"))
+        set_number(self, "c", 0.0, 1e100, "the default is 1")
 
     def params(self) -> Params:
         return Params(self.c)

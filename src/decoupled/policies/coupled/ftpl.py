@@ -1,11 +1,11 @@
-"""FTPL for the standard game: its 1/w comes from geometric resampling."""
+"""FTPL for the standard game, where geometric resampling estimates 1/w."""
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from ...base.arrays import Floats, Words
-from ...base.validation import number_in, one_of, whole_number
+from ...base.validation import one_of, set_number, set_whole
 from ...kernels.dispatch import Functions
 from ...kernels.jit import compiled
 from ...kernels.laws.resampling import draws_until_win
@@ -23,7 +23,7 @@ DEFAULT_CAP = 1_000_000
 
 
 class Params(NamedTuple):
-    """The parameters as compiled code takes them."""
+    """The parameters of the compiled code."""
 
     alpha: float
     c: float
@@ -33,22 +33,16 @@ class Params(NamedTuple):
 
 
 @compiled
-def refresh(state: State) -> None:
-    """The learning rate of the round."""
-    state.scalars[ETA] = state.scalars[SCALE] / math.sqrt(state.scalars[ROUND])
-
-
-@compiled
 def init(params: Params, state: State) -> None:
     """Rank the arms."""
     state.scalars[SCALE] = params.c * state.scalars[ARMS] ** (1.0 / params.alpha - 0.5)
+    state.scalars[ETA] = state.scalars[SCALE] / math.sqrt(state.scalars[ROUND])
     sort_arms(state.floats[ESTIMATES], state.floats[RANKED], state.ints[ORDER])
-    refresh(state)
 
 
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """The perturbed leader, and an estimate of 1/w from this very state, so that feedback may be late."""
+    """Draw the perturbed leader, and estimate 1/w from the same state, so that feedback may be late."""
     ranked, eta = state.floats[RANKED], state.scalars[ETA]
     pareto = params.pareto > 0.0
     if pareto:
@@ -69,12 +63,12 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     state.floats[ESTIMATES, arm] = after
     if after != before:
         move_arm(state.floats[RANKED], state.ints[ORDER], arm, before, after)
-    refresh(state)
+    state.scalars[ETA] = state.scalars[SCALE] / math.sqrt(state.scalars[ROUND])
 
 
 @compiled
 def draws_made(params: Params, state: State, arm: int, weight: float) -> float:
-    """The number of draws behind a decision's weight, the state being the one it was made in."""
+    """The number of draws behind a decision's weight, given the state in which it was made."""
     if params.conditional > 0.0:
         rank = rank_of(state.floats[RANKED], state.ints[ORDER], state.floats[ESTIMATES, arm], arm, 0)
         return weight / (rank + 1)
@@ -89,31 +83,29 @@ class CoupledFTPL(Policy):
 
     - plays   I_t = argmin_i (hat_L_i - r_i / eta_t), r_i independent Frechet(alpha) on (0, inf) or
       Pareto(alpha) on [1, inf);
-    - learns  hat_L[I_t] += loss * W, where W estimates one over the probability w of having played I_t.
+    - learns  hat_L[I_t] += loss * W, where W estimates 1/w, and w is the probability of playing I_t.
 
-    w has no closed form, so W comes from resampling, at the moment of the decision: it rides on the
-    decision as its `weight`, the propensity is None, and feedback may be late. "geometric" redraws all
-    perturbations until I_t wins again and takes the number of draws, W = M, about K a round.
-    "conditional" redraws them given that I_t has the largest of those that rank no worse, s of them:
-    W = s * M, with about 1 + 1/2 + ... + 1/K draws a round. Both have mean 1/w; the conditional one
-    also varies less. A `cap` on M makes the time of a decision finite and the estimate a little small:
-    the mean of min(M, cap) is (1 - (1 - w) ** cap) / w, or with s * w for w in the conditional case.
+    w has no closed form, so the policy resamples W when it decides. W is the decision's `weight` and its propensity is
+    None, so feedback may be late. "geometric" redraws all perturbations until I_t wins again; W = M is the number of
+    draws, about K a round. "conditional" redraws them given that I_t has the largest perturbation of the s arms that
+    rank no worse; W = s * M, with about 1 + 1/2 + ... + 1/K draws a round. Both have mean 1/w, and the conditional
+    one varies less. A `cap` on M limits the time of a decision and makes the estimate slightly too small: the mean of
+    min(M, cap) is (1 - (1 - w) ** cap) / w, with s * w for w in the conditional case.
 
-    Frechet with alpha = 2 and "geometric": Honda, J., Ito, S. and Tsuchiya, T. (2023).
-    Follow-the-perturbed-leader achieves best-of-both-worlds for bandit problems. ALT. Pareto and other
-    perturbations of that kind: Lee, J., Honda, J., Ito, S. and Oh, M. (2024). Follow-the-perturbed-leader
-    with Frechet-type tail distributions. COLT. "conditional": Chen, B., Lee, J. and Honda, J. (2025).
-    Geometric resampling in nearly linear time for follow-the-perturbed-leader with best-of-both-worlds
-    guarantee in bandit problems. ICML. c = 2 is what their experiments use; the factor of K, which is 1
-    at alpha = 2, is our reading of Lee et al., and the cap is ours.
+    Frechet with alpha = 2 and "geometric": Honda, J., Ito, S. and Tsuchiya, T. (2023). Follow-the-perturbed-leader
+    achieves best-of-both-worlds for bandit problems. ALT. Pareto and similar perturbations: Lee, J., Honda, J., Ito, S.
+    and Oh, M. (2024). Follow-the-perturbed-leader with Frechet-type tail distributions. COLT. "conditional": Chen, B.,
+    Lee, J. and Honda, J. (2025). Geometric resampling in nearly linear time for follow-the-perturbed-leader with
+    best-of-both-worlds guarantee in bandit problems. ICML. Their experiments use c = 2. The factor of K, which is 1 at
+    alpha = 2, is our reading of Lee et al., and the cap is ours.
 
     Args:
         perturbation: "frechet" or "pareto".
         resampling: "geometric" or "conditional".
-        alpha: shape of the perturbations, above 1 (and below 1e9, where they are all but constant).
+        alpha: shape of the perturbations, above 1 (and below 1e9, where they are nearly constant).
         c: scale of the learning rate, above 0.
-        cap: the most draws that are counted; None for no limit, when a decision may take as long as it
-            will. At the default an arm has to be rarer than one in 145,000 to be weighed 0.1 % too low.
+        cap: the largest number of draws; None for no limit, and then a decision may take any time. At the default, the
+            weight of an arm with a chance of 1 in 145,000 is 0.1 % too low on average; rarer arms lose more.
 
     >>> import decoupled as dc
     >>> learner = dc.CoupledFTPL().start(arms=["a", "b", "c"], seed=1)
@@ -141,12 +133,19 @@ class CoupledFTPL(Policy):
     def __post_init__(self) -> None:
         one_of("perturbation", self.perturbation, ("frechet", "pareto"))
         one_of("resampling", self.resampling, ("geometric", "conditional"))
-        alpha = number_in("alpha", self.alpha, 1.0, 1e9, "the default is 2")
-        object.__setattr__(self, "alpha", alpha)
-        object.__setattr__(self, "c", number_in("c", self.c, 0.0, 1e100, "the default is 2"))
+        set_number(self, "alpha", 1.0, 1e9, "the default is 2")
+        set_number(self, "c", 0.0, 1e100, "the default is 2")
         if self.cap is not None:
-            cap = whole_number("cap", self.cap, 1, f"the default is {DEFAULT_CAP}, and None is no limit")
-            object.__setattr__(self, "cap", cap)
+            set_whole(self, "cap", 1, f"the default is {DEFAULT_CAP}, and None is no limit")
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (
+            cls(),
+            cls(resampling="conditional"),
+            cls(perturbation="pareto", cap=None),
+            cls(perturbation="pareto", resampling="conditional", alpha=3.0, c=1.0, cap=None),
+        )
 
     def params(self) -> Params:
         pareto, conditional = float(self.perturbation == "pareto"), float(self.resampling == "conditional")

@@ -17,19 +17,19 @@ SUMS, COUNTS = range(2)
 
 
 class Params(NamedTuple):
-    """There is nothing to choose, but a tuple needs a field to have a type of its own."""
+    """There are no parameters, but the tuple needs a field to be a type of its own."""
 
     unused: float
 
 
 @compiled
 def init(params: Params, state: State) -> None:
-    """Nothing is derived from the sums and counts."""
+    """Derive nothing: decisions need only the sums and counts."""
 
 
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """A mean loss for each arm from its posterior; the smallest is played."""
+    """Draw a mean loss for each arm from its posterior, and play the smallest."""
     smallest, arm = 2.0, 0
     for i in range(state.floats.shape[1]):
         weight = 2.0 + state.floats[COUNTS, i]
@@ -41,7 +41,7 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
 
 @compiled
 def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
-    """Add the loss to the arm's posterior; how likely the draw was does not matter to it."""
+    """Add the loss to the arm's posterior, which does not depend on the probability of the draw."""
     state.floats[SUMS, arm] += loss
     state.floats[COUNTS, arm] += 1.0
 
@@ -50,20 +50,18 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
 class ThompsonSampling(Policy):
     """Thompson sampling with Beta posteriors, in the standard game.
 
-    Each round draws, for every arm, a mean loss from Beta(1 + S_i, 1 + n_i - S_i), where n_i losses of
-    the arm were seen and S_i is their sum, and plays the arm with the smallest draw.
+    Each round draws a mean loss for every arm from Beta(1 + S_i, 1 + n_i - S_i), where n_i is the number of losses seen
+    and S_i their sum, and plays the arm with the smallest draw.
 
-    Thompson, W. R. (1933). On the likelihood that one unknown probability exceeds another in view of the
-    evidence of two samples. Biometrika 25. Agrawal, S. and Goyal, N. (2012). Analysis of Thompson sampling
-    for the multi-armed bandit problem. COLT. For losses of 0 and 1 this is their algorithm 1. For losses
-    between, their algorithm 2 tosses a coin with the loss as its bias and learns the toss. We add the
-    loss itself, a fraction of a success and of a failure: learning then needs no randomness and the
-    order of feedback does not matter. The posterior mean is the same on average and varies less; the
-    published guarantee is for the coin.
+    Thompson, W. R. (1933). On the likelihood that one unknown probability exceeds another in view of the evidence of
+    two samples. Biometrika 25. Agrawal, S. and Goyal, N. (2012). Analysis of Thompson sampling for the multi-armed
+    bandit problem. COLT. For losses of 0 and 1 this is their algorithm 1. For losses in between, their algorithm 2
+    tosses a coin with the loss as its bias and learns the toss. We add the loss itself, as a fraction of a success and
+    of a failure: learning then needs no randomness, and the order of feedback does not matter. The posterior mean is
+    the same on average and varies less; the published guarantee is for the coin.
 
-    The weight of a decision is 1, since learning takes the loss as it is, and its propensity is not
-    computed; `exploitation_probabilities()` finds all of them by quadrature. `estimates` are the
-    posterior means.
+    The weight of a decision is 1, because learning takes the loss as it is. Its propensity is not computed;
+    `exploitation_probabilities()` finds all probabilities by quadrature. `estimates` are the posterior means.
 
     >>> import decoupled as dc
     >>> learner = dc.ThompsonSampling().start(arms=["a", "b"], seed=0)

@@ -2,13 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from ...base.arrays import Floats, Words
-from ...base.validation import number_in, one_of
+from ...base.validation import one_of, set_number
+from ...kernels.argmin import fill_gaps
 from ...kernels.dispatch import Functions
 from ...kernels.jit import compiled
-from ...kernels.laws.simplex import tsallis_excess, two_powers
+from ...kernels.laws.simplex import SOLVED, tsallis_excess, two_powers
 from ...kernels.random.sampling import draw_one, total
 from ...kernels.state import ROUND, SHARED_SCALARS, Layout, State
 from ..base import Policy
@@ -16,51 +17,41 @@ from ..base import Policy
 EXCESS, ETA, WEIGHT_SUM, STEPS = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 4)
 ESTIMATES, GAPS, WEIGHTS, SLOPES, BASELINE = range(5)
 
-SOLVED = 1e-12
-MIDDLE = 0.5  # of the losses' range
+MIDDLE = 0.5  # of the range of losses
 
 
 class Params(NamedTuple):
-    """The parameters as compiled code takes them."""
+    """The parameters of the compiled code."""
 
     c: float
     baseline: float
 
 
 @compiled
-def scale_gaps(params: Params, state: State) -> None:
-    """eta_t, and gaps = eta_t / 2 * (hat_L - min hat_L)."""
-    floats = state.floats
-    eta = params.c / math.sqrt(state.scalars[ROUND])
-    state.scalars[ETA] = eta
-    lowest = math.inf
-    for i in range(floats.shape[1]):
-        lowest = min(lowest, floats[ESTIMATES, i])
-    for i in range(floats.shape[1]):
-        floats[GAPS, i] = 0.5 * eta * (floats[ESTIMATES, i] - lowest)
-
-
-@compiled
-def solve(state: State) -> None:
-    """Newton from the last excess."""
-    floats = state.floats
-    state.scalars[EXCESS], state.scalars[STEPS] = tsallis_excess(
-        floats[GAPS], state.scalars[EXCESS], 2.0, floats[WEIGHTS], floats[SLOPES]
-    )
-
-
-@compiled
 def fill(state: State) -> None:
-    """The law from the excess, w = (1 + gap + x) ** -2, up to its sum."""
+    """Fill the law from the excess, w = (1 + gap + x) ** -2, up to its sum."""
     floats, scalars = state.floats, state.scalars
     two_powers(floats[GAPS], scalars[EXCESS], 2.0, 3.0, floats[WEIGHTS], floats[SLOPES])
     scalars[WEIGHT_SUM] = total(floats[WEIGHTS])
 
 
 @compiled
-def set_baseline(params: Params, state: State) -> None:
-    """The baseline of every arm, for decisions made in this state."""
+def refresh(params: Params, state: State, saved: bool) -> None:
+    """Solve for the weights by Newton from the last excess, and set the baselines of decisions in this state.
+
+    A `saved` excess that already solves the equation is kept, so that loading a state changes no bit of the weights.
+    """
     floats, scalars = state.floats, state.scalars
+    eta = params.c / math.sqrt(scalars[ROUND])
+    scalars[ETA] = eta
+    fill_gaps(floats[ESTIMATES], 0.5 * eta, floats[GAPS])
+    if saved:
+        fill(state)
+    if not saved or abs(scalars[WEIGHT_SUM] - 1.0) > SOLVED:
+        scalars[EXCESS], scalars[STEPS] = tsallis_excess(
+            floats[GAPS], scalars[EXCESS], 2.0, floats[WEIGHTS], floats[SLOPES]
+        )
+        fill(state)
     least = scalars[ETA] * scalars[ETA] * scalars[WEIGHT_SUM]
     for i in range(floats.shape[1]):
         floats[BASELINE, i] = params.baseline if floats[WEIGHTS, i] >= least else 0.0
@@ -68,19 +59,13 @@ def set_baseline(params: Params, state: State) -> None:
 
 @compiled
 def init(params: Params, state: State) -> None:
-    """Solve for the weights, unless the excess at hand already does."""
-    scale_gaps(params, state)
-    fill(state)
-    # A saved state brings its own excess, which solves the equation: then these are its very weights.
-    if abs(state.scalars[WEIGHT_SUM] - 1.0) > SOLVED:
-        solve(state)
-        fill(state)
-    set_baseline(params, state)
+    """Compute the law and the baselines."""
+    refresh(params, state, True)
 
 
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """One draw from w."""
+    """Draw from w."""
     return draw_one(state.floats[WEIGHTS], state.scalars[WEIGHT_SUM], stream)
 
 
@@ -92,10 +77,7 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     if params.baseline > 0.0:
         for i in range(floats.shape[1]):
             floats[ESTIMATES, i] += floats[BASELINE, i]
-    scale_gaps(params, state)
-    solve(state)
-    fill(state)
-    set_baseline(params, state)
+    refresh(params, state, False)
 
 
 @dataclass(frozen=True)
@@ -107,19 +89,17 @@ class CoupledTsallisINF(Policy):
     - plays   I_t ~ w_i = 4 * (eta_t * (hat_L_i - x)) ** -2, with x such that sum w = 1;
     - learns  hat_L_i += 1[I_t = i] * (loss - b_i) / w_i + b_i for every arm i.
 
-    The estimator "importance" has b = 0 and c = 2. "reduced-variance" has c = 4 and, for each arm,
-    b_i = 1/2 where w_i >= eta_t ** 2, else 0. Both are unbiased, because b is fixed before the draw. A
-    pending decision keeps the b of its own round, for all arms, so late feedback is unbiased too;
-    `replay` takes b = 0, since a log brings a propensity and no baseline.
+    The estimator "importance" has b = 0 and c = 2. "reduced-variance" has c = 4 and b_i = 1/2 for arms with
+    w_i >= eta_t ** 2, 0 for the others. Both are unbiased, because b is fixed before the draw. A pending decision keeps
+    the b of its own round for all arms, so late feedback is unbiased too. `replay` uses b = 0.
 
-    Zimmert, J. and Seldin, Y. (2021). Tsallis-INF: an optimal algorithm for stochastic and adversarial
-    bandits. JMLR 22(28). Algorithm 1 with alpha = 1/2, both estimators with their published rates.
-    Ours is that any c may be set, and that late feedback counts with the baseline of its decision: the
-    paper's game has none.
+    Zimmert, J. and Seldin, Y. (2021). Tsallis-INF: an optimal algorithm for stochastic and adversarial bandits. JMLR
+    22(28). Algorithm 1 with alpha = 1/2, both estimators with their published rates. Two things are ours: any c may be
+    set, and late feedback counts with the baseline of its decision (the paper has no late feedback).
 
     Args:
         estimator: "importance" or "reduced-variance".
-        c: scale of the learning rate, above 0; None for the published one.
+        c: scale of the learning rate, above 0; None for the published value.
 
     >>> import decoupled as dc
     >>> learner = dc.CoupledTsallisINF().start(arms=2, seed=1)
@@ -145,8 +125,15 @@ class CoupledTsallisINF(Policy):
     def __post_init__(self) -> None:
         one_of("estimator", self.estimator, ("importance", "reduced-variance"))
         if self.c is not None:
-            c = number_in("c", self.c, 0.0, 1e100, "the default, None, is the published one")
-            object.__setattr__(self, "c", c)
+            set_number(self, "c", 0.0, 1e100, "the default, None, is the published value")
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (
+            cls(),
+            cls(estimator="reduced-variance"),
+            cls(estimator="reduced-variance", c=0.9),  # so that baselines begin early
+        )
 
     @property
     def baseline(self) -> str | None:

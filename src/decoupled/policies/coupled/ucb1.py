@@ -7,59 +7,49 @@ from typing import NamedTuple
 import numpy as np
 
 from ...base.arrays import Floats, Words
-from ...base.validation import number_in
-from ...kernels.argmin import lowest_entries, pick_lowest
+from ...base.validation import set_number
+from ...kernels.argmin import SCALARS, TIED, find_lowest, lowest_law, pick_lowest
 from ...kernels.dispatch import Functions
 from ...kernels.jit import compiled
-from ...kernels.state import ROUND, SHARED_SCALARS, Layout, State
+from ...kernels.state import ROUND, Layout, State
 from ..base import Policy
 
-LOWEST, LEADER, TIED = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 3)
 SUMS, COUNTS, INDEX = range(3)
 
 UNSEEN = -1e300  # below every index, so that an arm not yet seen comes first
 
 
 class Params(NamedTuple):
-    """The parameters as compiled code takes them."""
+    """The parameters of the compiled code."""
 
     c: float
 
 
 @compiled
-def refresh(params: Params, state: State) -> None:
-    """The index of every arm, and which is the lowest."""
+def init(params: Params, state: State) -> None:
+    """Compute the index of every arm, and find the lowest."""
     floats = state.floats
     width = params.c * math.log(max(state.scalars[ROUND] - 1.0, 1.0))
     for i in range(floats.shape[1]):
         count = floats[COUNTS, i]
         floats[INDEX, i] = floats[SUMS, i] / count - math.sqrt(width / count) if count > 0.0 else UNSEEN
-    lowest, leader, tied = lowest_entries(floats[INDEX])
-    state.scalars[LOWEST] = lowest
-    state.scalars[LEADER] = leader
-    state.scalars[TIED] = tied
-
-
-@compiled
-def init(params: Params, state: State) -> None:
-    """The index of every arm."""
-    refresh(params, state)
+    find_lowest(state, INDEX)
 
 
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """The lowest index, at random among several."""
-    tied = int(state.scalars[TIED])
-    arm = pick_lowest(state.floats[INDEX], state.scalars[LOWEST], int(state.scalars[LEADER]), tied, stream)
-    return arm, arm, float(tied), 1.0 / tied
+    """Draw one of the arms with the lowest index."""
+    tied = state.scalars[TIED]
+    arm = pick_lowest(state, INDEX, stream)
+    return arm, arm, tied, 1.0 / tied
 
 
 @compiled
 def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
-    """Take the loss into the arm's mean; how likely the draw was does not matter to a mean."""
+    """Add the loss to the arm's mean, which does not depend on the probability of the draw."""
     state.floats[SUMS, arm] += loss
     state.floats[COUNTS, arm] += 1.0
-    refresh(params, state)
+    init(params, state)
 
 
 @dataclass(frozen=True)
@@ -67,13 +57,12 @@ class UCB1(Policy):
     """Optimism in the standard game: play the arm that could be the best.
 
     With n_i losses seen of arm i and t in all, each round plays the arm with the smallest
-    mean_i - sqrt(c * ln t / n_i); arms not yet seen come first, ties at random.
+    mean_i - sqrt(c * ln t / n_i). Unseen arms come first; ties are broken at random.
 
-    Auer, P., Cesa-Bianchi, N. and Fischer, P. (2002). Finite-time analysis of the multiarmed bandit
-    problem. Machine Learning 47. Figure 1, with c = 2, on losses in place of rewards. Ties at random are
-    ours (the paper leaves them open), and t counts observations, so feedback that is late leaves the
-    policy where it is. It has a guarantee for stochastic losses only; an adversary can lead it astray.
-    Its `estimates` are the sample means (-1 for an arm not yet seen).
+    Auer, P., Cesa-Bianchi, N. and Fischer, P. (2002). Finite-time analysis of the multiarmed bandit problem. Machine
+    Learning 47. Figure 1, with c = 2, on losses instead of rewards. The paper does not say how to break ties; we do it
+    at random. t counts observations, so late feedback does not move the policy. It has a guarantee for stochastic
+    losses only, and an adversary can mislead it. Its `estimates` are the sample means (-1 for an arm not yet seen).
 
     Args:
         c: how wide the confidence bounds are, above 0.
@@ -88,11 +77,7 @@ class UCB1(Policy):
 
     c: float = 2.0
 
-    layout = Layout(
-        scalars=("lowest", "leader", "tied"),
-        floats=("sums", "counts", "index"),
-        learned=("sums", "counts"),
-    )
+    layout = Layout(SCALARS, floats=("sums", "counts", "index"), learned=("sums", "counts"))
     params_type = Params
     functions = Functions(init, decide, update)
     cumulative = None
@@ -100,15 +85,13 @@ class UCB1(Policy):
     coupled = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "c", number_in("c", self.c, 0.0, 1e100, "the default is 2"))
+        set_number(self, "c", 0.0, 1e100, "the default is 2")
 
     def params(self) -> Params:
         return Params(self.c)
 
     def exploitation_law(self, state: State) -> Floats:
-        leads = state.floats[INDEX] == state.scalars[LOWEST]
-        law: Floats = leads / leads.sum()
-        return law
+        return lowest_law(state, INDEX)
 
     def estimates(self, state: State) -> Floats:
         sums, counts = state.floats[SUMS], state.floats[COUNTS]

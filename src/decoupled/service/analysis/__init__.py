@@ -1,1 +1,1 @@
-"""What is read from the log and the store: exports, evaluations, and whether all is well."""
+"""Analyses of the log and the store: exports, evaluations, and the checks of `decoupled doctor`."""

@@ -1,10 +1,12 @@
-"""`decoupled doctor`: whether a store, and the machine it is on, keep what the service promises."""
+"""`decoupled doctor`: check whether a store and its machine keep the promises of the service."""
 
 import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -18,13 +20,13 @@ from ..store.open import open_store
 from ..store.schema import MIGRATIONS, TABLES
 from ..store.store import Store
 
-# No disk answers so soon. Memory does, and so does a disk that promises what it has not done.
-_TOO_QUICK = 20e-6
+# No disk is faster. Memory is, and so is a disk that reports a flush before it has done it.
+_FASTEST_FLUSH = 20e-6  # seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing the doctor looked at, and what was found."""
+    """One check of the doctor, and its result."""
 
     name: str
     good: bool
@@ -34,80 +36,72 @@ class Check:
 def examine(
     url_or_path: str | os.PathLike[str], *, now: Callable[[], float] = time.time
 ) -> Iterator[Check]:
-    """Look at everything, one check after another. The store may be in use; nothing in it is changed.
+    """Run every check in turn. The store may be in use; nothing in it changes.
 
-    >>> from decoupled.service.desk import open_desk
+    >>> from decoupled.service.decision_service import open_service
     >>> path = Path(tempfile.mkdtemp()) / "store.db"
-    >>> open_desk(path).close()
+    >>> open_service(path).close()
     >>> [check.name for check in examine(path) if not check.good and check.name != "disk"]
     []
     """
     try:
-        store = open_store(url_or_path, look=True)
+        store = open_store(url_or_path, read_only=True)
     except StoreError as error:
         yield Check("store", False, str(error))
         return
-    try:
-        reader = store.reader()
-        try:
-            yield from _checks(store, reader, now)
-        finally:
-            reader.close()
-    finally:
-        store.close()
+    with closing(store), closing(store.reader()) as reader:
+        for name, check in _checks(store, reader, now):
+            try:
+                good, finding = check()
+            except (DecoupledError, OSError) as error:
+                good, finding = False, str(error)
+            yield Check(name, good, finding)
 
 
-def _checks(store: Store, reader: Store, now: Callable[[], float]) -> Iterator[Check]:
-    yield schema(reader)
-    yield from _guarded("integrity", lambda: integrity(reader))
-    yield from _guarded("durability", lambda: Check("durability", *store.durability()))
+Result = tuple[bool, str]  # whether it is good, and the finding
+
+
+def _checks(
+    store: Store, reader: Store, now: Callable[[], float]
+) -> Iterator[tuple[str, Callable[[], Result]]]:
+    yield "schema", partial(schema, reader)
+    yield "integrity", partial(integrity, reader)
+    yield "durability", store.durability
     if store.path is not None:
-        folder = Path(store.path).parent
-        yield from _guarded("disk", lambda: disk(folder))
-    yield from _guarded("clock", lambda: clock(reader, now))
-    yield from _guarded("experiments", lambda: experiments(reader))
+        yield "disk", partial(disk, Path(store.path).parent)
+    yield "clock", partial(clock, reader, now)
+    yield "experiments", partial(experiments, reader)
     for row in reader.experiments(None):
-        yield from _guarded(f"log of {row.name!r}", lambda row=row: rows(reader, row))  # type: ignore[misc]
-        yield from _guarded(f"replay of {row.name!r}", lambda row=row: replay(reader, row))  # type: ignore[misc]
+        yield f"log of {row.name!r}", partial(rows, reader, row)
+        yield f"replay of {row.name!r}", partial(replay, reader, row)
 
 
-def _guarded(name: str, check: Callable[[], Check]) -> Iterator[Check]:
-    try:
-        yield check()
-    except (DecoupledError, OSError) as error:
-        yield Check(name, False, str(error))
-
-
-def schema(reader: Store) -> Check:
-    """Whether the tables are of this release."""
+def schema(reader: Store) -> Result:
+    """Whether the tables have the version of this release."""
     found = reader.version()
-    return Check("schema", found == len(MIGRATIONS), f"version {found} of {len(MIGRATIONS)}")
+    return found == len(MIGRATIONS), f"version {found} of {len(MIGRATIONS)}"
 
 
-def integrity(reader: Store) -> Check:
-    """Whether the database finds itself whole."""
+def integrity(reader: Store) -> Result:
+    """Whether the database passes its own check."""
     good, finding = reader.integrity()
-    return Check("integrity", good, finding if good else f"{finding}; restore a backup")
+    return good, finding if good else f"{finding}; restore a backup"
 
 
-def experiments(reader: Store) -> Check:
-    """Whether there are experiments, and one for every row of the logs."""
+def experiments(reader: Store) -> Result:
+    """Whether every row of the logs belongs to an experiment."""
     found = len(reader.experiments(None))
     logs = " UNION ".join(f"SELECT experiment FROM {table}" for table in TABLES[1:-1])
     sql = f"SELECT count(*) FROM ({logs}) AS logged WHERE experiment NOT IN (SELECT id FROM experiments)"
-    lost = reader.run(sql)[0][0]
-    if lost:
-        return Check(
-            "experiments", False, f"{found}, and rows of {lost} others that are missing; restore a backup"
-        )
-    if not found:
-        remedy = "if there were some, another file took this one's place: restore a backup into a new store"
-        return Check("experiments", True, f"none; {remedy}")
-    return Check("experiments", True, str(found))
+    missing = reader.run(sql)[0][0]
+    if missing:
+        return False, f"{found}, and rows of {missing} others that are missing; restore a backup"
+    remedy = "if there were some, another file replaced this one: restore a backup into a new store"
+    return True, str(found) if found else f"none; {remedy}"
 
 
-def disk(folder: Path) -> Check:
-    """How long a flush to disk takes. One that takes no time did not happen."""
+def disk(folder: Path) -> Result:
+    """How long a flush to disk takes. If it takes almost no time, it did not reach a disk."""
     times = []
     with tempfile.TemporaryFile(dir=folder) as file:
         for _ in range(20):
@@ -116,89 +110,73 @@ def disk(folder: Path) -> Check:
             start = time.perf_counter()
             os.fsync(file.fileno())
             times.append(time.perf_counter() - start)
-    typical = median(times)
-    finding = f"a flush takes {1e3 * typical:.3g} ms"
-    if typical < _TOO_QUICK:
-        return Check(
-            "disk", False, f"{finding}: it cannot have reached a disk, so a power cut would lose data"
-        )
-    return Check("disk", True, finding)
+    finding = f"a flush takes {1e3 * median(times):.3g} ms"
+    if median(times) < _FASTEST_FLUSH:
+        return False, f"{finding}: it cannot have reached a disk, so a power cut would lose data"
+    return True, finding
 
 
-def clock(reader: Store, now: Callable[[], float]) -> Check:
-    """Whether the clock runs, and is not behind what was recorded, nor apart from the server's."""
+def clock(reader: Store, now: Callable[[], float]) -> Result:
+    """Whether the clock runs steadily, is not behind the log, and agrees with the database's clock."""
     before, ticks = now(), time.monotonic()
     time.sleep(0.05)
     drift = (now() - before) - (time.monotonic() - ticks)
-    last = max(
-        (at for (at,) in reader.run("SELECT max(made_at) FROM decided") if at is not None), default=0.0
-    )
-    apart = reader.clock_apart(now)
+    last = reader.run("SELECT max(made_at) FROM decided")[0][0] or 0.0
+    offset = reader.clock_offset(now)
     if abs(drift) > 0.02:
-        return Check("clock", False, f"it jumped by {drift:.3f} s within 0.05 s")
+        return False, f"it jumped by {drift:.3f} s within 0.05 s"
     if last > now() + 1.0:
-        return Check("clock", False, f"it is {last - now():.0f} s behind the newest decision")
-    if abs(apart) > 5.0:
-        return Check(
-            "clock", False, f"it is {apart:.0f} s apart from the database's: replicas disagree on deadlines"
-        )
-    return Check("clock", True, "it runs, and agrees with what was recorded")
+        return False, f"it is {last - now():.0f} s behind the newest decision"
+    if abs(offset) > 5.0:
+        return False, f"it differs by {offset:.0f} s from the database's: replicas disagree on deadlines"
+    return True, "it runs steadily and agrees with the log"
 
 
-def rows(reader: Store, row: ExperimentRow) -> Check:
-    """Whether the rows of a log are numbered without gaps, and each thing settled was decided."""
-    name = f"log of {row.name!r}"
+def rows(reader: Store, row: ExperimentRow) -> Result:
+    """Whether a log is numbered without gaps, and every settled decision was made before."""
     base = reader.base(row.id)
     start = 0 if base is None else base[0]
-    counts = [
-        reader.run(
-            f"SELECT count(*), max(seq) FROM {table} WHERE experiment = ? AND seq > ?", (row.id, start)
-        )[0]
-        for table in ("decided", "settled", "changed")
-    ]
-    found, last = (
-        sum(count for count, _ in counts),
-        max((seq for _, seq in counts if seq is not None), default=start),
-    )
+    found, last = 0, start
+    for table in ("decided", "settled", "changed"):
+        sql = f"SELECT count(*), coalesce(max(seq), 0) FROM {table} WHERE experiment = ? AND seq > ?"
+        [(count, newest)] = reader.run(sql, (row.id, start))
+        found, last = found + count, max(last, newest)
     if (found, last) != (row.head - start, row.head):
-        return Check(
-            name, False, f"{found} rows up to {last}, where {row.head - start} up to {row.head} belong"
-        )
+        return False, f"{found} rows up to {last}; there should be {row.head - start} up to {row.head}"
     sql = (
         "SELECT count(*) FROM settled s LEFT JOIN decided d ON d.experiment = s.experiment AND d.seq = s.decision "
         "WHERE s.experiment = ? AND (d.seq IS NULL OR d.seq >= s.seq)"
     )
     orphans = reader.run(sql, (row.id,))[0][0]
     if orphans:
-        return Check(name, False, f"{orphans} rows settle decisions that were not made before them")
-    return Check(name, True, f"{found} rows")
+        return False, f"{orphans} rows settle decisions that were not made before them"
+    return True, f"{found} rows"
 
 
-def replay(reader: Store, row: ExperimentRow) -> Check:
-    """Whether the log, replayed from its beginning, gives every draw again and every snapshot bit for bit."""
+def replay(reader: Store, row: ExperimentRow) -> Result:
+    """Whether a replay of the log gives every draw and every snapshot again, bit for bit."""
     snapshots = dict(reader.snapshots(row.id))
     running = from_beginning(reader, row)
     compared = 0
     for each in reader.rows_since(row.id, running.head):
         running.replay(each)
         if running.head in snapshots:
-            # Read and written again: an older version may have written the same state in other words.
+            # Restored and saved again, since an earlier release may have written the same state differently.
             saved = restore(row, snapshots[running.head], rows_of(reader, row.id))
             _compare(row, running, saved)
             compared += 1
     if (running.head, running.version) != (row.head, row.version):
-        raise ReplayError(f"the replay ends at row {running.head}, and the experiment at {row.head}")
+        raise ReplayError(f"the replay ends at row {running.head}, but the experiment at row {row.head}")
     current = restored(reader, row)
     for each in reader.rows_since(row.id, current.head):
         current.replay(each)
     _compare(row, running, current)
-    state = "state the same, bit for bit"
-    return Check(f"replay of {row.name!r}", True, f"{row.head} rows, {compared} snapshots, {state}")
+    return True, f"{row.head} rows, {compared} snapshots, the same state bit for bit"
 
 
 def _compare(row: ExperimentRow, running: Running, saved: Running) -> None:
     if snapshot(running) != snapshot(saved):
         raise ReplayError(
-            f"experiment {row.name!r}: replayed to row {running.head} it is not what was saved there; "
-            "restore a backup, and tell us"
+            f"experiment {row.name!r}: the replay to row {running.head} differs from the state saved there; "
+            "restore a backup, and report this as a bug"
         )

@@ -1,7 +1,7 @@
-"""The log for analysis: one line for each decision, with the true probability of what was explored.
+"""The log for analysis: one line for each decision, with the true probability of the explored arm.
 
-Where a policy knows only an unbiased estimate of the inverse, the log is replayed, and the exact law of
-exploration is asked of the learner as it stood before each draw.
+If a policy knows only an unbiased estimate of the inverse probability, the log is replayed, and the learner gives
+the exact distribution of exploration before each draw.
 """
 
 import csv
@@ -16,21 +16,22 @@ from ...base.files import replacing
 from ...decision import Arm
 from ...errors import invalid_value
 from ..errors import Invalid
+from ..experiment.records import microseconds, moment
 from ..experiment.rows import Decided, ExperimentRow
-from ..experiment.times import microseconds, moment
 from ..recovery import from_beginning
 from ..store.store import Store
 
 FORMATS = ("parquet", "csv")
 _AT_ONCE = 50_000
+_STATUSES = {None: "pending", "observed": "applied", "expired": "expired"}
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedDecision:
-    """One decision of the log and what became of it. `loss` is that of `explore`; docs/log.md tells each column.
+    """A decision of the log, with its loss. `loss` is that of `explore`; docs/log.md describes each column.
 
-    `propensity` is the true one. It is None for mode "exploit", and for decisions older than what
-    retention kept where it would have to be computed.
+    `propensity` is the true probability. It is None for mode "exploit", and for decisions that would have to be
+    replayed but are older than the retained part of the log.
     """
 
     id: str
@@ -51,7 +52,7 @@ class LoggedDecision:
     settled_at: float | None
 
 
-# The type of each column, as Parquet names it. Arms are text, whatever they are: a column has one type.
+# The Parquet type of each column. Arms become text, since a column has one type.
 _TYPES = {
     **dict.fromkeys(("seq", "round", "state_version", "settled_seq"), "int64"),
     **dict.fromkeys(("propensity", "weight", "loss"), "double"),
@@ -85,9 +86,7 @@ def logged(
             decided.version,
             decided.made_at,
             decided.expires_at,
-            "unobserved"
-            if decided.explore is None
-            else {None: "pending", "observed": "applied", "expired": "expired"}[kind],
+            "unobserved" if decided.explore is None else _STATUSES[kind],
             loss,
             seq,
             at,
@@ -95,25 +94,20 @@ def logged(
 
 
 def true_propensities(store: Store, row: ExperimentRow) -> Iterator[tuple[int, float]]:
-    """The exact probability of every arm explored, by row, from a replay of the whole log."""
+    """The row and the exact probability of every explored arm, from a replay of the whole log."""
     running = from_beginning(store, row)
     state: tuple[int, str | None] | None = None
-    law: Any = None
+    distribution: Any = None
     for each in store.rows_since(row.id, running.head):
         if isinstance(each, Decided) and each.explore is not None:
             learner = running.learner
             if state != (running.version, each.available):
                 places = None if each.available is None else json.loads(each.available)
                 arms = None if places is None else [running.names[place] for place in places]
-                law = dict(
-                    zip(
-                        learner.arms,
-                        learner.exploration_probabilities(available=arms).tolist(),
-                        strict=True,
-                    )
-                )
+                probabilities = learner.exploration_probabilities(available=arms).tolist()
+                distribution = dict(zip(learner.arms, probabilities, strict=True))
                 state = (running.version, each.available)
-            yield each.seq, law[running.names[each.explore]]
+            yield each.seq, distribution[running.names[each.explore]]
         running.replay(each)
 
 
@@ -127,15 +121,15 @@ def _at(true: Iterator[tuple[int, float]], sought: int) -> float | None:
 
 
 def write(decisions: Iterable[LoggedDecision], path: Path, kind: str) -> int:
-    """Write decisions to a file, whole or not at all, and give their number."""
+    """Write decisions to a file, whole or not at all; return their number."""
     if kind not in FORMATS:
-        raise Invalid(invalid_value("format", kind, "must be 'parquet' or 'csv'", "CSV needs nothing else"))
+        raise Invalid(invalid_value("format", kind, "must be 'parquet' or 'csv'", "choose one of them"))
     with replacing(path) as temporary:
         return (_parquet if kind == "parquet" else _csv)(decisions, temporary)
 
 
 def _plain(decision: LoggedDecision, time: Callable[[float], Any]) -> dict[str, Any]:
-    """The values of a line, with times written by `time`."""
+    """The values of a line, with times converted by `time`."""
     values = {name: getattr(decision, name) for name in COLUMNS}
     for name in ("exploit", "explore"):
         values[name] = None if values[name] is None else str(values[name])

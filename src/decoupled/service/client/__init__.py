@@ -1,11 +1,23 @@
 """Python clients of the decision service. They import nothing of the server but its errors."""
 
-from .aio import AsyncClient as AsyncClient
-from .conversation import Decision as Decision
-from .conversation import Flushed as Flushed
-from .conversation import Retries as Retries
-from .conversation import UndeliveredFeedback as UndeliveredFeedback
-from .conversation import Unreachable as Unreachable
-from .outbox import Outbox as Outbox
-from .outbox import Undelivered as Undelivered
-from .sync import Client as Client
+from .aio import AsyncClient
+from .errors import UndeliveredFeedback, Unreachable
+from .exchange import Retries
+from .outbox import Outbox, Undelivered
+from .requests import DecideOptions, ExperimentSettings
+from .results import Decision, Flushed
+from .sync import Client
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "DecideOptions",
+    "Decision",
+    "ExperimentSettings",
+    "Flushed",
+    "Outbox",
+    "Retries",
+    "Undelivered",
+    "UndeliveredFeedback",
+    "Unreachable",
+]

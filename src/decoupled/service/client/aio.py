@@ -1,118 +1,113 @@
-"""The client whose calls are awaited."""
+"""`AsyncClient`, whose calls are awaited."""
 
 import asyncio
-import os
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, Unpack, overload
 
 import httpx
 
 from ...decision import Arm
 from ..errors import ServiceError
-from . import conversation as talk
-from .conversation import Decision, Flushed, Pause, Send, Talk, decision_at, experiment_at
+from .base import BaseClient
+from .exchange import Exchange, Reply, Request
+from .log_file import FilePath, Format, write_log
 from .outbox import Undelivered
-from .requests import (
-    Caller,
-    Format,
-    Mode,
-    PolicyLike,
-    arguments,
-    arms_of,
-    checked_items,
-    experiment_of,
-    format_of,
-    item_of,
-    listing,
-    log_of,
-    write_log,
-)
+from .requests import DecideOptions, ExperimentSettings
+from .results import Decision, Flushed
 
 T = TypeVar("T")
 
 
-class AsyncClient(Caller):
-    """A client whose calls are awaited; each does what the method of that name in `Client` does."""
+class AsyncClient(BaseClient[httpx.AsyncClient]):
+    """A client whose calls are awaited. It takes the same arguments and has the same methods as `Client`.
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._http = httpx.AsyncClient(**self._options)
+    >>> client = AsyncClient("http://127.0.0.1:8000", outbox="outbox.jsonl")
+    >>> client
+    AsyncClient('http://127.0.0.1:8000')
+    """
+
+    def _open(self, **options: Any) -> httpx.AsyncClient:
+        return httpx.AsyncClient(**options)
 
     async def put_experiment(
-        self,
-        name: str,
-        *,
-        arms: Sequence[Arm],
-        policy: PolicyLike | None = None,
-        loss_range: Sequence[float] | None = None,
-        deadline_seconds: float | None = None,
-        expired_loss: float | None = None,
-        seed: int | None = None,
-        demo: bool = False,
+        self, name: str, *, arms: Sequence[Arm], **settings: Unpack[ExperimentSettings]
     ) -> dict[str, Any]:
-        """Create an experiment."""
-        request = experiment_of(name, arms, policy, loss_range, deadline_seconds, expired_loss, seed, demo)
-        return await self._run(talk.create(name, request, self._line))
+        """Create an experiment, and wait until its policy is compiled; see `Client.put_experiment`.
+
+        >>> import decoupled as dc
+        >>> (await client.put_experiment("prompts", arms=["short", "long"], policy=dc.FTPL()))["status"]
+        'ready'
+        """
+        return await self._run(self._calls.put_experiment(name, arms=arms, **settings))
 
     async def experiment(self, name: str) -> dict[str, Any]:
-        """One experiment."""
-        return await self._json(Send("GET", experiment_at(name)))
+        """Return one experiment: its settings, arms and status.
+
+        >>> (await client.experiment("models"))["arms"]
+        ['small', 'medium', 'large']
+        """
+        return await self._run(self._calls.experiment(name))
 
     async def experiments(self, after: str | None = None, limit: int = 100) -> dict[str, Any]:
-        """A page of experiments."""
-        return await self._json(listing(after, limit))
+        """Return a page of experiments, ordered by name; `next` is the `after` of the following page.
+
+        >>> (await client.experiments(limit=10))["next"]
+        """
+        return await self._run(self._calls.experiments(after, limit))
 
     async def archive(self, name: str) -> dict[str, Any]:
-        """End an experiment."""
-        return await self._json(Send("POST", f"{experiment_at(name)}/archive"))
+        """End an experiment: it makes no more decisions, and still takes feedback.
+
+        >>> (await client.archive("models"))["status"]
+        'archived'
+        """
+        return await self._run(self._calls.archive(name))
 
     async def add_arms(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
-        """Add arms."""
-        return await self._json(arms_of(name, "arms", arms))
+        """Add arms to an experiment.
+
+        >>> (await client.add_arms("models", ["huge"]))["arms"]
+        ['small', 'medium', 'large', 'huge']
+        """
+        return await self._run(self._calls.add_arms(name, arms))
 
     async def retire_arms(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
-        """Retire arms."""
-        return await self._json(arms_of(name, "arms/retire", arms))
+        """Retire arms: no later decision names them.
+
+        >>> (await client.retire_arms("models", ["small"]))["arms"]
+        ['medium', 'large']
+        """
+        return await self._run(self._calls.retire_arms(name, arms))
 
     @overload
     async def decide(
-        self,
-        name: str,
-        *,
-        mode: Mode = ...,
-        count: None = ...,
-        available: Sequence[Arm] | None = ...,
-        key: str | None = ...,
+        self, name: str, *, count: None = None, **options: Unpack[DecideOptions]
     ) -> Decision: ...
     @overload
     async def decide(
-        self,
-        name: str,
-        *,
-        mode: Mode = ...,
-        count: int,
-        available: Sequence[Arm] | None = ...,
-        key: str | None = ...,
+        self, name: str, *, count: int, **options: Unpack[DecideOptions]
     ) -> list[Decision]: ...
     async def decide(
-        self,
-        name: str,
-        *,
-        mode: Mode = "both",
-        count: int | None = None,
-        available: Sequence[Arm] | None = None,
-        key: str | None = None,
+        self, name: str, *, count: int | None = None, **options: Unpack[DecideOptions]
     ) -> Decision | list[Decision]:
-        """A decision, or a list of `count`."""
-        found: Decision | list[Decision] = await self._run(
-            talk.decide(name, mode, count, available, key, self._line)
-        )
+        """Return a decision, or a list of `count` decisions; see `Client.decide`.
+
+        >>> decision = await client.decide("models", mode="exploit")
+        >>> decision.explore is None
+        True
+        """
+        found: Decision | list[Decision] = await self._run(self._calls.decide(name, count, **options))
         return found
 
-    async def decision(self, id: str) -> Decision:  # noqa: A002
-        """A decision as it stands now."""
-        return Decision.of(await self._json(Send("GET", decision_at(id))))
+    async def decision(self, id: str) -> Decision:
+        """Return a decision with its present status.
+
+        >>> made = await client.decide("models")
+        >>> (await client.decision(made.id)).status
+        'pending'
+        """
+        return await self._run(self._calls.decision(id))
 
     async def feedback(
         self,
@@ -122,44 +117,66 @@ class AsyncClient(Caller):
         reward: float | None = None,
         arm: Arm | None = None,
     ) -> Decision | None:
-        """Send the loss, or the reward, of the arm that `decision` *explored*."""
-        return await self._run(talk.feedback(item_of(decision, loss, reward, arm), self.outbox, self._line))
+        """Send the loss, or the reward, of the arm that a decision *explored*; see `Client.feedback`.
+
+        >>> decision = await client.decide("models")
+        >>> (await client.feedback(decision, loss=0.25)).status
+        'applied'
+        """
+        return await self._run(self._calls.feedback(decision, loss, reward, arm))
 
     async def feedback_many(self, items: Sequence[Undelivered]) -> list[Decision | ServiceError]:
-        """Send the losses of the explored arms of many decisions."""
-        return await self._run(talk.feedback_many(checked_items(items), self._line))
+        """Send the losses of the explored arms of many decisions; return a decision or an error for each.
+
+        >>> decision = await client.decide("models")
+        >>> [applied] = await client.feedback_many([Undelivered(decision.id, reward=1.0)])
+        >>> applied.loss
+        0.0
+        """
+        return await self._run(self._calls.feedback_many(items))
 
     async def flush(self) -> Flushed:
-        """Send what waits in the outbox."""
-        return await self._run(talk.flush(self._need_outbox(), self._line))
+        """Send everything in the outbox.
+
+        >>> await client.flush()
+        Flushed(delivered=[], refused=[], left=0)
+        """
+        return await self._run(self._calls.flush())
 
     async def state(self, name: str) -> dict[str, Any]:
-        """What an experiment has learned."""
-        return await self._json(Send("GET", f"{experiment_at(name)}/state"))
+        """Return what an experiment has learned: probabilities, estimates, counts and the regret.
+
+        >>> (await client.state("models"))["decisions"]
+        0
+        """
+        return await self._run(self._calls.state(name))
 
     async def evaluation(self, name: str) -> dict[str, Any]:
-        """The value of every arm and of what was exploited, off policy, with intervals at this moment."""
-        return await self._json(Send("GET", f"{experiment_at(name)}/evaluation"))
+        """Return the off-policy value of every arm and of what was exploited, each with a pointwise interval.
+
+        >>> (await client.evaluation("models"))["observed"]
+        0
+        """
+        return await self._run(self._calls.evaluation(name))
 
     async def log(
-        self,
-        name: str,
-        file: str | os.PathLike[str],
-        format: Format | None = None,  # noqa: A002
-        *,
-        overwrite: bool = True,
+        self, name: str, file: FilePath, format: Format | None = None, *, overwrite: bool = True
     ) -> None:
-        """Write the log of an experiment to a file."""
-        kind = format_of(file, format)
-        content = await self._run(talk.bytes_of(log_of(name, kind), self._line))
+        """Write the log of an experiment to a file, whole or not at all; see `Client.log`.
+
+        >>> import tempfile
+        >>> await client.log("models", f"{tempfile.mkdtemp()}/models.parquet")
+        """
+        content = await self._run(self._calls.log(name, file, format))
         await asyncio.to_thread(write_log, file, content, overwrite)
 
     async def close(self) -> None:
-        """Send what waits in the outbox once more, and hang up; what no file keeps is raised."""
+        """Send everything in the outbox once more, and close the connections; see `Client.close`.
+
+        >>> await client.close()
+        """
         try:
-            if self.outbox is not None and len(self.outbox):
-                await self.flush()
-            self._check_empty()
+            await self._run(self._calls.close())
         finally:
             await self._http.aclose()
 
@@ -171,25 +188,22 @@ class AsyncClient(Caller):
     ) -> None:
         await self.close()
 
-    async def _json(self, send: Send) -> dict[str, Any]:
-        found: dict[str, Any] = await self._run(talk.json_of(send, self._line))
-        return found
-
-    async def _run(self, conversation: Talk[T]) -> T:
-        answer: talk.Answer = None
+    async def _run(self, exchange: Exchange[T]) -> T:
+        reply: Reply = None
         try:
             while True:
-                step = conversation.send(answer)
-                if isinstance(step, Pause):
-                    if step.reason is not None:
-                        self.notify(step.reason)
-                    await asyncio.sleep(step.seconds)
-                    answer = None
-                    continue
-                try:
-                    answer = await self._http.request(step.method, step.path, **arguments(step))
-                except httpx.TransportError as error:
-                    answer = error
+                reply = await self._perform(exchange.send(reply))
         except StopIteration as end:
             result: T = end.value
             return result
+
+    async def _perform(self, step: Request | float) -> Reply:
+        if not isinstance(step, Request):
+            await asyncio.sleep(step)
+            return None
+        try:
+            return await self._http.request(
+                step.method, step.path, json=step.json, params=step.params, headers=step.headers
+            )
+        except httpx.TransportError as error:
+            return error

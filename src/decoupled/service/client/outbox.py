@@ -11,7 +11,11 @@ from ...errors import ParameterError
 
 
 class Undelivered(NamedTuple):
-    """The loss or reward of a decision's explored arm, on its way."""
+    """Feedback to deliver: the loss or the reward of the arm that a decision explored.
+
+    >>> Undelivered("1f2e-7", loss=0.25).to_json()
+    {'decision': '1f2e-7', 'loss': 0.25}
+    """
 
     decision: str
     loss: float | None = None
@@ -19,12 +23,12 @@ class Undelivered(NamedTuple):
     arm: Arm | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As the service takes it in a batch."""
+        """The item as the service takes it in a batch."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
 class Outbox:
-    """What waits to be sent, oldest first. With a path it survives the program: each line is flushed to disk.
+    """Feedback that waits to be sent, oldest first. With a path it survives the program.
 
     >>> outbox = Outbox()
     >>> outbox.add(Undelivered("1f2e-7", loss=0.25))
@@ -37,22 +41,21 @@ class Outbox:
         self._lock = threading.Lock()
         self._items: dict[str, Undelivered] = {}
         if self.path is not None and self.path.exists():
-            for item in _read(self.path):
-                self._items[item.decision] = item
+            self._items = {item.decision: item for item in _read(self.path)}
             self._rewrite()
 
     def __len__(self) -> int:
         return len(self._items)
 
     def items(self) -> list[Undelivered]:
-        """All that waits, oldest first."""
+        """All items, oldest first."""
         with self._lock:
             return list(self._items.values())
 
     def add(self, item: Undelivered) -> None:
-        """Keep an item; when this returns it is as safe as the outbox can make it.
+        """Keep an item. If the outbox has a file, the item is flushed to disk before this returns.
 
-        Two losses for one decision cannot both be true: the second raises, and the first stays.
+        Two different losses for one decision cannot both be right: the second raises, and the first is kept.
         """
         with self._lock:
             waiting = self._items.get(item.decision)
@@ -60,43 +63,39 @@ class Outbox:
                 return
             if waiting is not None:
                 raise ParameterError(
-                    f"decision {item.decision!r}: another loss of its explored arm waits in the outbox; send one only"
+                    f"decision {item.decision!r}: the outbox has another loss for its explored arm; send only one"
                 )
             if self.path is not None:
-                with self.path.open("ab") as file:
-                    file.write(_line(item))
-                    file.flush()
-                    os.fsync(file.fileno())
+                _write(self.path, [item], "ab")
             self._items[item.decision] = item
 
     def remove(self, decisions: list[str]) -> None:
-        """Drop what was delivered or refused."""
+        """Remove the items of these decisions."""
         with self._lock:
             for decision in decisions:
                 self._items.pop(decision, None)
             self._rewrite()
 
     def _rewrite(self) -> None:
-        if self.path is None:
-            return
-        fresh = self.path.with_name(self.path.name + ".new")
-        with fresh.open("wb") as file:
-            file.writelines(_line(item) for item in self._items.values())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(fresh, self.path)
+        if self.path is not None:
+            new = self.path.with_name(self.path.name + ".new")
+            _write(new, list(self._items.values()), "wb")
+            os.replace(new, self.path)
 
 
 _START = b'{"decision": "'  # how every line begins
 
 
-def _line(item: Undelivered) -> bytes:
-    return json.dumps(item.to_json()).encode() + b"\n"
+def _write(path: Path, items: list[Undelivered], mode: str) -> None:
+    with open(path, mode) as file:
+        file.writelines(json.dumps(item.to_json()).encode() + b"\n" for item in items)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _read(path: Path) -> list[Undelivered]:
     *lines, last = path.read_bytes().split(b"\n")
-    # What follows the last line break was being written when the program died: `add` had not returned.
+    # An incomplete last line was being written when the program ended, before `add` returned.
     if not last.startswith(_START[: len(last)]):
         raise ParameterError(f"outbox {str(path)!r}: is another kind of file; choose another path")
     try:

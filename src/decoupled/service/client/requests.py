@@ -1,187 +1,225 @@
-"""What both clients hold, and the requests that they make."""
+"""Every operation of the service, described once: what is sent, and how the answer is read."""
 
-import logging
-import os
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, Union
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Union
+from urllib.parse import quote
 
-import httpx
-
-from ...base.files import write_atomically
 from ...base.spec import Description
-from ...base.validation import as_float
 from ...decision import Arm
 from ...errors import ParameterError, invalid_value
-from ..errors import neither_or_both
-from .conversation import (
-    KEY_VARIABLE,
-    Decision,
-    Line,
-    Remedies,
-    Retries,
-    Send,
-    UndeliveredFeedback,
-    experiment_at,
-)
+from ..errors import ServiceError
+from .errors import TEMPORARY, UndeliveredFeedback
+from .exchange import Endpoint, Exchange, Request, create, send, send_for_json
+from .feedback import NOT_DELIVERED, checked_item, deliver
+from .log_file import FilePath, format_of
 from .outbox import Outbox, Undelivered
+from .results import Decision, Flushed
 
 if TYPE_CHECKING:
     from ...policies import Policy
 
 Mode = Literal["both", "exploit", "explore"]
-Format = Literal["csv", "parquet"]
-_ENDINGS: dict[str, Format] = {".csv": "csv", ".parquet": "parquet"}
-_log = logging.getLogger("decoupled.client")
-
-
-class Caller:
-    """A service to call, and how.
-
-    Args:
-        url: where the service is.
-        key: an API key; the environment variable DECOUPLED_KEY if not given.
-        outbox: keeps feedback that cannot be delivered now: an `Outbox`, or a path for one that survives
-            the program. Without one, such feedback is raised.
-        retries: how often and how patiently to try.
-        notify: is told why a call waits, as while a policy is compiled; by default it is logged as a warning.
-        timeout: seconds for one attempt.
-        verify: False trusts any certificate; a path names one to trust.
-    """
-
-    remedies: ClassVar[Remedies] = Remedies()
-
-    def __init__(
-        self,
-        url: str,
-        key: str | None = None,
-        *,
-        outbox: Outbox | str | os.PathLike[str] | None = None,
-        retries: Retries | None = None,
-        notify: Callable[[str], None] = _log.warning,
-        timeout: float = 10.0,
-        verify: bool | str = True,
-    ) -> None:
-        address = _checked_url(url)
-        key = key or os.environ.get(KEY_VARIABLE)
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._options: dict[str, Any] = {
-            "base_url": address,
-            "headers": headers,
-            "timeout": timeout,
-            "verify": verify,
-        }
-        self.retries = retries or Retries()
-        # Without the user and password that an address may hold: it is shown in errors.
-        self.url = str(address.copy_with(userinfo=b"")).rstrip("/")
-        self._has_key = bool(key)
-        self.notify = notify
-        self.outbox = outbox if isinstance(outbox, Outbox) or outbox is None else Outbox(outbox)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.url!r})"  # the key stays out of logs
-
-    @property
-    def _line(self) -> Line:
-        return Line(self.url, self._has_key, self.retries, self.remedies)
-
-    def _need_outbox(self) -> Outbox:
-        if self.outbox is None:
-            raise ParameterError(
-                "outbox: this client has none; give one, as Client(url, outbox='outbox.jsonl')"
-            )
-        return self.outbox
-
-    def _check_empty(self) -> None:
-        if self.outbox is not None and self.outbox.path is None and len(self.outbox):
-            items = self.outbox.items()
-            raise UndeliveredFeedback(
-                f"outbox: {len(items)} losses were not delivered, and no file keeps them; they are this error's `items`",
-                items,
-            )
-
-
-def _checked_url(url: str) -> httpx.URL:
-    try:
-        address = httpx.URL(url)
-    except (httpx.InvalidURL, TypeError):
-        address = httpx.URL()
-    if address.scheme not in ("http", "https") or not address.host:
-        rule = "must be an address that begins with http:// or https://"
-        raise ParameterError(invalid_value("url", url, rule, "for example http://127.0.0.1:8000"))
-    return address
-
-
-def arguments(send: Send) -> dict[str, Any]:
-    """What the HTTP library wants for a request."""
-    found: dict[str, Any] = {"headers": send.headers, "params": send.params}
-    if send.json is not None:
-        found["json"] = send.json
-    return found
-
-
-def item_of(
-    decision: Decision | str, loss: float | None, reward: float | None, arm: Arm | None
-) -> Undelivered:
-    """Feedback for a decision: its loss or its reward.
-
-    >>> item_of("1f2e-7", True, None, None)
-    Undelivered(decision='1f2e-7', loss=1.0, reward=None, arm=None)
-    """
-    wrong = neither_or_both(loss is not None, reward is not None)
-    if wrong is not None:
-        raise ParameterError("feedback: {}; {}".format(*wrong))
-    name = decision if isinstance(decision, str) else decision.id
-    return Undelivered(name, _number("loss", loss), _number("reward", reward), arm)
-
-
-def checked_items(items: Sequence[Undelivered]) -> list[Undelivered]:
-    """Feedback for many decisions, each with one number."""
-    return [item_of(*each) for each in items]
-
-
-def _number(name: str, value: object) -> float | None:
-    """A loss or a reward as JSON can hold it, from Python's numbers and truth values or NumPy's."""
-    if value is None:
-        return None
-    kind = getattr(getattr(value, "dtype", None), "kind", None)
-    number = float(bool(value)) if isinstance(value, bool) or kind == "b" else as_float(value)
-    if number is None:
-        rule = f"must be a number, True or False, not {type(value).__name__}"
-        if isinstance(value, (int, float)):
-            rule = "must be a finite number"
-        raise ParameterError(invalid_value(name, value, rule, f"give the {name} of the explored arm"))
-    return number
-
-
 PolicyLike: TypeAlias = Union["Policy", Mapping[str, Any], str]
+Json: TypeAlias = dict[str, Any]
 
 
-def experiment_of(
-    name: str,
-    arms: Sequence[Arm],
-    policy: PolicyLike | None,
-    loss_range: Sequence[float] | None,
-    deadline_seconds: float | None,
-    expired_loss: float | None,
-    seed: int | None,
-    demo: bool,
-) -> Send:
-    """An experiment to create; what is None is left to the service."""
-    settings = {
-        "policy": None if policy is None else _described(policy),
-        "arms": list(arms),
-        "loss_range": None if loss_range is None else list(loss_range),
-        "deadline_seconds": deadline_seconds,
-        "expired_loss": expired_loss,
-        "seed": seed,
-        "demo": demo or None,
-    }
-    given = {field: value for field, value in settings.items() if value is not None}
-    return Send("PUT", experiment_at(name), given)
+class ExperimentSettings(TypedDict, total=False):
+    """Settings of a new experiment. The service has a default for each.
+
+    Attributes:
+        policy: a policy such as `dc.FTPL.recommended()`, its `to_dict()`, or its name. The default is
+            `FTPL.recommended()`.
+        loss_range: the lowest and the highest possible loss; (0, 1) by default.
+        deadline_seconds: how long feedback may take; by default there is no deadline.
+        expired_loss: the loss that a decision counts as after its deadline; by default it does not count.
+        seed: the seed of the draws, for tests; fresh randomness by default.
+        demo: whether the console may send made-up losses to it; False by default.
+
+    >>> import decoupled as dc
+    >>> settings: ExperimentSettings = {"policy": dc.FTPL(alpha=2.5), "deadline_seconds": 60}
+    >>> client.put_experiment("timed", arms=["a", "b"], **settings)["deadline_seconds"]
+    60.0
+    """
+
+    policy: PolicyLike | None
+    loss_range: Sequence[float] | None
+    deadline_seconds: float | None
+    expired_loss: float | None
+    seed: int | None
+    demo: bool
 
 
-def _described(policy: object) -> dict[str, Any]:
+class DecideOptions(TypedDict, total=False):
+    """Options of a decision.
+
+    Attributes:
+        mode: "both" (the default) names an arm to exploit and one to explore, "exploit" and "explore" only one.
+        available: the arms to choose from; all by default.
+        key: the Idempotency-Key; a new one by default. The same key gives the same decision again.
+
+    >>> options: DecideOptions = {"available": ["small", "medium"], "key": "request-4711"}
+    >>> client.decide("models", **options) == client.decide("models", **options)
+    True
+    """
+
+    mode: Mode
+    available: Sequence[Arm] | None
+    key: str | None
+
+
+class Operations:
+    """The operations, each as an exchange that either client can run."""
+
+    def __init__(self, endpoint: Endpoint, outbox: Outbox | None) -> None:
+        self._endpoint, self._outbox = endpoint, outbox
+
+    def _json(self, method: str, path: str, **parts: Any) -> Exchange[Json]:
+        return send_for_json(Request(method, path, **parts), self._endpoint)
+
+    # Experiments
+
+    def put_experiment(
+        self,
+        name: str,
+        *,
+        arms: Sequence[Arm],
+        policy: PolicyLike | None = None,
+        loss_range: Sequence[float] | None = None,
+        deadline_seconds: float | None = None,
+        expired_loss: float | None = None,
+        seed: int | None = None,
+        demo: bool = False,
+    ) -> Exchange[Json]:
+        settings = {
+            "policy": None if policy is None else _described(policy),
+            "arms": list(arms),
+            "loss_range": None if loss_range is None else list(loss_range),
+            "deadline_seconds": deadline_seconds,
+            "expired_loss": expired_loss,
+            "seed": seed,
+            "demo": demo or None,
+        }
+        given = {field: value for field, value in settings.items() if value is not None}
+        return create(name, Request("PUT", _experiment(name), given), self._endpoint)
+
+    def experiment(self, name: str) -> Exchange[Json]:
+        return self._json("GET", _experiment(name))
+
+    def experiments(self, after: str | None, limit: int) -> Exchange[Json]:
+        params = {"limit": limit} | ({} if after is None else {"after": after})
+        return self._json("GET", "/v1/experiments", params=params)
+
+    def archive(self, name: str) -> Exchange[Json]:
+        return self._json("POST", f"{_experiment(name)}/archive")
+
+    def add_arms(self, name: str, arms: Sequence[Arm]) -> Exchange[Json]:
+        return self._json("POST", f"{_experiment(name)}/arms", json={"arms": list(arms)})
+
+    def retire_arms(self, name: str, arms: Sequence[Arm]) -> Exchange[Json]:
+        return self._json("POST", f"{_experiment(name)}/arms/retire", json={"arms": list(arms)})
+
+    def state(self, name: str) -> Exchange[Json]:
+        return self._json("GET", f"{_experiment(name)}/state")
+
+    def evaluation(self, name: str) -> Exchange[Json]:
+        return self._json("GET", f"{_experiment(name)}/evaluation")
+
+    def log(self, name: str, file: FilePath, format: str | None) -> Exchange[bytes]:
+        params = {"format": format_of(file, format)}
+        response = yield from send(
+            Request("GET", f"{_experiment(name)}/log", params=params), self._endpoint
+        )
+        return response.content
+
+    # Decisions
+
+    def decide(
+        self,
+        name: str,
+        count: int | None,
+        mode: Mode = "both",
+        available: Sequence[Arm] | None = None,
+        key: str | None = None,
+    ) -> Exchange[Any]:
+        body: Json = {"mode": mode}
+        if count is not None:
+            body["count"] = count
+        if available is not None:
+            body["available"] = list(available)
+        # Every attempt carries the same key, so a lost answer does not draw a second decision.
+        headers = {"Idempotency-Key": key or str(uuid.uuid4())}
+        found = yield from self._json("POST", f"{_experiment(name)}/decisions", json=body, headers=headers)
+        return Decision.of(found) if count is None else [Decision.of(each) for each in found["decisions"]]
+
+    def decision(self, id: str) -> Exchange[Decision]:
+        return Decision.of((yield from self._json("GET", _decision(id))))
+
+    def feedback(
+        self, decision: Decision | str, loss: float | None, reward: float | None, arm: Arm | None
+    ) -> Exchange[Decision | None]:
+        item = checked_item(decision, loss, reward, arm)
+        body = {name: value for name, value in item.to_json().items() if name != "decision"}
+        # With an outbox there is no need to wait until a policy is compiled.
+        endpoint = self._endpoint if self._outbox is None else self._endpoint.without_compile_wait()
+        try:
+            request = Request("PUT", f"{_decision(item.decision)}/feedback", body)
+            return Decision.of((yield from send_for_json(request, endpoint)))
+        except NOT_DELIVERED as error:
+            if self._outbox is None:
+                rule = f"decision {item.decision!r}: its feedback was not delivered: {error}"
+                raise UndeliveredFeedback(f"{rule}; {endpoint.remedies.undelivered}", [item]) from error
+            self._outbox.add(item)
+            return None
+
+    def feedback_many(self, items: Sequence[Undelivered]) -> Exchange[list[Decision | ServiceError]]:
+        return deliver([checked_item(*each) for each in items], self._endpoint)
+
+    # The outbox
+
+    def flush(self) -> Exchange[Flushed]:
+        if self._outbox is None:
+            remedy = "pass one to the client, as in Client(url, outbox='outbox.jsonl')"
+            raise ParameterError(f"outbox: this client has none; {remedy}")
+        items = self._outbox.items()
+        results = yield from deliver(items, self._endpoint.without_compile_wait())
+        delivered: list[Decision] = []
+        refused: list[tuple[Undelivered, ServiceError]] = []
+        for item, result in zip(items, results, strict=True):
+            if isinstance(result, Decision):
+                delivered.append(result)
+            elif result.status not in TEMPORARY:
+                refused.append((item, result))
+        self._outbox.remove([each.id for each in delivered] + [item.decision for item, _ in refused])
+        return Flushed(delivered, refused, len(self._outbox))
+
+    def close(self) -> Exchange[None]:
+        if self._outbox is None or not len(self._outbox):
+            return
+        yield from self.flush()
+        items = self._outbox.items()
+        if items and self._outbox.path is None:
+            rule = f"outbox: {len(items)} losses were not delivered, and no file keeps them"
+            raise UndeliveredFeedback(f"{rule}; they are in `items` of this error", items)
+
+
+def _experiment(name: str) -> str:
+    return f"/v1/experiments/{_segment('name', name)}"
+
+
+def _decision(decision: str) -> str:
+    return f"/v1/decisions/{_segment('decision', decision)}"
+
+
+def _segment(argument: str, name: str) -> str:
+    """A name as one segment of a path; with a slash in it, the path would lead somewhere else."""
+    if not name or "/" in name or set(name) == {"."}:
+        rule = "must be one segment of a path, without '/'"
+        raise ParameterError(invalid_value(argument, name, rule, "check it"))
+    return quote(name, safe="")
+
+
+def _described(policy: object) -> Json:
     if isinstance(policy, Description):
         return policy.to_dict()
     if isinstance(policy, str):
@@ -190,48 +228,3 @@ def _described(policy: object) -> dict[str, Any]:
         return dict(policy)
     rule = "must be a policy, a policy's to_dict(), or its name"
     raise ParameterError(invalid_value("policy", policy, rule, "for example dc.FTPL.recommended()"))
-
-
-def listing(after: str | None, limit: int) -> Send:
-    """A page of experiments."""
-    params: dict[str, Any] = {"limit": limit} if after is None else {"limit": limit, "after": after}
-    return Send("GET", "/v1/experiments", params=params)
-
-
-def arms_of(name: str, what: str, arms: Sequence[Arm]) -> Send:
-    """Arms that come or go."""
-    return Send("POST", f"{experiment_at(name)}/{what}", {"arms": list(arms)})
-
-
-def format_of(file: str | os.PathLike[str], format: str | None = None) -> Format:  # noqa: A002
-    """How to write a log: as asked, or as the name of its file ends.
-
-    >>> format_of("log.parquet"), format_of("log.txt", "csv")
-    ('parquet', 'csv')
-    """
-    known = ", ".join(_ENDINGS)
-    if format is not None:
-        asked = f".{format}"
-        if asked not in _ENDINGS:
-            rule = f"must be one of {', '.join(_ENDINGS.values())}"
-            raise ParameterError(invalid_value("format", format, rule, "or leave it out"))
-        return _ENDINGS[asked]
-    found = _ENDINGS.get(os.path.splitext(os.fspath(file))[1].lower())
-    if found is None:
-        rule = f"its ending names no format; known are {known}"
-        remedy = "use one of them, or say the format: csv or parquet"
-        raise ParameterError(invalid_value("file", os.fspath(file), rule, remedy))
-    return found
-
-
-def log_of(name: str, format: str) -> Send:  # noqa: A002
-    """A log, as a file."""
-    return Send("GET", f"{experiment_at(name)}/log", params={"format": format})
-
-
-def write_log(file: str | os.PathLike[str], content: bytes, overwrite: bool) -> None:
-    """Write a log whole or not at all; or to a pipe or a device, which nothing can take the place of."""
-    if os.path.exists(file) and not os.path.isfile(file):
-        Path(file).write_bytes(content)
-    else:
-        write_atomically(os.path.realpath(file), content, overwrite=overwrite)

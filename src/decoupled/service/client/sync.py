@@ -1,4 +1,4 @@
-"""Python clients of the decision service: `Client` waits, `AsyncClient` awaits; otherwise they are one.
+"""`Client`, whose calls wait for the answer. `AsyncClient` has the same methods to await.
 
     with Client("http://127.0.0.1:8000") as client:
         client.put_experiment("models", policy=dc.FTPL.recommended(), arms=["small", "medium", "large"])
@@ -6,160 +6,142 @@
         serve(decision.exploit)
         client.feedback(decision, loss=loss_of(decision.explore))   # of the *explored* arm
 
-What they promise:
+What both promise:
 
-- While the service compiles a policy, which it does once, they wait, and say so once.
-- A request that may be made twice is made until it is answered, with waits that double and jitter. Every
-  attempt to decide carries the same Idempotency-Key, so that no decision is drawn twice.
-- Feedback is never lost silently: it is delivered, or kept in the outbox, or raised as `UndeliveredFeedback`.
+- While the service compiles a policy, which it does once, a call waits and gives the reason once.
+- A request is repeated until it is answered, with waits that double and jitter. Every attempt to decide carries
+  the same Idempotency-Key, so no decision is drawn twice.
+- Feedback is never lost silently: it is delivered, kept in the outbox, or raised as `UndeliveredFeedback`.
 """
 
-import os
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, Unpack, overload
 
 import httpx
 
 from ...decision import Arm
 from ..errors import ServiceError
-from . import conversation as talk
-from .aio import AsyncClient
-from .conversation import (
-    Decision,
-    Flushed,
-    Pause,
-    Retries,
-    Send,
-    Talk,
-    UndeliveredFeedback,
-    Unreachable,
-    decision_at,
-    experiment_at,
-)
-from .outbox import Outbox, Undelivered
-from .requests import (
-    Caller,
-    Format,
-    Mode,
-    PolicyLike,
-    arguments,
-    arms_of,
-    checked_items,
-    experiment_of,
-    format_of,
-    item_of,
-    listing,
-    log_of,
-    write_log,
-)
-
-__all__ = [
-    "AsyncClient",
-    "Client",
-    "Decision",
-    "Flushed",
-    "Outbox",
-    "Retries",
-    "Undelivered",
-    "UndeliveredFeedback",
-    "Unreachable",
-]
+from .base import BaseClient
+from .exchange import Exchange, Reply, Request
+from .log_file import FilePath, Format, write_log
+from .outbox import Undelivered
+from .requests import DecideOptions, ExperimentSettings
+from .results import Decision, Flushed
 
 T = TypeVar("T")
 
 
-class Client(Caller):
-    """A client that waits for each answer. Threads may share one."""
+class Client(BaseClient[httpx.Client]):
+    """A client whose calls wait for the answer. Threads may share one.
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._http = httpx.Client(**self._options)
+    Args:
+        url: the address of the service.
+        key: an API key; the environment variable DECOUPLED_KEY if not given.
+        outbox: keeps feedback that cannot be delivered now: an `Outbox`, or the path of one that survives the
+            program. Without an outbox such feedback raises `UndeliveredFeedback`.
+        retries: how often to try, and how long to wait.
+        notify: called with the reason when a call has to wait for a policy to be compiled; by default the
+            reason is logged as a warning.
+        timeout: seconds for one attempt.
+        verify: False accepts any certificate; a path names one to trust.
+
+    >>> client = Client("http://127.0.0.1:8000", outbox="outbox.jsonl")
+    >>> client
+    Client('http://127.0.0.1:8000')
+    """
+
+    def _open(self, **options: Any) -> httpx.Client:
+        return httpx.Client(**options)
 
     # Experiments
 
     def put_experiment(
-        self,
-        name: str,
-        *,
-        arms: Sequence[Arm],
-        policy: PolicyLike | None = None,
-        loss_range: Sequence[float] | None = None,
-        deadline_seconds: float | None = None,
-        expired_loss: float | None = None,
-        seed: int | None = None,
-        demo: bool = False,
+        self, name: str, *, arms: Sequence[Arm], **settings: Unpack[ExperimentSettings]
     ) -> dict[str, Any]:
-        """Create an experiment.
+        """Create an experiment, and wait until its policy is compiled.
 
-        `policy` is a policy such as `dc.FTPL.recommended()`, its `to_dict()`, or its name; left out, the
-        service takes `FTPL.recommended()`. What else is left out has the defaults of the service.
-        A policy that is new to the service's machine is compiled first, which is waited for.
+        The settings are `policy`, `loss_range`, `deadline_seconds`, `expired_loss`, `seed` and `demo`: see
+        `ExperimentSettings`. An experiment that exists with the same settings is returned as it is.
+
+        >>> import decoupled as dc
+        >>> client.put_experiment("prompts", arms=["short", "long"], policy=dc.FTPL(alpha=3.0))["status"]
+        'ready'
         """
-        request = experiment_of(name, arms, policy, loss_range, deadline_seconds, expired_loss, seed, demo)
-        return self._run(talk.create(name, request, self._line))
+        return self._run(self._calls.put_experiment(name, arms=arms, **settings))
 
     def experiment(self, name: str) -> dict[str, Any]:
-        """One experiment."""
-        return self._json(Send("GET", experiment_at(name)))
+        """Return one experiment: its settings, arms and status.
+
+        >>> client.experiment("models")["arms"]
+        ['small', 'medium', 'large']
+        """
+        return self._run(self._calls.experiment(name))
 
     def experiments(self, after: str | None = None, limit: int = 100) -> dict[str, Any]:
-        """A page of experiments."""
-        return self._json(listing(after, limit))
+        """Return a page of experiments, ordered by name; `next` is the `after` of the following page.
+
+        >>> page = client.experiments()
+        >>> [experiment["name"] for experiment in page["experiments"]], page["next"]
+        (['models'], None)
+        """
+        return self._run(self._calls.experiments(after, limit))
 
     def archive(self, name: str) -> dict[str, Any]:
-        """End an experiment: it decides no more."""
-        return self._json(Send("POST", f"{experiment_at(name)}/archive"))
+        """End an experiment: it makes no more decisions, and still takes feedback.
+
+        >>> client.archive("models")["status"]
+        'archived'
+        """
+        return self._run(self._calls.archive(name))
 
     def add_arms(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
-        """Add arms."""
-        return self._json(arms_of(name, "arms", arms))
+        """Add arms to an experiment.
+
+        >>> client.add_arms("models", ["huge"])["arms"]
+        ['small', 'medium', 'large', 'huge']
+        """
+        return self._run(self._calls.add_arms(name, arms))
 
     def retire_arms(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
-        """Retire arms."""
-        return self._json(arms_of(name, "arms/retire", arms))
+        """Retire arms: no later decision names them.
+
+        >>> client.retire_arms("models", ["small"])["arms"]
+        ['medium', 'large']
+        """
+        return self._run(self._calls.retire_arms(name, arms))
 
     # Decisions
 
     @overload
-    def decide(
-        self,
-        name: str,
-        *,
-        mode: Mode = ...,
-        count: None = ...,
-        available: Sequence[Arm] | None = ...,
-        key: str | None = ...,
-    ) -> Decision: ...
+    def decide(self, name: str, *, count: None = None, **options: Unpack[DecideOptions]) -> Decision: ...
     @overload
+    def decide(self, name: str, *, count: int, **options: Unpack[DecideOptions]) -> list[Decision]: ...
     def decide(
-        self,
-        name: str,
-        *,
-        mode: Mode = ...,
-        count: int,
-        available: Sequence[Arm] | None = ...,
-        key: str | None = ...,
-    ) -> list[Decision]: ...
-    def decide(
-        self,
-        name: str,
-        *,
-        mode: Mode = "both",
-        count: int | None = None,
-        available: Sequence[Arm] | None = None,
-        key: str | None = None,
+        self, name: str, *, count: int | None = None, **options: Unpack[DecideOptions]
     ) -> Decision | list[Decision]:
-        """A decision, or a list of `count`. `key` is the Idempotency-Key; left out, a fresh one."""
-        found: Decision | list[Decision] = self._run(
-            talk.decide(name, mode, count, available, key, self._line)
-        )
+        """Return a decision, or a list of `count` decisions.
+
+        The options are `mode`, `available` and `key`: see `DecideOptions`.
+
+        >>> decision = client.decide("models", available=["small", "large"])
+        >>> decision.exploit in ("small", "large")
+        True
+        >>> len(client.decide("models", count=3))
+        3
+        """
+        found: Decision | list[Decision] = self._run(self._calls.decide(name, count, **options))
         return found
 
-    def decision(self, id: str) -> Decision:  # noqa: A002
-        """A decision as it stands now."""
-        return Decision.of(self._json(Send("GET", decision_at(id))))
+    def decision(self, id: str) -> Decision:
+        """Return a decision with its present status.
+
+        >>> made = client.decide("models")
+        >>> client.decision(made.id).status
+        'pending'
+        """
+        return self._run(self._calls.decision(id))
 
     def feedback(
         self,
@@ -169,58 +151,92 @@ class Client(Caller):
         reward: float | None = None,
         arm: Arm | None = None,
     ) -> Decision | None:
-        """Send the loss, or the reward, of the arm that `decision` *explored*; None if it went to the outbox.
+        """Send the loss, or the reward, of the arm that a decision *explored*.
 
-        `arm` says whose loss it is, as a safeguard: any arm but the explored one is refused.
+        Args:
+            decision: the decision, or its id.
+            loss: the loss of the explored arm.
+            reward: its reward, in place of the loss.
+            arm: the arm whose loss it is, as a safeguard: the service refuses any but the explored arm.
+
+        Returns:
+            The decision, or None if the feedback went to the outbox.
+
+        >>> decision = client.decide("models")
+        >>> client.feedback(decision, loss=0.25, arm=decision.explore).status
+        'applied'
         """
-        return self._run(talk.feedback(item_of(decision, loss, reward, arm), self.outbox, self._line))
+        return self._run(self._calls.feedback(decision, loss, reward, arm))
 
     def feedback_many(self, items: Sequence[Undelivered]) -> list[Decision | ServiceError]:
-        """Send the losses of the explored arms of many decisions; a decision or an error for each."""
-        return self._run(talk.feedback_many(checked_items(items), self._line))
+        """Send the losses of the explored arms of many decisions; return a decision or an error for each.
+
+        >>> decisions = client.decide("models", count=2)
+        >>> results = client.feedback_many([Undelivered(each.id, loss=0.5) for each in decisions])
+        >>> [result.status for result in results]
+        ['applied', 'applied']
+        """
+        return self._run(self._calls.feedback_many(items))
 
     def flush(self) -> Flushed:
-        """Send what waits in the outbox."""
-        return self._run(talk.flush(self._need_outbox(), self._line))
+        """Send everything in the outbox.
 
-    # Looking
+        >>> decision = client.decide("models")
+        >>> client.outbox.add(Undelivered(decision.id, loss=0.25))
+        >>> flushed = client.flush()
+        >>> len(flushed.delivered), flushed.left
+        (1, 0)
+        """
+        return self._run(self._calls.flush())
+
+    # Results
 
     def state(self, name: str) -> dict[str, Any]:
-        """What an experiment has learned."""
-        return self._json(Send("GET", f"{experiment_at(name)}/state"))
+        """Return what an experiment has learned: probabilities, estimates, counts and the regret.
+
+        >>> [round(probability, 3) for probability in client.state("models")["exploration"]]
+        [0.333, 0.333, 0.333]
+        """
+        return self._run(self._calls.state(name))
 
     def evaluation(self, name: str) -> dict[str, Any]:
-        """The value of every arm and of what was exploited, off policy, with intervals at this moment."""
-        return self._json(Send("GET", f"{experiment_at(name)}/evaluation"))
+        """Return the off-policy value of every arm and of what was exploited, each with a pointwise interval.
+
+        >>> client.evaluation("models")["observed"]
+        0
+        """
+        return self._run(self._calls.evaluation(name))
 
     def log(
-        self,
-        name: str,
-        file: str | os.PathLike[str],
-        format: Format | None = None,  # noqa: A002
-        *,
-        overwrite: bool = True,
+        self, name: str, file: FilePath, format: Format | None = None, *, overwrite: bool = True
     ) -> None:
         """Write the log of an experiment to a file, whole or not at all.
 
         Args:
             name: the experiment.
-            file: where to; a file that exists is replaced.
-            format: "csv" or "parquet"; left out, as the name of the file ends.
-            overwrite: False leaves a file that exists as it is, with a `FileExistsError`.
-        """
-        kind = format_of(file, format)
-        content = self._run(talk.bytes_of(log_of(name, kind), self._line))
-        write_log(file, content, overwrite)
+            file: the file to write; an existing file is replaced.
+            format: "csv" or "parquet"; by default the file's suffix decides.
+            overwrite: False keeps an existing file and raises a `FileExistsError`.
 
-    # Inside
+        >>> import pathlib, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "models.csv"
+        >>> client.log("models", file)
+        >>> file.read_text().split(",")[:3]
+        ['id', 'seq', 'mode']
+        """
+        write_log(file, self._run(self._calls.log(name, file, format)), overwrite)
+
+    # Running
 
     def close(self) -> None:
-        """Send what waits in the outbox once more, and hang up; what no file keeps is raised."""
+        """Send everything in the outbox once more, and close the connections.
+
+        Raises `UndeliveredFeedback` if feedback is left in an outbox that has no file.
+
+        >>> client.close()
+        """
         try:
-            if self.outbox is not None and len(self.outbox):
-                self.flush()
-            self._check_empty()
+            self._run(self._calls.close())
         finally:
             self._http.close()
 
@@ -232,25 +248,22 @@ class Client(Caller):
     ) -> None:
         self.close()
 
-    def _json(self, send: Send) -> dict[str, Any]:
-        found: dict[str, Any] = self._run(talk.json_of(send, self._line))
-        return found
-
-    def _run(self, conversation: Talk[T]) -> T:
-        answer: talk.Answer = None
+    def _run(self, exchange: Exchange[T]) -> T:
+        reply: Reply = None
         try:
             while True:
-                step = conversation.send(answer)
-                if isinstance(step, Pause):
-                    if step.reason is not None:
-                        self.notify(step.reason)
-                    time.sleep(step.seconds)
-                    answer = None
-                    continue
-                try:
-                    answer = self._http.request(step.method, step.path, **arguments(step))
-                except httpx.TransportError as error:
-                    answer = error
+                reply = self._perform(exchange.send(reply))
         except StopIteration as end:
             result: T = end.value
             return result
+
+    def _perform(self, step: Request | float) -> Reply:
+        if not isinstance(step, Request):
+            time.sleep(step)
+            return None
+        try:
+            return self._http.request(
+                step.method, step.path, json=step.json, params=step.params, headers=step.headers
+            )
+        except httpx.TransportError as error:
+            return error

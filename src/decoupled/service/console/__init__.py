@@ -1,6 +1,6 @@
-"""The console: a page at `/` made of plain files, which talks to the same API as everyone else.
+"""The console: a page at `/` of static files that uses the public API.
 
-Its files need no key, because they tell nothing; whatever they show is asked of `/v1` with the visitor's key.
+The files hold no data, so they require no key. The page requests its data from `/v1` with the visitor's key.
 """
 
 import json
@@ -18,10 +18,10 @@ KINDS = {
     "svg": "image/svg+xml",
     "json": "application/json",
 }
-# The policies of the form for a new experiment. The first is the default.
+# The policies in the form for a new experiment. The first is the default.
 OFFERED: tuple[Policy, ...] = (FTPL.recommended(), FTPL(), TsallisINF(), Exp3())
-# Only this service is talked to, nothing is run but the files here, and no text can become markup:
-# whatever users name is shown as text, or not at all.
+# The page talks only to this service and runs only these files, and text cannot become markup: names that users
+# choose are always shown as text.
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -51,26 +51,26 @@ def _read() -> dict[str, tuple[bytes, str]]:
         if ending in KINDS:
             path = "/" if file.name == "index.html" else f"/console/{file.name}"
             found[path] = (file.read_bytes(), KINDS[ending])
-    # What the form offers: the page must not have parameters of its own, which would go stale.
+    # The page itself has no parameters of policies, which would become outdated.
     offered = [{"label": policy.label, "policy": policy.to_dict()} for policy in OFFERED]
     found["/console/policies.json"] = (json.dumps(offered).encode(), KINDS["json"])
     return found
 
 
 FILES = _read()
-PATHS = frozenset(FILES)  # what the gate lets through without a key
+PATHS = frozenset(FILES)  # require no key
 
 
 def console_routes() -> APIRouter:
-    """The console's files, each at its path; the OpenAPI document leaves them out."""
+    """Routes for the console's files, which are not in the OpenAPI document."""
     router = APIRouter(include_in_schema=False)
     for path, (content, kind) in FILES.items():
-        router.add_api_route(path, _giving(content, kind), methods=["GET", "HEAD"])
+        router.add_api_route(path, _respond_with(content, kind), methods=["GET", "HEAD"])
     return router
 
 
-def _giving(content: bytes, kind: str) -> Callable[[], Awaitable[Response]]:
-    async def give() -> Response:
+def _respond_with(content: bytes, kind: str) -> Callable[[], Awaitable[Response]]:
+    async def respond() -> Response:
         return Response(content, media_type=kind, headers=HEADERS)
 
-    return give
+    return respond

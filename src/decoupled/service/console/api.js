@@ -1,4 +1,4 @@
-// The service's own API: nothing here can do what another client could not.
+// Calls to the service's public API.
 
 const KEPT = "decoupled-key";
 
@@ -20,7 +20,7 @@ export function setKey(value) {
   events.dispatchEvent(new Event("key"));
 }
 
-let asked = null, granted = null; // what the key may do: asked once for each key
+let asked = null, granted = null; // the permissions of the key, requested once for each key
 
 function forget() {
   asked = null;
@@ -40,10 +40,10 @@ export async function access() {
   }
 }
 
-// Whether to offer what needs this role; the service itself decides whether it is done.
+// Whether to show what requires this role. The service itself enforces it.
 export const may = (role) => granted !== null && granted.may.includes(role);
 export const restriction = () =>
-  granted === null || may("admin") ? "" : may("decide") ? "This key may read and decide" : "This key may read only";
+  granted === null || may("admin") ? "" : may("decide") ? "This key can read and decide" : "This key is read-only";
 
 export async function open(path, { method = "GET", body, headers = {}, signal } = {}) {
   const sent = { ...headers };
@@ -58,15 +58,15 @@ export async function open(path, { method = "GET", body, headers = {}, signal } 
   } catch (error) {
     if (error.name === "AbortError") throw error;
     events.dispatchEvent(new Event("unreachable"));
-    throw new Problem(0, "Unreachable", "The service does not answer. Is it running?");
+    throw new Problem(0, "Unreachable", "The service does not respond. Is it running?");
   }
   if (response.ok) return response;
   if (response.status === 401) {
     forget();
     events.dispatchEvent(new Event("unauthorised"));
     throw new Problem(401, "Unauthorized", key()
-      ? "The service does not know this key, or it was revoked. Enter another one above."
-      : "This service needs an API key. Enter one above.");
+      ? "This key is unknown or was revoked. Enter another one above."
+      : "This service requires an API key. Enter one above.");
   }
   const problem = await response.json().catch(() => ({}));
   throw new Problem(response.status, problem.title ?? "Error", problem.detail ?? `The service answered ${response.status}.`);
@@ -75,7 +75,7 @@ export async function open(path, { method = "GET", body, headers = {}, signal } 
 export async function ask(path, options) {
   const response = await open(path, options);
   const content = await response.json().catch(() => {
-    throw new Problem(response.status, "Not JSON", "The answer could not be read: it broke off, or something between this page and the service changed it. Try again.");
+    throw new Problem(response.status, "Not JSON", "The response could not be read: it was cut off, or a proxy changed it. Try again.");
   });
   events.dispatchEvent(new Event("answered"));
   return content;
@@ -94,9 +94,9 @@ export async function experiments() {
   return found;
 }
 
-export const broken = () => new Problem(0, "Broken off", "The simulation broke off. Start it again.");
+export const interrupted = () => new Problem(0, "Interrupted", "The simulation was interrupted. Start it again.");
 
-// Lines of JSON, each as it comes.
+// Yields lines of JSON as they arrive.
 export async function* jsonLines(path, signal) {
   const response = await open(path, { signal });
   events.dispatchEvent(new Event("answered"));
@@ -104,7 +104,7 @@ export async function* jsonLines(path, signal) {
     try {
       return JSON.parse(line);
     } catch {
-      throw broken();
+      throw interrupted();
     }
   };
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -112,7 +112,7 @@ export async function* jsonLines(path, signal) {
   for (;;) {
     const { done, value } = await reader.read().catch((error) => {
       if (error.name === "AbortError") throw error;
-      throw broken();
+      throw interrupted();
     });
     if (done) break;
     const lines = (rest + value).split("\n");
@@ -122,7 +122,7 @@ export async function* jsonLines(path, signal) {
   if (rest) yield parsed(rest);
 }
 
-// Works over plain HTTP too, where crypto.randomUUID does not.
+// crypto.randomUUID does not exist over plain HTTP.
 export function newKey() {
   const words = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(words, (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,7 +1,7 @@
-// What is known of each arm; rows are made once and then only their numbers change.
+// The table of arms. Rows are created once; then only their numbers change.
 
 import { swatch } from "./charts.js";
-import { count, decimal, el, percent, say, svg } from "./dom.js";
+import { count, decimal, el, percent, setText, svg } from "./dom.js";
 
 const PAGE = 50;
 const HEADS = [
@@ -18,7 +18,7 @@ function bar(kind) {
   return {
     node,
     set(value) {
-      say(text, percent(value));
+      setText(text, percent(value));
       part.setAttribute("width", (100 * value).toFixed(2));
     },
   };
@@ -41,9 +41,9 @@ function row(arm) {
       }
       exploit.set(state.exploitation[i]);
       explore.set(state.exploration[i]);
-      say(cells[0], decimal(state.estimates[i], 2));
-      say(cells[1], count(state.plays_exploit[i]));
-      say(cells[2], count(state.plays_explore[i]));
+      setText(cells[0], decimal(state.estimates[i], 2));
+      setText(cells[1], count(state.plays_exploit[i]));
+      setText(cells[2], count(state.plays_explore[i]));
     },
   };
 }
@@ -52,7 +52,7 @@ export function armsTable() {
   const body = el("tbody", { role: "rowgroup" });
   const more = el("button", { type: "button", class: "quiet", hidden: true });
   const hint = el("p", { class: "hint" },
-    "Exploited next and explored next: the exact probabilities of the next decision. Estimate: what the policy has learned of an arm's losses, for most policies their sum so far; only differences matter, and lower is better.");
+    "Exploited next, explored next: the exact probabilities for the next decision. Estimate: the policy's estimate of an arm's losses, for most policies their sum so far. Only differences matter, and lower is better.");
   const node = el("div", {},
     el("table", { class: "arms", role: "table", "aria-label": "Arms" },
       el("thead", { role: "rowgroup" }, el("tr", { role: "row" },
@@ -68,7 +68,7 @@ export function armsTable() {
       known = text;
       rows = new Map();
     }
-    // Of many arms, those that are served most; the order stays while it can be taken in at a glance.
+    // If there are many arms, show those that are exploited most. A short list keeps its order.
     let order = state.arms.map((_, i) => i);
     if (order.length > limit) {
       order = order.sort((a, b) => state.exploitation[b] - state.exploitation[a]).slice(0, limit);
@@ -80,7 +80,7 @@ export function armsTable() {
     });
     if (nodes.length !== body.children.length || nodes.some((each, i) => each !== body.children[i])) body.replaceChildren(...nodes);
     more.hidden = state.arms.length <= limit;
-    say(more, `Show more of ${count(state.arms.length)} arms`);
+    setText(more, `Show more of the ${count(state.arms.length)} arms`);
   }
 
   more.addEventListener("click", () => {

@@ -1,4 +1,4 @@
-// Two charts drawn by hand: lines, and shares stacked to the whole.
+// Two charts: lines, and stacked shares.
 
 import { el, svg, percent } from "./dom.js";
 
@@ -53,7 +53,7 @@ function axes(root, box, { x, y, xTicks, yTicks, xText, yText, xTitle, yTitle })
 
 const path = (points) => points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
 
-// Names at the ends of lines, pushed apart until none covers another.
+// Names at the ends of lines, moved apart so that none overlaps.
 function endLabels(root, box, ends) {
   const gap = 16;
   ends.sort((a, b) => a.y - b.y);
@@ -106,7 +106,7 @@ export function lineChart(host, { label, series, xMax, xTitle, yTitle }) {
   host.replaceChildren(root);
 }
 
-// layers: {name, colour, values: [share or null]}, in step with xs; null leaves a gap.
+// layers: {name, colour, values: [share or null]}, one value for each x; null leaves a gap.
 export function shareChart(host, { label, xs, layers, xText, xTitle, xMin, xMax, height = HEIGHT, yTitle, xWanted = 4 }) {
   const { root, box } = frame(host, label, height, 14);
   if (yTitle) box.left = 58;
@@ -167,7 +167,7 @@ export function table(caption, heads, rows) {
         el("tr", {}, el("th", { scope: "row" }, first), rest.map((cell) => el("td", {}, cell)))))));
 }
 
-// Draw again when the width changes, once a frame at most.
+// Draw again when the width changes, at most once per frame.
 export function onResize(host, draw) {
   let width = 0;
   const watch = new ResizeObserver(() => {

@@ -1,4 +1,4 @@
-// A form for a new experiment; everything but its name has a default.
+// The form for a new experiment. Everything but the name has a default.
 
 import { access, ask, experimentPath, experiments, may } from "./api.js";
 import { el, field, select } from "./dom.js";
@@ -16,7 +16,7 @@ export function createView(host, kind) {
 
 function refuse(host) {
   host.replaceChildren(el("div", { class: "empty" }, el("h1", {}, "New experiment"),
-    el("p", {}, "This key may not create experiments: that needs a key of role admin. ", el("a", { href: "#experiments" }, "See the experiments"), ".")));
+    el("p", {}, "This key cannot create experiments: that requires a key with the role admin. ", el("a", { href: "#experiments" }, "See the experiments"), ".")));
 }
 
 function fail(host, error, again) {
@@ -27,50 +27,50 @@ function fail(host, error, again) {
 function showForm(host, isDemo) {
   const name = el("input", {
     id: "name", name: "name", required: true, maxlength: 100, autocomplete: "off", spellcheck: "false",
-    pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]*", title: "Letters, digits, dots, dashes and underscores; a letter or digit first",
+    pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]*", title: "Letters, digits, dots, dashes and underscores, starting with a letter or digit",
   });
   const arms = el("textarea", { id: "arms", name: "arms", rows: 5, required: true, spellcheck: "false" }, "control\nvariant-a\nvariant-b");
   const policy = select("policy", [["", "Loading…"]], "");
   const custom = el("textarea", { id: "custom", name: "custom", rows: 2, spellcheck: "false" }, '{"name": "FTPL", "alpha": 3.0, "c": 2.0}');
-  const customField = field("Policy as JSON", custom, "A name and parameters, as policy.to_dict() writes them.");
+  const customField = field("Policy as JSON", custom, "The name and parameters, as policy.to_dict() returns them.");
   const low = el("input", { id: "low", name: "low", type: "number", step: "any", value: 0, required: true });
   const high = el("input", { id: "high", name: "high", type: "number", step: "any", value: 1, required: true });
   const deadline = el("input", { id: "deadline", name: "deadline", type: "number", step: "any", min: 0.001, placeholder: "none" });
-  const expired = el("input", { id: "expired", name: "expired", type: "number", step: "any", placeholder: "nothing" });
+  const expired = el("input", { id: "expired", name: "expired", type: "number", step: "any", placeholder: "none" });
   const demo = el("input", { id: "demo", name: "demo", type: "checkbox", checked: isDemo });
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
-  const submit = el("button", { type: "submit", class: "primary" }, "Create the experiment");
+  const submit = el("button", { type: "submit", class: "primary" }, "Create experiment");
   customField.hidden = true;
   policy.addEventListener("change", () => { customField.hidden = policy.value !== OTHER; });
 
   const form = el("form", { class: "card form", id: "create" },
     el("div", { class: "two" },
-      field("Name", name, "Part of its address: letters, digits, dots, dashes, underscores."),
-      field("Policy", policy, "How it learns. It cannot be changed later.")),
+      field("Name", name, "Letters, digits, dots, dashes and underscores. It becomes part of the address."),
+      field("Policy", policy, "How the experiment learns. You cannot change it later.")),
     customField,
-    field("Arms, one on each line", arms, "What can be chosen: prompts, models, layouts. Two at least."),
+    field("Arms, one per line", arms, "The options to choose from, such as prompts, models or layouts. At least two."),
     el("details", {},
       el("summary", {}, "Losses and deadlines"),
       el("div", { class: "two" },
         field("Lowest loss", low), field("Highest loss", high),
-        field("Deadline for feedback, seconds", deadline, "Later feedback is refused and counted. Empty: none."),
-        field("An expired decision counts as the loss", expired, "Empty: it counts as nothing."))),
+        field("Deadline for feedback, in seconds", deadline, "Later feedback is rejected and counted. Empty: no deadline."),
+        field("Loss of an expired decision", expired, "Empty: expired decisions do not count."))),
     el("div", { class: "field" },
-      el("label", { class: "check", for: "demo" }, demo, "Only for test traffic (a demo)"),
-      el("span", { class: "hint", id: "demo-hint" }, "This page can then send it made-up losses. An experiment that decides for real never gets them. It cannot be changed later.")),
+      el("label", { class: "check", for: "demo" }, demo, "For test traffic only (demo)"),
+      el("span", { class: "hint", id: "demo-hint" }, "This page can then send made-up losses to the experiment. Other experiments never receive any. You cannot change this later.")),
     problem,
     el("p", { class: "actions" }, submit, el("a", { href: "#experiments", class: "button quiet" }, "Cancel")));
   demo.setAttribute("aria-describedby", "demo-hint");
   host.replaceChildren(
     el("div", { class: "narrow" },
       el("h1", {}, isDemo ? "New demo experiment" : "New experiment"),
-      el("p", { class: "lead" }, "Each decision names an arm to use and an arm to try. The loss of the arm that was tried is sent back, and that is all the learner needs."),
+      el("p", { class: "lead" }, "Each decision names one arm to use and one to try. Send back the loss of the arm that you tried: that is all the policy needs to learn."),
       form));
 
-  // Neither may overwrite what a quick visitor has typed meanwhile.
+  // Neither of these may overwrite what the visitor has typed in the meantime.
   const offer = (found) => policy.replaceChildren(
     ...found.map(({ label, policy: described }) => el("option", { value: JSON.stringify(described) }, label)),
-    el("option", { value: OTHER }, "Another, as JSON"));
+    el("option", { value: OTHER }, "Other, as JSON"));
   ask("console/policies.json").then(offer).catch((error) => {
     offer([]);
     customField.hidden = false;
@@ -105,7 +105,7 @@ function showForm(host, isDemo) {
       });
       location.hash = `experiments/${encodeURIComponent(made.name)}`;
     } catch (error) {
-      problem.textContent = error instanceof SyntaxError ? `Policy: is not JSON (${error.message}).` : error.message;
+      problem.textContent = error instanceof SyntaxError ? `Policy: not valid JSON (${error.message}).` : error.message;
       problem.hidden = false;
       submit.disabled = false;
     }

@@ -1,4 +1,4 @@
-// Elements and numbers. Text only ever becomes a text node, so a name cannot become markup.
+// Elements and numbers. Text always becomes a text node, so a name cannot become markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -21,8 +21,8 @@ export const el = (tag, attributes = {}, ...children) =>
 export const svg = (tag, attributes = {}, ...children) =>
   fill(document.createElementNS(SVG, tag), attributes, children);
 
-// Written only where it changed: a screen reader and the layout are left in peace.
-export function say(node, text) {
+// Writes only changes, which spares screen readers and the layout.
+export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
@@ -53,11 +53,16 @@ export const field = (label, control, hint) => {
   return el("div", { class: "field" }, el("label", { for: control.id }, label), control, hintNode);
 };
 
+export const radios = (name, choices) =>
+  el("fieldset", { class: "radios" }, el("legend", { class: "hidden" }, "Which arms are counted"),
+    choices.map(([value, text], i) =>
+      el("label", { class: "radio" }, el("input", { type: "radio", name, value, checked: i === 0 }), text)));
+
 export const select = (id, options, chosen) =>
   el("select", { id, name: id },
     options.map(([value, text]) => el("option", { value, selected: value === chosen }, text)));
 
-// Asks again before something that an experiment in use would feel. The safe answer has the focus.
+// Asks for confirmation before a change. The safe answer has the focus.
 export function confirmation() {
   const question = el("p", { id: "question" });
   const yes = el("button", { type: "button", class: "danger", id: "yes" });
@@ -79,8 +84,8 @@ export function confirmation() {
     node,
     ask(text, { yes: agree, no: refuse = "Cancel" }, then) {
       question.replaceChildren(...text);
-      say(yes, agree);
-      say(no, refuse);
+      setText(yes, agree);
+      setText(no, refuse);
       work = then;
       before = document.activeElement;
       node.hidden = false;
@@ -90,18 +95,16 @@ export function confirmation() {
   };
 }
 
-// A slider that says its value beside its label.
-export function slider(id, label, { min, max, step, value, format = String, hint }) {
+// A slider that shows its value next to its label.
+export function slider(id, label, { min, max, step, value, format = String }) {
   const output = el("output", { for: id }, format(value));
   const input = el("input", { type: "range", id, name: id, min, max, step, value, "aria-valuetext": format(value) });
   input.addEventListener("input", () => {
     const text = format(Number(input.value));
-    say(output, text);
+    setText(output, text);
     input.setAttribute("aria-valuetext", text);
   });
-  const hintNode = hint ? el("span", { class: "hint", id: `${id}-hint` }, hint) : null;
-  if (hintNode) input.setAttribute("aria-describedby", hintNode.id);
   const node = el("div", { class: "field" },
-    el("span", { class: "label-row" }, el("label", { for: id }, label), output), input, hintNode);
+    el("span", { class: "label-row" }, el("label", { for: id }, label), output), input);
   return { node, input };
 }

@@ -1,8 +1,8 @@
-// One experiment, live: numbers, the share of traffic, a table of its arms, and what can be done to it.
+// One experiment, live: counts, the share of traffic, a table of its arms, and its management.
 
 import { ask, experimentPath, may } from "./api.js";
 import { armsTable } from "./arms.js";
-import { count, decimal, el, say } from "./dom.js";
+import { count, decimal, el, setText } from "./dom.js";
 import { poll } from "./live.js";
 import { managePanel } from "./manage.js";
 import { programPanel } from "./program.js";
@@ -12,14 +12,14 @@ import { trafficPanel } from "./traffic.js";
 const TILES = [
   ["decisions", "Decisions", "made so far"],
   ["rate", "Per second", "decisions, over the last 5 s"],
-  ["pending", "Pending", "await feedback"],
+  ["pending", "Pending", "waiting for feedback"],
   ["applied", "Applied", "losses learned from"],
   ["late", "Late", "feedback after its deadline"],
-  ["expired", "Expired", "decisions never answered"],
+  ["expired", "Expired", "no feedback in time"],
 ];
 
 const BADGES = { compiling: "compiling…", failed: "does not compile" };
-const COMPILING = "The service is compiling its policy. This happens once on a machine and takes from some seconds to a minute; then the experiment decides.";
+const COMPILING = "The service is compiling the policy of this experiment. This happens once on a machine and takes from a few seconds to a minute. Then the experiment can decide.";
 
 export function experimentPanel(host, experiment, changed, news) {
   const values = Object.fromEntries(TILES.map(([name]) => [name, el("dd", { "data-tile": name }, "–")]));
@@ -46,7 +46,7 @@ export function experimentPanel(host, experiment, changed, news) {
   const recent = [];
   let arms = 0;
   const watching = poll(async () => {
-    if (experiment.status in BADGES) return; // it has no state; once it has, the list opens it anew
+    if (experiment.status in BADGES) return; // it has no state yet; the list opens it again when it has
     let state;
     try {
       state = await ask(`${experimentPath(experiment.name)}/state`);
@@ -62,9 +62,9 @@ export function experimentPanel(host, experiment, changed, news) {
     while (recent.length > 2 && now - recent[1][0] > 5000) recent.shift();
     const [then, before] = recent[0];
     const rate = recent.length > 1 ? (1000 * (state.decisions - before)) / (now - then) : 0;
-    for (const name of ["decisions", "pending", "applied", "late", "expired"]) say(values[name], count(state[name]));
-    say(values.rate, rate < 10 && rate > 0 ? decimal(rate, 1) : count(rate));
-    say(regret, regretText(state.regret));
+    for (const name of ["decisions", "pending", "applied", "late", "expired"]) setText(values[name], count(state[name]));
+    setText(values.rate, rate < 10 && rate > 0 ? decimal(rate, 1) : count(rate));
+    setText(regret, regretText(state.regret));
     const colours = shares.update(state);
     table.update(state, colours);
   }, () => (arms > 1000 ? 5000 : 1000));
@@ -76,7 +76,7 @@ export function experimentPanel(host, experiment, changed, news) {
   };
 }
 
-// Made-up losses go only to experiments that were created for them: what a learner has learned cannot be taken back.
+// Only experiments that were created for it receive made-up losses, since learning cannot be undone.
 function senderPanel(experiment) {
   if (experiment.archived_at || !may("decide")) return null;
   return experiment.demo ? trafficPanel(experiment) : programPanel(experiment);
@@ -85,10 +85,10 @@ function senderPanel(experiment) {
 function about(experiment) {
   const [low, high] = experiment.loss_range;
   const deadline = experiment.deadline_seconds === null ? "no deadline" : `feedback within ${experiment.deadline_seconds} s`;
-  return `${experiment.policy_label} · losses from ${low} to ${high} · ${deadline} · since ${new Date(experiment.created_at).toLocaleString("en-GB")}`;
+  return `${experiment.policy_label} · losses from ${low} to ${high} · ${deadline} · created ${new Date(experiment.created_at).toLocaleString("en-GB")}`;
 }
 
 function regretText(regret) {
   if (!regret) return "The regret cannot be estimated yet.";
-  return `Regret against the best arm so far: ${decimal(regret.estimate, 1)}, 95% interval at this moment ${decimal(regret.low, 1)} to ${decimal(regret.high, 1)}, estimated from what was explored.`;
+  return `Regret against the best arm so far: ${decimal(regret.estimate, 1)} (95% interval at this moment: ${decimal(regret.low, 1)} to ${decimal(regret.high, 1)}), estimated from the explored arms.`;
 }

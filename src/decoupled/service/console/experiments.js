@@ -1,4 +1,4 @@
-// The list of experiments, and beside it the one that is looked at.
+// The list of experiments, next to the selected one.
 
 import { access, experiments, may } from "./api.js";
 import { el } from "./dom.js";
@@ -6,9 +6,9 @@ import { experimentPanel } from "./experiment.js";
 import { poll } from "./live.js";
 
 const HOW = [
-  ["Ask for a decision", "It names an arm to use and an arm to try: often the same one, not always.", "POST v1/experiments/NAME/decisions"],
-  ["Use one, try the other", "Serve the exploited arm. Try the explored one in shadow, on a sample, or in the lab.", '{"exploit": "a", "explore": "b", …}'],
-  ["Send the loss of what was tried", "Late, twice or out of order: it is applied once, and it is on disk before you hear so.", "PUT v1/decisions/ID/feedback"],
+  ["Ask for a decision", "It names an arm to use and an arm to try. Often they are the same.", "POST v1/experiments/NAME/decisions"],
+  ["Use one, try the other", "Serve the exploited arm. Try the explored arm in shadow, on a sample, or offline.", '{"exploit": "a", "explore": "b", …}'],
+  ["Send the loss of the arm you tried", "Late, twice or out of order: it is applied once, and it is on disk before the service responds.", "PUT v1/decisions/ID/feedback"],
 ];
 
 const NOTES = { archived: " · archived", compiling: " · compiling…", failed: " · does not compile" };
@@ -50,7 +50,7 @@ export function experimentsView(host, chosen) {
       return;
     }
     create.hidden = !may("admin");
-    if (changes !== before) return; // asked before the change, and may not know of it
+    if (changes !== before) return; // requested before the change, so it may be out of date
     const text = JSON.stringify(found.map((each) => [each.name, each.status, each.arms.length]));
     if (text !== last) {
       last = text;
@@ -81,14 +81,14 @@ function invitation(howMany, chosen) {
   if (howMany > 0) {
     return [el("div", { class: "empty" },
       el("h1", {}, chosen ? "No such experiment" : "Choose an experiment"),
-      el("p", {}, chosen ? el("bdi", {}, chosen) : null, chosen ? " is not known to this server. " : null,
-        "The list has all there are; what you choose is shown here as it learns."))];
+      el("p", {}, chosen ? ["This service has no experiment ", el("bdi", {}, chosen), ". "] : null,
+        "Select one from the list to watch it learn."))];
   }
   return [el("div", { class: "empty" },
     el("h1", {}, "Use one arm, try another"),
     el("p", {}, may("admin")
-      ? "There is no experiment yet. Create one for your program, or a demo experiment to send test traffic to; or watch the policies learn on a simulated world: that needs no data at all."
-      : "There is no experiment yet, and this key may not create one. Watch the policies learn on a simulated world: that needs no data at all."),
+      ? "There are no experiments yet. Create one for your program, or create a demo experiment and send test traffic to it. Or watch the policies learn in a simulated environment, which needs no data."
+      : "There are no experiments yet, and this key cannot create one. Watch the policies learn in a simulated environment, which needs no data."),
     el("p", { class: "actions centred" },
       may("admin") ? [
         el("a", { class: "button primary", href: "#new" }, "Create an experiment"),

@@ -1,4 +1,4 @@
-// Ask again and again, a second apart, and not at all while nobody looks.
+// Polls at intervals, and stops while the page is hidden.
 
 export function poll(work, pause = () => 1000) {
   let timer = null, stopped = false, busy = false;

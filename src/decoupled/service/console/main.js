@@ -1,7 +1,7 @@
-// Which view is shown, whether the service answers, and the key.
+// The view, the state of the connection, and the key.
 
 import { access, events, key, restriction, setKey } from "./api.js";
-import { say } from "./dom.js";
+import { setText } from "./dom.js";
 import { createView } from "./create.js";
 import { experimentsView } from "./experiments.js";
 import { simulatorView } from "./simulator.js";
@@ -15,7 +15,7 @@ const keyForget = document.getElementById("key-forget");
 const keyNote = document.getElementById("key-note");
 
 let leave = () => {};
-let reachable = null; // null: not known yet; "key": a key is wanted
+let reachable = null; // null: not known yet; "key": a key is required
 
 function route() {
   const [name, ...rest] = location.hash.slice(1).split("/");
@@ -27,12 +27,12 @@ function decoded(text) {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text; // an address typed by hand: no experiment has such a name, and the view says so
+    return text; // an address typed by hand: the view reports that there is no such experiment
   }
 }
 
 function show(first) {
-  access().catch(() => {}); // for the note on what the key may do; a view that fails says so itself
+  access().catch(() => {}); // for the note on the permissions of the key; a view reports its own errors
   const [name, argument] = route();
   leave();
   view.replaceChildren();
@@ -46,37 +46,37 @@ function show(first) {
   const title = name === "new" ? "New experiment" : argument ?? `${name[0].toUpperCase()}${name.slice(1)}`;
   document.title = `${title} · decoupled`;
   if (!first) {
-    // A view may have put the focus where one types first.
+    // A view may have set the focus already.
     if (!view.contains(document.activeElement)) view.focus({ preventScroll: true });
     scrollTo(0, 0);
   }
 }
 
-function tell() {
+function showStatus() {
   const state = reachable === "key" ? "key" : reachable === false ? "lost" : document.hidden ? "paused" : reachable ? "live" : "wait";
   status.dataset.state = state;
-  say(statusText, { key: "Key wanted", lost: "Not reachable", paused: "Paused", live: "Live", wait: "Connecting" }[state]);
+  setText(statusText, { key: "Key required", lost: "Unreachable", paused: "Paused", live: "Live", wait: "Connecting" }[state]);
   keyForm.hidden = state !== "key";
   keyForget.hidden = !key();
-  say(keyNote, restriction());
+  setText(keyNote, restriction());
   keyNote.hidden = keyNote.textContent === "";
 }
 
 const known = (value) => () => {
   if (reachable === value) return;
   reachable = value;
-  tell();
+  showStatus();
 };
 events.addEventListener("answered", known(true));
 events.addEventListener("unreachable", known(false));
 events.addEventListener("unauthorised", known("key"));
-events.addEventListener("access", tell);
+events.addEventListener("access", showStatus);
 events.addEventListener("key", () => {
   reachable = null;
-  tell();
+  showStatus();
   show(false);
 });
-document.addEventListener("visibilitychange", tell);
+document.addEventListener("visibilitychange", showStatus);
 
 keyForm.addEventListener("submit", (event) => {
   event.preventDefault();
@@ -86,11 +86,11 @@ keyForm.addEventListener("submit", (event) => {
 });
 keyForget.addEventListener("click", () => setKey(null));
 
-// The link's own target would be taken for a view.
+// The router would take the link's target for a view.
 document.getElementById("skip").addEventListener("click", (event) => {
   event.preventDefault();
   view.focus();
 });
 addEventListener("hashchange", () => show(false));
-tell();
+showStatus();
 show(true);

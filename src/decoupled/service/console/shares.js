@@ -1,17 +1,17 @@
-// Which arms the traffic of the last seconds went to, since the page was opened.
+// The share of recent traffic that each arm received, since the page was opened.
 
 import { may } from "./api.js";
 import { COLOURS, legend, onResize, shareChart, table } from "./charts.js";
-import { clock, day, el, percent, say } from "./dom.js";
+import { clock, day, el, percent, radios, setText } from "./dom.js";
 
 const KEPT = 600; // points, a second apart
-const SPAN = 10_000; // milliseconds over which a share is taken: one second alone would be mostly noise
-const LONGEST_GAP = 2 * SPAN; // between two looks, for a share that is said to be of the last seconds
-const SHORTEST = 30_000; // of the time axis
+const SPAN = 10_000; // milliseconds that a share covers: a single second would be mostly noise
+const LONGEST_GAP = 2 * SPAN; // between two points; after a longer gap there is no recent share
+const SHORTEST = 30_000; // the shortest time axis
 const DAY = 86_400_000;
 
-// Kept while the page is open: an experiment that is archived, or looked at again, still shows what was seen of it.
-// slots: arm -> colour; an arm keeps its colour while it is among the largest.
+// Kept while the page is open, so that an experiment shows its history when it is archived or opened again.
+// slots: arm -> colour. An arm keeps its colour while it is among the largest.
 const seen = new Map();
 const MOST_SEEN = 20; // experiments
 
@@ -28,16 +28,12 @@ const sum = (numbers) => numbers.reduce((all, each) => all + each, 0);
 
 export function sharePanel(experiment) {
   const archived = experiment.archived_at !== null;
-  const chart = el("div", { class: "chart", id: "share-chart" }, el("p", { class: "waiting" }, "Waiting for the first numbers."));
+  const chart = el("div", { class: "chart", id: "share-chart" }, el("p", { class: "waiting" }, "Waiting for data."));
   const note = el("p", { class: "hint", id: "share-note" });
   const names = el("div", {});
   const numbers = el("div", {});
-  const details = el("details", { hidden: true }, el("summary", {}, "The same as a table"), numbers);
-  const choice = (value, text) =>
-    el("label", { class: "radio" }, el("input", { type: "radio", name: "share-of", value, checked: value === "plays_exploit" }), text);
-  const chosen = el("fieldset", { class: "radios" },
-    el("legend", { class: "hidden" }, "Which arms are counted"),
-    choice("plays_exploit", "Exploited"), choice("plays_explore", "Explored"));
+  const details = el("details", { hidden: true }, el("summary", {}, "Show as a table"), numbers);
+  const chosen = radios("share-of", [["plays_exploit", "Exploited"], ["plays_explore", "Explored"]]);
   const node = el("section", { class: "card" },
     el("div", { class: "title-row" }, el("h2", {}, "Share of traffic"), chosen),
     note, chart, names, details);
@@ -47,10 +43,10 @@ export function sharePanel(experiment) {
 
   const kind = () => node.querySelector("input:checked").value;
 
-  // For each moment the share of every arm there is now, and of those that have gone.
+  // For each moment, the share of every present arm.
   function shares() {
     const which = kind();
-    const places = new Map(); // a list of arms -> the place in it of each arm there is now
+    const places = new Map(); // a list of arms -> the place of each present arm in it
     const placesIn = (list) => {
       if (!places.has(list)) {
         const at = new Map(list.map((arm, i) => [arm, i]));
@@ -62,7 +58,7 @@ export function sharePanel(experiment) {
     return history.map((point, i) => {
       while (history[from].at < point.at - SPAN) from += 1;
       const start = history[Math.max(0, Math.min(from, i - 1))];
-      if (point.at - start.at > LONGEST_GAP) return null; // nobody looked
+      if (point.at - start.at > LONGEST_GAP) return null; // the page was hidden
       const [now, then] = [placesIn(point.arms), placesIn(start.arms)];
       const made = now.map((place, arm) => Math.max(0, (point[which][place] ?? 0) - (start[which][then[arm]] ?? 0)));
       const total = point.arms === start.arms ? sum(point[which]) - sum(start[which]) : sum(made);
@@ -70,7 +66,7 @@ export function sharePanel(experiment) {
     });
   }
 
-  // All its traffic as one block, for an experiment that ended before anyone looked.
+  // All traffic as one block, for an experiment that was archived before the page was opened.
   function wholeLife() {
     const plays = latest[kind()];
     const total = sum(plays);
@@ -113,7 +109,7 @@ export function sharePanel(experiment) {
 
   function nothing() {
     if (archived) return "Archived without a decision.";
-    const more = experiment.demo && may("decide") ? "Send some below, or from your own program." : "Decisions that programs ask for appear here.";
+    const more = experiment.demo && may("decide") ? "Send some below, or from your program." : "Decisions appear here when programs request them.";
     return `No traffic since this page was opened. ${more}`;
   }
 
@@ -122,7 +118,7 @@ export function sharePanel(experiment) {
     let xs = history.map((point) => point.at), found = shares();
     const whole = archived && found.every((each) => each === null);
     if (whole) [xs, found] = wholeLife();
-    say(note, archived ? `Archived ${new Date(experiment.archived_at).toLocaleString("en-GB")}: it makes no more decisions. ${whole ? "The chart shows all its traffic together." : "The chart shows what was seen until then."}` : "");
+    setText(note, archived ? `Archived ${new Date(experiment.archived_at).toLocaleString("en-GB")}. ${whole ? "The chart shows all its traffic combined." : "The chart shows the traffic seen until then."}` : "");
     if (found.every((each) => each === null)) {
       chart.replaceChildren(el("p", { class: "waiting" }, nothing()));
       names.replaceChildren();
@@ -135,10 +131,10 @@ export function sharePanel(experiment) {
     const xText = xs.at(-1) - xs[0] > DAY ? day : clock;
     const over = whole ? "all its traffic" : "the last ten seconds at each moment";
     const which = kind() === "plays_exploit" ? "exploited" : "explored";
-    const told = parts.map((part) => `${part.name} ${percent(part.values.findLast((value) => value !== null))}`).join(", ");
+    const latestShares = parts.map((part) => `${part.name} ${percent(part.values.findLast((value) => value !== null))}`).join(", ");
     shareChart(chart, {
-      label: `Share of decisions in which each arm was ${which}, over ${over}. Latest: ${told}.`,
-      xs, layers: parts, xText, xTitle: whole ? "time (the share is over all its traffic)" : "time (each share is over the last 10 s)",
+      label: `Share of decisions in which each arm was ${which}, over ${over}. Latest: ${latestShares}.`,
+      xs, layers: parts, xText, xTitle: whole ? "time (share of all traffic)" : "time (share of the last 10 s)",
       xMax: whole ? xs.at(-1) : Math.max(xs.at(-1), xs[0] + SHORTEST),
     });
     const text = JSON.stringify(parts.map((part) => [part.name, part.colour]));
@@ -163,7 +159,7 @@ export function sharePanel(experiment) {
     node,
     stop,
     update(state) {
-      // The same list for all points of the same arms: plays are by place, and places change when arms come and go.
+      // Points with the same arms share one list: plays are by place, and places change with the arms.
       if (JSON.stringify(kept.arms) !== JSON.stringify(state.arms)) kept.arms = state.arms;
       latest = { at: Date.now(), arms: kept.arms, plays_exploit: state.plays_exploit, plays_explore: state.plays_explore };
       if (!archived) history.push(latest);

@@ -1,1 +1,1 @@
-"""One experiment: its settings, its log as rows, its learner as it runs, and its tallies."""
+"""One experiment: its settings, the rows of its log, its running learner, and its counts."""

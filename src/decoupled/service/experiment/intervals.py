@@ -1,25 +1,25 @@
-"""Intervals that claim no more than was seen.
+"""Intervals that claim no more than the data supports.
 
-Each holds at this moment: at 95 % for one look, at a moment chosen before. Someone who looks again and again and
-stops at a moment that pleases sees an interval that misses more often than 5 % of the time.
+Each holds at one moment, chosen beforehand, with a probability of 95 %. For someone who looks repeatedly and stops
+when the numbers look good, it misses more often than 5 % of the time.
 """
 
 from .records import Interval
 
 LEVEL = 0.95
-ENOUGH = 30  # observations; the spread of fewer may look like none at all, as where every loss was 0
+ENOUGH = 30  # observations; fewer may show no spread at all, for example if every loss was 0
 _NORMAL = 1.959963984540054
 
 
 def interval(estimate: float, error: float, telling: int, low: float, high: float) -> Interval:
-    """A normal interval at 95 % within what is certain, `low` to `high`; all of that where too little was seen.
+    """A normal 95 % interval within [low, high]; the whole of [low, high] if there are too few observations.
 
     Args:
-        estimate: what is estimated.
-        error: its standard error, itself estimated.
-        telling: how many observations bear on the estimate.
-        low: it cannot be less.
-        high: it cannot be more.
+        estimate: the estimate.
+        error: its estimated standard error.
+        telling: how many observations inform the estimate.
+        low: the lowest possible value.
+        high: the highest possible value.
 
     >>> interval(0.5, 0.25, telling=100, low=0.25, high=0.75)
     Interval(estimate=0.5, low=0.25, high=0.75)

@@ -1,28 +1,108 @@
-"""One experiment running: its learner, the decisions that wait, and the row of the log it stands at.
+"""One running experiment: its learner, its pending decisions, and its counts.
 
-A row is made and applied by the same code, `draw`, `settle` and `change`, whether a client asks now or the
-log is replayed; a replayed draw must give the very row that was logged.
+`draw`, `settle` and `change` make a row and apply it. The same code runs when a client asks and when the log is
+replayed, and a replayed row must equal the logged one.
 """
 
 import json
+import math
 from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ...decision import Arm, Decision
 from ...learner.learner import Learner
 from ...learner.loss_range import LossRange
 from ...policies import Policy
 from ..errors import ReplayError
-from .records import Settings
+from .intervals import interval
+from .records import DecisionRecord, Interval, Mode, Settings, Status
 from .rows import Changed, Decided, ExperimentRow, Row, Settled
 from .settings import as_settings
-from .tallies import Tallies
 
 REMEDY = "run `decoupled doctor` on the store, or restore a backup"
-_UNLIMITED = 10**9  # the desk expires what waits too long; its learner forgets nothing by itself
+_UNLIMITED = 10**9  # the service expires old decisions itself; its learner must not forget any
+
+
+class Loss(NamedTuple):
+    """A loss on the experiment's own scale, as it is logged, and scaled to [0, 1]."""
+
+    value: float
+    scaled: float
+
+
+@dataclass(slots=True)
+class Tallies:
+    """Counts by arm, and importance-weighted sums over the observed decisions.
+
+    `sums[a]` estimates the loss of always playing arm a, and `used` that of the exploited arms. The sums of squares
+    and products give the variance of `used - sums[a]` for any a. `exploited`, `explored` and `both` count, by arm,
+    the compared decisions. `blind` is set once a decision gave some arms no chance: nothing can be compared then.
+    """
+
+    exploit: list[int] = field(default_factory=list)
+    explore: list[int] = field(default_factory=list)
+    decisions: int = 0
+    applied: int = 0
+    expired: int = 0
+    sums: list[float] = field(default_factory=list)
+    squares: list[float] = field(default_factory=list)
+    shared: list[float] = field(default_factory=list)
+    used: float = 0.0
+    used_squares: float = 0.0
+    compared: int = 0
+    exploited: list[int] = field(default_factory=list)
+    explored: list[int] = field(default_factory=list)
+    both: list[int] = field(default_factory=list)
+    blind: bool = False
+
+    def widen(self, arms: int) -> None:
+        """Make room for that many arms."""
+        for each in (self.exploit, self.explore, self.exploited, self.explored, self.both):
+            each.extend([0] * (arms - len(each)))
+        for sums in (self.sums, self.squares, self.shared):
+            sums.extend([0.0] * (arms - len(sums)))
+
+    def compare(self, exploit: int, explore: int, used: float, weighted: float) -> None:
+        """Add one observation: the estimated loss of the exploited arm, and that of the explored arm."""
+        self.compared += 1
+        self.exploited[exploit] += 1
+        self.explored[explore] += 1
+        self.both[explore] += exploit == explore
+        self.used += used
+        self.used_squares += used * used
+        self.sums[explore] += weighted
+        self.squares[explore] += weighted * weighted
+        self.shared[explore] += used * weighted
+
+    def compare_anew(self) -> None:
+        """Restart the comparison: with other arms, another may be the best."""
+        zeros = [0.0] * len(self.sums)
+        self.sums, self.squares, self.shared = zeros, zeros.copy(), zeros.copy()
+        self.used = self.used_squares = 0.0
+        self.exploited, self.explored, self.both = ([0] * len(zeros) for _ in range(3))
+        self.compared, self.blind = 0, False
+
+    def regret(self, arms: Sequence[int], width: float) -> Interval | None:
+        """The regret of the exploited arms against the best of `arms`, with its 95 % interval; None without data.
+
+        A decision that exploited the best arm has no regret, so the number of the others bounds it. Only those that
+        explored one of the two arms tell more. `width` is that of the loss range: the sums are of scaled losses.
+        """
+        if self.compared == 0 or self.blind:
+            return None
+        best = min(arms, key=self.sums.__getitem__)
+        apart = width * (self.compared - self.exploited[best])
+        telling = sum(self.both) + self.explored[best] - 2 * self.both[best]
+        estimate = self.used - self.sums[best]
+        squares = self.used_squares + self.squares[best] - 2.0 * self.shared[best]
+        variance = max(0.0, squares - estimate * estimate / self.compared)
+        return interval(width * estimate, width * math.sqrt(variance), telling, -apart, apart)
 
 
 class Running:
-    """An experiment in memory. Whoever uses it holds its lock in the store and stands at its head."""
+    """An experiment in memory. Callers must hold its lock in the store and have replayed its log."""
 
     def __init__(self, row: ExperimentRow) -> None:
         self.id, self.tenant, self.name, self.tag = row.id, row.tenant, row.name, row.tag
@@ -33,7 +113,7 @@ class Running:
         policy = Policy.from_dict(self.settings.policy)
         self.policy = type(policy).__name__
         self.coupled = policy.coupled
-        # Where a policy takes the loss as it is, its weight of 1 is no estimate of 1 / propensity.
+        # If a policy takes the loss as it is, its weight of 1 is no estimate of 1 / propensity.
         self._weighs = policy.cumulative is not None
         self.names: list[Arm] = list(self.settings.arms)
         self.places = {name: place for place, name in enumerate(self.names)}
@@ -49,22 +129,34 @@ class Running:
         self.last_at = row.created_at
         self.late = 0
 
-    # What happens to it
-
     def now(self, clock: float) -> float:
-        """The time of the next row: the log's times never run backwards, whatever the clock does."""
+        """The time of the next row: the log's times never go backwards, whatever the clock does."""
         return max(clock, self.last_at)
 
-    def draw(self, mode: str, available: str | None, at: float) -> Decided:
-        """Draw a decision and give its row."""
+    def measured(self, loss: object, reward: object = None) -> Loss:
+        """A loss, given as such or as a reward; `LossError` if it is outside the loss range.
+
+        This is the only place where the service scales a loss. A reward becomes a loss first, because the log holds
+        only losses, and a replay must scale the same number.
+        """
+        scaled = self.losses.scaled(loss, reward)
+        if reward is None:
+            return Loss(float(loss), scaled)  # type: ignore[arg-type]
+        low, high = self.losses
+        value = min(max(high - float(reward) + low, low), high)  # type: ignore[arg-type]
+        return Loss(value, self.losses.scaled(value))
+
+    # Rows
+
+    def draw(self, mode: Mode, available: str | None, at: float) -> Decided:
+        """Draw a decision, and return its row."""
         learner, places = self.learner, self.places
         arms = None if available is None else [self.names[place] for place in json.loads(available)]
         stream = learner.place_in_stream
         expires: float | None = None
         decision: Decision | None = None
         if mode == "exploit":
-            used = learner.exploit(available=arms)
-            exploit: int | None = places[used]
+            exploit: int | None = places[learner.exploit(available=arms)]
             explore, propensity, weight, turn = None, None, None, learner.round
         else:
             decision = learner.decide(available=arms) if mode == "both" else learner.explore(available=arms)
@@ -76,19 +168,8 @@ class Running:
         self.head = seq = self.head + 1
         self.last_at = at
         row = Decided(
-            seq,
-            mode,
-            available,
-            exploit,
-            explore,
-            propensity,
-            weight,
-            turn,
-            self.version,
-            stream,
-            at,
-            expires,
-        )
+            seq, mode, available, exploit, explore, propensity, weight, turn, self.version, stream, at, expires
+        )  # fmt: skip
         tallies = self.tallies
         tallies.decisions += 1
         if exploit is not None:
@@ -99,13 +180,13 @@ class Running:
             self._queue(seq)
         return row
 
-    def settle(self, decision: int, kind: str, loss: float | None, at: float) -> Settled:
-        """Apply the loss of a pending decision, or end its wait without one, and give the row."""
+    def settle(self, decision: int, kind: str, loss: Loss | None, at: float) -> Settled:
+        """Apply the loss of a pending decision, or drop the decision without one, and return the row."""
         row, made = self.pending[decision]
         if loss is None:
             self.learner.forget(made)
         else:
-            self.learner.observe(made, loss)
+            self.learner.observe(made, loss.value)
         del self.pending[decision]
         self.head = seq = self.head + 1
         self.last_at = at
@@ -115,42 +196,20 @@ class Running:
             self.tallies.expired += 1
         if loss is not None:
             self.version = seq
-            self._compare(row, made.weight, self.losses.scaled(loss))
-        return Settled(seq, decision, kind, loss, at)
+            self._compare(row, made.weight, loss.scaled)
+        return Settled(seq, decision, kind, None if loss is None else loss.value, at)
 
     def _compare(self, row: Decided, weight: float, loss: float) -> None:
-        """Add an observation to the sums that estimate the regret, if it can be compared with all arms."""
+        """Add an observation to the regret estimate, if every arm could have been chosen."""
         if row.exploit is None or row.explore is None or row.available is not None:
             return
         if row.propensity == 1.0 or (row.propensity is None and not self._weighs):
-            self.tallies.blind = True  # other arms had no chance, or none that is known
+            self.tallies.blind = True  # the other arms had no chance, or an unknown one
         used = loss if self.coupled else weight * loss if row.exploit == row.explore else 0.0
         self.tallies.compare(row.exploit, row.explore, used, weight * loss)
 
-    def replay(self, row: Row) -> None:
-        """Apply a row of the log."""
-        if row.seq != self.head + 1:
-            raise ReplayError(
-                f"experiment {self.name!r}: row {row.seq} of its log follows {self.head}; {REMEDY}"
-            )
-        again: Row
-        if isinstance(row, Decided):
-            again = self.draw(row.mode, row.available, row.made_at)
-        elif isinstance(row, Settled):
-            if row.decision not in self.pending:
-                raise ReplayError(
-                    f"experiment {self.name!r}: row {row.seq} settles {row.decision}, which does not wait; {REMEDY}"
-                )
-            again = self.settle(row.decision, row.kind, row.loss, row.at)
-        else:
-            again = self.change(row.kind, row.content, row.at)
-        if again != row:
-            raise ReplayError(
-                f"experiment {self.name!r}: row {row.seq} is {row} and was replayed as {again}; {REMEDY}"
-            )
-
     def change(self, kind: str, content: str, at: float) -> Changed:
-        """Change the experiment itself, and give the row. What the learner refuses changes nothing."""
+        """Change the experiment itself, and return the row. If the learner refuses, nothing changes."""
         if kind == "archived":
             self.archived_at = at
         elif kind in ("added", "retired"):
@@ -174,16 +233,51 @@ class Running:
         self.tallies.widen(len(self.names))
         self.tallies.compare_anew()
 
+    def replay(self, row: Row) -> None:
+        """Apply a row of the log."""
+        if row.seq != self.head + 1:
+            raise self._mismatch(row, f"follows row {self.head}")
+        again: Row
+        if isinstance(row, Decided):
+            again = self.draw(row.mode, row.available, row.made_at)
+        elif isinstance(row, Settled):
+            if row.decision not in self.pending:
+                raise self._mismatch(row, f"settles {row.decision}, which is not pending")
+            loss = None if row.loss is None else self.measured(row.loss)
+            again = self.settle(row.decision, row.kind, loss, row.at)
+        else:
+            again = self.change(row.kind, row.content, row.at)
+        if again != row:
+            raise self._mismatch(row, f"is {row} and was replayed as {again}")
+
+    def _mismatch(self, row: Row, problem: str) -> ReplayError:
+        return ReplayError(f"experiment {self.name!r}: row {row.seq} of its log {problem}; {REMEDY}")
+
+    # Pending decisions
+
     def _queue(self, seq: int) -> None:
         self.waiting.append(seq)
-        if len(self.waiting) > 2 * len(self.pending) + 1000:  # settled ones behind an old one that waits
+        if len(self.waiting) > 2 * len(self.pending) + 1000:  # many are settled, behind an old pending one
             self.waiting = deque(self.pending)
 
     def oldest(self) -> Decided | None:
-        """The decision that has waited longest."""
+        """The oldest pending decision."""
         while self.waiting:
             found = self.pending.get(self.waiting[0])
             if found is not None:
                 return found[0]
             self.waiting.popleft()
         return None
+
+    def record(self, row: Decided, settled: Settled | None = None) -> DecisionRecord:
+        """A decision as clients see it."""
+        status: Status = "unobserved" if row.explore is None else "pending"
+        if settled is not None:
+            status = "applied" if settled.kind == "observed" else "expired"
+        exploit = None if row.exploit is None else self.names[row.exploit]
+        explore = None if row.explore is None else self.names[row.explore]
+        loss, at = (None, None) if settled is None else (settled.loss, settled.at)
+        return DecisionRecord(
+            f"{self.tag}-{row.seq}", self.name, row.mode, exploit, explore, row.propensity, row.weight,
+            self.policy, row.version, row.made_at, row.expires_at, status, loss, at,
+        )  # fmt: skip

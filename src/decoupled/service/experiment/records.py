@@ -1,30 +1,96 @@
-"""The values that go into the desk and come out of it."""
+"""The values that go into the service and come out of it: settings, ids, times, records."""
 
+import math
+import re
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from ...decision import Arm
+from ...errors import shown
+from ..errors import NotFound
 
 Mode: TypeAlias = Literal["both", "exploit", "explore"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 Status: TypeAlias = Literal["pending", "applied", "expired", "unobserved"]
 ExperimentStatus: TypeAlias = Literal["compiling", "ready", "failed", "archived"]
 
-MOST_DECISIONS = 1_000  # of one call, over HTTP or not
+MOST_DECISIONS = 1_000  # in one call, over HTTP or not
 LONGEST_DEADLINE = 1e9  # seconds
+
+
+def moment(seconds: float | None) -> str | None:
+    """A time, given in seconds since 1970, as clients see it: UTC, to the microsecond (RFC 3339).
+
+    >>> moment(0.25)
+    '1970-01-01T00:00:00.250000Z'
+    """
+    if seconds is None:
+        return None
+    whole, rest = divmod(microseconds(seconds), 1_000_000)
+    return f"{_second(whole)}.{rest:06d}Z"
+
+
+def microseconds(seconds: float) -> int:
+    """Whole microseconds since 1970, as `moment` shows them.
+
+    >>> microseconds(1.5)
+    1500000
+    """
+    whole = math.floor(seconds)
+    return whole * 1_000_000 + min(int((seconds - whole) * 1e6), 999_999)
+
+
+@lru_cache(1024)  # decisions made within one second share all but the last digits
+def _second(whole: int) -> str:
+    return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}"
+
+
+_ID = re.compile("([0-9A-Za-z]+)-([1-9][0-9]{0,17})")
+
+
+class DecisionId(NamedTuple):
+    """The id of a decision: the tag of its experiment, and its row in that experiment's log.
+
+    >>> DecisionId.parse("1f2e-7")
+    DecisionId(tag='1f2e', seq=7)
+    >>> str(DecisionId("1f2e", 7))
+    '1f2e-7'
+    """
+
+    tag: str
+    seq: int
+
+    @classmethod
+    def parse(cls, text: object) -> Self:
+        """The id that a text spells; `NotFound` for a text that no decision can have as its id."""
+        found = _ID.fullmatch(text) if isinstance(text, str) else None
+        if found is not None:
+            return cls(found[1], int(found[2]))
+        raise unknown_decision(text)
+
+    def __str__(self) -> str:
+        return f"{self.tag}-{self.seq}"
+
+
+def unknown_decision(id: object) -> NotFound:  # noqa: A002
+    """The error for an id that names no decision of this tenant."""
+    name = str(id) if isinstance(id, DecisionId) else id
+    return NotFound(f"decision {shown(name)}: is not known; give the id that a decision carried")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What an experiment is: fixed when it is created.
+    """The settings of an experiment, fixed when it is created.
 
     Attributes:
         policy: the policy as `policy.to_dict()` writes it; parameters left out take their defaults.
         arms: the names of the arms, two or more.
-        loss_range: the lowest and highest loss there can be.
-        deadline: the seconds after which a decision expires, None for never.
-        expired_loss: the loss that an expired decision counts as, None for nothing.
-        demo: whether it was created for test traffic, so that made-up losses may be sent to it.
+        loss_range: the lowest and highest possible loss.
+        deadline: the seconds after which a decision expires; None for never.
+        expired_loss: the loss that an expired decision counts as; None for nothing.
+        demo: whether it is for test traffic only, so that made-up losses may be sent to it.
 
     >>> Settings({"name": "FTPL"}, ("a", "b"), deadline=3600.0).expired_loss is None
     True
@@ -41,7 +107,7 @@ class Settings:
 class Feedback(NamedTuple):
     """The loss, or the reward, of the arm that a decision *explored*.
 
-    `arm` names that arm, as a safeguard: any other is refused.
+    `arm` names that arm, as a safeguard: any other arm is refused.
 
     >>> Feedback("1f2e-7", loss=0.25).arm is None
     True
@@ -55,11 +121,11 @@ class Feedback(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """An experiment as it stands: `arms` are those that can be chosen now.
+    """An experiment as it is now; `arms` can be chosen, `retired` no longer.
 
     Attributes:
-        status: "compiling" until its policy's machine code is there, then "ready"; "failed" where the policy
-            does not compile, and `problem` says why; "archived".
+        status: "compiling" until its policy is compiled, then "ready"; "failed" if the policy does not compile
+            (`problem` says why); "archived".
     """
 
     tenant: str
@@ -77,15 +143,15 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRecord:
-    """One decision and what became of it. The loss to send back is that of `explore`, never of `exploit`.
+    """One decision and its outcome. The loss to send back is that of `explore`, never of `exploit`.
 
     Attributes:
-        id: names the decision in the whole service.
-        mode: "both", or "exploit" (awaits no feedback), or "explore" (serves nothing).
-        propensity: the probability with which `explore` was drawn; None where the policy knows only an
-            unbiased estimate of its inverse, which is the weight.
-        state_version: the last row of the log that the state it was drawn from contains.
-        status: "pending"; "applied"; "expired"; "unobserved" for mode "exploit".
+        id: unique in the whole service.
+        mode: "both", or "exploit" (takes no feedback), or "explore" (gives no arm to use).
+        propensity: the probability with which `explore` was drawn; None if the policy knows only an
+            unbiased estimate of its inverse, the weight.
+        state_version: the last row of the log that was part of the state it was drawn from.
+        status: "pending", "applied", "expired", or "unobserved" for mode "exploit".
         loss: the loss applied, on the experiment's own scale.
     """
 
@@ -107,7 +173,7 @@ class DecisionRecord:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate and the ends of its interval, which holds at this moment: see `decoupled.service.experiment.intervals`."""
+    """An estimate and its interval at this moment: see `decoupled.service.experiment.intervals`."""
 
     estimate: float
     low: float
@@ -120,10 +186,10 @@ class State:
 
     Attributes:
         exploitation, exploration: the exact probabilities of the next decision.
-        estimates: what is learned about each arm, on losses scaled to [0, 1].
+        estimates: the policy's estimate for each arm, from losses scaled to [0, 1].
         late: decisions whose feedback came after their deadline.
-        regret: of what was exploited against the best single arm, in losses of the experiment's own
-            scale, over the decisions observed since the arms last changed; None where the log cannot tell.
+        regret: of the exploited arms against the best single arm, on the experiment's own scale of losses, over
+            the decisions observed since the arms last changed; None if the log cannot tell.
     """
 
     experiment: str

@@ -1,17 +1,19 @@
-"""What the log is made of: one row for each thing that happened to an experiment, numbered 1, 2, 3, ..."""
+"""The rows of the log: one for each event in an experiment, numbered 1, 2, 3, ..."""
 
 from typing import NamedTuple, TypeAlias
 
+from .records import Mode
+
 
 class Decided(NamedTuple):
-    """A decision was drawn. Arms are places in the list of all arms the experiment ever had.
+    """A decision was drawn. An arm is given by its place in the list of all arms the experiment ever had.
 
-    `available` is a JSON list of places, None for all; `stream` is the random stream before the draw;
-    `version` is the last row that the learned state contained.
+    `available` is a JSON list of places, None for all arms; `stream` is the random stream before the draw;
+    `version` is the last row that was part of the learned state.
     """
 
     seq: int
-    mode: str
+    mode: Mode
     available: str | None
     exploit: int | None
     explore: int | None
@@ -25,7 +27,7 @@ class Decided(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """A decision's wait ended: its loss was "observed", or it "expired" (a loss is applied, or None)."""
+    """A pending decision was settled: "observed" with its loss, or "expired" (with a loss, or None)."""
 
     seq: int
     decision: int
@@ -47,7 +49,7 @@ Row: TypeAlias = Decided | Settled | Changed
 
 
 class ExperimentRow(NamedTuple):
-    """An experiment as it is stored. `head` is its last row, `version` the last that changed what is learned."""
+    """A stored experiment. `head` is its last row, `version` the last row that changed what is learned."""
 
     id: int
     tenant: str
@@ -65,7 +67,7 @@ class ExperimentRow(NamedTuple):
 
 
 class KeyRow(NamedTuple):
-    """What an idempotency key once asked for, and the decisions it made: `size` rows from `first`."""
+    """The request that used an idempotency key, and the decisions it made: `size` rows from `first`."""
 
     experiment: int
     key: str

@@ -1,4 +1,4 @@
-"""Settings as text, and the checks they pass: what is stored is complete, so that defaults may change."""
+"""Checking settings, and storing them as text with every default written out, so that defaults may change."""
 
 import json
 from dataclasses import fields
@@ -6,9 +6,11 @@ from typing import Any
 
 from ...base.validation import as_float
 from ...errors import DecoupledError, argument_of, invalid_value, reworded
+from ...learner.arms import ArmNames
 from ...learner.loss_range import LossRange
+from ...learner.seeds import randomness
 from ...policies import FTPL, Policy
-from ..errors import Invalid
+from ..errors import Invalid, ServiceError
 from .records import LONGEST_DEADLINE, Settings
 
 LONGEST_TEXT = 255
@@ -16,7 +18,7 @@ _A_POLICY = 'for example {"name": "FTPL"}'
 
 
 def plain_text(argument: str, value: object) -> str:
-    """A name that every database can hold."""
+    """A name that every database can store."""
     if isinstance(value, str) and 1 <= len(value) <= LONGEST_TEXT and value.isprintable():
         return value
     rule = f"must be 1 to {LONGEST_TEXT} printable characters"
@@ -24,7 +26,7 @@ def plain_text(argument: str, value: object) -> str:
 
 
 def default_policy() -> dict[str, Any]:
-    """The policy of an experiment that names none, in full.
+    """The policy of an experiment whose settings name none, with all its parameters.
 
     >>> default_policy() == FTPL.recommended().to_dict()
     True
@@ -33,7 +35,7 @@ def default_policy() -> dict[str, Any]:
 
 
 def checked_policy(values: object, place: str = "policy") -> Policy:
-    """The policy of a description; an error names the place in it, such as `policy.alpha`.
+    """The policy that a description names; errors give the place in it, such as `policy.alpha`.
 
     >>> checked_policy({"name": "Forgetting", "policy": {"name": "FTPL", "alpha": 1}})
     Traceback (most recent call last):
@@ -55,28 +57,42 @@ def checked_policy(values: object, place: str = "policy") -> Policy:
 
 
 def _inner(name: object) -> set[str]:
-    """The parameters of a policy that are policies themselves."""
+    """The parameters of a policy that are themselves policies."""
     known: Any = Policy.find(name)
     parameters = () if known is None else fields(known)
     return {each.name for each in parameters if isinstance(each.default, Policy)}
 
 
-def checked(settings: Settings) -> Settings:
-    """The settings with every default written out; whatever is wrong with them is an error."""
+def checked(settings: Settings, seed: int | None = None) -> Settings:
+    """The settings with every default written out; `Invalid` for anything a learner would refuse."""
+    try:
+        ready = _completed(settings)
+        arms = len(ArmNames.checked(ready.arms))
+        form = Policy.from_dict(ready.policy).at(arms)
+        form.layout.new_state(arms)
+        form.entries()
+        if seed is not None:
+            randomness(seed)
+        return ready
+    except ServiceError:
+        raise
+    except DecoupledError as error:
+        raise Invalid(str(error)) from None
+
+
+def _completed(settings: Settings) -> Settings:
     policy = checked_policy(settings.policy)
     low, high = LossRange.checked(settings.loss_range)
-    deadline = as_float(settings.deadline)
+    deadline, expired = as_float(settings.deadline), as_float(settings.expired_loss)
     if settings.deadline is not None and (deadline is None or not 0.0 < deadline <= LONGEST_DEADLINE):
-        rule = f"must be a number of seconds above 0, of {LONGEST_DEADLINE:g} at most"
+        rule = f"must be a number of seconds above 0 and at most {LONGEST_DEADLINE:g}"
         raise Invalid(invalid_value("deadline", settings.deadline, rule, "leave it out for none"))
-    expired = as_float(settings.expired_loss)
     if settings.expired_loss is not None and (expired is None or not low <= expired <= high):
         rule = f"must lie in [{low}, {high}]"
         raise Invalid(invalid_value("expired_loss", settings.expired_loss, rule, "leave it out for none"))
     if expired is not None and deadline is None:
-        raise Invalid(
-            invalid_value("expired_loss", expired, "needs a deadline", "set one, or leave both out")
-        )
+        remedy = "set a deadline, or leave both out"
+        raise Invalid(invalid_value("expired_loss", expired, "needs a deadline", remedy))
     if not isinstance(settings.demo, bool):
         raise Invalid(
             invalid_value("demo", settings.demo, "must be true or false", "leave it out for false")
@@ -93,15 +109,13 @@ def as_text(settings: Settings) -> str:
         "deadline": settings.deadline,
         "expired_loss": settings.expired_loss,
     }
-    if (
-        settings.demo
-    ):  # only then: stores older than this setting hold texts without it, which must stay equal
+    if settings.demo:  # left out if false: the texts of older stores lack it and must stay equal
         content["demo"] = True
     return json.dumps(content, sort_keys=True, allow_nan=False)
 
 
 def as_settings(content: dict[str, Any]) -> Settings:
-    """The settings of stored JSON; a policy that an earlier version wrote keeps the behaviour it had."""
+    """Settings from stored JSON; a policy that an earlier version wrote keeps its behaviour."""
     low, high = content["loss_range"]
     return Settings(
         Policy.completed(content["policy"]),
@@ -116,8 +130,8 @@ def as_settings(content: dict[str, Any]) -> Settings:
 def agree(stored: str, settings: Settings) -> bool:
     """Whether an experiment was created with these settings, by this version or an earlier one.
 
-    An earlier one did not write parameters that it did not know, and whoever creates an experiment at every
-    start cannot know that: those do not count.
+    An earlier version did not store parameters that it did not have. Those are not compared, so that a client that
+    creates its experiment at every start finds it again after an upgrade.
     """
     known, asked = json.loads(stored), json.loads(as_text(settings))
     asked["policy"] = _as_of(asked["policy"], known["policy"])

@@ -1,22 +1,22 @@
-"""An experiment as text, and back: what spares a restart the replay of the whole log."""
+"""An experiment as text, and back, so that a restart need not replay the whole log."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from ...base.signed_json import seal, unseal
 from ...learner.learner import Learner
 from ..errors import ReplayError
-from .live import REMEDY, Running
+from .live import REMEDY, Running, Tallies
 from .rows import Decided, ExperimentRow
-from .tallies import Tallies
 
 SNAPSHOT_FORMAT = "decoupled-experiment"
 SNAPSHOT_VERSION = 1
 
 
 def snapshot(running: Running) -> str:
-    """All of it as text, for `restore`. The learner lists what waits in the order of the log."""
+    """The whole experiment as text, for `restore`. Pending decisions are in the order of the log."""
     content: dict[str, Any] = {
         "head": running.head,
         "version": running.version,
@@ -24,7 +24,7 @@ def snapshot(running: Running) -> str:
         "archived_at": running.archived_at,
         "names": running.names,
         "retired": running.retired,
-        "tallies": running.tallies.to_dict(),
+        "tallies": asdict(running.tallies),
         "pending": list(running.pending),
         "learner": running.learner.to_json(),
     }
@@ -34,7 +34,7 @@ def snapshot(running: Running) -> str:
 def restore(
     row: ExperimentRow, text: str, rows_of: Callable[[Sequence[int]], Sequence[Decided]]
 ) -> Running:
-    """The experiment that `snapshot` wrote; `rows_of` finds the decisions that waited."""
+    """The experiment that `snapshot` wrote; `rows_of` finds the rows of its pending decisions."""
     content = unseal(text, SNAPSHOT_FORMAT, SNAPSHOT_VERSION, "the service")
     running = Running(row)
     running.head = running.saved = content["head"]
@@ -43,13 +43,11 @@ def restore(
     running.names, running.retired = content["names"], content["retired"]
     gone = set(running.retired)
     running.places = {name: place for place, name in enumerate(running.names) if place not in gone}
-    running.tallies = Tallies.from_dict(content["tallies"])
+    running.tallies = Tallies(**content["tallies"])
     running.learner = Learner.from_json(content["learner"])
     pending, rows = running.learner.pending, rows_of(content["pending"])
     if [each.seq for each in rows] != content["pending"] or len(rows) != len(pending):
-        raise ReplayError(
-            f"experiment {row.name!r}: decisions that waited are missing from the log; {REMEDY}"
-        )
+        raise ReplayError(f"experiment {row.name!r}: pending decisions are missing from the log; {REMEDY}")
     running.pending = {each.seq: (each, made) for each, made in zip(rows, pending, strict=True)}
     running.waiting = deque(running.pending)
     return running

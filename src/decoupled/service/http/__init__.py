@@ -1,1 +1,1 @@
-"""HTTP over the desk: who may ask, how much, and in which shape."""
+"""The service over HTTP: authentication, limits, routes and JSON."""

@@ -1,50 +1,48 @@
-"""The front of the service, outermost of all: who asks, how much, how large, and the two hot routes.
+"""The outermost ASGI application: it authenticates, limits, counts and logs every request.
 
-A plain ASGI application. The two routes that carry the traffic are answered here, past the routing and
-validation of the framework, which would cost more than the decision; every other request goes on to it.
-So nothing behind this can be reached without passing the gate.
+The two routes that carry the traffic are answered here, without the framework; all other requests go on to it. So
+nothing can be reached without being authenticated.
 """
 
 import asyncio
 import json
 import logging
 import time
-from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
-from ..errors import BadRequest, Forbidden, Invalid, ServiceError, TooLarge, TooSlow
-from .auth import Access, Gate
-from .fast_routes import HotRoutes
-from .metrics import Metrics
-from .problem_json import FAULT, PROBLEM, encoded, headers_of, is_fault, problem_of
-from .rate_limit import Limits
-from .strict_json import check_content_type
+from ...errors import shown
+from ..errors import BadRequest, Forbidden, Invalid, ServiceError, TooLarge, TooSlow, UnsupportedMedia
+from .auth import Access, Admission
+from .decisions import FastRoutes, Headers
+from .limits import Limits
+from .metrics import METHODS, Metrics, Recorder
+from .problem_json import FAULT, PROBLEM, headers_of, is_fault, problem_of
+from .strict_json import encoded
 
 PUBLIC = frozenset(("/healthz", "/readyz"))  # a load balancer has no key
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 ALWAYS = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
 JSON = b"application/json"
 
-Headers: TypeAlias = dict[bytes, bytes]
 access_log = logging.getLogger("decoupled.access")
 faults = logging.getLogger("decoupled.service")
 
 
 class ClientGone(Exception):  # noqa: N818
-    """The client hung up before its request was whole: nobody is left to answer."""
+    """The client closed the connection before its request was complete."""
 
 
-class Front:
-    """Everything that happens to each request, in this order: gate, body, route, count, log."""
+class Gateway:
+    """Handles each request in this order: authentication, body, route, count, log."""
 
     def __init__(
         self,
         inner: FastAPI,
-        hot: HotRoutes,
-        gate: Gate,
+        fast: FastRoutes,
+        admission: Admission,
         metrics: Metrics,
         *,
         limits: Limits,
@@ -52,7 +50,8 @@ class Front:
         loopback_only: bool = False,
     ) -> None:
         self.inner = inner
-        self._hot, self._gate, self._metrics = hot, gate, metrics
+        self._fast, self._admission, self._metrics = fast, admission, metrics
+        self._recorders: dict[tuple[str, str, int], Recorder] = {}
         self._limits, self._public, self._loopback_only = limits, public, loopback_only
         self._good_hosts: set[bytes] = set()
         self._log = access_log.isEnabledFor(logging.INFO)
@@ -62,54 +61,64 @@ class Front:
         if scope["type"] != "http":
             await self.inner(scope, receive, send)
             return
-        started, answer = time.perf_counter(), _Answer(send)
+        started, response = time.perf_counter(), _Response(send)
         self._metrics.in_flight += 1
         try:
-            await self._answer(scope, receive, answer)
+            await self._respond(scope, receive, response)
         except ServiceError as error:
             if is_fault(error):
                 faults.error("%s: %s", error.title, error)
-            await answer.refuse(error)
+            await response.refuse(error)
         except ClientGone:
-            answer.status = 499
+            response.status = 499
         except Exception:
-            faults.exception("a fault of the service")
-            await answer.refuse(ServiceError(FAULT))
+            faults.exception("an error of the service itself")
+            await response.refuse(ServiceError(FAULT))
         finally:
             self._metrics.in_flight -= 1
             seconds = time.perf_counter() - started
-            route = answer.route or getattr(scope.get("route"), "path", "other")
-            self._metrics.count(scope["method"], route, answer.status, seconds)
+            route = response.route or getattr(scope.get("route"), "path", "other")
+            self._count(scope["method"], route, response.status, seconds)
             if self._log:
-                # JSON keeps a path with line breaks on one line. Query strings and headers stay out: someone's
-                # key may be in them.
-                path, caller = json.dumps(scope["path"]), answer.caller
+                # JSON keeps a path with line breaks on one line. Query strings and headers are left out: they may
+                # contain a key.
+                path, caller = json.dumps(scope["path"]), response.caller
                 access_log.info(
-                    "%s %s %d %.1f ms %s", scope["method"], path, answer.status, 1e3 * seconds, caller
+                    "%s %s %d %.1f ms %s", scope["method"], path, response.status, 1e3 * seconds, caller
                 )
 
-    async def _answer(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
+    def _count(self, method: str, route: str, status: int, seconds: float) -> None:
+        recorder = self._recorders.get((method, route, status))
+        if recorder is None:
+            recorder = self._metrics.recorder(method, route, status)
+            if method in METHODS:  # others are made up by callers, and would fill the memory
+                self._recorders[method, route, status] = recorder
+        recorder.increment()
+        recorder.observe(seconds)
+
+    async def _respond(self, scope: Scope, receive: Receive, response: "_Response") -> None:
         headers: Headers = dict(scope["headers"])
         self._check_origin(headers)
         access: Access | None = None
         if scope["path"] not in self._public:
             client = scope.get("client")
-            access = await self._gate.admit(headers.get(b"authorization"), client[0] if client else "local")
-            answer.caller = access.caller
+            address = client[0] if client else "local"
+            access = await self._admission.admit(headers.get(b"authorization"), address)
+            response.caller = access.caller
         body = await self._body(headers, receive)
         if body:
-            check_content_type(headers.get(b"content-type"))
+            _check_content_type(headers.get(b"content-type"))
         if access is not None:
-            hot = self._hot.find(scope["method"], scope["path"])
-            if hot is not None:
-                answer.route, handler, argument = hot
+            fast = self._fast.find(scope["method"], scope["path"])
+            if fast is not None:
+                response.route, handler, argument = fast
                 if scope["query_string"]:
                     raise Invalid("query: this path takes no query parameters; put fields into the body")
                 status, content = await handler(access, argument, headers, body)
-                await answer.give(status, content, JSON)
+                await response.send(status, content, JSON)
                 return
         scope["access"] = access
-        await self.inner(scope, _replayed(body, receive), answer.passed_on)
+        await self.inner(scope, _replayed(body, receive), response.forward)
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes:
         length = headers.get(b"content-length")
@@ -127,7 +136,7 @@ class Front:
                 return await self._gathered(receive)
         except TimeoutError:
             raise TooSlow(
-                f"body: must come within {self._limits.body_seconds:g} s; send it at once"
+                f"body: must arrive within {self._limits.body_seconds:g} s; send it at once"
             ) from None
 
     async def _gathered(self, receive: Receive) -> bytes:
@@ -146,19 +155,28 @@ class Front:
         return TooLarge(f"body: must not exceed {self._limits.body:,} bytes; send it in smaller parts")
 
     def _check_origin(self, headers: Headers) -> None:
-        """Another site's page, open in a browser of this machine, may not use a service without keys."""
+        """Refuse the pages of other sites, which could use a service without keys from this machine's browser."""
         host = headers.get(b"host", b"")
         if self._loopback_only and host not in self._good_hosts:
             if _name(host) not in LOOPBACK:
                 raise Forbidden(
-                    f"Host = {host.decode('latin-1')!r}: must be a name of the loopback; "
-                    "without keys no other is served"
+                    f"Host = {host.decode('latin-1')!r}: must be a loopback name while the service has no keys; "
+                    "use localhost, or add a key"
                 )
             if len(self._good_hosts) < 100:
                 self._good_hosts.add(host)
         origin = headers.get(b"origin")
         if origin is not None and origin.rpartition(b"://")[2].lower() != host.lower():
             raise Forbidden("Origin: pages of other sites may not call this service from a browser")
+
+
+def _check_content_type(content_type: bytes | None) -> None:
+    """Refuse a body that is not declared as JSON, because a form on another site's page cannot declare it."""
+    if content_type is None or content_type.split(b";")[0].strip().lower() != b"application/json":
+        sent = (content_type or b"").decode("latin-1")
+        raise UnsupportedMedia(
+            f"Content-Type = {shown(sent)}: must be application/json; send JSON with that header"
+        )
 
 
 def _name(host: bytes) -> str:
@@ -170,7 +188,7 @@ def _name(host: bytes) -> str:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives the body already read, then what comes after it."""
+    """A `receive` that returns the body already read, then what comes after it."""
     given = False
 
     async def replay() -> Message:
@@ -183,8 +201,8 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-class _Answer:
-    """What goes back, and what the counters and the log must know of it."""
+class _Response:
+    """The response, and what the metrics and the log need to know about it."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -193,7 +211,7 @@ class _Answer:
         self.route = ""
         self.caller = "-"
 
-    async def give(
+    async def send(
         self, status: int, content: bytes, kind: bytes, further: list[tuple[bytes, bytes]] | None = None
     ) -> None:
         self.status, self._started = status, True
@@ -209,11 +227,11 @@ class _Answer:
     async def refuse(self, error: ServiceError) -> None:
         if self._finished:
             return
-        if self._started:  # in the middle of a stream: breaking it off is all that is left
+        if self._started:  # in the middle of a stream, which can only be cut off
             raise error
-        await self.give(error.status, encoded(problem_of(error)), PROBLEM, headers_of(error))
+        await self.send(error.status, encoded(problem_of(error)), PROBLEM, headers_of(error))
 
-    async def passed_on(self, message: Message) -> None:
+    async def forward(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status, self._started = message["status"], True
             message["headers"] = [*message.get("headers", ()), *ALWAYS]

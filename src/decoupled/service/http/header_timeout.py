@@ -1,7 +1,6 @@
-"""Connections: the headers of a request come whole and soon, or the connection is closed.
+"""Closes a connection whose request headers are too large, or take too long to arrive.
 
-The server reads headers for as long as a client cares to send them, and keeps them all; a body meets its limits
-in the front.
+The server itself would read headers without limit. The gateway limits bodies.
 """
 
 import asyncio
@@ -9,7 +8,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from .rate_limit import Limits
+from .limits import Limits
 
 LATE = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -21,17 +20,17 @@ def connections_within(limits: Limits) -> type[asyncio.Protocol]:
     class Connection(HttpToolsProtocol):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
-            self._waiting = True  # for a request's headers, or for the rest of them
-            self._come = 0  # bytes of them
-            self._patience: asyncio.TimerHandle | None = None
+            self._waiting = True  # for the headers of a request
+            self._received = 0  # bytes of them
+            self._timer: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            self._be_patient()
+            self._start_timer()
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
-            self._waiting, self._come = True, 0
+            self._waiting, self._received = True, 0
 
         def on_headers_complete(self) -> None:
             self._waiting = False
@@ -39,29 +38,29 @@ def connections_within(limits: Limits) -> type[asyncio.Protocol]:
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            if not self._waiting:  # most requests come whole, and never have a clock
-                self._end_patience()
+            if not self._waiting:  # most requests arrive at once, and never need a timer
+                self._stop_timer()
                 return
-            self._come += len(data)
-            if self._come > limits.headers:
+            self._received += len(data)
+            if self._received > limits.headers:
                 self._hang_up(LARGE)
-            elif self._patience is None:
-                self._be_patient()
+            elif self._timer is None:
+                self._start_timer()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._end_patience()
+            self._stop_timer()
             super().connection_lost(exc)
 
-        def _be_patient(self) -> None:
-            self._patience = self.loop.call_later(limits.headers_seconds, self._hang_up, LATE)
+        def _start_timer(self) -> None:
+            self._timer = self.loop.call_later(limits.headers_seconds, self._hang_up, LATE)
 
-        def _end_patience(self) -> None:
-            if self._patience is not None:
-                self._patience.cancel()
-                self._patience = None
+        def _stop_timer(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
 
         def _hang_up(self, response: bytes) -> None:
-            self._end_patience()
+            self._stop_timer()
             if not self.transport.is_closing():
                 self.transport.write(response)
                 self.transport.close()

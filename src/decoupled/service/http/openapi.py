@@ -1,4 +1,4 @@
-"""What the OpenAPI document says beyond what the framework finds by itself: every refusal there can be."""
+"""Additions to the framework's OpenAPI document: every possible refusal, and how to authenticate."""
 
 from typing import Any
 
@@ -10,24 +10,24 @@ from .schemas import Problem
 _WHY = {
     400: "The request is not JSON, or not well-formed.",
     401: "The key is missing, unknown or revoked.",
-    403: "The key's role does not reach so far, or a browser's page of another site asks.",
+    403: "The key's role does not allow this, or the request comes from another site's page.",
     404: "No such experiment, decision or path for this tenant.",
     405: "The path does not take this method.",
-    408: "The body did not come in time.",
-    409: "The same name, key or decision with other contents, or an experiment that is archived.",
+    408: "The body did not arrive in time.",
+    409: "The same name, key or decision with other contents, or an archived experiment.",
     410: "Feedback after the decision's deadline. It is counted, and not applied.",
     413: "The body is larger than the limit.",
-    415: "The body does not say that it is JSON.",
-    422: "A field is outside its domain, or a body is not of the shape it should have.",
+    415: "The body is not declared as JSON.",
+    422: "A field is outside its domain, or the body does not have the required shape.",
     429: "More requests than the limit; Retry-After says how many seconds to wait.",
-    503: "The store cannot write now, or the policy is being compiled. Nothing was done; ask again.",
+    503: "The store cannot write now, or the policy is being compiled. Nothing was done; try again.",
 }
 _ALWAYS = (401, 403, 408, 413, 415, 422, 429, 503)
 RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The declared refusals of an operation: those named and those that any may give.
+    """The refusals of an operation: those given, and those that every operation has.
 
     >>> sorted(refusals(404))[:3]
     [401, 403, 404]
@@ -42,20 +42,17 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def body_of(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
-    """The request body of a route that reads it by hand."""
+    """The request body of a route that bypasses the framework."""
     schema = model.model_json_schema()
     return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
 
 
 def completed(document: dict[str, Any]) -> dict[str, Any]:
-    """The framework's document with the shape of problems and the way to authenticate."""
+    """The framework's document with the shape of problems and the authentication scheme."""
     components = document.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     schemas[Problem.__name__] = Problem.model_json_schema()
-    for name in (
-        "HTTPValidationError",
-        "ValidationError",
-    ):  # the framework's own shape, which is never sent
+    for name in ("HTTPValidationError", "ValidationError"):  # the framework's own shape, never sent
         schemas.pop(name, None)
     components["securitySchemes"] = {
         "key": {"type": "http", "scheme": "bearer", "description": "A key that decoupled keys add made."}

@@ -1,4 +1,4 @@
-"""Running the service: what must hold before it listens, and how it ends."""
+"""Running the service: checks before it listens, and an orderly shutdown."""
 
 import errno
 import ipaddress
@@ -14,22 +14,22 @@ import uvicorn
 
 from ...errors import ParameterError, invalid_value
 from ...policies import FTPL
-from ..desk import open_desk
+from ..decision_service import open_service
 from ..store.open import is_postgres
 from .app import create_app
 from .header_timeout import connections_within
-from .rate_limit import Limits
+from .limits import Limits
 
-# With two threads that both compute, the default of 5 ms makes one wait for the other much too long.
+# Two threads compute at the same time; with the default of 5 ms, one waits too long for the other.
 SWITCH_INTERVAL = 0.0005
-# What most experiments begin with: ready, or on its way, before the first is created.
+# The policies that most experiments use are compiled before the first experiment is created.
 OFFERED = (FTPL.recommended(), FTPL())
 log = logging.getLogger("decoupled.service")
 
 
 @dataclass(frozen=True)
 class Serving:
-    """How to serve; see `decoupled serve --help`."""
+    """The options of `decoupled serve`; see its `--help`."""
 
     store: str
     host: str = "127.0.0.1"
@@ -57,64 +57,66 @@ def is_loopback(host: str) -> bool:
 
 
 def check(serving: Serving, *, any_key: bool) -> None:
-    """Refuse what would be unsafe; say what is doubtful."""
+    """Refuse unsafe options, and warn about doubtful ones."""
     if (serving.certificate is None) != (serving.private_key is None):
         raise ParameterError("--tls-certificate, --tls-key: must be given together; give both, or none")
     for name, file in (("--tls-certificate", serving.certificate), ("--tls-key", serving.private_key)):
         if file is not None and not os.access(file, os.R_OK):
             raise ParameterError(
-                invalid_value(name, str(file), "cannot be read", "check the path and its rights")
+                invalid_value(name, str(file), "cannot be read", "check the path and its permissions")
             )
     if serving.backups is not None and not serving.backups.is_dir():
         raise ParameterError(
-            invalid_value("--backups", str(serving.backups), "is no folder", "create it first")
+            invalid_value("--backups", str(serving.backups), "is not a folder", "create it first")
         )
     if is_loopback(serving.host):
         if not any_key:
-            log.warning("no keys: whoever can reach %s on this machine is admin", serving.host)
+            log.warning("no keys: everyone who can reach %s on this machine is admin", serving.host)
         return
     if not any_key:
         rule = "is not loopback, and the store has no key"
-        named = "..." if is_postgres(serving.store) else serving.store  # an address may hold a password
+        named = "..." if is_postgres(serving.store) else serving.store  # an address may contain a password
         remedy = f"make one with `decoupled keys add --store {named} --role admin`, or serve on 127.0.0.1"
         raise ParameterError(invalid_value("--host", serving.host, rule, remedy))
     if serving.certificate is None:
-        log.warning("no TLS: keys travel in the clear unless something before this service encrypts")
+        log.warning(
+            "no TLS: keys are sent unencrypted unless a proxy in front of this service encrypts them"
+        )
 
 
 def run(serving: Serving) -> None:
-    """Serve until SIGTERM or SIGINT; then finish what was begun, and close the store."""
+    """Serve until SIGTERM or SIGINT; then finish the open requests, and close the store."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     logging.getLogger("decoupled.access").setLevel(logging.INFO if serving.access_log else logging.WARNING)
-    desk = open_desk(serving.store)
+    service = open_service(serving.store)
     try:
-        any_key = any(key.revoked_at is None for key in desk.keys_list().result())
+        any_key = any(key.revoked_at is None for key in service.keys.list().result())
         check(serving, any_key=any_key)
         open_to_all = is_loopback(serving.host) and not any_key
-        app = create_app(desk, open_to_all=open_to_all, limits=serving.limits, backups=serving.backups)
+        app = create_app(service, open_to_all=open_to_all, limits=serving.limits, backups=serving.backups)
         sys.setswitchinterval(SWITCH_INTERVAL)
         server = uvicorn.Server(configuration(app, serving))
-        # Once it has drained, uvicorn raises the signal again, for those who were there before it. By then
-        # the signal has been heeded, and the store is still to be closed.
+        # After draining, uvicorn raises the signal again for earlier handlers. It must not end the process then,
+        # because the store is still to be closed.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: None)
         with listening(serving) as listener:
             scheme = "http" if serving.certificate is None else "https"
             host, port = listener.getsockname()[:2]
             print(f"Serving on {scheme}://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
-            desk.compile_stored(OFFERED)
+            service.compile_stored(OFFERED)
             server.run(sockets=[listener])
     finally:
-        desk.close()
-    if desk.still_compiling():
-        # A compiler cannot be interrupted, and everything is on disk: whoever asked us to end need not wait.
+        service.close()
+    if service.still_compiling():
+        # The compiler cannot be interrupted, and everything is on disk: there is no reason to wait for it.
         logging.shutdown()
         sys.stdout.flush()
         os._exit(0)
 
 
 def configuration(app: object, serving: Serving) -> uvicorn.Config:
-    """How uvicorn runs it. Its own access log stays off: it would show query strings."""
+    """The configuration of uvicorn, without its own access log, which would show query strings."""
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
         http=connections_within(serving.limits),
@@ -134,20 +136,18 @@ def configuration(app: object, serving: Serving) -> uvicorn.Config:
 
 
 def listening(serving: Serving) -> socket.socket:
-    """Bound before anything is promised: port 0 takes a free one, and a port in use is an error of one line."""
+    """A listening socket; port 0 takes a free port, and a port in use is an error of one line."""
     family = socket.AF_INET6 if ":" in serving.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((serving.host, serving.port))
-        listener.listen(2048)  # from here on who connects waits to be served, and is not refused
+        listener.listen(2048)  # from here on, clients that connect wait and are not refused
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:
-            rule, remedy = (
-                f"is taken on {serving.host}",
-                "choose another with --port, or 0 for any that is free",
-            )
+            rule = f"is in use on {serving.host}"
+            remedy = "choose another with --port, or 0 for any free port"
             raise ParameterError(invalid_value("--port", serving.port, rule, remedy)) from None
         raise
     return listener

@@ -1,11 +1,11 @@
-"""Routes of the framework that parse JSON strictly, and its errors in the shape of all others."""
+"""Routes of the framework that parse JSON strictly and check roles, and its errors in the shape of all others."""
 
 import logging
 import re
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
@@ -13,24 +13,24 @@ from starlette.exceptions import HTTPException
 from ...errors import shown
 from ..errors import BadRequest, Invalid, MethodNotAllowed, NotFound, ServiceError
 from .auth import Access
-from .problem_json import FAULT, PROBLEM, encoded, headers_of, is_fault, problem_of
-from .strict_json import parsed
-from .validation import SEE, invalid
+from .problem_json import FAULT, PROBLEM, headers_of, is_fault, problem_of
+from .strict_json import encoded, parsed
+from .validation import SEE, invalid_request
 
 faults = logging.getLogger("decoupled.service")
 
 
 class _StrictRequest(Request):
     async def json(self) -> Any:
-        """The body; what is not strict JSON is refused."""
+        """The body, which must be strict JSON."""
         return parsed(await self.body())
 
 
 class StrictRoute(APIRoute):
-    """A route whose body is strict JSON, and that takes each query parameter it knows once, and no other."""
+    """A route whose body is strict JSON, and which takes each of its query parameters once, and no others."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The framework's handler, on a request that parses strictly."""
+        """The framework's handler, for a request that parses strictly."""
         handle = super().get_route_handler()
         known = {each.alias for each in self.dependant.query_params}
 
@@ -38,22 +38,39 @@ class StrictRoute(APIRoute):
             given = [name for name, _ in request.query_params.multi_items()]
             for name in given:
                 if name not in known:
-                    told = ", ".join(sorted(known)) or "none"
-                    raise Invalid(f"{shown(name)}: is no query parameter of this path; those are: {told}")
-                if given.count(name) > 1:  # which of them counted would be anyone's guess
+                    names = ", ".join(sorted(known)) or "none"
+                    raise Invalid(
+                        f"{shown(name)}: is not a query parameter of this path; those are: {names}"
+                    )
+                if given.count(name) > 1:  # it would not be clear which of them counts
                     raise Invalid(f"{name}: is given {given.count(name)} times; give it once")
             try:
                 return await handle(_StrictRequest(request.scope, request.receive))
             except RequestValidationError as error:
-                raise invalid(error, self.dependant) from None
+                raise invalid_request(error, self.dependant) from None
 
         return strict
 
 
 def access_of(request: Request) -> Access:
-    """Whom the gate let in."""
+    """The access that the gateway granted to a request."""
     access: Access = request.scope["access"]
     return access
+
+
+def _role(role: str) -> Any:
+    async def required(request: Request) -> Access:
+        access = access_of(request)
+        access.require(role)
+        return access
+
+    return Depends(required)
+
+
+# The access of a request, in a route that requires this role.
+Reader = Annotated[Access, _role("read")]
+Decider = Annotated[Access, _role("decide")]
+Admin = Annotated[Access, _role("admin")]
 
 
 def as_problem(error: ServiceError) -> Response:
@@ -63,29 +80,28 @@ def as_problem(error: ServiceError) -> Response:
 
 
 def install(app: FastAPI) -> None:
-    """Give every error of the framework and of the desk the one shape."""
+    """Give every error of the framework and of the service the same shape."""
 
     @app.exception_handler(ServiceError)
-    async def of_the_desk(request: Request, error: ServiceError) -> Response:
+    async def service_error(request: Request, error: ServiceError) -> Response:
         if is_fault(error):
             faults.error("%s: %s", error.title, error)
         return as_problem(error)
 
     @app.exception_handler(Exception)
-    async def of_nobody(request: Request, error: Exception) -> Response:
-        return as_problem(ServiceError(FAULT))  # the front logs it
+    async def unexpected_error(request: Request, error: Exception) -> Response:
+        return as_problem(ServiceError(FAULT))  # the gateway logs it
 
     @app.exception_handler(HTTPException)
-    async def of_the_framework(request: Request, error: HTTPException) -> Response:
+    async def framework_error(request: Request, error: HTTPException) -> Response:
         if isinstance(error.__cause__, ServiceError):
             return as_problem(error.__cause__)
         if error.status_code == 405:
             response = as_problem(
                 MethodNotAllowed(f"{request.method}: this path does not take it; see Allow")
             )
-            response.headers["Allow"] = ", ".join(
-                sorted(_methods(app.openapi()["paths"], request.scope["path"]))
-            )
+            methods = _methods(app.openapi()["paths"], request.scope["path"])
+            response.headers["Allow"] = ", ".join(sorted(methods))
             return response
         if error.status_code == 404:
             return as_problem(
@@ -95,7 +111,7 @@ def install(app: FastAPI) -> None:
 
 
 def _methods(paths: dict[str, dict[str, Any]], path: str) -> Iterator[str]:
-    """The methods that a path takes: the framework tells only those of the first route it finds."""
+    """The methods that a path takes; the framework knows only those of the first route that matches."""
     for template, operations in paths.items():
         if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path):
             yield from (method.upper() for method in operations)

@@ -1,24 +1,25 @@
-"""Backup and restore. A backup is a SQLite file, whatever store it is taken from."""
+"""Backup and restore. A backup is a SQLite file, also of a store in PostgreSQL."""
 
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from itertools import islice
 
 from ...base.files import replacing
 from ...errors import invalid_value
 from ..errors import Conflict, StoreError
 from .open import is_postgres, open_store
 from .schema import MIGRATIONS, TABLES
-from .store import Store
+from .store import Store, insertion
 
 _AT_ONCE = 5_000
 
 
 def back_up(store: Store, path: str | os.PathLike[str], *, force: bool = False) -> int:
-    """Copy a store as it is now to a file, whole or not at all; give the number of experiments.
+    """Copy a store as it is now to a file, whole or not at all; return the number of experiments.
 
-    A file that exists is replaced only if forced, and a store that is in use never is.
+    An existing file is replaced only with `force`, and a store in use never is.
     """
     target = os.path.realpath(path)
 
@@ -26,54 +27,48 @@ def back_up(store: Store, path: str | os.PathLike[str], *, force: bool = False) 
         _check_target(store, target, force)
 
     check()
-    reader = store.reader()
-    try:
+    with closing(store.reader()) as reader:
         return _to_file(reader, target, "backup", check, overwrite=force)
-    finally:
-        reader.close()
 
 
 def _check_target(store: Store, target: str, force: bool) -> None:
-    from .sqlite_files import beside, is_used
+    from .sqlite_files import companions, is_used
 
     exists = os.path.lexists(target)
     if exists and store.path is not None and os.path.samefile(store.path, target):
-        raise _refused("backup", target, "is the store itself", "choose another file")
-    if leftover := beside(target):
-        rule = "is a store in use, or one that was not closed" if exists else "is not there, but its log is"
-        raise _refused("backup", target, f"{rule} (see {leftover[0]!r})", "choose another file")
+        raise _conflict("backup", target, "is the store itself")
+    if leftover := companions(target):
+        rule = "is a store in use, or was not closed" if exists else "does not exist, but its log does"
+        raise _conflict("backup", target, f"{rule} (see {leftover[0]!r})")
     if not exists:
         return
     if not os.path.isfile(target):
-        raise _refused("backup", target, "is not a regular file", "choose another file")
+        raise _conflict("backup", target, "is not a regular file")
     if is_used(target):
-        raise _refused("backup", target, "is a store in use", "choose another file")
+        raise _conflict("backup", target, "is a store in use")
     if not force:
         raise _exists("backup", target)
 
 
-def _refused(called: str, path: str, rule: str, remedy: str) -> Conflict:
+def _conflict(called: str, path: str, rule: str, remedy: str = "choose another file") -> Conflict:
     return Conflict(invalid_value(called, path, rule, remedy))
 
 
 def _exists(called: str, path: str) -> Conflict:
     remedy = "choose another file" + (", or replace it with --force" if called == "backup" else "")
-    return _refused(called, path, "exists already", remedy)
+    return _conflict(called, path, "exists already", remedy)
 
 
 def _to_file(
     reader: Store, target: str, called: str, check: Callable[[], None], *, overwrite: bool = False
 ) -> int:
-    """Copy what a reader sees to a file of its own, which has its name only when it is complete."""
+    """Copy a store to a new file, which gets its name when it is complete."""
     try:
         with replacing(target, overwrite=overwrite) as temporary:
-            written = open_store(temporary, called=called, where=target)
-            try:
+            with closing(open_store(temporary, called=called, where=target)) as written:
                 count = copy(reader, written)
                 written.compact()
-            finally:
-                written.close()
-            check()  # again: a service may have been started on it in the meantime
+            check()  # again: a service may have started on it in the meantime
             return count
     except FileExistsError:
         raise _exists(called, target) from None
@@ -82,61 +77,49 @@ def _to_file(
 
 
 def restore(path: str | os.PathLike[str], url_or_path: str | os.PathLike[str]) -> int:
-    """Copy a backup into a store that is empty or not there; give the number of experiments.
+    """Copy a backup into a store that is empty or does not exist; return the number of experiments.
 
-    A store is a copy in every bit that matters: it goes on as the first would have, from the moment of
-    the backup. What was acknowledged after that moment is not in it. The backup stays as it is.
+    The new store continues exactly as the old one would have from the moment of the backup. It lacks what was
+    acknowledged after that moment. The backup does not change.
     """
-    from .sqlite_files import beside
+    from .sqlite_files import companions
 
     if not os.path.isfile(path):
-        rule, remedy = "is not there", "give the file that `decoupled backup` wrote"
+        rule, remedy = "does not exist", "give a file that `decoupled backup` wrote"
         raise StoreError(invalid_value("backup", os.fspath(path), rule, remedy))
     with _reading(path) as reader:
         if is_postgres(url_or_path):
-            return _into(reader, url_or_path)
+            return _copy_into(reader, url_or_path)
         target = os.path.realpath(url_or_path)
-        if not os.path.lexists(target) and not beside(target):
+        if not os.path.lexists(target) and not companions(target):
             return _to_file(reader, target, "store", lambda: None)
         if os.path.lexists(target) and os.path.samefile(path, target):
-            raise _refused("store", target, "is the backup itself", "restore into another file")
-        return _into(reader, target)
+            raise _conflict("store", target, "is the backup itself", "restore into another file")
+        return _copy_into(reader, target)
 
 
-def _into(reader: Store, url_or_path: str | os.PathLike[str]) -> int:
-    target = open_store(url_or_path)
-    try:
+def _copy_into(reader: Store, url_or_path: str | os.PathLike[str]) -> int:
+    with closing(open_store(url_or_path)) as target:
         return copy(reader, target)
-    finally:
-        target.close()
 
 
 @contextmanager
 def _reading(path: str | os.PathLike[str]) -> Iterator[Store]:
-    """A backup to read from; one of an earlier release is brought up to date as a copy."""
+    """Open a backup for reading. One of an earlier release is copied, and the copy is migrated."""
     from .sqlite import SqliteStore
 
-    source = SqliteStore(path, create=False, look=True, called="backup")
-    try:
+    with closing(SqliteStore(path, create=False, read_only=True, called="backup")) as source:
         source.check_version()
         if source.version() == len(MIGRATIONS):
-            reader = source.reader()
-            try:
+            with closing(source.reader()) as reader:
                 yield reader
-            finally:
-                reader.close()
             return
         with tempfile.TemporaryDirectory() as folder:
             newer = os.path.join(folder, "copy.db")
             source.copy_to(newer)
-            copied = SqliteStore(newer, called="backup", where=source.where)
-            try:
+            with closing(SqliteStore(newer, called="backup", where=source.where)) as copied:
                 copied.migrate(0.0)
                 yield copied
-            finally:
-                copied.close()
-    finally:
-        source.close()
 
 
 def copy(reader: Store, target: Store) -> int:
@@ -145,9 +128,8 @@ def copy(reader: Store, target: Store) -> int:
     target.begin()
     try:
         if target.run("SELECT 1 FROM experiments LIMIT 1"):
-            raise _refused(
-                target.called, target.where, "has experiments already", "restore into an empty store"
-            )
+            rule, remedy = "has experiments already", "restore into an empty store"
+            raise _conflict(target.called, target.where, rule, remedy)
         copied = {table: _copy_table(reader, target, table) for table in TABLES}
         target.renumber()
         target.commit()
@@ -159,16 +141,11 @@ def copy(reader: Store, target: Store) -> int:
 
 def _copy_table(reader: Store, target: Store, table: str) -> int:
     columns = target.columns(table)
-    into = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+    into = insertion(table, columns)
     if table == "api_keys":
-        into += " ON CONFLICT DO NOTHING"  # a key that was added to the empty store by hand
-    copied, part = 0, []
-    for row in reader.each(f"SELECT {', '.join(columns)} FROM {table}"):
-        part.append(row)
-        copied += 1
-        if len(part) == _AT_ONCE:
-            target.run_many(into, part)
-            part = []
-    if part:
+        into += " ON CONFLICT DO NOTHING"  # for a key that was added to the empty store by hand
+    copied, rows = 0, reader.each(f"SELECT {', '.join(columns)} FROM {table}")
+    while part := list(islice(rows, _AT_ONCE)):
         target.run_many(into, part)
+        copied += len(part)
     return copied

@@ -1,7 +1,8 @@
-"""What the service needs of a database: statements, transactions and tables, whatever it is."""
+"""What the service needs from a database: statements, transactions and tables."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self, TypeAlias
 
 from ...errors import invalid_value
@@ -15,13 +16,39 @@ Values: TypeAlias = Sequence[Any]
 class Database(ABC):
     """One connection to a database, used by one thread at a time, always inside a transaction.
 
-    After an error the caller rolls back; whatever the database raises comes out as a `StoreError`.
+    Every error of the database is raised as a `StoreError`. After an error the caller rolls back.
     """
 
     dialect: ClassVar[Dialect]
-    called = "store"  # the argument that named this database
-    where: str  # its path or address, as messages show it
-    path: str | None = None  # its file, where it is one
+    driver_errors: ClassVar[tuple[type[Exception], ...]]  # the errors that the driver raises
+    called = "store"  # the argument that error messages name
+    where: str  # the path or address that error messages show
+    path: str | None = None  # the file, if it is one
+
+    @abstractmethod
+    def opening_error(self, error: Exception) -> StoreError:
+        """The error for a database that cannot be opened: the reason and the remedy."""
+
+    def running_error(self, error: Exception) -> StoreError:
+        """The error for a statement that failed."""
+        return StoreError(f"store: {type(error).__name__}: {error}; nothing was acknowledged, try again")
+
+    @contextmanager
+    def _opening(self) -> Iterator[None]:
+        try:
+            with self._guarded():
+                yield
+        except StoreError as error:
+            if isinstance(error.__cause__, self.driver_errors):
+                raise self.opening_error(error.__cause__) from error.__cause__
+            raise
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except self.driver_errors as error:
+            raise self.running_error(error) from error
 
     @abstractmethod
     def run(self, sql: str, values: Values = ()) -> list[Any]:
@@ -29,7 +56,7 @@ class Database(ABC):
 
     @abstractmethod
     def each(self, sql: str, values: Values = ()) -> Iterator[Any]:
-        """Run one query and return its rows as they come."""
+        """Run one query and yield its rows as they arrive."""
 
     @abstractmethod
     def run_many(self, sql: str, many: list[Values]) -> None:
@@ -45,22 +72,22 @@ class Database(ABC):
 
     @abstractmethod
     def undo(self) -> None:
-        """Roll back, whatever state the transaction is in."""
+        """Roll back, in whatever state the transaction is."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the connection."""
 
     @abstractmethod
     def integrity(self) -> tuple[bool, str]:
-        """Whether the database finds itself whole, and what it says."""
+        """Whether the database passes its own check, and the result in words."""
 
     @abstractmethod
     def durability(self) -> tuple[bool, str]:
-        """Whether a commit waits for the disk, and how that is known. Not inside a transaction."""
+        """Whether a commit waits for the disk, and the evidence. Must not run inside a transaction."""
 
-    def clock_apart(self, now: Callable[[], float]) -> float:
-        """By how many seconds this clock is ahead of the database's."""
+    def clock_offset(self, now: Callable[[], float]) -> float:
+        """How many seconds this clock is ahead of the database's."""
         return 0.0
 
     @abstractmethod
@@ -68,29 +95,29 @@ class Database(ABC):
         """The names of a table's columns."""
 
     def renumber(self) -> None:  # noqa: B027 - most databases need nothing
-        """Have new experiments numbered after those that were copied in."""
+        """Number new experiments after those that were copied in."""
 
     def compact(self) -> None:  # noqa: B027
-        """Leave one file and nothing beside it."""
+        """Merge the log into the file, so that one file is left."""
 
     @abstractmethod
     def has_tables(self) -> bool:
-        """Whether the service has been here."""
+        """Whether the database has the service's tables."""
 
     @abstractmethod
     def reader(self) -> Self:
-        """Another connection, inside a transaction that sees the store as it is now and writes nothing."""
+        """Another connection, in a read-only transaction that sees the store as it is now."""
 
     @abstractmethod
-    def hold_schema(self) -> None:
-        """Let nobody else migrate until the transaction ends."""
+    def lock_schema(self) -> None:
+        """Keep other processes from migrating until the transaction ends."""
 
     @abstractmethod
     def lock(self, ids: Sequence[int]) -> list[ExperimentRow]:
-        """Hold these experiments until the transaction ends, taken in order; give them as they stand."""
+        """Lock these experiments, in order, until the transaction ends; return their rows."""
 
     def commit(self) -> bool:
-        """Make the transaction durable; whether something is known to have been written."""
+        """Make the transaction durable; return whether something is known to have been written."""
         self.end()
         return False
 
@@ -101,15 +128,18 @@ class Database(ABC):
     # The tables
 
     def migrate(self, now: float) -> bool:
-        """Bring the tables to this release's form, one migration in one transaction after another.
+        """Run the migrations that are missing, each in its own transaction; return whether there were no tables.
 
-        Returns:
-            Whether there were none before.
+        An error names the database, since this is the first time that it is written to.
         """
+        with self._opening():
+            return self._migrate(now)
+
+    def _migrate(self, now: float) -> bool:
         new = False
         while True:
             self.begin()
-            self.hold_schema()
+            self.lock_schema()
             self.run(RECORD.format(**self.dialect._asdict()))
             done = self.version()
             if done > len(MIGRATIONS):
@@ -125,26 +155,26 @@ class Database(ABC):
             new = new or done == 0
 
     def check_version(self) -> None:
-        """Refuse tables of a later release."""
+        """Raise if the tables are from a later release."""
         if self.version() > len(MIGRATIONS):
-            rule = f"is of version {self.version()} and this release knows {len(MIGRATIONS)}"
+            rule = f"has version {self.version()} and this release knows {len(MIGRATIONS)}"
             raise StoreError(
                 invalid_value(self.called, self.where, rule, "open it with the release that wrote it")
             )
 
     def check_tables(self) -> None:
-        """Refuse a database that the service has not been to."""
+        """Raise if the database does not have the service's tables."""
         if not self.has_tables() or self.version() == 0:
             raise StoreError(
-                invalid_value(self.called, self.where, "holds no tables of the service", self.creation())
+                invalid_value(self.called, self.where, "has no tables of the service", self.creation())
             )
 
     def creation(self) -> str:
-        """What to do where no store is found."""
+        """The remedy if there is no store."""
         if self.called != "store":
-            return "give the file that `decoupled backup` wrote"
+            return "give a file that `decoupled backup` wrote"
         return "correct --store (or DECOUPLED_STORE), or create a store there with `decoupled serve`"
 
     def version(self) -> int:
-        """The last migration that ran."""
+        """The number of the last migration that ran."""
         return int(self.run("SELECT coalesce(max(version), 0) FROM schema_migrations")[0][0])

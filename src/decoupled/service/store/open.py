@@ -1,8 +1,8 @@
-"""The store that an address names; what a database needs is imported when it is asked for."""
+"""Open the store at an address. The driver of a database is imported when it is needed."""
 
 import os
 
-from ..errors import StoreError
+from ...base.extras import needed_for
 from .store import Store
 
 
@@ -10,37 +10,34 @@ def open_store(
     url_or_path: str | os.PathLike[str],
     *,
     create: bool = True,
-    look: bool = False,
+    read_only: bool = False,
     called: str = "store",
     where: str | None = None,
 ) -> Store:
-    """A SQLite file at a path, or PostgreSQL at an address that begins postgresql://.
+    """Open a SQLite file at a path, or PostgreSQL at an address that begins with postgresql://.
 
     Args:
-        url_or_path: where it is.
-        create: whether one may be made where there is none.
-        look: only look at one that is there; no file of it changes.
-        called: what messages call it.
-        where: the path that messages name in place of this one.
+        url_or_path: the path or address.
+        create: whether to create a store if there is none.
+        read_only: open an existing store for reading; none of its files changes.
+        called: the argument that error messages name.
+        where: the path that error messages show, if it is another one.
     """
     text = os.fspath(url_or_path)
-    try:
+    with needed_for("store"):
         if is_postgres(text):
             from .postgres import PostgresStore
 
-            return PostgresStore(text, create=create and not look)
+            return PostgresStore(text, create=create and not read_only)
         from .sqlite import SqliteStore
 
-        return SqliteStore(text, create=create and not look, look=look, called=called, where=where)
-    except ImportError as error:
-        extra = "postgres" if is_postgres(text) else "service"
-        raise StoreError(
-            f"store: {error.name} is not installed; in the repository, pip install -e '.[{extra}]'"
-        ) from error
+        return SqliteStore(
+            text, create=create and not read_only, read_only=read_only, called=called, where=where
+        )
 
 
 def is_postgres(address: str | os.PathLike[str]) -> bool:
-    """Whether an address names a database of PostgreSQL.
+    """Whether an address is one of PostgreSQL.
 
     >>> is_postgres("postgresql://db.internal/decoupled"), is_postgres("decisions.db")
     (True, False)

@@ -1,7 +1,7 @@
-"""The tables, as numbered migrations: each runs once, in one transaction with the record that it ran.
+"""The tables, as numbered migrations: each runs once, in the same transaction as the record that it ran.
 
-A migration that was released is never edited; a change is a new migration at the end. The same text
-serves both databases, with the words in braces replaced by what each calls them.
+A released migration is never edited; a change is a new migration at the end. Both databases use the same text, with
+the words in braces replaced by their own.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Dialect(NamedTuple):
-    """What a database calls things."""
+    """The words of a database."""
 
     integer: str
     real: str
@@ -50,7 +50,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             exploit {integer}, explore {integer}, propensity {real}, weight {real}, round {integer} NOT NULL,
             version {integer} NOT NULL, stream {blob} NOT NULL, made_at {real} NOT NULL, expires_at {real},
             PRIMARY KEY (experiment, seq)){clustered}""",
-        # The primary key is the promise that no decision is settled twice.
+        # The primary key guarantees that no decision is settled twice.
         """CREATE TABLE settled (
             experiment {integer} NOT NULL, seq {integer} NOT NULL, decision {integer} NOT NULL,
             kind TEXT NOT NULL, loss {real}, at {real} NOT NULL, late_at {real},

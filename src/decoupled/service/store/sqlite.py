@@ -1,8 +1,7 @@
-"""The store in one SQLite file: WAL, and every commit flushed to disk before it returns."""
+"""The store in a SQLite file, in WAL mode. Every commit is flushed to disk before it returns."""
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import apsw
@@ -12,17 +11,17 @@ from ..errors import StoreError
 from ..experiment.rows import ExperimentRow
 from . import sqlite_files
 from .database import Values
-from .opening import refusal
 from .schema import SQLITE
+from .sqlite_errors import opening_error
 from .sqlite_flushes import flushes_of_a_commit
 from .store import EXPERIMENTS, Store
 
-# Before it, a WAL that restarts while another connection checkpoints could lose a commit.
+# In earlier versions, a WAL that restarts during another connection's checkpoint can lose a commit.
 OLDEST_SAFE = (3, 51, 3)
 
 
 def sqlite_version() -> tuple[int, ...]:
-    """The version of SQLite that apsw carries.
+    """The version of SQLite in apsw.
 
     >>> sqlite_version() >= OLDEST_SAFE
     True
@@ -35,15 +34,16 @@ class SqliteStore(Store):
 
     Args:
         path: the file.
-        synchronous: when SQLite waits for the disk; FULL is before a commit returns.
-        create: whether the file may be made if it is not there.
-        look: only look at what is there; neither the file nor a log beside it changes.
-        called: what messages call it.
-        where: the path that messages name in place of `path`.
+        synchronous: when SQLite waits for the disk; with FULL, before a commit returns.
+        create: whether to create the file if it does not exist.
+        read_only: open an existing store for reading; neither the file nor its log changes.
+        called: the argument that error messages name.
+        where: the path that error messages show in place of `path`.
     """
 
     dialect = SQLITE
-    patience = 10_000  # milliseconds to wait for another program's lock
+    driver_errors = (apsw.Error, OSError)
+    busy_timeout = 10_000  # milliseconds to wait for another program's lock
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class SqliteStore(Store):
         *,
         synchronous: str = "FULL",
         create: bool = True,
-        look: bool = False,
+        read_only: bool = False,
         called: str = "store",
         where: str | None = None,
     ) -> None:
@@ -61,7 +61,7 @@ class SqliteStore(Store):
             raise StoreError(f"store: SQLite {found} can lose commits; install apsw 3.51.3 or later")
         self.path: str = os.path.realpath(path)
         self.called, self.where = called, where or self.path
-        self._synchronous, self._look = synchronous, look
+        self._synchronous, self._read_only = synchronous, read_only
         self._for_a_service = called == "store" and where is None
         with self._opening():
             self._check_files(create)
@@ -76,61 +76,40 @@ class SqliteStore(Store):
 
     def _open(self, create: bool) -> None:
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
-        if self._look and sqlite_files.in_rollback_mode(self.path):
+        if self._read_only and sqlite_files.in_rollback_mode(self.path):
             flags = apsw.SQLITE_OPEN_READONLY
-        in_use = bool(sqlite_files.beside(self.path))
+        in_use = bool(sqlite_files.companions(self.path))
         self.connection = apsw.Connection(self.path, flags=flags)
         try:
-            self.connection.set_busy_timeout(self.patience)
+            self.connection.set_busy_timeout(self.busy_timeout)
             self._cursor = self.connection.cursor()
             if not create:
-                self.check_tables()  # before anything is written to a file that may be another program's
-            if not self._look:
-                if self.connection.readonly("main"):  # SQLite says so at the first write only
-                    raise apsw.ReadOnlyError("it can only be read")
+                self.check_tables()  # before writing to a file that may belong to another program
+            if not self._read_only:
+                if self.connection.readonly("main"):  # SQLite itself reports this at the first write
+                    raise apsw.ReadOnlyError("the file is read-only")
                 self.connection.pragma("journal_mode", "wal")
                 self.connection.pragma("synchronous", self._synchronous)
-            elif in_use:  # what is in the log stays there; an empty log of our own goes when we close
+            elif in_use:  # leave the log as it is; a new, empty log is removed on closing
                 self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         except BaseException:
             self.connection.close()
             raise
         self._file = _identity(self.path)
 
-    @contextmanager
-    def _opening(self) -> Iterator[None]:
-        """Errors say what is wrong with the file, and what to do."""
-        try:
-            yield
-        except (apsw.Error, OSError) as error:
-            raise refusal(self.called, self.where, error, self.path) from error
-        except StoreError as error:
-            if isinstance(error.__cause__, apsw.Error | OSError):
-                raise refusal(self.called, self.where, error.__cause__, self.path) from error.__cause__
-            raise
+    def opening_error(self, error: Exception) -> StoreError:
+        return opening_error(self.called, self.where, error, self.path)
 
-    @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        try:
-            yield
-        except (apsw.Error, OSError) as error:
-            if not self._for_a_service:
-                raise refusal(self.called, self.where, error, self.path) from error
-            raise StoreError(
-                f"store: {type(error).__name__}: {error}; nothing was acknowledged, try again"
-            ) from error
+    def running_error(self, error: Exception) -> StoreError:
+        return super().running_error(error) if self._for_a_service else self.opening_error(error)
 
     def _check_in_place(self) -> None:
-        # What is written to a file that has lost its name is gone when the process ends.
+        # Data written to a file that was renamed or removed is lost when the process ends.
         if _identity(self.path) != self._file:
             raise StoreError(
-                "store: its file was replaced, moved or removed while in use; nothing was acknowledged, and "
-                "nothing will be before the file is put back, or the service is stopped and a backup restored"
+                "store: its file was replaced, moved or removed while in use; nothing was acknowledged; "
+                "put the file back, or stop the service and restore a backup"
             )
-
-    def migrate(self, now: float) -> bool:
-        with self._opening():
-            return super().migrate(now)
 
     def run(self, sql: str, values: Values = ()) -> list[Any]:
         with self._guarded():
@@ -156,13 +135,13 @@ class SqliteStore(Store):
             self.run("ROLLBACK")
 
     def lock(self, ids: Sequence[int]) -> list[ExperimentRow]:
-        # The whole file is held already.
+        # BEGIN IMMEDIATE has locked the whole file.
         return [
             ExperimentRow(*row) for each in ids for row in self.run(f"{EXPERIMENTS} WHERE id = ?", (each,))
         ]
 
-    def hold_schema(self) -> None:
-        pass  # BEGIN IMMEDIATE holds the whole file already
+    def lock_schema(self) -> None:
+        pass  # BEGIN IMMEDIATE has locked the whole file
 
     def integrity(self) -> tuple[bool, str]:
         found = [text for (text,) in self.run("PRAGMA integrity_check(5)")]
@@ -173,7 +152,7 @@ class SqliteStore(Store):
         flushes = flushes_of_a_commit(os.path.dirname(os.path.abspath(self.path)))
         return (
             flushes > 0,
-            f"SQLite {version}, {flushes} flush(es) of the log for a commit, before it returns",
+            f"SQLite {version}; a commit flushes the log {flushes} time(s) before it returns",
         )
 
     def has_tables(self) -> bool:
@@ -187,9 +166,11 @@ class SqliteStore(Store):
 
     def reader(self) -> "SqliteStore":
         self._check_in_place()
-        reader = SqliteStore(self.path, create=False, look=self._look, called=self.called, where=self.where)
+        reader = SqliteStore(
+            self.path, create=False, read_only=self._read_only, called=self.called, where=self.where
+        )
         reader.run("BEGIN")
-        reader.version()  # a transaction sees the file as it is at its first query
+        reader.version()  # the first query fixes what the transaction sees
         return reader
 
     def close(self) -> None:
@@ -209,7 +190,7 @@ class SqliteStore(Store):
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Which file has this name now; None if there is none."""
+    """The file that has this name now; None if there is none."""
     try:
         found = os.stat(path)
     except OSError:

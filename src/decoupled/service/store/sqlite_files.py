@@ -1,7 +1,7 @@
 """The files of a SQLite store: whether they belong together, and whether a program uses them.
 
-They are read through SQLite itself. A file that is opened and closed in any other way loses the locks that
-this process holds on it (POSIX has it so), and with them the protection of a store that is open here.
+They are read through SQLite itself: under POSIX, a process that opens and closes a file in any other way loses its
+locks on that file, and with them the protection of a store that is open here.
 """
 
 import os
@@ -9,21 +9,21 @@ import struct
 
 import apsw
 
-from .opening import refusal
+from .sqlite_errors import opening_error
 
-_ROLLBACK = 1  # in the header of a file whose commits go through no log beside it
+_ROLLBACK = 1  # in the header of a file that has no write-ahead log
 _LOG_MARKS = (0x377F0682, 0x377F0683)
 
 
-def beside(path: str) -> list[str]:
-    """The files that SQLite keeps beside a store while it is in use, and leaves there after a crash."""
+def companions(path: str) -> list[str]:
+    """The files that SQLite keeps next to a store in use, and leaves there after a crash."""
     return [path + end for end in ("-wal", "-shm", "-journal") if os.path.lexists(path + end)]
 
 
 def is_used(path: str) -> bool:
     """Whether a program has this store open, under this name or another (a hard link).
 
-    Who uses a store in WAL mode holds a lock on the file itself, which cannot be had alone then.
+    Every user of a store in WAL mode holds a lock on the file, so nobody else can lock it exclusively.
     """
     try:
         connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
@@ -37,20 +37,20 @@ def is_used(path: str) -> bool:
     except apsw.NotADBError:
         return False
     except apsw.Error as error:
-        raise refusal("file", path, error, path) from error
+        raise opening_error("file", path, error, path) from error
     return False
 
 
 def in_rollback_mode(path: str) -> bool:
-    """Whether no log belongs beside a file: so a backup is written."""
+    """Whether a file has no write-ahead log, as a backup is written."""
     header = _header(path)
     return len(header) == 100 and header[18] == _ROLLBACK
 
 
 def mismatch(path: str) -> tuple[str, str] | None:
-    """Why the log beside a store cannot be its own, and what to do; None where nothing speaks against it.
+    """Why the log next to a store belongs to another file, and the remedy; None if the two seem to match.
 
-    SQLite does not ask: it applies a log to whatever file has the name, or drops it where that is empty.
+    SQLite does not check this: it applies a log to any file of that name, or drops the log if the file is empty.
     """
     log, index = f"{path}-wal", f"{path}-shm"
     if not os.path.exists(log) and not os.path.exists(index):
@@ -58,8 +58,8 @@ def mismatch(path: str) -> tuple[str, str] | None:
     filled = os.path.exists(log) and os.path.getsize(log) > 0
     header = _header(path)
     if not header:
-        rule = f"is empty or missing, and its log {log!r} is not"
-        remedy = "put the store back beside its log, or restore a backup into a new store"
+        rule = f"is empty or missing, but its log {log!r} is not"
+        remedy = "put the store back next to its log, or restore a backup into a new store"
         return (rule, remedy) if filled else None
     if len(header) == 100 and header[18] == _ROLLBACK:
         found = log if os.path.exists(log) else index
@@ -72,8 +72,8 @@ def mismatch(path: str) -> tuple[str, str] | None:
 
 def _separate(path: str) -> str:
     return (
-        "stop what uses it, copy these files, and restore a backup into a new store; "
-        f"or, if {path!r} is the file that you want, move those that end in -wal and -shm away"
+        "stop the programs that use it, copy these files, and restore a backup into a new store; "
+        f"or, if {path!r} is the right file, move the files that end in -wal and -shm away"
     )
 
 
@@ -93,7 +93,7 @@ def _page_size(header: bytes) -> int:
 
 
 def _page_size_of_log(log: str) -> int | None:
-    """None for a log that a crash cut off at its start: SQLite passes it over."""
+    """The page size of a log; None if a crash cut it off at its start, since SQLite ignores such a log."""
     with open(log, "rb") as file:
         head = file.read(12)
     if len(head) < 12:

@@ -1,4 +1,4 @@
-"""Whether SQLite flushes before it says a commit is done: asked of SQLite, by standing between it and the disk."""
+"""Count the flushes of a commit in SQLite, with a virtual file system between SQLite and the disk."""
 
 import tempfile
 from pathlib import Path
@@ -8,7 +8,7 @@ import apsw
 
 
 class _CountingFile(apsw.VFSFile):
-    """A file that counts the flushes asked of it."""
+    """A file that counts the flushes of the log."""
 
     def __init__(self, vfs: "_CountingVFS", name: Any, flags: list[int]) -> None:
         super().__init__("", name, flags)
@@ -22,7 +22,7 @@ class _CountingFile(apsw.VFSFile):
 
 
 class _CountingVFS(apsw.VFS):
-    """SQLite's way to the disk, with counting files."""
+    """SQLite's file system, with counting files."""
 
     def __init__(self, name: str) -> None:
         self.flushes = 0
@@ -33,7 +33,7 @@ class _CountingVFS(apsw.VFS):
 
 
 def flushes_of_a_commit(folder: str, synchronous: str = "FULL") -> int:
-    """How often the log is flushed for one commit of a store opened as the service opens it.
+    """How often SQLite flushes the log for one commit, with the service's settings.
 
     >>> flushes_of_a_commit(tempfile.gettempdir()), flushes_of_a_commit(tempfile.gettempdir(), "OFF")
     (1, 0)

@@ -1,4 +1,4 @@
-"""The store: what the desk writes and reads, once in SQL for every database."""
+"""The store: everything that the service writes and reads, in SQL that both databases understand."""
 
 from collections.abc import Iterator, Sequence
 from heapq import merge
@@ -13,18 +13,29 @@ _DECIDED = f"SELECT {', '.join(Decided._fields)} FROM decided"
 _SETTLED = f"SELECT {', '.join(Settled._fields)} FROM settled"
 _CHANGED = f"SELECT {', '.join(Changed._fields)} FROM changed"
 _LOG = ("decided", "settled", "changed")
+
+
+def insertion(table: str, columns: Sequence[str]) -> str:
+    """The statement that inserts a row into a table.
+
+    >>> insertion("changed", ["seq", "kind"])
+    'INSERT INTO changed (seq, kind) VALUES (?, ?)'
+    """
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+
+
 _INTO = {
-    Decided: f"INSERT INTO decided (experiment, {', '.join(Decided._fields)}) VALUES ({', '.join('?' * 13)})",
-    Settled: f"INSERT INTO settled (experiment, {', '.join(Settled._fields)}) VALUES ({', '.join('?' * 6)})",
-    Changed: f"INSERT INTO changed (experiment, {', '.join(Changed._fields)}) VALUES ({', '.join('?' * 5)})",
-    KeyRow: f"INSERT INTO request_keys ({', '.join(KeyRow._fields)}) VALUES ({', '.join('?' * 6)})",
+    Decided: insertion("decided", ("experiment", *Decided._fields)),
+    Settled: insertion("settled", ("experiment", *Settled._fields)),
+    Changed: insertion("changed", ("experiment", *Changed._fields)),
+    KeyRow: insertion("request_keys", KeyRow._fields),
 }
 
 
 class Store(Database):
     """The tables of the service in a database.
 
-    Rows are gathered and written together, at the latest when the transaction is committed.
+    Rows are collected and written together, at the latest when the transaction is committed.
     """
 
     def __init__(self) -> None:
@@ -36,7 +47,7 @@ class Store(Database):
     # Transactions
 
     def commit(self) -> bool:
-        """Write what waits, and make the transaction durable; whether an experiment was written to."""
+        """Write the collected rows and make the transaction durable; return whether an experiment was written to."""
         self.flush()
         self._new_keys.clear()
         self.end()
@@ -44,13 +55,13 @@ class Store(Database):
         return wrote
 
     def probe(self) -> None:
-        """Write something and take it back, to see whether the store takes writes."""
+        """Write a row and delete it, to check that the store takes writes."""
         self.run("INSERT INTO schema_migrations VALUES (-1, 0.0)")
         self.run("DELETE FROM schema_migrations WHERE version = -1")
         self._wrote = True
 
     def rollback(self) -> None:
-        """Forget what waits and undo what was written."""
+        """Drop the collected rows and undo what was written."""
         for rows in self._waiting.values():
             rows.clear()
         self._any_waiting = self._wrote = False
@@ -58,7 +69,7 @@ class Store(Database):
         self.undo()
 
     def flush(self) -> None:
-        """Write the rows that wait, so that queries see them."""
+        """Write the collected rows, so that queries see them."""
         if not self._any_waiting:
             return
         for kind, rows in self._waiting.items():
@@ -75,17 +86,15 @@ class Store(Database):
         self._any_waiting = True
 
     def add_key(self, row: KeyRow) -> None:
-        """Remember what an idempotency key asked for."""
+        """Save the request of an idempotency key."""
         self._waiting[KeyRow].append(row)
         self._any_waiting = True
         self._new_keys[row.experiment, row.key] = row
 
     def create(self, row: ExperimentRow) -> bool:
         """Add an experiment, whose id the database chooses; False if its name is taken."""
-        columns = ", ".join(ExperimentRow._fields[1:])
-        marks = ", ".join("?" * (len(row) - 1))
-        sql = f"INSERT INTO experiments ({columns}) VALUES ({marks}) ON CONFLICT DO NOTHING RETURNING id"
-        return bool(self.run(sql, row[1:]))
+        into = insertion("experiments", ExperimentRow._fields[1:])
+        return bool(self.run(f"{into} ON CONFLICT DO NOTHING RETURNING id", row[1:]))
 
     def update(self, experiment: int, **columns: Any) -> None:
         """Set columns of an experiment."""
@@ -94,7 +103,7 @@ class Store(Database):
         self.run(f"UPDATE experiments SET {names} WHERE id = ?", (*columns.values(), experiment))
 
     def mark_late(self, experiment: int, decision: int, at: float) -> bool:
-        """Note that feedback came too late; False if it was noted before."""
+        """Record that feedback came too late; False if it was recorded before."""
         self.flush()
         sql = "UPDATE settled SET late_at = ? WHERE experiment = ? AND decision = ? AND late_at IS NULL RETURNING 1"
         if not self.run(sql, (at, experiment, decision)):
@@ -103,9 +112,9 @@ class Store(Database):
         return True
 
     def add_snapshot(self, experiment: int, seq: int, content: str, at: float, base: bool = False) -> None:
-        """Keep a snapshot. A base, which rows before it may be missing for, replaces all before it.
+        """Save a snapshot. A base replaces all earlier snapshots, since rows before it may be gone.
 
-        Of other older ones only the newest stays, in case this one is damaged.
+        Otherwise the newest earlier snapshot is kept, in case this one is damaged.
         """
         self.run("DELETE FROM snapshots WHERE experiment = ? AND seq = ? AND base = 0", (experiment, seq))
         sql = "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
@@ -118,7 +127,7 @@ class Store(Database):
             self.run(sql, (experiment, experiment, seq))
 
     def drop_rows(self, experiment: int, first: int, last: int, keeping: Sequence[int]) -> int:
-        """Drop a part of a log but for these decisions, which are in order; give how many rows went."""
+        """Delete a range of a log, except for these decisions, which are in order; return the number of rows."""
         dropped, start = 0, first
         for end in (*(seq for seq in keeping if first <= seq <= last), last + 1):
             for table in _LOG if end > start else ():
@@ -128,12 +137,12 @@ class Store(Database):
         return dropped
 
     def drop_keys(self, before: float, most: int) -> None:
-        """Drop idempotency keys from before a time, the oldest first."""
+        """Delete idempotency keys from before a time, oldest first."""
         old = "SELECT experiment, key FROM request_keys WHERE at < ? ORDER BY at LIMIT ?"
         self.run(f"DELETE FROM request_keys WHERE (experiment, key) IN ({old})", (before, most))
 
     def drop_keys_of(self, experiment: int, before: float) -> None:
-        """Drop the idempotency keys of one experiment from before a time."""
+        """Delete the idempotency keys of one experiment from before a time."""
         self.run("DELETE FROM request_keys WHERE experiment = ? AND at < ?", (experiment, before))
 
     # Reading
@@ -143,7 +152,7 @@ class Store(Database):
         return self._experiment("tenant = ? AND name = ?", (tenant, name))
 
     def tagged(self, tag: str) -> ExperimentRow | None:
-        """The experiment whose decisions carry that tag."""
+        """The experiment whose decisions have that tag."""
         return self._experiment("tag = ?", (tag,))
 
     def _experiment(self, where: str, values: Values) -> ExperimentRow | None:
@@ -153,7 +162,7 @@ class Store(Database):
     def experiments(
         self, tenant: str | None, after: str = "", limit: int = 1_000_000_000
     ) -> list[ExperimentRow]:
-        """The experiments of a tenant, or of all, by name."""
+        """The experiments of a tenant, or of all tenants if None, ordered by name."""
         who = "tenant = ?" if tenant is not None else "CAST(? AS TEXT) IS NULL"
         sql = f"{EXPERIMENTS} WHERE {who} AND name > ? ORDER BY name, tenant LIMIT ?"
         return [ExperimentRow(*row) for row in self.run(sql, (tenant, after, limit))]
@@ -170,7 +179,7 @@ class Store(Database):
         )
 
     def decided(self, experiment: int, seq: int, count: int = 1) -> list[Decided]:
-        """The decisions among `count` rows from `seq` on."""
+        """The decisions among the `count` rows from `seq` on."""
         self.flush()
         sql = f"{_DECIDED} WHERE experiment = ? AND seq >= ? AND seq < ? ORDER BY seq"
         return [Decided(*row) for row in self.run(sql, (experiment, seq, seq + count))]
@@ -185,7 +194,7 @@ class Store(Database):
         return found
 
     def settled(self, experiment: int, decision: int) -> Settled | None:
-        """What became of a decision, if anything."""
+        """The row that settled a decision, if there is one."""
         self.flush()
         rows = self.run(f"{_SETTLED} WHERE experiment = ? AND decision = ?", (experiment, decision))
         return Settled(*rows[0]) if rows else None
@@ -193,7 +202,7 @@ class Store(Database):
     def joined(
         self, experiment: int, after: int
     ) -> Iterator[tuple[Decided, int | None, str | None, float | None, float | None]]:
-        """The decisions after a row, each with the row, kind, loss and time of what settled it."""
+        """The decisions after a row, each with the row, kind, loss and time of its settlement."""
         columns = ", ".join(f"d.{name}" for name in Decided._fields)
         sql = (
             f"SELECT {columns}, s.seq, s.kind, s.loss, s.at FROM decided d LEFT JOIN settled s "
@@ -205,12 +214,12 @@ class Store(Database):
             yield Decided(*row[:12]), seq, kind, loss, at
 
     def arms_changed(self, experiment: int) -> int:
-        """The row at which arms last came or went, 0 for none."""
+        """The row of the last change of arms; 0 if there is none."""
         sql = "SELECT coalesce(max(seq), 0) FROM changed WHERE experiment = ? AND kind IN ('added', 'retired')"
         return int(self.run(sql, (experiment,))[0][0])
 
     def lacks_propensity(self, experiment: int, after: int) -> bool:
-        """Whether some decision that explored was logged without its propensity."""
+        """Whether the log lacks the propensity of some explored arm."""
         sql = (
             "SELECT 1 FROM decided WHERE experiment = ? AND seq > ? "
             "AND explore IS NOT NULL AND propensity IS NULL LIMIT 1"
@@ -218,7 +227,7 @@ class Store(Database):
         return bool(self.run(sql, (experiment, after)))
 
     def key(self, experiment: int, key: str) -> KeyRow | None:
-        """What an idempotency key asked for, if it was used."""
+        """The request of an idempotency key, if it was used."""
         new = self._new_keys.get((experiment, key))
         if new is not None:
             return new
@@ -227,12 +236,12 @@ class Store(Database):
         return KeyRow(*rows[0]) if rows else None
 
     def snapshots(self, experiment: int) -> list[tuple[int, str]]:
-        """The snapshots of an experiment, newest first: the row they stand at, and their text."""
+        """The snapshots of an experiment, newest first: the row of each, and its text."""
         sql = "SELECT seq, content FROM snapshots WHERE experiment = ? ORDER BY seq DESC"
         return [(seq, content) for seq, content in self.run(sql, (experiment,))]
 
     def base(self, experiment: int) -> tuple[int, str] | None:
-        """The snapshot that the log begins from, None where it begins at the beginning."""
+        """The snapshot that the log starts from; None if the log is complete."""
         sql = "SELECT seq, content FROM snapshots WHERE experiment = ? AND base = 1 ORDER BY seq DESC"
         rows = self.run(sql, (experiment,))
         return (rows[0][0], rows[0][1]) if rows else None

@@ -1,4 +1,4 @@
-"""The GPUs of this machine, or the reason why there are none."""
+"""The GPUs of this machine, or the reason why none can be used."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ _settings: Any = numba.config
 
 
 class Card(NamedTuple):
-    """One device: its number, its name, how many multiprocessors it has, and the memory that is free, in bytes."""
+    """A device: its number, its name, its number of multiprocessors, and its free memory in bytes."""
 
     number: int
     name: str
@@ -27,13 +27,13 @@ class Card(NamedTuple):
 
 
 def simulated() -> bool:
-    """Whether Numba's simulator stands in for a device (NUMBA_ENABLE_CUDASIM=1): slow, and for tests."""
+    """Whether Numba's simulator replaces the device (NUMBA_ENABLE_CUDASIM=1): slow, for tests only."""
     return bool(_settings.ENABLE_CUDASIM)
 
 
 @cache
 def toolkit() -> Any:
-    """`numba.cuda`, or a refusal."""
+    """`numba.cuda`, or an error that says why it cannot be used."""
     if simulated():
         if not _settings.DISABLE_JIT:
             raise UnsupportedError(
@@ -42,12 +42,10 @@ def toolkit() -> Any:
             )
         return import_module("numba.cuda")
     try:
-        with _names_that_numpy_dropped():
+        with _names_removed_from_numpy():
             cuda: Any = import_module("numba.cuda")
             if getattr(cuda, "implementation", "") == "NVIDIA":
-                import_module(
-                    "numba.cuda.cudaimpl"
-                )  # which would otherwise be read when a kernel is compiled
+                import_module("numba.cuda.cudaimpl")  # otherwise loaded later, at the first compilation
     except ImportError as error:
         raise UnsupportedError(
             f"device = 'cuda': numba-cuda cannot be loaded ({error}); {REMEDY}"
@@ -55,18 +53,18 @@ def toolkit() -> Any:
     if getattr(cuda, "implementation", "") != "NVIDIA":
         raise UnsupportedError(
             "device = 'cuda': needs the package numba-cuda, which is not installed; "
-            f"in the repository, pip install -e '.[cuda]', or {REMEDY}"
+            f"pip install 'decoupled-bandits[cuda]', or {REMEDY}"
         )
     if not cuda.is_available():
         raise UnsupportedError(f"device = 'cuda': no NVIDIA GPU was found{_why(cuda)}; {REMEDY}")
-    # A few runs leave most of a device idle, which the user of a small simulation need not be told.
+    # A few runs leave most of a device idle; a small simulation should not warn about that.
     _settings.CUDA_LOW_OCCUPANCY_WARNINGS = 0
     return cuda
 
 
 @contextmanager
-def _names_that_numpy_dropped() -> Iterator[None]:
-    # numba-cuda 0.30 asks for a name of vstack's that NumPy 2.5 has no more.
+def _names_removed_from_numpy() -> Iterator[None]:
+    # numba-cuda 0.30 needs an alias of vstack that NumPy 2.5 removed.
     name = "row_stack"
     missing = not hasattr(np, name)
     if missing:
@@ -81,7 +79,7 @@ def _names_that_numpy_dropped() -> Iterator[None]:
 def _why(cuda: Any) -> str:
     try:
         reason = str(cuda.cuda_error() or "")
-    except Exception:  # whatever the driver does
+    except Exception:  # the driver can raise anything
         return ""
     first = next((line.strip() for line in reason.splitlines() if line.strip()), "")
     return f" ({first.rstrip('.:')})" if first else ""
@@ -89,11 +87,11 @@ def _why(cuda: Any) -> str:
 
 @cache
 def cards() -> tuple[Card, ...]:
-    """Every device, with the memory that was free when first asked."""
+    """Every device, with the memory that was free at the first call."""
     cuda = toolkit()
     if simulated():
         return (Card(0, "simulator", 1, 2**30),)
-    with _one_at_a_time:  # several threads may ask at once, and Numba does not expect that
+    with _one_at_a_time:  # Numba does not support calls from several threads here
         return _found(cuda)
 
 

@@ -1,4 +1,4 @@
-"""Plans on devices: what is refused, and threads that each work for one device."""
+"""Plans on devices: checks, and threads that each serve one device."""
 
 import time
 from collections.abc import Iterator
@@ -21,21 +21,20 @@ _mine = local()  # the device of a thread
 
 
 def devices_for(plan: Plan) -> tuple[Card, ...]:
-    """The devices that will run a plan, or a refusal that says what stands in the way."""
+    """The devices that will run a plan, or an error that says what prevents it."""
     found = cards()
     if plan.runs > MOST_RUNS:
-        raise UnsupportedError(f"runs = {plan.runs}: a device numbers them up to {MOST_RUNS}; {REMEDY}")
+        raise UnsupportedError(f"runs = {plan.runs}: must be at most {MOST_RUNS} on a device; {REMEDY}")
     for policy in plan.policies:
         shape = shape_of(policy.at(plan.environment.arms), plan.environment)
         for card in found:
-            needs = Needs(shape, plan.horizon, len(plan.checkpoints))
-            check_fits(needs, card, policy.label)
+            check_fits(Needs(shape, plan.horizon, len(plan.checkpoints)), card, policy.label)
     return found
 
 
 @contextmanager
 def device_executor(found: tuple[Card, ...]) -> Iterator[tuple[Executor, int]]:
-    """Threads that take turns in choosing a device, a few for each, and their number."""
+    """A pool of threads, a few for each device, and their number."""
     turns, lock = cycle(found), Lock()
 
     def choose() -> None:
@@ -51,7 +50,7 @@ def device_executor(found: tuple[Card, ...]) -> Iterator[tuple[Executor, int]]:
 
 
 def timed_on_device(*arguments: Any) -> tuple[BlockResult, float]:
-    """A block on this thread's device, and how long it took."""
+    """Run a block on this thread's device; return its result and the seconds it took."""
     start = time.perf_counter()
     try:
         result = run_block_on(_mine.card, *arguments)
@@ -59,7 +58,7 @@ def timed_on_device(*arguments: Any) -> tuple[BlockResult, float]:
         if "OUT_OF_MEMORY" not in str(error):
             raise
         raise UnsupportedError(
-            f"device = 'cuda': {_mine.card.name} has no memory left, which another program may hold; "
-            f"wait for it, record fewer checkpoints, give a smaller block, or {REMEDY}"
+            f"device = 'cuda': {_mine.card.name} is out of memory; another program may be using it; "
+            f"wait for that program, record fewer checkpoints, use a smaller block, or {REMEDY}"
         ) from error
     return result, time.perf_counter() - start

@@ -1,8 +1,8 @@
-"""The kernels: a thread's share of the state, and the loops that the CPU runs.
+"""The kernels: a thread's state, and the loops that the CPU runs too.
 
-A thread's state is local memory, which the device lays out so that neighbouring threads are served
-together, and keeps near the processor while it fits. Sizes are part of the code, so that loops over a few
-arms are unrolled into registers: a kernel serves one number of arms.
+A thread's state lives in local memory. The device interleaves it so that neighbouring threads read it
+together, and caches it near the processor while it fits. Sizes are compile-time constants, so that loops
+over a few arms are unrolled into registers. So a kernel serves one number of arms.
 """
 
 from collections.abc import Iterator
@@ -28,25 +28,25 @@ from .devices import REMEDY, simulated, toolkit
 from .memory import registers
 from .shapes import Shape
 
-cuda: Any = toolkit()  # a global of this very module, because that is what the simulator replaces
+cuda: Any = toolkit()  # must be a global of this module, because the simulator replaces it here
 
 _making, _compiling = Lock(), Lock()
 _made: dict[tuple[Any, ...], "Kernel"] = {}
 
 
 class Kernel:
-    """A kernel, compiled when it is first launched on a kind of device with a kind of parameters."""
+    """A kernel, compiled at its first launch for each kind of device and type of parameters."""
 
     def __init__(self, dispatcher: Any, shared: int, what: str) -> None:
         self._dispatcher = dispatcher
-        self._shared = shared  # bytes of a block's memory for what policies keep there
+        self._shared = shared  # bytes of a block's shared memory that policies use
         self._what = what
         self._compiled: set[object] = set()
 
     def launch(self, blocks: int, threads: int, stream: Any, *arguments: Any) -> None:
-        """Put it into the stream; it is not waited for."""
+        """Queue the kernel in the stream, without waiting for it."""
         configured = self._dispatcher[blocks, threads, stream, self._shared]
-        if simulated():  # it swaps names, for one thread at a time
+        if simulated():  # the simulator swaps module globals, so one thread at a time
             with _compiling:
                 configured(*arguments)
             return
@@ -60,7 +60,7 @@ class Kernel:
         with _compiling, _rounding_as_on_the_cpu():
             try:
                 configured(*arguments)
-            except Exception as error:  # whatever the compiler and the driver say of a user's code
+            except Exception as error:  # the compiler and the driver can raise anything on a user's code
                 first = next(
                     (line for line in str(error).splitlines() if line.strip()), type(error).__name__
                 )
@@ -72,38 +72,35 @@ class Kernel:
 
 
 def kernel_for(policy: Policy, environment: Environment, shape: Shape, noise: int = BERNOULLI) -> Kernel:
-    """The kernel of a policy; what it takes is said by `_table_kernel` and `_adaptive_kernel`."""
+    """The kernel of a policy; see `_table_kernel` and `_adaptive_kernel` for its arguments."""
     adversary = environment if isinstance(environment, Adversary) else None
     if adversary is not None:
         adversary.prepare()
-    policy.entries()  # makes its functions known to the compiler
+    policy.register()
     values = common_values(policy.params(), policy.branching)
     key = kernel_key(policy, environment, shape, noise)
     with _making:
         if key not in _made:
-            made = (
-                _table_kernel(shape, values, noise)
-                if adversary is None
-                else _adaptive_kernel(shape, values)
-            )
             code = [policy.params_type, *policy.functions]
-            if adversary is not None:
+            if adversary is None:
+                made, what = _table_kernel(shape, values, noise), policy.label
+            else:
+                made, what = _adaptive_kernel(shape, values), f"{policy.label} with {adversary.label}"
                 code += [adversary.params_type, *adversary.functions]
-            what = policy.label if adversary is None else f"{policy.label} with {adversary.label}"
             _made[key] = Kernel(_jit(made, registers(shape), keep=is_ours(*code)), 8 * shape.arms, what)
         return _made[key]
 
 
 def kernel_key(policy: Policy, environment: Environment, shape: Shape, noise: int) -> tuple[object, ...]:
-    """The same for all that one kernel serves."""
+    """The key of a kernel: equal for everything that one kernel serves."""
     against = environment.params_type if isinstance(environment, Adversary) else None
-    # As text, because what stands for an open parameter is not equal to itself.
+    # As text, because the value that marks a free parameter does not equal itself.
     values = repr(common_values(policy.params(), policy.branching))
     return policy.params_type, against, shape, values, noise
 
 
 def _jit(function: Any, most: int, keep: bool) -> Any:
-    """A kernel whose threads have `most` registers, its machine code kept on disk or not."""
+    """A kernel whose threads have at most `most` registers; `keep` caches its machine code on disk."""
     if simulated():
         return toolkit().jit(function)
     folder = cache_folder() if keep else None
@@ -113,7 +110,7 @@ def _jit(function: Any, most: int, keep: bool) -> Any:
     save = dispatcher._cache.save_overload
 
     def save_if_possible(signature: object, kernel: object) -> None:
-        with suppress(RuntimeError):  # what is linked with code of Numba's own cannot be kept
+        with suppress(RuntimeError):  # code linked with Numba's own library cannot be cached
             save(signature, kernel)
 
     dispatcher._cache.save_overload = save_if_possible
@@ -122,10 +119,10 @@ def _jit(function: Any, most: int, keep: bool) -> Any:
 
 @contextmanager
 def _rounding_as_on_the_cpu() -> Iterator[None]:
-    """Compile without fusing a product and a sum into one operation, which rounds once where the CPU rounds twice.
+    """Compile without fused multiply-add, which rounds once where the CPU rounds twice.
 
-    It is what makes a run's plays the CPU's own; what it costs is told in docs/gpu.md. Numba has no
-    option for it.
+    This makes the plays of a run identical to the CPU's. docs/gpu.md gives the cost. Numba has no option
+    for it.
     """
     if simulated():
         yield
@@ -141,7 +138,7 @@ def _rounding_as_on_the_cpu() -> Iterator[None]:
 
 @compiled
 def begin(state: State) -> None:
-    """A state before the first observation: round 1, all else zero."""
+    """Reset a state to before the first observation: round 1, everything else zero."""
     scalars, floats, ints = state
     for place in range(len(scalars)):
         scalars[place] = 0.0
@@ -156,7 +153,7 @@ def begin(state: State) -> None:
 
 @compiled
 def begin_counts(played: Any) -> None:
-    """No plays yet; the threads of a block share the work."""
+    """Set the play counts to zero; the threads of a block share the work."""
     for arm in range(cuda.threadIdx.x, played.shape[1], cuda.blockDim.x):
         played[0, arm] = 0
         played[1, arm] = 0
@@ -165,7 +162,7 @@ def begin_counts(played: Any) -> None:
 
 @compiled
 def add_counts(played: Any, plays: Any) -> None:
-    """Add what the threads of a block played, once all are done, to what all blocks did."""
+    """Add the counts of this block to the total, once all its threads are done."""
     cuda.syncthreads()
     for arm in range(cuda.threadIdx.x, played.shape[1], cuda.blockDim.x):
         cuda.atomic.add(plays, (0, arm), int64(played[0, arm]))

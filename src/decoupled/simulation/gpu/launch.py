@@ -1,4 +1,4 @@
-"""A block of runs on a device: what `run_block` is on a CPU, and the same arguments."""
+"""A block of runs on a device: `run_block` for GPUs, with the same arguments."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from ...environments.base import Adversary
 from ...kernels.random.noise import BERNOULLI
 from ...kernels.random.seed_sequence import seed_pool
 from ...policies import Policy
-from ..cpu import BlockResult, went_outside, world
+from ..cpu import BlockResult, outside_range, world
 from .devices import Card, cards, simulated, toolkit
 from .kernels import kernel_for, kernel_key
 from .memory import Grid, Needs, launch_grid, most_runs, resident_threads
@@ -23,7 +23,7 @@ from .shapes import shape_of
 
 _turns: dict[int, Lock] = defaultdict(Lock)  # by device
 
-# Launches some runs: (number of the first, their regret to fill, plays to add to).
+# Launches some runs. Arguments: the number of the first, regret to fill, plays to add to.
 Launch: TypeAlias = Callable[[int, Any, Any], None]
 
 
@@ -37,7 +37,7 @@ def run_block_on(
     first: int,
     last: int,
 ) -> BlockResult:
-    """Runs `first` to `last - 1` of one policy, as many in a launch as the device has room for."""
+    """Run `first` to `last - 1` of one policy, as many per launch as fit on the device."""
     cuda = toolkit()
     policy = policy.at(environment.arms)
     needs = Needs(shape_of(policy, environment), horizon, len(checkpoints))
@@ -55,21 +55,21 @@ def run_block_on(
             there = cuda.device_array(piece.shape, np.float64, stream=stream)
             launch(start, there, plays)
             _fetch(there, piece, stream)
-            del there  # before the next is taken
+            del there  # frees its memory before the next allocation
         counted = np.empty((2, environment.arms), np.int64)
         _fetch(plays, counted, stream)
     return BlockResult(regret, counted)
 
 
 def kernel_name(policy: Policy, environment: Environment) -> str:
-    """The same for two policies that one kernel serves."""
+    """The name of a policy's kernel: equal for policies that share one."""
     policy = policy.at(environment.arms)
     noise = BERNOULLI if isinstance(environment, Adversary) else environment.table(2).noise
     return repr(kernel_key(policy, environment, shape_of(policy, environment), noise))
 
 
 def compile_kernel(policy: Policy, environment: Environment) -> None:
-    """Have the kernel of a policy compiled and kept on disk."""
+    """Compile the kernel of a policy and cache it on disk."""
     run_block_on(cards()[0], policy, environment, 2, np.array([2]), 0, 0, 1)
 
 
@@ -94,7 +94,7 @@ def _against_adversary(
 ) -> Launch:
     cuda = toolkit()
     kernel = kernel_for(policy, environment, needs.shape)
-    # One number more, because an array on a device cannot be empty.
+    # One extra element, because an array on a device cannot be empty.
     memory = [cuda.to_device(np.append(each, each.dtype.type(0)), stream) for each in environment.memory()]
     facts = (policy.params(), environment.params(), *memory, needs.horizon, *shared)
 
@@ -108,14 +108,14 @@ def _against_adversary(
             kernel.launch(*grid, stream, *facts, first, regret, plays, arm_losses, there)
         _fetch(there, outside, stream)
         if outside[0]:
-            raise went_outside(environment)
+            raise outside_range(environment)
 
     return launch
 
 
 @contextmanager
 def _turn(card: Card, grid: Grid, needs: Needs, stream: Any) -> Iterator[None]:
-    """Let launches that fill a device go one after another: together, their states would not stay near it."""
+    """Serialise launches that fill a device: together, their states would not fit its caches."""
     if 2 * grid.size <= card.processors * resident_threads(needs.shape):
         yield
         return
@@ -126,14 +126,14 @@ def _turn(card: Card, grid: Grid, needs: Needs, stream: Any) -> Iterator[None]:
 
 @lru_cache(maxsize=16)
 def _sent(environment: Environment, horizon: int, card: int) -> tuple[Any, Any]:
-    """The table on a device; several policies and many blocks share it."""
+    """The table of an environment on a device, shared by policies and blocks."""
     table, _ = world(environment, horizon)
     cuda = toolkit()
     return cuda.to_device(table.rows), cuda.to_device(table.row_at.astype(np.int32))
 
 
 def _fetch(there: Any, here: Any, stream: Any) -> None:
-    """Copy what a device holds, once all that is in the stream is done."""
+    """Copy an array from the device, after everything queued in the stream."""
     there.copy_to_host(here, stream=stream)
     _finish(stream)
 

@@ -1,4 +1,4 @@
-"""The sizes of what one thread holds."""
+"""The size of one thread's state."""
 
 from typing import NamedTuple
 
@@ -9,31 +9,31 @@ from ...policies import Policy
 
 
 class Shape(NamedTuple):
-    """Numbers and rows of numbers; the rows have an entry for each arm."""
+    """Counts of single numbers and of rows; a row has one entry per arm."""
 
     arms: int
     scalars: int
     floats: int  # rows
     ints: int  # rows
-    memory_floats: int = 0  # an adversary's
+    memory_floats: int = 0  # of an adversary
     memory_ints: int = 0
 
     adaptive: bool = False
-    common: int = 0  # rows of floats that a thread has room for and does not use
-    int_bytes: int = 4  # 8 for a user's policy, which may keep any integer that the CPU can
+    common: int = 0  # rows of floats that are allocated but never used
+    int_bytes: int = 4  # 8 for a user's policy, which may store any 64-bit integer
 
     def bytes(self) -> int:
-        """What it takes of local memory; a few single numbers are kept in registers."""
+        """The local memory it takes; the few single numbers stay in registers."""
         an_arm = 8 * self.floats + self.int_bytes * self.ints + (16 if self.adaptive else 0)
         return an_arm * self.arms + 8 * (self.memory_floats + self.memory_ints)
 
     def touched(self) -> int:
-        """What of it is read and written."""
+        """The bytes of it that are read and written."""
         return max(1, self.bytes() - 8 * self.common * self.arms)
 
 
 def shape_of(policy: Policy, environment: Environment) -> Shape:
-    """The sizes for a policy in an environment."""
+    """The shape for a policy in an environment."""
     layout, arms = policy.layout, environment.arms
     ints = len(layout.ints) + len(layout.pairs) * arms
     own = (arms, len(SHARED_SCALARS) + len(layout.scalars), max(1, len(layout.floats)), max(1, ints))

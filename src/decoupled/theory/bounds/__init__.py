@@ -1,8 +1,8 @@
 """Regret bounds with their constants, each with the equation it comes from.
 
-`theorem1`, `theorem2` and `corollary` are the paper's. `rouyer_seldin`, `zimmert_seldin` and
-`lower_bound_order` are what it is compared with. Where a source hides a constant in an O, or was not at
-hand, the function says so and says what stands in its place.
+`theorem1`, `theorem2` and `corollary` come from the paper. `rouyer_seldin`, `zimmert_seldin` and
+`lower_bound_order` come from the work it is compared with. Where a source hides a constant in an O, or was
+not available, the docstring says so and explains what is used instead.
 """
 
 from .adversarial import first_round_constant, penalty_constant, stability_constant, theorem1

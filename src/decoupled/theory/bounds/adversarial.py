@@ -6,7 +6,7 @@ from .arguments import scale_of, shape_of, size_of
 
 
 def stability_constant(alpha: float = 3.0, c: float = 2.0) -> float:
-    """8 c alpha^2 (alpha + 1) e / (alpha - 1)^2, what multiplies sqrt(K T) in the stability term, (16).
+    """The factor of sqrt(K T) in the stability term, equation (16): 8 c alpha^2 (alpha + 1) e / (alpha - 1)^2.
 
     It is twice e (alpha + 1) of lemma 3.6 times the square of 2 alpha / (alpha - 1) of equation (17).
 
@@ -19,7 +19,7 @@ def stability_constant(alpha: float = 3.0, c: float = 2.0) -> float:
 
 
 def penalty_constant(alpha: float = 3.0) -> float:
-    """C_alpha = (2 alpha^3 + (e - 2) alpha^2) / ((alpha - 1) (2 alpha - 1)) of lemma 3.5.
+    """The constant C_alpha = (2 alpha^3 + (e - 2) alpha^2) / ((alpha - 1) (2 alpha - 1)) of lemma 3.5.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.penalty_constant(alpha=3.0), 4)
@@ -30,7 +30,7 @@ def penalty_constant(alpha: float = 3.0) -> float:
 
 
 def first_round_constant(alpha: float = 3.0) -> float:
-    """The factor alpha Gamma(1 - 1/alpha) / (alpha - 1): times K^(1/alpha) it bounds the first penalty, equation (18).
+    """The factor alpha Gamma(1 - 1/alpha) / (alpha - 1) of K^(1/alpha) in the bound on the first penalty, equation (18).
 
     >>> from decoupled import theory
     >>> round(theory.bounds.first_round_constant(alpha=3.0), 4)
@@ -44,7 +44,7 @@ def theorem1(horizon: int, arms: int, alpha: float = 3.0, c: float = 2.0) -> flo
     """Theorem 1 with the constants of its proof (appendix B); the statement hides them in O(sqrt(K T)).
 
     Reg(T) <= (8 c a^2 (a + 1) e / (a - 1)^2 + C_a / c) sqrt(K T) + a Gamma(1 - 1/a) / (a - 1) sqrt(K) / c,
-    for any adversary, any alpha = a above 1 and eta_t = c K^(1/a - 1/2) / sqrt(t). Nothing is left out.
+    for any adversary, any a = alpha above 1 and eta_t = c K^(1/a - 1/2) / sqrt(t). No term is left out.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.theorem1(horizon=10_000, arms=8))

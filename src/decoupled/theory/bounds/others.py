@@ -1,4 +1,4 @@
-"""What the paper's bounds are compared with."""
+"""Bounds from other papers, for comparison."""
 
 import math
 from collections.abc import Sequence
@@ -11,10 +11,11 @@ def rouyer_seldin(horizon: int, arms: int, beta: float = 2.0 / 3.0, c: float = 2
     """Decoupled Tsallis-INF against any adversary: (c + 1 / (c beta (1 - beta))) sqrt(K T).
 
     Rouyer, C. and Seldin, Y. (2020). Tsallis-INF for decoupled exploration and exploitation in multi-armed
-    bandits. COLT. They prove O(sqrt(K T)); their constants were not at hand, and these are ours, from the
-    standard argument for eta_t = c K^(1/2 - beta) / sqrt(t) (this package's `TsallisINF`). The stability
-    of a round is at most eta/2 sum_i w_i^(2 - beta) / p_i = eta/2 (sum_i w_i^(1 - beta/2))^2 <= eta/2 K^beta;
-    the penalty is at most (sum_i w_i^beta - 1) / (beta (1 - beta)) <= K^(1 - beta) / (beta (1 - beta)).
+    bandits. COLT. They prove O(sqrt(K T)). Their constants were not available; these are ours, from the
+    standard argument for eta_t = c K^(1/2 - beta) / sqrt(t), the rate of this package's `TsallisINF`. The
+    stability of a round is at most
+    eta/2 sum_i w_i^(2 - beta) / p_i = eta/2 (sum_i w_i^(1 - beta/2))^2 <= eta/2 K^beta.
+    The penalty is at most (sum_i w_i^beta - 1) / (beta (1 - beta)) <= K^(1 - beta) / (beta (1 - beta)).
 
     >>> from decoupled import theory
     >>> round(theory.bounds.rouyer_seldin(horizon=10_000, arms=8), 1)
@@ -27,8 +28,8 @@ def rouyer_seldin(horizon: int, arms: int, beta: float = 2.0 / 3.0, c: float = 2
 def rouyer_seldin_order(gaps: Sequence[float]) -> float:
     """The order of Decoupled Tsallis-INF's stochastic bound for beta up to 2/3: K / gap_min.
 
-    An order, not a bound: the constant is set to 1. Their text was not at hand; the order is as the paper
-    cites it (section 2.2 and below its corollary).
+    This is an order, not a bound: the constant is set to 1. The text was not available, so the order is the
+    one that the paper cites (section 2.2 and below its corollary).
 
     >>> from decoupled import theory
     >>> theory.bounds.rouyer_seldin_order([0.125] * 7)
@@ -43,7 +44,7 @@ def zimmert_seldin(horizon: int, arms: int) -> float:
 
     Zimmert, J. and Seldin, Y. (2021). Tsallis-INF: an optimal algorithm for stochastic and adversarial
     bandits. JMLR 22, theorem 1, importance weighting and eta_t = 2 / sqrt(t), quoted from memory. The
-    factor 4 is what the argument in `rouyer_seldin` gives: 2 from the stability, 2 from the penalty.
+    argument in `rouyer_seldin` gives the factor 4: 2 from the stability and 2 from the penalty.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.zimmert_seldin(horizon=10_000, arms=8), 1)
@@ -55,7 +56,7 @@ def zimmert_seldin(horizon: int, arms: int) -> float:
 def zimmert_seldin_stochastic(gaps: Sequence[float], horizon: int) -> float:
     """Tsallis-INF in the standard stochastic game: sum_i (4 ln T + 20) / gap_i + 4 sqrt(K).
 
-    Same source, quoted from memory. The leading 4 ln T / gap_i is what self-bounding gives: the maximum of
+    From the same source, quoted from memory. Self-bounding gives the leading 4 ln T / gap_i: the maximum of
     4 sqrt(w) / sqrt(t) - gap w is 4 / (gap t). The 20 and the 4 sqrt(K) were not checked against the text.
 
     >>> from decoupled import theory
@@ -69,10 +70,10 @@ def zimmert_seldin_stochastic(gaps: Sequence[float], horizon: int) -> float:
 
 
 def lower_bound_order(horizon: int, arms: int) -> float:
-    """The order of what no policy can beat against every adversary: sqrt(K T).
+    """The order of the lower bound, which no policy can beat against every adversary: sqrt(K T).
 
     Avner, O., Mannor, S. and Shamir, O. (2012). Decoupling exploration and exploitation in multi-armed
-    bandits. ICML. An order, not a bound: their constant was not at hand and is set to 1.
+    bandits. ICML. This is an order, not a bound: their constant was not available and is set to 1.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.lower_bound_order(horizon=10_000, arms=8), 1)

@@ -13,7 +13,7 @@ _OFF_EVENT = 0.5 * (1.0 - math.exp(-0.5))  # lemma D.3
 
 
 def surrogate_sum_bound(arms: int, alpha: float = 3.0) -> float:
-    """2 alpha / (alpha - 1) K^(1/2 - 1/(2 alpha)), above the sum of q in any state: equation (17).
+    """The bound on the sum of q in any state, equation (17): 2 alpha / (alpha - 1) K^(1/2 - 1/(2 alpha)).
 
     >>> from decoupled import theory
     >>> round(theory.bounds.surrogate_sum_bound(arms=8), 6)
@@ -24,12 +24,13 @@ def surrogate_sum_bound(arms: int, alpha: float = 3.0) -> float:
 
 
 def self_bounding_constant(
-    arms: int, alpha: float = 3.0, c: float = 2.0, zeta: float = 0.1, *, mended: bool = False
+    arms: int, alpha: float = 3.0, c: float = 2.0, zeta: float = 0.1, *, corrected: bool = False
 ) -> float:
-    """Z_1(alpha; zeta) of equation (27), what multiplies w^(1 - 1/alpha) / sqrt(t) on the event D_t.
+    """Z_1(alpha; zeta) of equation (27), the factor of w^(1 - 1/alpha) / sqrt(t) on the event D_t.
 
-    The last summand of the paper, alpha / (c (alpha - 1)), comes from a penalty whose factor 1 / sqrt(t - 1)
-    was written 1 / sqrt(t) in (24). `mended` gives it the sqrt(2) that the paper itself grants off D_t.
+    The paper's last summand, alpha / (c (alpha - 1)), comes from a penalty whose factor 1 / sqrt(t - 1) was
+    written as 1 / sqrt(t) in equation (24). `corrected=True` corrects it with the factor sqrt(2) that the paper
+    uses off D_t.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.self_bounding_constant(arms=8), 1)
@@ -38,13 +39,15 @@ def self_bounding_constant(
     alpha, c, zeta = shape_of(alpha, 3.0 + 1e-12), scale_of(c), split_of(zeta)
     others = 4.0 * c * alpha * (alpha + 1.0) * math.e / (alpha - 1.0)
     best = 4.0 * c * alpha**2 * (math.e - 1.0) / ((alpha - 1.0) * math.pow(1.0 - zeta, alpha + 1.0))
-    penalty = (math.sqrt(2.0) if mended else 1.0) * alpha / (c * (alpha - 1.0))
+    penalty = (math.sqrt(2.0) if corrected else 1.0) * alpha / (c * (alpha - 1.0))
     scale = math.pow(2.0 * math.e**2, 1.0 - 1.0 / alpha) * math.pow(arms, 0.5 / alpha)
     return scale * (others + best + penalty)
 
 
 def gap_constant(alpha: float = 3.0, c: float = 2.0) -> float:
-    """What multiplies K / gap_min: 4 / (1 - e^(-1/2)) (8 c a^2 (a+1) e / (a-1)^2 + C_a sqrt(2) / c)^2, from (29).
+    """The factor of K / gap_min, from equation (29).
+
+    It is 4 / (1 - e^(-1/2)) (8 c a^2 (a + 1) e / (a - 1)^2 + C_a sqrt(2) / c)^2, with a = alpha.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.gap_constant(alpha=3.0, c=2.0))
@@ -55,11 +58,11 @@ def gap_constant(alpha: float = 3.0, c: float = 2.0) -> float:
 
 
 def early_rounds(arms: int, alpha: float = 3.0, c: float = 2.0, zeta: float = 0.1) -> float:
-    """4 a^2 c^2 K^(1/a) / ((a - 1)^2 zeta^2): after so many rounds case (ii) of lemma D.1 is over.
+    """The number of rounds after which case (ii) of lemma D.1 ends: 4 a^2 c^2 K^(1/a) / ((a - 1)^2 zeta^2).
 
-    It stands where the paper has O(c^2 K^(2/a - 1)), equation (37), which rests on a tail bound of
-    geometric resampling that does not hold here. The case needs sum q > zeta / eta_t, each of its rounds
-    adds at most 1, and equation (17) ends it. This is our repair, with our constant.
+    It replaces the paper's O(c^2 K^(2/a - 1)), equation (37), which relies on a tail bound for geometric
+    resampling that does not hold here. Case (ii) needs sum q > zeta / eta_t, each of its rounds adds at most 1,
+    and equation (17) ends it. The correction and its constant are ours; a = alpha.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.early_rounds(arms=8, c=0.128017), 2)
@@ -77,23 +80,23 @@ def theorem2(
     c: float = 2.0,
     zeta: float = 0.1,
     *,
-    mended: bool = False,
+    corrected: bool = False,
 ) -> float:
     """Theorem 2 with the constants of its proof (appendix C); the statement hides them in an O.
 
     Reg(T) <= sum_{t, i} Z_2 gap_i^(1 - a) t^(-a/2) + gap_constant K / gap_min + 2 a Gamma(1 - 1/a) / (a - 1)
     sqrt(K) / c + 2 early_rounds, with Z_2 of equation (28) and a = alpha in (1, 3].
 
-    Even the proof hides one constant, in O(c^2 K^(2/a - 1)); `early_rounds` says what is here instead.
-    The proof also assumes eta_{T+1} = eta_T, and so do we. For `mended` see `self_bounding_constant`.
+    Even the proof hides one constant, in O(c^2 K^(2/a - 1)); `early_rounds` explains what replaces it.
+    The proof assumes eta_{T+1} = eta_T, and so does this function.
 
     Args:
-        gaps: the gaps of the other arms; one 0, for the best arm, may be among them.
+        gaps: the gaps of the other arms; one 0, for the best arm, is allowed.
         horizon: the number of rounds.
         alpha: the shape of the perturbations, above 1 and at most 3.
         c: the scale of the learning rate.
         zeta: where lemma D.1 splits its cases, in (0, 1).
-        mended: with the factor that the penalty on D_t lacks.
+        corrected: whether to add the factor that the penalty on D_t lacks; see `self_bounding_constant`.
 
     >>> from decoupled import theory
     >>> f"{theory.bounds.theorem2([0.125] * 7, horizon=10_000, c=0.128):.3g}"
@@ -102,7 +105,7 @@ def theorem2(
     others = positive_gaps(gaps)
     arms = len(others) + 1
     rounds = whole_number("horizon", horizon, 1, "give the number of rounds")
-    first = self_bounding_constant(arms, alpha, c, zeta, mended=mended)
+    first = self_bounding_constant(arms, alpha, c, zeta, corrected=corrected)
     share = (alpha - 1.0) / alpha
     second = math.pow(first, alpha) * (math.pow(share, alpha - 1.0) - math.pow(share, alpha))
     decay = float((np.arange(1, rounds + 1) ** (-0.5 * alpha)).sum())

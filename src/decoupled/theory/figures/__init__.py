@@ -1,4 +1,4 @@
-"""Pictures of the argument; every function takes a path to save to, or None."""
+"""Figures of the argument; every function takes a path to save to, or None."""
 
 import os
 from pathlib import Path
@@ -25,19 +25,15 @@ __all__ = [
 
 
 def draw_all(folder: str | os.PathLike[str]) -> None:
-    """Draw every picture of the page on theory: about two minutes, most of them for the survey.
+    """Draw every figure of the theory page: about two minutes, most of it for the survey.
 
     >>> from decoupled import theory
     >>> theory.figures.draw_all("docs/figures")  # doctest: +SKIP
     """
     place = Path(folder)
-    plot_event(place / "theory-event.png")
+    for plot in (plot_event, plot_tail, plot_exponent, plot_slope, plot_tuning, plot_bounds):
+        plot(place / f"theory-{plot.__name__.removeprefix('plot_')}.png")
     plot_stability_step(place / "theory-stability.png")
-    plot_tail(place / "theory-tail.png")
-    plot_exponent(place / "theory-exponent.png")
-    plot_slope(place / "theory-slope.png")
-    plot_tuning(place / "theory-tuning.png")
-    plot_bounds(place / "theory-bounds.png")
     rungs = ladder(Alternating(8, 0.125), horizon=10_000, seed=0)
     title = "Alternating, K = 8, gap 0.125, T = 10,000: from the regret to theorem 1"
     plot_ladder(rungs, title, place / "theory-ladder.png")

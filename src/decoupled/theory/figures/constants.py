@@ -1,11 +1,8 @@
-"""The constants: how they depend on c, and what they are worth next to a simulated regret."""
-
-from typing import TYPE_CHECKING
+"""The constants: how they depend on c, and how they compare with simulated regret."""
 
 import numpy as np
 
 from ...environments import Alternating
-from ...plots import COLOURS
 from ...policies import FTPL
 from ...simulation import simulate
 from ..bounds import (
@@ -17,16 +14,11 @@ from ..bounds import (
     rouyer_seldin,
     theorem1,
 )
-from .style import Target, canvas, save
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-BLUE, RED, GREEN, PURPLE, ORANGE, SKY = COLOURS[:6]
+from .style import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Figure, Target, canvas, save
 
 
-def plot_tuning(path: Target = None) -> "Figure":
-    """The corollary's two constants against c, with the c that minimises the first.
+def plot_tuning(path: Target = None) -> Figure:
+    """The two constants of the corollary by c, with the c that minimises the first.
 
     >>> from decoupled import theory
     >>> theory.figures.plot_tuning().axes[0].get_xlabel()
@@ -35,10 +27,10 @@ def plot_tuning(path: Target = None) -> "Figure":
     figure, axes = canvas()
     scales = np.geomspace(0.02, 4.0, 120)
     first = [leading_constant(c) for c in scales]
-    mended = [leading_constant(c, mended=True) for c in scales]
+    corrected = [leading_constant(c, corrected=True) for c in scales]
     second = [gap_constant(3.0, c) for c in scales]
     axes.loglog(scales, first, color=BLUE, label="leading constant, zeta = 0.1")
-    axes.loglog(scales, mended, ":", color=SKY, label="the same, mended")
+    axes.loglog(scales, corrected, ":", color=SKY, label="the same, corrected")
     axes.loglog(scales, second, "--", color=GREEN, label="constant of K / gap_min")
     best = optimal_c()
     axes.plot(best.c, best.leading_constant, "o", color=RED)
@@ -50,17 +42,15 @@ def plot_tuning(path: Target = None) -> "Figure":
         color=RED,
     )
     axes.axvline(2.0, color="grey", linewidth=0.8, label="c = 2, as in the experiments")
-    axes.set(
-        title="The corollary: what the bound makes of c", xlabel="c", ylabel="constant", ylim=(1.5e4, None)
-    )
+    axes.set(title="The constants of the corollary by c", xlabel="c", ylabel="constant", ylim=(1.5e4, None))
     axes.legend(frameon=False)
     return save(figure, path)
 
 
 def plot_bounds(
     path: Target = None, *, arms: int = 8, gap: float = 0.125, horizon: int = 10_000, runs: int = 1_000
-) -> "Figure":
-    """Simulated regret of FTPL under the bounds, by round.
+) -> Figure:
+    """The simulated regret of FTPL and its bounds, by round.
 
     >>> from decoupled import theory
     >>> theory.figures.plot_bounds(horizon=50, runs=2).axes[0].get_yscale()

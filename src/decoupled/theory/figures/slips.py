@@ -1,25 +1,18 @@
-"""The steps that fail as printed, each with what stands in its place."""
+"""The steps that fail as printed, each with its corrected form."""
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...plots import COLOURS
 from ..bounds import early_rounds, gap_constant
 from ..lemmas.best_arm import edge_of_event, resampling_tail
 from ..lemmas.probabilities import LEAST_BEST
 from ..moment import Moment
 from ..probabilities import slopes, weights
-from .style import Target, canvas, save
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-BLUE, RED, GREEN, PURPLE, ORANGE, SKY = COLOURS[:6]
+from .style import BLUE, GREEN, ORANGE, PURPLE, RED, Figure, Target, canvas, save
 
 
-def plot_event(path: Target = None) -> "Figure":
+def plot_event(path: Target = None) -> Figure:
     """Why D_t needs a strict inequality: two arms, the rival ahead.
 
     >>> from decoupled import theory
@@ -41,8 +34,8 @@ def plot_event(path: Target = None) -> "Figure":
     return save(figure, path)
 
 
-def plot_stability_step(path: Target = None, *, rank: int = 5, alpha: float = 3.0) -> "Figure":
-    """The two bounds on I that the stability lemma combines, as printed and mended.
+def plot_stability_step(path: Target = None, *, rank: int = 5, alpha: float = 3.0) -> Figure:
+    """The two bounds on I that the stability lemma combines, as printed and corrected.
 
     >>> from decoupled import theory
     >>> len(theory.figures.plot_stability_step().axes[0].get_lines())
@@ -52,7 +45,7 @@ def plot_stability_step(path: Target = None, *, rank: int = 5, alpha: float = 3.
     shifts = np.geomspace(0.02, 30.0, 120)
     integral = []
     for shift in shifts:
-        # A leader far ahead would change nothing in the bound; arms level with this one make it largest.
+        # A leader far ahead would not change the bound; arms tied with this one make it largest.
         estimates = np.concatenate(([0.0], np.full(rank - 1, shift)))
         integral.append(Moment(estimates, 1.0, alpha).moments.inverses[-1] / alpha)
     level = 1.0 + shifts
@@ -62,10 +55,9 @@ def plot_stability_step(path: Target = None, *, rank: int = 5, alpha: float = 3.
     axes.loglog(shifts, rank_bound, "--", color=GREEN, label="(13): e / (alpha i^(1 + 1/alpha))")
     printed = math.e / ((alpha + 1.0) * level * rank)
     axes.loglog(shifts, printed, "-.", color=RED, label="(14) as printed: e / ((alpha + 1)(1 + eta u) i)")
-    mended = math.e / ((alpha + 1.0) * level ** (alpha + 1.0))
-    axes.loglog(
-        shifts, mended, ":", color=BLUE, label="(14) mended: e / ((alpha + 1)(1 + eta u)^(alpha + 1))"
-    )
+    corrected = math.e / ((alpha + 1.0) * level ** (alpha + 1.0))
+    label = "(14) corrected: e / ((alpha + 1)(1 + eta u)^(alpha + 1))"
+    axes.loglog(shifts, corrected, ":", color=BLUE, label=label)
     axes.loglog(shifts, integral, color=ORANGE, label="I itself")
     axes.axvline(rank ** (1.0 / alpha) - 1.0, color="grey", linewidth=0.8)
     axes.set(
@@ -78,8 +70,8 @@ def plot_stability_step(path: Target = None, *, rank: int = 5, alpha: float = 3.
     return save(figure, path)
 
 
-def plot_tail(path: Target = None) -> "Figure":
-    """The tail bound borrowed from geometric resampling, and what its repair costs.
+def plot_tail(path: Target = None) -> Figure:
+    """The tail bound taken from geometric resampling, and the cost of its correction.
 
     >>> from decoupled import theory
     >>> len(theory.figures.plot_tail().axes)
@@ -97,10 +89,10 @@ def plot_tail(path: Target = None) -> "Figure":
         ylabel="bound where zeta / eta is just below sum q",
     )
     arms = arms[::10]
-    repaired = [early_rounds(int(count)) for count in arms]
+    corrected = [early_rounds(int(count)) for count in arms]
     borrowed = [borrowed_sum(int(count)) for count in arms]
     cost.loglog(arms, borrowed, "--", color=RED, label="as printed: the sum in (37)")
-    cost.loglog(arms, repaired, color=BLUE, label="repaired: early_rounds")
+    cost.loglog(arms, corrected, color=BLUE, label="corrected: early_rounds")
     whole = gap_constant() * arms / 0.125
     cost.loglog(arms, whole, "-.", color="grey", label="gap_constant K / gap_min, gap 0.125")
     cost.set(
@@ -112,20 +104,20 @@ def plot_tail(path: Target = None) -> "Figure":
 
 
 def borrowed_sum(arms: int, alpha: float = 3.0, c: float = 2.0, zeta: float = 0.1) -> float:
-    """The sum over all rounds of the borrowed bound, equation (37), whose constant the paper hides.
+    """The sum of the borrowed bound over all rounds, equation (37), whose constant the paper hides.
 
     >>> from decoupled.theory.figures.slips import borrowed_sum
     >>> round(borrowed_sum(8) / (2.0**2 * 8 ** (2 / 3 - 1)), -2)  # times c^2 K^(2/alpha - 1), at zeta = 0.1
     10600.0
     """
     rate = c * arms ** (1.0 / alpha - 0.5)
-    # Past level 80 a summand is below 1e-13, and the level grows as the root of the round.
+    # Beyond level 80 a summand is below 1e-13, and the level grows with the square root of the round.
     rounds = np.arange(1.0, (80.0 * rate / zeta) ** 2 + 2.0)
     level = zeta / rate * np.sqrt(rounds)
     return float(((1.0 - math.exp(-1.0)) ** (level - 1.0) * (level + math.e)).sum())
 
 
-def plot_exponent(path: Target = None) -> "Figure":
+def plot_exponent(path: Target = None) -> Figure:
     """The step of (21) that lowers an exponent on a base above 1.
 
     >>> from decoupled import theory
@@ -154,8 +146,8 @@ def plot_exponent(path: Target = None) -> "Figure":
     return save(figure, path)
 
 
-def plot_slope(path: Target = None) -> "Figure":
-    """The derivative of phi that the stability lemma integrates, and the true one for a sole leader.
+def plot_slope(path: Target = None) -> Figure:
+    """The derivative of phi that the stability lemma integrates, and the true derivative for a sole leader.
 
     >>> from decoupled import theory
     >>> len(theory.figures.plot_slope().axes[0].get_lines())

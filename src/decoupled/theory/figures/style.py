@@ -1,20 +1,26 @@
-"""One look for all pictures, that of `plots`."""
+"""A common style for the figures, the same as in `plots`."""
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ...base.extras import needed_for
+from ...plots import COLOURS
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    import matplotlib.figure
 
-Target = str | os.PathLike[str] | None
+Figure: TypeAlias = "matplotlib.figure.Figure"
+Target: TypeAlias = str | os.PathLike[str] | None
+BLUE, RED, GREEN, PURPLE, ORANGE, SKY = COLOURS[:6]
 
 
-def canvas(width: float = 7.0, height: float = 4.2, panels: int = 1) -> tuple["Figure", Any]:
-    """A figure and its axes (a list of them for several panels), without the frame's top and right."""
-    from matplotlib.figure import Figure  # slow to import, and most of the package never draws
+def canvas(width: float = 7.0, height: float = 4.2, panels: int = 1) -> tuple[Figure, Any]:
+    """A figure and its axes (a list of axes for several panels), without the top and right spines."""
+    with needed_for("a picture"):
+        import matplotlib.figure  # slow to import, and seldom needed
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = matplotlib.figure.Figure(figsize=(width, height), layout="constrained")
     axes: Any = figure.subplots(1, panels, squeeze=False)[0]
     for each in axes:
         each.grid(alpha=0.3)
@@ -22,8 +28,8 @@ def canvas(width: float = 7.0, height: float = 4.2, panels: int = 1) -> tuple["F
     return figure, axes[0] if panels == 1 else axes
 
 
-def save(figure: "Figure", path: Target, dpi: int = 110) -> "Figure":
-    """Write the figure where it should go, if anywhere."""
+def save(figure: Figure, path: Target, dpi: int = 110) -> Figure:
+    """Save the figure, if a path is given."""
     if path is not None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=dpi)

@@ -1,26 +1,20 @@
 """How tight each step is, and how the steps add up to the theorem."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...plots import COLOURS
-from ..inequality import AS_PRINTED, CLAIMED, MENDED, NOT_CLAIMED
+from ..inequality import AS_PRINTED, CLAIMED, CORRECTED, NOT_CLAIMED
 from ..ladder import Rung
 from ..report import Report
-from .style import Target, canvas, save
+from .style import BLUE, GREEN, ORANGE, PURPLE, RED, Figure, Target, canvas, save
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-BLUE, RED, GREEN, PURPLE, ORANGE, SKY = COLOURS[:6]
-_LOOKS = {CLAIMED: (BLUE, "o"), MENDED: (GREEN, "D"), AS_PRINTED: (RED, "X"), NOT_CLAIMED: (PURPLE, "P")}
-_EDGE = 20.0  # ratios beyond this are drawn here, with their value beside them
+_LOOKS = {CLAIMED: (BLUE, "o"), CORRECTED: (GREEN, "D"), AS_PRINTED: (RED, "X"), NOT_CLAIMED: (PURPLE, "P")}
+_EDGE = 20.0  # larger ratios are drawn here, with their value next to them
 
 
-def plot_tightness(report: Report, path: Target = None) -> "Figure":
-    """The tightest ratio of every inequality in a report; right of the line it failed.
+def plot_tightness(report: Report, path: Target = None) -> Figure:
+    """The tightest ratio of every inequality in a report; right of the line, the inequality failed.
 
     >>> from decoupled import theory
     >>> report = theory.inspect([0.0, 1.0, 2.0], eta=1.0)
@@ -54,8 +48,8 @@ def plot_tightness(report: Report, path: Target = None) -> "Figure":
     return save(figure, path, dpi=90)
 
 
-def plot_ladder(rungs: Sequence[Rung], title: str = "", path: Target = None) -> "Figure":
-    """The rungs from the regret to theorem 1, each with its stability and its penalty.
+def plot_ladder(rungs: Sequence[Rung], title: str = "", path: Target = None) -> Figure:
+    """The steps from the regret to theorem 1, each with its stability and its penalty.
 
     >>> from decoupled import theory
     >>> rungs = [theory.Rung("regret", 2.0, 0.0), theory.Rung("theorem 1", 300.0, 40.0)]
@@ -68,7 +62,7 @@ def plot_ladder(rungs: Sequence[Rung], title: str = "", path: Target = None) -> 
     parts = (
         ("stability", BLUE, [rung.stability if rung.penalty else np.nan for rung in rungs]),
         ("penalty", ORANGE, [rung.penalty or np.nan for rung in rungs]),
-        ("in all", "black", [rung.total for rung in rungs]),
+        ("total", "black", [rung.total for rung in rungs]),
     )
     for offset, (label, colour, heights) in zip((-width, 0.0, width), parts, strict=True):
         axes.bar(places + offset, heights, width, color=colour, label=label)

@@ -1,4 +1,4 @@
-"""The steps of the proofs as inequalities, one file a group; each gives both sides in a state."""
+"""The steps of the proofs as inequalities, one file per group; each file computes both sides in a state."""
 
 from collections.abc import Iterable, Iterator
 
@@ -16,11 +16,11 @@ _ORDER = [
 
 
 def all_sides(moment: Moment) -> Iterator[Sides]:
-    """Both sides of every inequality that speaks of one state."""
+    """Both sides of every inequality about one state."""
     for group in _GROUPS:
         yield from group.sides(moment)
 
 
 def in_order(lines: Iterable[Line]) -> tuple[Line, ...]:
-    """Lines in the order of the argument, whatever came first on the way."""
+    """Sort lines in the order of the argument."""
     return tuple(sorted(lines, key=lambda line: _ORDER.index(line.inequality)))

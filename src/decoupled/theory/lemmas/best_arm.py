@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..inequality import AS_PRINTED, MENDED, Inequality, Sides
+from ..inequality import AS_PRINTED, CORRECTED, Inequality, Sides
 from ..moment import Moment
 
 CASE_ONE = Inequality(
@@ -16,17 +16,17 @@ TAIL_PRINTED = Inequality(
 )
 LEMMA_PRINTED = Inequality("on D_t: stability of the best arm <= main term + resampling tail", "lemma D.1")
 LEMMA = Inequality(
-    "on D_t: stability of the best arm <= main term + 1[sum q > zeta / eta]", "lemma D.1", MENDED
+    "on D_t: stability of the best arm <= main term + 1[sum q > zeta / eta]", "lemma D.1", CORRECTED
 )
 
 
 def resampling_tail(level: float) -> float:
-    """(1 - 1/e)^(level - 1) (level + e), the bound that lemma D.1 borrows from geometric resampling."""
+    """The bound that lemma D.1 takes from geometric resampling: (1 - 1/e)^(level - 1) (level + e)."""
     return math.pow(1.0 - math.exp(-1.0), level - 1.0) * (level + math.e)
 
 
 def main_term(moment: Moment) -> float:
-    """Sum q sum_{i != best} (e - 1) eta alpha / ((1 - zeta)^(alpha + 1) (1 + eta u_i)^(alpha + 1))."""
+    """The sum of q times sum_{i != best} (e - 1) eta alpha / ((1 - zeta)^(alpha + 1) (1 + eta u_i)^(alpha + 1))."""
     power = moment.alpha + 1.0
     tails = float(((1.0 + moment.shifts[moment.others]) ** -power).sum())
     rate = (math.e - 1.0) * moment.eta * moment.alpha / math.pow(1.0 - moment.zeta, power)
@@ -34,12 +34,12 @@ def main_term(moment: Moment) -> float:
 
 
 def sides(moment: Moment) -> Iterator[Sides]:
-    """All of lemma D.1, at a loss of 1.
+    """All steps of lemma D.1, at a loss of 1.
 
     On D_t the best arm has q = 1, so its estimate grows by loss * sum q whenever it is explored. In case
     (ii), where that exceeds zeta / eta, the expectation on the left of the tail bound is the loss itself.
-    The bound fails there once zeta / eta exceeds 5.63. The lemma's statement was not seen to fail: its main
-    term is generous.
+    There the bound fails as soon as zeta / eta exceeds 5.63. No state is known in which the statement of the
+    lemma fails, because its main term is large.
     """
     if not moment.on_event:
         return
@@ -55,7 +55,7 @@ def sides(moment: Moment) -> Iterator[Sides]:
 
 
 def edge_of_event(arms: int, alpha: float, zeta: float = 0.1) -> Moment:
-    """All rivals level and as close as D_t allows, and zeta / eta just below sum q: the tail bound's worst state.
+    """The worst state for the tail bound: all rivals tied, as close as D_t allows, and zeta / eta just below sum q.
 
     >>> from decoupled.theory.lemmas.best_arm import edge_of_event
     >>> moment = edge_of_event(arms=400, alpha=3.0)

@@ -1,4 +1,4 @@
-"""What the proofs say of a whole trajectory: the regret decomposition, and unbiased estimates."""
+"""Inequalities about a whole trajectory: the regret decomposition, and unbiased estimates."""
 
 import math
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _FALSE_ALARM = 1e-9
 
 
 def decomposition(trajectory: Trajectory) -> Iterator[tuple[int, Sides]]:
-    """Lemma 3.4 at every horizon up to the last round, against the arm for which it is hardest.
+    """Lemma 3.4 at every horizon up to the last round, for the comparator that makes it hardest.
 
     The proof holds on every path: sum_t <w_t - e_k, hat_l_t> is at most the sum of
     <hat_l_t, phi(eta_t hat_L_t) - phi(eta_t hat_L_{t+1})> and of (1/eta_t - 1/eta_{t-1}) E[r_winner - r_k].
@@ -34,7 +34,7 @@ def decomposition(trajectory: Trajectory) -> Iterator[tuple[int, Sides]]:
         penalty += (1.0 / eta - before) * (float(moments.prizes.sum()) - alpha / (alpha - 1.0))
         before = 1.0 / eta
         if place:
-            # The comparator's estimated loss is its estimate; the smallest makes the left side largest.
+            # The estimated loss of the comparator is its estimate; the smallest one maximises the left side.
             yield place, Sides(DECOMPOSITION, suffered - estimates.min(), stability + penalty)
         if place == trajectory.horizon:
             return
@@ -47,10 +47,10 @@ def decomposition(trajectory: Trajectory) -> Iterator[tuple[int, Sides]]:
 
 
 def unbiasedness(trajectory: Trajectory, zeta: float) -> Iterator[tuple[int, Sides]]:
-    """E[hat_l] = loss: the policy's p is the paper's, its weight is 1/p, and draws follow p.
+    """E[hat_l] = loss: the policy's p is the paper's, its weight is 1/p, and its draws follow p.
 
-    The last is a martingale for each arm, sum_t (1[j_t = i] / p - 1), held to Freedman's inequality at the
-    variance it had, for all arms together.
+    The draws are checked with a martingale for each arm, sum_t (1[j_t = i] / p - 1). Freedman's inequality,
+    at the realised variance, bounds all arms together.
     """
     horizon, arms = trajectory.policy_law.shape
     rounds = np.arange(horizon)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..bounds.adversarial import first_round_constant, penalty_constant
-from ..inequality import AS_PRINTED, MENDED, Inequality, Sides
+from ..inequality import AS_PRINTED, CORRECTED, Inequality, Sides
 from ..moment import Moment
 
 LOSERS = Inequality("E[r_winner - r_best] <= E[r_winner; best loses]", "lemma 3.5")
@@ -17,21 +17,21 @@ FIRST = Inequality(
     "t = 1: E[r_winner - r_best] <= alpha Gamma(1 - 1/alpha) / (alpha - 1) K^(1/alpha)", "equation (18)"
 )
 STEP_PRINTED = Inequality("sqrt(t) - sqrt(t - 1) <= 1 / (2 sqrt(t))", "equation (24)", AS_PRINTED)
-STEP = Inequality("sqrt(t) - sqrt(t - 1) <= sqrt(2) / (2 sqrt(t))", "equation (24)", MENDED)
+STEP = Inequality("sqrt(t) - sqrt(t - 1) <= sqrt(2) / (2 sqrt(t))", "equation (24)", CORRECTED)
 
 
 def penalty(moment: Moment) -> float:
-    """E[r_winner - r_best], from the arms that beat the best one and what it draws when it loses."""
+    """E[r_winner - r_best], from the draws of the arms that beat the best one and its own draws when it loses."""
     prizes, others = moment.moments.prizes, moment.others
     mean = moment.alpha / (moment.alpha - 1.0)
     return float(prizes[others].sum()) - (mean - float(prizes[moment.best]))
 
 
 def sides(moment: Moment) -> Iterator[Sides]:
-    """All of lemma 3.5, and the step of (24) that turns the penalty's rates into 1 / sqrt(t).
+    """All steps of lemma 3.5, and the step of (24) that turns the rates of the penalty into 1 / sqrt(t).
 
     On D_t the paper bounds 1/eta_t - 1/eta_{t-1} by a multiple of 1 / (2 sqrt(t - 1)) and then writes sqrt(t)
-    in its place. Off D_t it grants the factor sqrt(2) that this takes.
+    instead. Off D_t it includes the factor sqrt(2) that this step needs.
     """
     alpha, arms, others = moment.alpha, moment.arms, moment.others
     left = penalty(moment)

@@ -4,13 +4,16 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.special import beta, betainc
 
+from ...base.extras import needed_for
 from ..bounds.adversarial import stability_constant
-from ..inequality import AS_PRINTED, MENDED, Inequality, Sides
+from ..inequality import AS_PRINTED, CORRECTED, Inequality, Sides
 from ..moment import Moment
 
-SLOPE = Inequality("-phi' <= alpha (alpha + 1) I", "lemma 3.6, its proof", MENDED)
+with needed_for("checks of the lemmas"):
+    from scipy.special import beta, betainc
+
+SLOPE = Inequality("-phi' <= alpha (alpha + 1) I", "lemma 3.6, its proof", CORRECTED)
 SLOPE_PRINTED = Inequality("alpha (alpha + 1) I <= -phi'", "lemma 3.6, its proof", AS_PRINTED)
 STEP = Inequality("w - w moved by eta / p <= eta / p alpha (alpha + 1) I", "lemma 3.6, its proof")
 BETA = Inequality("I <= B((1 + eta u)^-alpha; 1 + 1/alpha, rank) / alpha", "lemma 3.6, its proof")
@@ -19,8 +22,8 @@ GAP_PRINTED = Inequality("I <= e / ((alpha + 1) (1 + eta u) rank)", "equation (1
 USE_PRINTED = Inequality(
     "where the gap binds: 1 / ((1 + eta u) rank) <= q^2", "below equation (14)", AS_PRINTED
 )
-GAP = Inequality("I <= e / ((alpha + 1) (1 + eta u)^(alpha + 1))", "equation (14)", MENDED)
-USE = Inequality("where the gap binds: (1 + eta u)^-(alpha + 1) <= q^2", "below equation (14)", MENDED)
+GAP = Inequality("I <= e / ((alpha + 1) (1 + eta u)^(alpha + 1))", "equation (14)", CORRECTED)
+USE = Inequality("where the gap binds: (1 + eta u)^-(alpha + 1) <= q^2", "below equation (14)", CORRECTED)
 LEMMA = Inequality("stability of an arm <= e (alpha + 1) eta sum q q_i", "lemma 3.6")
 ROUND = Inequality(
     "stability of a round <= 4 c alpha^2 (alpha + 1) e / (alpha - 1)^2 sqrt(K / t)", "equation (15)"
@@ -28,11 +31,11 @@ ROUND = Inequality(
 
 
 def sides(moment: Moment) -> Iterator[Sides]:
-    """All of lemma 3.6; I is the integral the paper calls I_{i, alpha + 2}.
+    """All steps of lemma 3.6; I is the integral that the paper calls I_{i, alpha + 2}.
 
-    The paper's phi' is the derivative but for an arm that leads alone, whose true slope is flatter. The
-    second bound on I loses the factor min(1, rank / (1 + eta u)^alpha) of the incomplete gamma function;
-    what is left is true and of no use, because q^2 is smaller where the gap binds.
+    The paper's phi' is the derivative, except for an arm that leads alone, whose slope is flatter. The second
+    bound on I drops the factor min(1, rank / (1 + eta u)^alpha) of the incomplete gamma function. The result is
+    true but useless, because q^2 is smaller where the gap binds.
     """
     alpha, arms, eta = moment.alpha, np.arange(moment.arms), moment.eta
     ranks, level = moment.ranks.astype(np.float64), 1.0 + moment.shifts

@@ -1,0 +1,22 @@
+# What the package exports, for type checkers and at run time: see base/lazy.py.
+from . import environments as environments
+from . import testing as testing
+from . import theory as theory
+from .decision import Decision as Decision
+from .errors import ArmError as ArmError
+from .errors import ContractError as ContractError
+from .errors import DecoupledError as DecoupledError
+from .errors import FeedbackError as FeedbackError
+from .errors import LossError as LossError
+from .errors import MissingExtraError as MissingExtraError
+from .errors import ParameterError as ParameterError
+from .errors import StateError as StateError
+from .errors import StorageError as StorageError
+from .errors import UnseenArmWarning as UnseenArmWarning
+from .errors import UnsupportedError as UnsupportedError
+from .policies import *  # noqa: F403 # Learner as well: loading a saved one needs the policies known by name
+from .report.comparison import compare as compare
+from .simulation import Results as Results
+from .simulation import simulate as simulate
+
+__version__: str

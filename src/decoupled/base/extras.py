@@ -1,0 +1,62 @@
+"""Optional dependencies: what each extra brings, and an error that names the extra where one is missing."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..errors import MissingExtraError
+
+# A module that several extras bring is listed with the smallest of them.
+EXTRA_OF = {
+    "numba": "jit",
+    "llvmlite": "jit",
+    "scipy": "simulate",
+    "xarray": "simulate",
+    "pandas": "simulate",
+    "h5netcdf": "simulate",
+    "h5py": "simulate",
+    "matplotlib": "plots",
+    "plotly": "plots",
+    "typer": "cli",
+    "rich": "cli",
+    "scs": "conic",
+    "distributed": "dask",
+    "dask": "dask",
+    "pyarrow": "parquet",
+    "psycopg": "postgres",
+    "apsw": "service",
+    "fastapi": "service",
+    "httpx": "service",
+    "prometheus_client": "service",
+    "pydantic": "service",
+    "starlette": "service",
+    "uvicorn": "service",
+}
+
+
+@contextmanager
+def needed_for(purpose: str, otherwise: str = "") -> Iterator[None]:
+    """Around imports of optional packages: name the extra that brings the missing one.
+
+    Args:
+        purpose: what needs the package, as the subject of the error.
+        otherwise: what the user can do instead of installing it.
+
+    >>> with needed_for("a plot"):
+    ...     import matplotlib
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise (as_missing_extra(error, purpose, otherwise) or error) from None
+
+
+def as_missing_extra(
+    error: ModuleNotFoundError, purpose: str, otherwise: str = ""
+) -> MissingExtraError | None:
+    """The error that names the extra, or None for a module that belongs to none."""
+    module = (error.name or "").partition(".")[0]
+    extra = EXTRA_OF.get(module)
+    if extra is None:
+        return None
+    remedy = f"pip install 'decoupled-bandits[{extra}]'" + (f", or {otherwise}" if otherwise else "")
+    return MissingExtraError(f"{purpose}: needs the package {module}, which is not installed; {remedy}")

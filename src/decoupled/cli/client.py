@@ -1,0 +1,223 @@
+"""`decoupled client`: a running service from the shell. What a command needs is imported when it runs."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .errors import report_errors
+
+if TYPE_CHECKING:
+    from ..service.client.sync import Client
+
+Url = Annotated[str, typer.Option(envvar="DECOUPLED_URL", help="Where the service is.")]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--key-file",
+        help="A file with the API key; or set DECOUPLED_KEY. Never pass a key as an option: others can see it.",
+    ),
+]
+
+client = typer.Typer(help="Talk to a running service from the shell.", no_args_is_help=True)
+
+URL = "http://127.0.0.1:8000"
+
+
+def _client(url: str, key_file: Path | None) -> "Client":
+    from ..service.client.exchange import KEY_VARIABLE, Remedies
+    from ..service.client.sync import Client
+
+    class ShellClient(Client):
+        remedies = Remedies(
+            key=f"pass --key-file, or set {KEY_VARIABLE}",
+            url="is `decoupled serve` running there? pass its address with --url, or set DECOUPLED_URL",
+            undelivered="run the command again",
+        )
+
+    key = None if key_file is None else key_file.read_text().strip()
+    return ShellClient(url, key, notify=lambda reason: typer.echo(f"Waiting: {reason}", err=True))
+
+
+def _show(content: Any) -> None:
+    typer.echo(json.dumps(content, indent=1, ensure_ascii=False))
+
+
+def _at_this_moment(interval: dict[str, float] | None) -> dict[str, Any] | None:
+    """An interval with a note on what it holds for, which is not repeated looks."""
+    return None if interval is None else {**interval, "interval": "95 %, at this moment"}
+
+
+def _described(policy: str) -> dict[str, Any]:
+    """A policy as the service takes it, from its name or its JSON."""
+    from ..errors import ParameterError, invalid_value
+
+    if policy == "recommended":  # its name before presets had names
+        policy = "FTPL.recommended"
+    if not policy.lstrip().startswith("{"):
+        return {"name": policy}
+    try:
+        described: dict[str, Any] = json.loads(policy)
+    except ValueError as error:
+        raise ParameterError(
+            invalid_value(
+                "--policy", policy, f"is not JSON ({error})", "give a name, or what policy.to_json() gives"
+            )
+        ) from None
+    return described
+
+
+@client.command("create")
+def client_create(
+    name: Annotated[str, typer.Argument(help="The experiment.")],
+    arms: Annotated[list[str], typer.Argument(help="Its arms, two or more.")],
+    policy: Annotated[
+        str, typer.Option(help="A policy's name, such as FTPL or FTPL.recommended, or its JSON.")
+    ] = "FTPL.recommended",
+    loss_range: Annotated[
+        tuple[float, float],
+        typer.Option(metavar="LOW HIGH", help="The lowest and the highest possible loss."),
+    ] = (0.0, 1.0),
+    deadline: Annotated[
+        float | None, typer.Option(help="Seconds within which feedback must arrive.")
+    ] = None,
+    expired_loss: Annotated[
+        float | None,
+        typer.Option(help="The loss that a decision counts as after its deadline; none if not given."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the draws, for tests; fresh randomness if not given.")
+    ] = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="For test traffic only: the console may send it made-up losses.")
+    ] = False,
+    url: Url = URL,
+    key_file: KeyFile = None,
+) -> None:
+    """Create an experiment."""
+    with report_errors(), _client(url, key_file) as service:
+        _show(
+            service.put_experiment(
+                name,
+                policy=_described(policy),
+                arms=arms,
+                loss_range=loss_range,
+                deadline_seconds=deadline,
+                expired_loss=expired_loss,
+                seed=seed,
+                demo=demo,
+            )
+        )
+
+
+@client.command("decide")
+def client_decide(
+    name: Annotated[str, typer.Argument(help="The experiment.")],
+    mode: Annotated[str, typer.Option(help="both, exploit or explore.")] = "both",
+    url: Url = URL,
+    key_file: KeyFile = None,
+) -> None:
+    """Ask for a decision. The loss to send back is that of its *explored* arm."""
+    from dataclasses import asdict
+
+    with report_errors(), _client(url, key_file) as service:
+        decision = service.decide(name, mode=mode)  # type: ignore[call-overload]
+        _show({**asdict(decision), "send_back_the_loss_of": decision.explore})
+
+
+@client.command("feedback")
+def client_feedback(
+    decision: Annotated[str, typer.Argument(help="The decision's id.")],
+    loss: Annotated[float | None, typer.Option(help="The loss of the *explored* arm.")] = None,
+    reward: Annotated[float | None, typer.Option(help="Or its reward.")] = None,
+    arm: Annotated[
+        str | None,
+        typer.Option(help="Whose loss it is, as a safeguard: any but the explored arm is refused."),
+    ] = None,
+    url: Url = URL,
+    key_file: KeyFile = None,
+) -> None:
+    """Send the loss, or the reward, of the arm that a decision *explored*."""
+    from dataclasses import asdict
+
+    from ..service.errors import neither_or_both
+
+    wrong = neither_or_both(loss is not None, reward is not None, "--loss", "--reward")
+    if wrong is not None:
+        raise typer.BadParameter("; ".join(wrong))
+    with report_errors(), _client(url, key_file) as service:
+        explored = None if arm is None else service.decision(decision).explore
+        whose = explored if str(explored) == arm else arm  # an arm may be a number
+        applied = service.feedback(decision, loss=loss, reward=reward, arm=whose)
+        assert applied is not None  # without an outbox it is applied, or an error
+        _show(asdict(applied))
+
+
+@client.command("show")
+def client_show(
+    name: Annotated[
+        str | None, typer.Argument(help="An experiment; all are listed if none is named.")
+    ] = None,
+    url: Url = URL,
+    key_file: KeyFile = None,
+) -> None:
+    """Show what an experiment has learned, or list the experiments."""
+    with report_errors(), _client(url, key_file) as service:
+        if name is None:
+            _show(service.experiments())
+            return
+        state = service.state(name)
+        _show({**state, "regret": _at_this_moment(state["regret"])})
+
+
+@client.command("evaluate")
+def client_evaluate(
+    name: Annotated[str, typer.Argument(help="The experiment.")], url: Url = URL, key_file: KeyFile = None
+) -> None:
+    """The value of every arm and of the exploited arms, from the log, with intervals at this moment."""
+    with report_errors(), _client(url, key_file) as service:
+        found = service.evaluation(name)
+        arms = [{**each, "value": _at_this_moment(each["value"])} for each in found["arms"]]
+        _show({**found, "arms": arms, "exploited": _at_this_moment(found["exploited"])})
+
+
+@client.command("log")
+def client_log(
+    name: Annotated[str, typer.Argument(help="The experiment.")],
+    file: Annotated[
+        Path, typer.Argument(help="A new file; its ending, .csv or .parquet, sets the format.")
+    ],
+    format: Annotated[  # noqa: A002
+        str | None, typer.Option(help="csv or parquet, regardless of the ending.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+    url: Url = URL,
+    key_file: KeyFile = None,
+) -> None:
+    """Write the log of an experiment to a file."""
+    from ..service.client.log_file import format_of
+
+    with report_errors(), _client(url, key_file) as service:
+        kind = format_of(file, format)
+        _check_new(file, force)
+        service.log(name, file, kind, overwrite=force)
+        typer.echo(f"Written to {file}")
+
+
+def _check_new(file: Path, force: bool) -> None:
+    """Refuse to replace a file before any work is done, unless forced."""
+    from ..errors import ParameterError, invalid_value
+
+    if file.is_file() and not force:
+        rule, remedy = "exists already", "choose another name, or replace it with --force"
+        raise ParameterError(invalid_value("FILE", str(file), rule, remedy))
+
+
+@client.command("archive")
+def client_archive(
+    name: Annotated[str, typer.Argument(help="The experiment.")], url: Url = URL, key_file: KeyFile = None
+) -> None:
+    """End an experiment: it makes no more decisions, and still takes feedback."""
+    with report_errors(), _client(url, key_file) as service:
+        _show(service.archive(name))

@@ -1,0 +1,17 @@
+# Every policy of the package, one line each: its export, its page of the documentation and its tests follow.
+# Type checkers read this file, and so does the package at run time: see base/lazy.py.
+from ..learner.learner import Learner as Learner
+from .avner import AvnerExp3 as AvnerExp3
+from .base import Policy as Policy
+from .coupled.exp3 import CoupledExp3 as CoupledExp3
+from .coupled.ftpl import CoupledFTPL as CoupledFTPL
+from .coupled.thompson import ThompsonSampling as ThompsonSampling
+from .coupled.tsallis import CoupledTsallisINF as CoupledTsallisINF
+from .coupled.ucb1 import UCB1 as UCB1
+from .exp3 import Exp3 as Exp3
+from .follow_the_leader import FollowTheLeader as FollowTheLeader
+from .forgetting import Forgetting as Forgetting
+from .ftpl import FTPL as FTPL
+from .jin import JinHybrid as JinHybrid
+from .top_two import TopTwo as TopTwo
+from .tsallis import TsallisINF as TsallisINF

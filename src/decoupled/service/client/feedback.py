@@ -1,0 +1,79 @@
+"""Feedback: checked before it is sent, and sent in batches."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...base.validation import as_float
+from ...decision import Arm
+from ...errors import ParameterError, invalid_value
+from ..errors import Compiling, ServiceError, StoreError, TooMany, neither_or_both
+from .errors import Unreachable, error_from
+from .exchange import CompileWait, Endpoint, Exchange, Request, send_for_json
+from .outbox import Undelivered
+from .results import Decision
+
+BATCH = 500  # the most items in one request
+NOT_DELIVERED = (Unreachable, StoreError, Compiling, TooMany)  # errors after which to send feedback again
+
+
+def checked_item(
+    decision: Decision | str, loss: float | None, reward: float | None, arm: Arm | None
+) -> Undelivered:
+    """Feedback for a decision, with exactly one number: a loss or a reward.
+
+    >>> checked_item("1f2e-7", True, None, None)
+    Undelivered(decision='1f2e-7', loss=1.0, reward=None, arm=None)
+    """
+    wrong = neither_or_both(loss is not None, reward is not None)
+    if wrong is not None:
+        raise ParameterError("feedback: {}; {}".format(*wrong))
+    name = decision if isinstance(decision, str) else decision.id
+    return Undelivered(name, _number("loss", loss), _number("reward", reward), arm)
+
+
+def _number(name: str, value: object) -> float | None:
+    """A loss or a reward as a JSON number, from a number or truth value of Python or NumPy."""
+    if value is None:
+        return None
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    number = float(bool(value)) if isinstance(value, bool) or kind == "b" else as_float(value)
+    if number is None:
+        rule = f"must be a number, True or False, not {type(value).__name__}"
+        if isinstance(value, (int, float)):
+            rule = "must be a finite number"
+        raise ParameterError(invalid_value(name, value, rule, f"give the {name} of the explored arm"))
+    return number
+
+
+def deliver(items: Sequence[Undelivered], endpoint: Endpoint) -> Exchange[list[Decision | ServiceError]]:
+    """Send feedback in batches, and send again what has to wait until a policy is compiled."""
+    results = yield from _send_batches(items, endpoint)
+    compile_wait = CompileWait(endpoint)
+    while waiting := [place for place, each in enumerate(results) if isinstance(each, Compiling)]:
+        if compile_wait.over():
+            break
+        yield compile_wait.pause(1.0, str(results[waiting[0]]))
+        again = yield from _send_batches([items[place] for place in waiting], endpoint)
+        for place, result in zip(waiting, again, strict=True):
+            results[place] = result
+    return results
+
+
+def _send_batches(
+    items: Sequence[Undelivered], endpoint: Endpoint
+) -> Exchange[list[Decision | ServiceError]]:
+    results: list[Decision | ServiceError] = []
+    for start in range(0, len(items), BATCH):
+        body = {"items": [item.to_json() for item in items[start : start + BATCH]]}
+        try:
+            answer = yield from send_for_json(Request("POST", "/v1/feedback", body), endpoint)
+        except NOT_DELIVERED as error:
+            return results + [error] * (len(items) - start)
+        results += [_result(each) for each in answer["results"]]
+    return results
+
+
+def _result(content: dict[str, Any]) -> Decision | ServiceError:
+    if content["status"] == 200:
+        return Decision.of(content["decision"])
+    return error_from(content["status"], content["problem"]["detail"], content["problem"]["title"])

@@ -1,0 +1,56 @@
+"""What the clients return."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...decision import Arm
+from ..errors import ServiceError
+from .outbox import Undelivered
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A decision of the service: use `exploit`, try `explore`, and send back the loss of `explore`.
+
+    >>> decision = client.decide("models")
+    >>> decision.exploit, decision.explore, decision.status
+    ('large', 'small', 'pending')
+    """
+
+    id: str
+    experiment: str
+    mode: str
+    exploit: Arm | None
+    explore: Arm | None
+    propensity: float | None
+    weight: float | None
+    policy: str
+    state_version: int
+    made_at: str
+    expires_at: str | None
+    status: str
+    loss: float | None
+    settled_at: str | None
+
+    @classmethod
+    def of(cls, content: dict[str, Any]) -> "Decision":
+        """Read a decision from JSON, and ignore fields that a later release may add."""
+        return cls(**{name: content[name] for name in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True)
+class Flushed:
+    """The result of sending an outbox.
+
+    Attributes:
+        delivered: the decisions whose feedback was applied.
+        refused: feedback that the service refused for good, each with the error. It is no longer in the outbox.
+        left: how many items are still in the outbox.
+
+    >>> client.flush()
+    Flushed(delivered=[], refused=[], left=0)
+    """
+
+    delivered: list[Decision]
+    refused: list[tuple[Undelivered, ServiceError]]
+    left: int

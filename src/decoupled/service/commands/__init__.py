@@ -1,1 +1,0 @@
-"""What the service can be asked to do: each a function over a session, run by the commit loop."""

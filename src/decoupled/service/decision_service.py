@@ -1,0 +1,190 @@
+"""The decision service without HTTP: one object, with a part for each kind of call."""
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from typing import TypedDict, Unpack
+
+from ..policies import Policy
+from .background import Background
+from .commit_loop import CommitLoop
+from .compiler import LATER, STORED, Compiler, code_of, needed
+from .errors import NotCompiled
+from .parts.deadlines import sweep_all
+from .parts.decisions import Decisions
+from .parts.experiments import Experiments
+from .parts.keys import Keys
+from .parts.logs import Logs
+from .session import Session
+from .store.open import open_store
+from .store.store import Store
+
+__all__ = ["DecisionService", "open_service"]
+
+_log = logging.getLogger("decoupled.service")
+
+KEEP_KEYS = 24 * 3600.0
+_KEYS_AT_ONCE = 5_000  # as many as arrive in a second, and no pause that a client would notice
+
+
+class Options(TypedDict, total=False):
+    """The options of `DecisionService`."""
+
+    clock: Callable[[], float]
+    snapshot_every: int
+    max_pending: int
+    keep_keys: float
+    patience: float | None
+    compiler: Compiler | None
+
+
+class DecisionService:
+    """Makes decisions and takes feedback for many experiments; what it has acknowledged is on disk.
+
+    Its parts are `experiments`, `decisions`, `logs` and `keys`. Every call to a part returns a `Reply`: `result()`
+    waits for it in a thread, `await` on an event loop.
+
+    Args:
+        store: where everything is kept.
+        clock: the time in seconds, for deadlines.
+        snapshot_every: how many rows of a log come between two snapshots.
+        max_pending: how many decisions of an experiment may be pending; beyond that the oldest expires.
+        keep_keys: for how many seconds an idempotency key is remembered.
+        patience: for how many seconds (and at most one more) a request waits for a policy that is being compiled,
+            before it is refused; None for as long as it takes.
+        compiler: compiles policies.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Callable[[], float] = time.time,
+        snapshot_every: int = 10_000,
+        max_pending: int = 100_000,
+        keep_keys: float = KEEP_KEYS,
+        patience: float | None = None,
+        compiler: Compiler | None = None,
+    ) -> None:
+        if store.migrate(clock()):
+            _log.info("store %s: created", store.where)
+        self._compiler = compiler or Compiler()
+        self._session = Session(store, clock, snapshot_every, self._compiler)
+        self._housekeeping = partial(self._keep_house, keep_keys=keep_keys)
+        self._commits = CommitLoop(self._session, patience=patience, housekeeping=self._housekeeping)
+        self._reads = Background("decoupled-reads")
+        self._checks = Background("decoupled-checks")  # never has to wait for an export
+        self._listing = False
+        self.experiments = Experiments(self._commits, self._checks)
+        self.decisions = Decisions(self._commits, max_pending)
+        self.logs = Logs(self._commits, self._reads)
+        self.keys = Keys(self._commits)
+
+    @property
+    def patience(self) -> float | None:
+        """For how many seconds a request waits for a policy that is being compiled."""
+        return self._commits.patience
+
+    @patience.setter
+    def patience(self, seconds: float | None) -> None:
+        self._commits.patience = seconds
+
+    def ready(self) -> bool:
+        """Whether the store took the last write. After a failure one is tried every second."""
+        return self._commits.healthy
+
+    def close(self) -> None:
+        """Finish what was asked, write a snapshot of every experiment, and close the store."""
+        self._compiler.close()
+        self._checks.close()
+        self._reads.close()
+        self._commits.close()
+        self._session.close()
+
+    # Compiling
+
+    def compile_stored(self, offered: Iterable[Policy] = ()) -> None:
+        """Compile the policies of all stored experiments in the background, and then those on offer."""
+        self._listing = True
+        self._checks.start(partial(self._compile_stored, tuple(offered)))
+
+    def _compile_stored(self, offered: tuple[Policy, ...]) -> None:
+        try:
+            reader = self._session.store.reader()
+            try:
+                rows = reader.experiments(None)
+            finally:
+                reader.close()
+            for row in rows:
+                policy, numbers = needed(row)
+                urgency = STORED if row.archived_at is None else LATER
+                with suppress(NotCompiled):  # a request for this experiment gets the error
+                    for arms in numbers:
+                        self._compiler.begin(code_of(policy, arms), urgency)
+            for each in offered:
+                self._compiler.begin(code_of(each.to_dict(), 2), LATER)
+        except Exception:
+            _log.exception("the stored experiments could not be listed; each policy compiles on first use")
+        finally:
+            self._listing = False
+
+    def stored_to_compile(self) -> int:
+        """How many policies of the experiments stored at the start are still to be compiled."""
+        return self._compiler.stored_to_do() + self._listing
+
+    def still_compiling(self) -> bool:
+        """Whether a thread is compiling, which cannot be interrupted."""
+        return self._compiler.busy()
+
+    # Housekeeping
+
+    def counters(self) -> dict[str, int]:
+        """Counts since the service was opened, and sums over the experiments in its memory."""
+        running = self._session.all_running()
+        return {
+            "commits": self._commits.commits,
+            "failed_commits": self._commits.failures,
+            "commands": self._commits.commands,
+            "queue": self._commits.queued(),
+            "experiments": len(running),
+            "decisions": sum(each.tallies.decisions for each in running),
+            "observed": sum(each.tallies.applied for each in running),
+            "expired": sum(each.tallies.expired for each in running),
+            "late": sum(each.late for each in running),
+            "pending": sum(len(each.pending) for each in running),
+        }
+
+    def _keep_house(self, session: Session, *, keep_keys: float) -> None:
+        self._compiler.dismiss()
+        if not self._commits.healthy:
+            session.store.probe()
+        sweep_all(session)
+        session.store.drop_keys(session.clock() - keep_keys, _KEYS_AT_ONCE)
+
+
+def open_service(
+    url_or_path: str | os.PathLike[str], *, create: bool = True, **options: Unpack[Options]
+) -> DecisionService:
+    """The service over a SQLite file, or over PostgreSQL for an address that begins with postgresql://.
+
+    Without `create`, a store that does not exist is an error, and is not made.
+
+    >>> import pathlib, tempfile
+    >>> from decoupled.service.experiment.records import Settings
+    >>> service = open_service(pathlib.Path(tempfile.mkdtemp()) / "store.db")
+    >>> colours = Settings({"name": "FTPL"}, ("red", "blue"))
+    >>> _ = service.experiments.put("local", "colours", colours, seed=7).result()
+    >>> [decision] = service.decisions.decide("local", "colours").result()
+    >>> service.decisions.feedback("local", decision.id, loss=0.3).result().status
+    'applied'
+    >>> service.close()
+    """
+    store = open_store(url_or_path, create=create)
+    try:
+        return DecisionService(store, **options)
+    except BaseException:
+        store.close()
+        raise

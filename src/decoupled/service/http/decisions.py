@@ -1,0 +1,228 @@
+"""Decisions and feedback over HTTP: their models, and the two routes that carry the traffic.
+
+Those two, `POST .../decisions` and `PUT .../feedback`, bypass the framework, which would cost more than a decision.
+The models validate their bodies. Responses are written by hand for speed; the tests hold them to their models.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Self, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, model_validator
+
+from ...errors import shown
+from ..decision_service import DecisionService
+from ..errors import BadRequest, NotFound, neither_or_both
+from ..experiment.records import MOST_DECISIONS, DecisionRecord, Mode, Status, moment
+from .auth import Access, Admission
+from .limits import LONGEST_KEY, MOST_FEEDBACK
+from .schemas import Arm, Loss, Model, Problem, Whole
+from .strict_json import broken, encoded, parsed
+from .validation import invalid_body
+
+M = TypeVar("M", bound=BaseModel)
+Headers: TypeAlias = dict[bytes, bytes]
+Handler: TypeAlias = Callable[[Access, str, Headers, bytes], Awaitable[tuple[int, bytes]]]
+
+DECISIONS = "/v1/experiments/{name}/decisions"
+FEEDBACK = "/v1/decisions/{id}/feedback"
+EXPLORED = "The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm."
+_NAME = re.compile(r"[A-Za-z0-9._:-]{1,200}")  # no experiment has any other name
+
+
+class DecideIn(Model):
+    """What to decide; an empty body asks for one decision with both arms."""
+
+    mode: Mode = Field(
+        default="both",
+        description="both: an arm to use and an arm to try. exploit: only an arm to use, which takes no "
+        "feedback. explore: only an arm to try.",
+    )
+    count: Annotated[StrictInt, Field(ge=1, le=MOST_DECISIONS), Whole] | None = Field(
+        default=None,
+        description="The number of decisions, returned in a list; if left out: one decision, by itself.",
+        examples=[10],
+    )
+    available: Annotated[list[Arm], Field(min_length=1)] | None = Field(
+        default=None,
+        description="The arms that are available now; if left out: all.",
+        examples=[["a", "b"]],
+    )
+
+
+class SendFeedback(BaseModel):
+    """What to send back, and where."""
+
+    loss_of: Arm = Field(description="The explored arm: send the loss of this arm, and of no other.")
+    to: str = Field(description="PUT it here.", examples=["/v1/decisions/1f2e/feedback"])
+
+
+class DecisionOut(BaseModel):
+    """A decision: use `exploit`, try `explore`, and send back the loss of `explore`."""
+
+    id: str
+    experiment: str
+    mode: Mode
+    exploit: Arm | None = Field(description="The arm to use. Its loss is suffered, and never sent back.")
+    explore: Arm | None = Field(description="The arm to try. *Its* loss is the feedback.")
+    send_feedback: SendFeedback | None = Field(
+        description="Null if the decision takes no feedback (mode exploit)."
+    )
+    propensity: float | None = Field(
+        description="The probability with which `explore` was drawn; null if only `weight` is known."
+    )
+    weight: float | None = Field(description="An unbiased estimate of 1 / propensity, which learning uses.")
+    policy: str
+    state_version: int = Field(
+        description="The last row of the log that was part of the state it was drawn from."
+    )
+    made_at: str
+    expires_at: str | None
+    status: Status
+    loss: float | None = Field(description="The loss of the explored arm that was applied.")
+    settled_at: str | None
+
+
+class DecisionList(BaseModel):
+    """The decisions of a request with `count`."""
+
+    decisions: list[DecisionOut]
+
+
+class FeedbackIn(Model):
+    """The loss of the *explored* arm, or its reward: exactly one of them."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["loss"]}, {"required": ["reward"]}]}
+    )
+
+    loss: Loss = Field(default=None, description=EXPLORED, examples=[0.25])  # type: ignore[assignment]
+    reward: Loss = Field(  # type: ignore[assignment]
+        default=None, description="In place of a loss: its mirror image in the loss range.", examples=[0.75]
+    )
+    arm: Arm | None = Field(
+        default=None,
+        description="The arm whose loss it is, as a safeguard: any but the explored arm is refused (422).",
+        examples=["a"],
+    )
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        if (self.loss is None) == (self.reward is None):
+            raise broken(*neither_or_both(self.loss is not None, self.reward is not None) or ())
+        return self
+
+
+class FeedbackItem(FeedbackIn):
+    """Feedback for one decision of a batch."""
+
+    decision: Annotated[
+        StrictStr,
+        Field(min_length=1, max_length=200, description="The decision's id.", examples=["1f2e-7"]),
+    ]
+
+
+class FeedbackBatchIn(Model):
+    """Feedback for many decisions; if one is refused, the others are still applied."""
+
+    items: Annotated[
+        list[FeedbackItem],
+        Field(min_length=1, max_length=MOST_FEEDBACK, examples=[[{"decision": "1f2e-7", "loss": 0.25}]]),
+    ]
+
+
+class FeedbackResult(BaseModel):
+    """The result for one item: 200 and the decision, or another status and the problem."""
+
+    id: str
+    status: int
+    decision: DecisionOut | None = None
+    problem: Problem | None = None
+
+
+class FeedbackBatchOut(BaseModel):
+    """A result for each item, in their order."""
+
+    results: list[FeedbackResult]
+
+
+def decision_out(record: DecisionRecord) -> dict[str, Any]:
+    """A decision as JSON."""
+    explore = record.explore
+    to = None if explore is None else {"loss_of": explore, "to": f"/v1/decisions/{record.id}/feedback"}
+    return {
+        "id": record.id, "experiment": record.experiment, "mode": record.mode,
+        "exploit": record.exploit, "explore": explore, "send_feedback": to,
+        "propensity": record.propensity, "weight": record.weight,
+        "policy": record.policy, "state_version": record.state_version,
+        "made_at": moment(record.made_at), "expires_at": moment(record.expires_at),
+        "status": record.status, "loss": record.loss, "settled_at": moment(record.settled_at),
+    }  # fmt: skip
+
+
+class FastRoutes:
+    """Handlers that take the access, the name in the path, the headers and the body, and return status and JSON."""
+
+    def __init__(self, service: DecisionService, admission: Admission) -> None:
+        self._decisions, self._admission = service.decisions, admission
+
+    def find(self, method: str, path: str) -> tuple[str, Handler, str] | None:
+        """The route, its handler, and the name in the path; None for any other path."""
+        handler: Handler
+        if method == "POST" and path.endswith("/decisions") and path.startswith("/v1/experiments/"):
+            route, handler, name = DECISIONS, self.decide, path[16:-10]
+        elif method == "PUT" and path.endswith("/feedback") and path.startswith("/v1/decisions/"):
+            route, handler, name = FEEDBACK, self.feedback, path[14:-9]
+        else:
+            return None
+        return (route, handler, name) if name and "/" not in name else None
+
+    async def decide(self, access: Access, name: str, headers: Headers, body: bytes) -> tuple[int, bytes]:
+        """`POST /v1/experiments/{name}/decisions`."""
+        access.require("decide")
+        if not _NAME.fullmatch(name):
+            raise NotFound(f"experiment {shown(name)}: is not known; check the name")
+        wanted = _validated(DecideIn, body) if body else _ONE
+        key = _idempotency_key(headers.get(b"idempotency-key"))
+        count = wanted.count or 1
+        self._admission.charge(access, count - 1)
+        made = await self._decisions.decide(
+            access.tenant, name, mode=wanted.mode, count=count, available=wanted.available, key=key
+        )
+        if wanted.count is None:
+            return 201, encoded(decision_out(made[0]))
+        return 201, encoded({"decisions": [decision_out(each) for each in made]})
+
+    async def feedback(self, access: Access, id: str, headers: Headers, body: bytes) -> tuple[int, bytes]:  # noqa: A002
+        """`PUT /v1/decisions/{id}/feedback`."""
+        access.require("decide")
+        sent = _validated(FeedbackIn, body)
+        applied = await self._decisions.feedback(
+            access.tenant, id, loss=sent.loss, reward=sent.reward, arm=sent.arm
+        )
+        return 200, encoded(decision_out(applied))
+
+
+_ONE = DecideIn()
+
+
+def _validated(model: type[M], body: bytes) -> M:
+    """A body as its model; an empty body is an empty object."""
+    content = parsed(body) if body else {}
+    try:
+        # What `model_validate` calls, without its own checks, which take half as long again.
+        valid: M = model.__pydantic_validator__.validate_python(content)
+        return valid
+    except ValidationError as error:
+        raise invalid_body(error, model) from None
+
+
+def _idempotency_key(header: bytes | None) -> str | None:
+    if header is None:
+        return None
+    if not 1 <= len(header) <= LONGEST_KEY or not all(33 <= byte <= 126 for byte in header):
+        raise BadRequest(
+            f"Idempotency-Key = {shown(header.decode('latin-1'))}: must be 1 to {LONGEST_KEY} visible ASCII "
+            "characters; a UUID will do"
+        )
+    return header.decode("ascii")

@@ -1,0 +1,36 @@
+"""The limits on what one caller may send."""
+
+from dataclasses import dataclass
+
+from ..experiment.records import LONGEST_DEADLINE as LONGEST_DEADLINE
+from ..experiment.records import MOST_DECISIONS as MOST_DECISIONS
+
+MOST_FEEDBACK = 1_000  # items in one batch
+MOST_ARMS = 10_000
+MOST_LISTED = 1_000  # experiments on a page
+MOST_AT_ONCE = 2  # exports and evaluations of one tenant
+LONGEST_KEY = 255  # characters of an Idempotency-Key
+LONGEST_NAME = 100
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits for one caller.
+
+    Attributes:
+        headers: bytes of a request's headers.
+        headers_seconds: seconds within which they must arrive.
+        body: bytes of a request's body.
+        body_seconds: seconds within which it must arrive.
+        rate: requests a second for each key, where each item of a batch counts as one; 0 for no limit.
+        burst: how many may come at once.
+        bad_keys: wrong keys a second from one address.
+    """
+
+    headers: int = 65_536
+    headers_seconds: float = 20.0
+    body: int = 1_048_576
+    body_seconds: float = 30.0
+    rate: float = 10_000.0
+    burst: float = 20_000.0
+    bad_keys: float = 5.0

@@ -1,0 +1,187 @@
+"""Decisions and their feedback: the calls, and the commands for feedback."""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TypeAlias
+
+from ...decision import Arm
+from ...errors import LossError, reworded, shown
+from ..commit_loop import CommitLoop, Reply
+from ..errors import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
+from ..experiment.live import Running
+from ..experiment.records import DecisionId, DecisionRecord, Feedback, Mode, unknown_decision
+from ..experiment.rows import Decided, Settled
+from ..session import Reference, Session
+from .deadlines import expire, sweep
+from .draw import draw
+
+_OTHER_RANGE = "send one in that range, or create an experiment with another loss_range"
+Item: TypeAlias = tuple[DecisionId | NotFound, Feedback]
+Result: TypeAlias = DecisionRecord | ServiceError
+
+
+class Decisions:
+    """Make decisions and give feedback. Every call returns a reply, which arrives when its effect is on disk."""
+
+    def __init__(self, commits: CommitLoop, max_pending: int) -> None:
+        self._commits, self._max_pending = commits, max_pending
+
+    def decide(
+        self,
+        tenant: str,
+        name: str,
+        *,
+        mode: Mode = "both",
+        count: int = 1,
+        available: Iterable[Arm] | None = None,
+        key: str | None = None,
+    ) -> Reply[list[DecisionRecord]]:
+        """Make `count` decisions. The same key again returns the same decisions."""
+        about = Reference("name", tenant, name)
+        run = partial(
+            draw, about=about, mode=mode, count=count, available=available, key=key, max_pending=self._max_pending
+        )  # fmt: skip
+        return self._commits.submit(run, about)
+
+    def get(self, tenant: str, id: str) -> Reply[DecisionRecord]:  # noqa: A002
+        """A decision and its outcome."""
+        decision = DecisionId.parse(id)
+        about = Reference("tag", tenant, decision.tag)
+        return self._commits.submit(partial(_look, about=about, decision=decision), about)
+
+    def feedback(
+        self,
+        tenant: str,
+        id: str,  # noqa: A002
+        *,
+        loss: float | None = None,
+        reward: float | None = None,
+        arm: Arm | None = None,
+    ) -> Reply[DecisionRecord]:
+        """Give the loss, or the reward, of the arm that a decision *explored*; any other `arm` is refused."""
+        decision, given = DecisionId.parse(id), Feedback(id, loss, reward, arm)
+        about = Reference("tag", tenant, decision.tag)
+        return self._commits.submit(partial(_apply, about=about, decision=decision, given=given), about)
+
+    def feedback_many(self, tenant: str, items: Sequence[Feedback]) -> Reply[list[Result]]:
+        """Give feedback for many decisions in one transaction, with a result or an error for each."""
+        parsed = [_parsed(each) for each in items]
+        about = [Reference("tag", tenant, each.tag) for each, _ in parsed if isinstance(each, DecisionId)]
+        now = partial(_apply_many, tenant=tenant, items=parsed)
+        compiled = partial(_apply_many, tenant=tenant, items=parsed, wait_for=about)
+        return self._commits.submit(compiled, *about, otherwise=now)
+
+
+def _parsed(given: Feedback) -> Item:
+    try:
+        return DecisionId.parse(given.decision), given
+    except NotFound as error:
+        return error, given
+
+
+# Commands
+
+
+def _look(session: Session, *, about: Reference, decision: DecisionId) -> DecisionRecord:
+    running = _running(session, about, decision)
+    sweep(session, running)
+    return running.record(*_found(session, running, decision))
+
+
+def _apply(session: Session, *, about: Reference, decision: DecisionId, given: Feedback) -> DecisionRecord:
+    """Apply the loss of the explored arm, once. The same loss again gets the same answer, another is refused."""
+    running = _running(session, about, decision)
+    if given.arm is not None:
+        _check_arm(running, _found(session, running, decision)[0], given.arm)
+    try:
+        loss = running.measured(given.loss, given.reward)
+    except LossError as error:
+        raise Invalid(reworded(error, remedy=_OTHER_RANGE)) from None
+    now = running.now(session.clock())
+    waiting = running.pending.get(decision.seq)
+    if waiting is None:
+        return _repeated(session, running, decision, loss.value, now)
+    row = waiting[0]
+    if row.expires_at is not None and now >= row.expires_at:
+        expire(session, running, row, now)
+        raise _late(session, running, decision, now)
+    settled = running.settle(decision.seq, "observed", loss, now)
+    session.append(running, settled)
+    return running.record(row, settled)
+
+
+def _apply_many(
+    session: Session, *, tenant: str, items: Sequence[Item], wait_for: Iterable[Reference] = ()
+) -> list[Result]:
+    session.check_compiled(wait_for)
+    results: list[Result] = []
+    for id, given in items:  # noqa: A001
+        try:
+            if isinstance(id, NotFound):
+                raise id
+            about = Reference("tag", tenant, id.tag)
+            results.append(_apply(session, about=about, decision=id, given=given))
+        except StoreError:
+            raise
+        except ServiceError as error:
+            results.append(error)
+    return results
+
+
+def _running(session: Session, about: Reference, decision: DecisionId) -> Running:
+    running = session.find(about)
+    if running is None:
+        raise unknown_decision(decision)
+    return running
+
+
+def _found(session: Session, running: Running, decision: DecisionId) -> tuple[Decided, Settled | None]:
+    waiting = running.pending.get(decision.seq)
+    if waiting is not None:
+        return waiting[0], None
+    rows = session.store.decided(running.id, decision.seq)
+    if not rows:
+        raise unknown_decision(decision)
+    return rows[0], session.store.settled(running.id, decision.seq)
+
+
+def _check_arm(running: Running, row: Decided, arm: Arm) -> None:
+    """Refuse the loss of an arm that was not explored, most likely that of the exploited arm."""
+    if row.explore is None:
+        raise Invalid(
+            f"arm = {shown(arm)}: this decision was made with mode 'exploit' and explored no arm; "
+            "send no feedback for it"
+        )
+    explored = running.names[row.explore]
+    if arm != explored or type(arm) is not type(explored):
+        raise Invalid(
+            f"arm = {shown(arm)}: must be {shown(explored)}, the arm that this decision explored; "
+            "send the loss of the explored arm, never that of the exploited one"
+        )
+
+
+def _repeated(
+    session: Session, running: Running, decision: DecisionId, loss: float, now: float
+) -> DecisionRecord:
+    row, settled = _found(session, running, decision)
+    if settled is None:
+        raise Conflict(
+            f"decision '{decision}': was made with mode 'exploit', which takes no feedback; "
+            "send the loss of an explored arm only"
+        )
+    if settled.kind == "expired":
+        raise _late(session, running, decision, now)
+    if settled.loss != loss:
+        raise Conflict(
+            f"decision '{decision}': has the loss {settled.loss}, not {loss}; feedback is given once"
+        )
+    return running.record(row, settled)
+
+
+def _late(session: Session, running: Running, decision: DecisionId, now: float) -> Gone:
+    if session.store.mark_late(running.id, decision.seq, now):
+        running.late += 1
+    return Gone(
+        f"decision '{decision}': its deadline has passed, so its feedback is counted as late and not applied; "
+        "if losses arrive this late, create an experiment with a longer deadline"
+    )

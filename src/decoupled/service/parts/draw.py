@@ -1,0 +1,96 @@
+"""The command that makes decisions, once for each idempotency key."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+
+from ...decision import Arm
+from ...errors import invalid_value, near_name, shown
+from ..errors import Conflict, Invalid
+from ..experiment.live import Running
+from ..experiment.records import MODES, MOST_DECISIONS, DecisionRecord, Mode
+from ..experiment.rows import KeyRow
+from ..experiment.settings import plain_text
+from ..session import Reference, Session
+from .deadlines import expire, sweep
+
+
+def draw(
+    session: Session,
+    *,
+    about: Reference,
+    mode: Mode,
+    count: int,
+    available: Iterable[Arm] | None,
+    key: str | None,
+    max_pending: int,
+) -> list[DecisionRecord]:
+    """Draw `count` decisions and log them, or return those that the key made before."""
+    running = session.get(about)
+    _check(mode, count, key)
+    places = None if available is None else _places(running, available)
+    if key is not None:
+        request = _digest(mode, count, places)
+        before = session.store.key(running.id, key)
+        if before is not None:
+            return _again(session, running, before, request)
+    if running.archived_at is not None:
+        raise Conflict(f"experiment {running.name!r}: is archived and makes no decisions; create another")
+    if running.coupled and mode != "both":
+        rule = f"{running.policy} plays the standard game, where the arm played is the arm seen"
+        remedy = "use mode 'both', or create an experiment with a decoupled policy such as FTPL"
+        raise Invalid(invalid_value("mode", mode, rule, remedy))
+    now = running.now(session.clock())
+    sweep(session, running)
+    first = running.head + 1
+    rows = [running.draw(mode, places, now) for _ in range(count)]
+    for row in rows:
+        session.append(running, row)
+    if key is not None:
+        session.store.add_key(KeyRow(running.id, key, request, first, count, now))
+    records = [running.record(row) for row in rows]
+    while len(running.pending) > max_pending and (oldest := running.oldest()) is not None:
+        expire(session, running, oldest, now)
+    return records
+
+
+def _check(mode: str, count: int, key: str | None) -> None:
+    if mode not in MODES:
+        rule = "must be 'both', 'exploit' or 'explore'"
+        raise Invalid(invalid_value("mode", mode, rule, near_name(mode, MODES)))
+    if type(count) is not int or not 1 <= count <= MOST_DECISIONS:
+        rule = f"must be a whole number from 1 to {MOST_DECISIONS:,}"
+        raise Invalid(invalid_value("count", count, rule, "leave it out for a single decision"))
+    if key is not None:
+        plain_text("key", key)
+
+
+def _places(running: Running, available: Iterable[Arm]) -> str:
+    if isinstance(available, (str, bytes)) or not isinstance(available, Iterable):
+        rule = "must be a list of arms"
+        raise Invalid(invalid_value("available", available, rule, "put the names in a list"))
+    places = set()
+    for name in available:
+        place = running.places.get(name) if isinstance(name, (str, int)) else None
+        if place is None or type(name) is not type(running.names[place]):
+            hint = near_name(name, running.places)
+            raise Invalid(f"available: {shown(name)} is not an arm of {running.name!r}; {hint}")
+        places.add(place)
+    if not places:
+        raise Invalid("available = []: names no arm; leave it out if every arm is available")
+    return json.dumps(sorted(places), separators=(",", ":"))
+
+
+def _digest(mode: str, count: int, places: str | None) -> str:
+    return hashlib.sha256(json.dumps([mode, count, places]).encode()).hexdigest()[:32]
+
+
+def _again(session: Session, running: Running, before: KeyRow, request: str) -> list[DecisionRecord]:
+    if before.request != request:
+        raise Conflict(
+            f"key {before.key!r}: was used for another request on {running.name!r}; use a new key for a new request"
+        )
+    rows = session.store.decided(running.id, before.first, before.size)
+    if len(rows) < before.size:
+        raise Conflict(f"key {before.key!r}: its decisions were dropped by retention; use a new key")
+    return [running.record(row, session.store.settled(running.id, row.seq)) for row in rows]

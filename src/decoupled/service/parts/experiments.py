@@ -1,0 +1,246 @@
+"""Experiments: creating, showing, listing and archiving them, and changing their arms."""
+
+import json
+import secrets
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
+
+from ...decision import Arm
+from ...errors import DecoupledError, invalid_value, near_name, reworded, shown
+from ..background import Background
+from ..commit_loop import CommitLoop, Reply, as_service_error, deliver
+from ..compiler import Compiler
+from ..errors import Compiling, Conflict, Invalid, NotCompiled, NotFound
+from ..experiment.live import Running
+from ..experiment.records import Experiment, Settings, State
+from ..experiment.rows import ExperimentRow
+from ..experiment.settings import agree, as_settings, as_text, checked, plain_text
+from ..session import Reference, Session
+from .deadlines import sweep
+
+Listed: TypeAlias = list[Experiment]
+Created: TypeAlias = tuple[Experiment, bool]
+
+
+class Experiments:
+    """Create, show, list and archive experiments, and change their arms."""
+
+    def __init__(self, commits: CommitLoop, background: Background) -> None:
+        self._commits, self._background = commits, background
+        self._compiler = commits.session.compiler
+
+    def put(self, tenant: str, name: str, settings: Settings, seed: int | None = None) -> Reply[Created]:
+        """Create an experiment; True if it is new. The same settings again: False; other settings: `Conflict`.
+
+        It is on disk before its policy is compiled. The reply waits for the compiler no longer than the service's
+        patience; the status of the experiment says whether it is compiled.
+        """
+        reply: Reply[Created] = Reply()
+        self._background.start(partial(self._put, reply, Reference("name", tenant, name), settings, seed))
+        return reply
+
+    def _put(self, reply: Reply[Created], about: Reference, settings: Settings, seed: int | None) -> None:
+        try:
+            plain_text("tenant", about.tenant)
+            plain_text("name", about.text)
+            create = partial(_put, about=about, settings=checked(settings, seed), seed=seed)
+            made, created = self._commits.submit(create, about, alone=True).result()
+            self._answer_when_compiled(reply, made, created)
+        except Exception as error:
+            deliver([(reply, None, as_service_error(error))])
+
+    def _answer_when_compiled(self, reply: Reply[Created], made: Experiment, created: bool) -> None:
+        def answer() -> None:
+            deliver([(reply, (_with_status(self._compiler, made), created), None)])
+
+        try:
+            if made.status != "archived":
+                _require_compiled(self._compiler, made)
+        except Compiling as error:
+            again = partial(self._answer_when_compiled, reply, made, created)
+            self._compiler.wait(error.job, again, answer, self._commits.patience)
+            return
+        except NotCompiled:
+            pass
+        answer()
+
+    def get(self, tenant: str, name: str) -> Reply[Experiment]:
+        """An experiment as it is now."""
+        about = Reference("name", tenant, name)
+        return self._commits.submit(partial(_get, about=about), about)
+
+    def list(self, tenant: str, after: str | None = None, limit: int = 100) -> Reply[Listed]:
+        """Experiments in the order of their names, from the one after `after`."""
+        return self._commits.submit(partial(_list, tenant=tenant, after=after or "", limit=limit))
+
+    def archive(self, tenant: str, name: str) -> Reply[Experiment]:
+        """End an experiment: it makes no more decisions, and still takes feedback."""
+        about = Reference("name", tenant, name)
+        return self._commits.submit(partial(_archive, about=about), about)
+
+    def add_arms(self, tenant: str, name: str, arms: Iterable[Arm]) -> Reply[Experiment]:
+        """Add arms; arms that the experiment already has stay as they are."""
+        return self._change_arms(tenant, name, "added", arms)
+
+    def retire_arms(self, tenant: str, name: str, arms: Iterable[Arm]) -> Reply[Experiment]:
+        """Retire arms; decisions that explored them still take feedback."""
+        return self._change_arms(tenant, name, "retired", arms)
+
+    def _change_arms(self, tenant: str, name: str, kind: str, arms: Iterable[Arm]) -> Reply[Experiment]:
+        about = Reference("name", tenant, name)
+        return self._commits.submit(
+            partial(_change_arms, about=about, kind=kind, arms=arms), about, alone=True
+        )
+
+    def state(self, tenant: str, name: str) -> Reply[State]:
+        """What an experiment has learned."""
+        about = Reference("name", tenant, name)
+        return self._commits.submit(partial(_state, about=about), about)
+
+
+# Commands
+
+
+def _put(session: Session, *, about: Reference, settings: Settings, seed: int | None) -> Created:
+    _, tenant, name = about
+    drawn = secrets.randbits(128) if seed is None else seed
+    row = ExperimentRow(
+        0, tenant, name, secrets.token_hex(8), as_text(settings), str(drawn), session.clock(), None,
+        json.dumps(list(settings.arms)), "[]", 0, 0, 0,
+    )  # fmt: skip
+    created = session.store.create(row)
+    found = session.store.named(tenant, name)
+    if found is None:
+        raise NotFound(f"experiment {name!r}: vanished while it was created; try again")
+    if not agree(found.settings, settings) or (seed is not None and found.seed != str(seed)):
+        raise Conflict(
+            f"experiment {name!r}: exists with other settings; settings are fixed, choose another name"
+        )
+    return as_experiment(found), created
+
+
+def _get(session: Session, *, about: Reference) -> Experiment:
+    try:
+        return _shown(session.get(about))
+    except (Compiling, NotCompiled):
+        row = session.store.named(about.tenant, about.text)
+        assert row is not None  # it was found, or another error was raised
+        return _with_status(session.compiler, as_experiment(row))
+
+
+def _list(session: Session, *, tenant: str, after: str, limit: int) -> list[Experiment]:
+    rows = session.store.experiments(tenant, after, limit)
+    return [_with_status(session.compiler, as_experiment(row)) for row in rows]
+
+
+def _archive(session: Session, *, about: Reference) -> Experiment:
+    running = session.get(about)
+    if running.archived_at is None:
+        row = running.change("archived", "", running.now(session.clock()))
+        session.append(running, row)
+        session.store.update(running.id, archived_at=row.at)
+    return _shown(running)
+
+
+def _change_arms(session: Session, *, about: Reference, kind: str, arms: Iterable[Arm]) -> Experiment:
+    """Add arms, or retire them. Skips those that are already there, or already retired."""
+    running = session.get(about)
+    if isinstance(arms, (str, bytes)) or not isinstance(arms, Iterable):
+        raise Invalid(invalid_value("arms", arms, "must be a list of arms", "put the names in a list"))
+    known = running.places if kind == "added" else set(_gone(running.names, running.retired))
+    new = [arm for arm in arms if not _among(arm, known)]
+    if len({repr(arm) for arm in new}) < len(new):  # repr, because what is not a name may not be hashable
+        raise Invalid(invalid_value("arms", new, "names an arm twice", "name each once"))
+    if kind == "retired":
+        _check_known(running, new)
+    if new:
+        later = len(running.places) + (len(new) if kind == "added" else -len(new))
+        # With another number of arms, the policy may take another form.
+        session.compiler.require(running.name, running.settings.policy, [max(later, 2)])
+        try:
+            row = running.change(kind, json.dumps(new), running.now(session.clock()))
+        except DecoupledError as error:  # the learner calls them names
+            raise Invalid(reworded(error, argument="arms")) from None
+        session.append(running, row)
+        names, retired = json.dumps(running.names), json.dumps(running.retired)
+        session.store.update(running.id, arms=names, retired=retired)
+    return _shown(running)
+
+
+def _check_known(running: Running, arms: Iterable[object]) -> None:
+    for arm in arms:
+        if not _among(arm, running.places):
+            hint = near_name(arm, running.places)
+            raise Invalid(f"arms: {shown(arm)} is not an arm of {running.name!r}; {hint}")
+
+
+def _among(arm: object, known: Collection[Arm]) -> bool:
+    return type(arm) in (str, int) and arm in known
+
+
+def _state(session: Session, *, about: Reference) -> State:
+    running = session.get(about)
+    sweep(session, running)
+    learner, tallies = running.learner, running.tallies
+    at = [running.places[name] for name in learner.arms]
+    exploit, explore = ([plays[place] for place in at] for plays in (tallies.exploit, tallies.explore))
+    return State(
+        running.name, running.version, learner.round, learner.arms,
+        tuple(learner.exploitation_probabilities().tolist()),
+        tuple(learner.exploration_probabilities().tolist()),
+        tuple(learner.estimates().tolist()), tuple(exploit), tuple(explore),
+        tallies.decisions, len(running.pending), tallies.applied, tallies.expired, running.late,
+        tallies.regret(at, running.losses.high - running.losses.low),
+    )  # fmt: skip
+
+
+# Experiments as clients see them
+
+
+def _shown(running: Running) -> Experiment:
+    return Experiment(
+        running.tenant, running.name, running.settings, running.learner.arms,
+        _gone(running.names, running.retired), running.created_at, running.archived_at, running.version,
+        running.seed, "ready" if running.archived_at is None else "archived",
+    )  # fmt: skip
+
+
+def as_experiment(row: ExperimentRow) -> Experiment:
+    """A stored experiment as clients see it."""
+    names, retired = json.loads(row.arms), json.loads(row.retired)
+    gone = set(retired)
+    arms = tuple(name for place, name in enumerate(names) if place not in gone)
+    return Experiment(
+        row.tenant, row.name, as_settings(json.loads(row.settings)), arms, _gone(names, retired),
+        row.created_at, row.archived_at, row.version, int(row.seed),
+        "ready" if row.archived_at is None else "archived",
+    )  # fmt: skip
+
+
+def _gone(names: Sequence[Arm], retired: Sequence[int]) -> tuple[Arm, ...]:
+    """The names of arms that were retired and not added again."""
+    gone = set(retired)
+    here = {name for place, name in enumerate(names) if place not in gone}
+    return tuple(dict.fromkeys(names[place] for place in retired if names[place] not in here))
+
+
+def _with_status(compiler: Compiler, experiment: Experiment) -> Experiment:
+    """The experiment with a status that says whether its policy is compiled."""
+    if experiment.status == "archived":
+        return experiment
+    try:
+        _require_compiled(compiler, experiment)
+    except Compiling:
+        return replace(experiment, status="compiling")
+    except NotCompiled as error:
+        return replace(experiment, status="failed", problem=str(error))
+    return experiment
+
+
+def _require_compiled(compiler: Compiler, experiment: Experiment) -> None:
+    """Raise `Compiling` or `NotCompiled` unless the experiment can decide."""
+    now, began = len(experiment.arms), len(experiment.settings.arms)
+    arms = {began, now, now + len(experiment.retired)}
+    compiler.require(experiment.name, experiment.settings.policy, arms)

@@ -1,0 +1,84 @@
+"""API keys as they are stored: only their digests. `decoupled.service.http.auth` makes the keys themselves."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+from ..commit_loop import CommitLoop, Reply
+from ..errors import Conflict, NotFound
+from ..experiment.settings import plain_text
+from ..session import Session
+
+_COLUMNS = "digest, tenant, role, label, created_at, revoked_at"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A key, by the SHA-256 digest of its secret in hexadecimal."""
+
+    digest: str
+    tenant: str
+    role: str
+    label: str
+    created_at: float
+    revoked_at: float | None = None
+
+
+ApiKeys: TypeAlias = list[ApiKey]
+
+
+class Keys:
+    """Add, list, revoke and find API keys."""
+
+    def __init__(self, commits: CommitLoop) -> None:
+        self._commits = commits
+
+    def add(self, tenant: str, role: str, digest: str, label: str = "") -> Reply[ApiKey]:
+        """Store a key by the SHA-256 digest of its secret."""
+        key = ApiKey(digest, tenant, role, label, self._commits.session.clock())
+        return self._commits.submit(partial(_add, key=key), alone=True)
+
+    def list(self, tenant: str | None = None) -> Reply[ApiKeys]:
+        """The keys of a tenant, or of all tenants, oldest first."""
+        return self._commits.submit(partial(_list, tenant=tenant))
+
+    def revoke(self, digest: str) -> Reply[ApiKey]:
+        """Refuse a key from now on."""
+        return self._commits.submit(partial(_revoke, digest=digest), alone=True)
+
+    def find(self, digest: str) -> Reply[ApiKey | None]:
+        """The key with that digest, revoked or not."""
+        return self._commits.submit(partial(_find, digest=digest))
+
+
+# Commands
+
+
+def _add(session: Session, *, key: ApiKey) -> ApiKey:
+    for name in ("digest", "tenant", "role"):
+        plain_text(name, getattr(key, name))
+    sql = f"INSERT INTO api_keys ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1"
+    values = (key.digest, key.tenant, key.role, key.label, key.created_at, key.revoked_at)
+    if not session.store.run(sql, values):
+        raise Conflict("key: exists already; make another")
+    return key
+
+
+def _find(session: Session, *, digest: str) -> ApiKey | None:
+    rows = session.store.run(f"SELECT {_COLUMNS} FROM api_keys WHERE digest = ?", (digest,))
+    return ApiKey(*rows[0]) if rows else None
+
+
+def _list(session: Session, *, tenant: str | None) -> list[ApiKey]:
+    who = "tenant = ?" if tenant is not None else "CAST(? AS TEXT) IS NULL"
+    sql = f"SELECT {_COLUMNS} FROM api_keys WHERE {who} ORDER BY created_at, digest"
+    return [ApiKey(*row) for row in session.store.run(sql, (tenant,))]
+
+
+def _revoke(session: Session, *, digest: str) -> ApiKey:
+    sql = "UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) WHERE digest = ?"
+    session.store.run(sql, (session.clock(), digest))
+    found = _find(session, digest=digest)
+    if found is None:
+        raise NotFound("key: is not known; choose one from the list of keys")
+    return found

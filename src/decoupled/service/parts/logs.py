@@ -1,0 +1,129 @@
+"""The recorded log: reading, exporting and evaluating it, dropping its old part, and backups of the store.
+
+Everything here runs in the background, on the store as it is at the time of the call.
+"""
+
+import json
+import os
+from functools import partial
+from pathlib import Path
+
+from ...policies import Policy
+from ..analysis import export
+from ..analysis.evaluation import Evaluation, evaluate
+from ..analysis.export import LoggedDecision
+from ..background import Background, reading
+from ..commit_loop import CommitLoop, Reply
+from ..experiment.live import Running
+from ..experiment.rows import Decided, ExperimentRow
+from ..experiment.settings import as_settings
+from ..experiment.snapshots import snapshot
+from ..recovery import from_beginning
+from ..session import Reference, Session
+from ..store.backup import back_up
+from ..store.store import Store
+from .experiments import as_experiment
+
+AT_ONCE = 20_000  # rows dropped in one transaction, so that nobody waits long
+
+
+class Logs:
+    """Read, export and evaluate logs, drop their old part, and back up the store."""
+
+    def __init__(self, commits: CommitLoop, background: Background) -> None:
+        self._commits, self._background = commits, background
+
+    def read(
+        self, tenant: str, name: str, after: int = 0, limit: int | None = None
+    ) -> Reply[list[LoggedDecision]]:
+        """The logged decisions after row `after`, with their true propensities."""
+        return self._background.submit(partial(self._read, tenant, name, after, limit))
+
+    def export(
+        self,
+        tenant: str,
+        name: str,
+        path: str | os.PathLike[str],
+        format: str = "parquet",  # noqa: A002
+    ) -> Reply[int]:
+        """Write the whole log to a Parquet or CSV file; returns the number of decisions."""
+        return self._background.submit(partial(self._export, tenant, name, Path(path), format))
+
+    def evaluate(self, tenant: str, name: str) -> Reply[Evaluation]:
+        """The value of every arm and of the exploited arms, from the log since the arms last changed."""
+        return self._background.submit(partial(self._evaluate, tenant, name))
+
+    def retention(self, tenant: str, name: str, before: float) -> Reply[int]:
+        """Drop the log up to a time, except decisions that were pending then; returns the number of rows dropped."""
+        return self._background.submit(partial(self._retention, tenant, name, before))
+
+    def backup(self, path: str | os.PathLike[str], *, force: bool = False) -> Reply[int]:
+        """Copy the store as it is now to a SQLite file, a new one unless forced; returns the number of experiments."""
+        return self._background.submit(partial(back_up, self._commits.session.store, path, force=force))
+
+    # In the background
+
+    def _read(self, tenant: str, name: str, after: int, limit: int | None) -> list[LoggedDecision]:
+        with reading(self._commits, tenant, name) as (reader, row):
+            return list(export.logged(reader, row, after, limit))
+
+    def _export(self, tenant: str, name: str, path: Path, format: str) -> int:  # noqa: A002
+        with reading(self._commits, tenant, name) as (reader, row):
+            return export.write(export.logged(reader, row), path, format)
+
+    def _evaluate(self, tenant: str, name: str) -> Evaluation:
+        with reading(self._commits, tenant, name) as (reader, row):
+            settings = as_settings(json.loads(row.settings))
+            coupled = Policy.from_dict(settings.policy).coupled
+            decisions = export.logged(reader, row, after=_comparable(reader, row.id))
+            return evaluate(name, decisions, as_experiment(row).arms, settings.loss_range, coupled)
+
+    def _retention(self, tenant: str, name: str, before: float) -> int:
+        with reading(self._commits, tenant, name) as (reader, row):
+            base = _cut(reader, row, before)
+        if base.head == 0:
+            return 0
+        about, submit = Reference("name", tenant, name), self._commits.submit
+        submit(partial(_rebase, about=about, base=base, before=before), about, alone=True).result()
+        dropped = 0
+        for first in range(1, base.head + 1, AT_ONCE):
+            dropped += submit(
+                partial(_drop, about=about, base=base, first=first), about, alone=True
+            ).result()
+        return dropped
+
+
+def _comparable(reader: Store, experiment: int) -> int:
+    """The row after which every decision is logged and could choose from the current arms."""
+    base = reader.base(experiment)
+    return max(reader.arms_changed(experiment), 0 if base is None else base[0])
+
+
+# Retention drops the old part of a log, while the rest can still be replayed.
+
+
+def _cut(reader: Store, row: ExperimentRow, before: float) -> Running:
+    """The experiment as it was before the first row written at `before` or later."""
+    running = from_beginning(reader, row)
+    for each in reader.rows_since(row.id, running.head):
+        if (each.made_at if isinstance(each, Decided) else each.at) >= before:
+            break
+        running.replay(each)
+    return running
+
+
+def _rebase(session: Session, *, about: Reference, base: Running, before: float) -> None:
+    """Start the log at `base`. The rows before it are no longer needed, except its pending decisions."""
+    running = session.get(about)
+    session.store.add_snapshot(running.id, base.head, snapshot(base), session.clock(), base=True)
+    session.store.drop_keys_of(running.id, before)
+
+
+def _drop(session: Session, *, about: Reference, base: Running, first: int) -> int:
+    """Drop `AT_ONCE` of the rows before `base`, and return how many there were.
+
+    Decisions that were pending at `base` stay, because the rest of the log settles them. Counts do not change: they
+    are part of the experiment in memory and of its snapshots.
+    """
+    last = min(first + AT_ONCE - 1, base.head)
+    return session.store.drop_rows(session.get(about).id, first, last, list(base.pending))

@@ -1,0 +1,183 @@
+"""`simulate`: policies against an environment, many runs at once."""
+
+import json
+import os
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..base.files import write_atomically
+from ..base.sigint import held_while_compiling
+from ..base.validation import one_of, whole_number
+from ..environments import Environment
+from ..errors import ParameterError, invalid_value
+from ..policies import Policy
+from .blocks import RESULTS_FILE, TIMINGS_FILE, BlockStore, explained
+from .curves import Moments
+from .plan import DEFAULT_CHECKPOINTS, Checkpoints, Plan, make_plan
+from .results import Results, assemble
+from .scheduler import Report, execute, own_executor
+
+MOST_NUMBERS = 20_000_000  # curves of single runs are kept up to this many numbers (160 MB)
+
+
+def simulate(
+    policies: Policy | Sequence[Policy],
+    environment: Environment,
+    horizon: int,
+    runs: int,
+    seed: int = 0,
+    *,
+    checkpoints: Checkpoints = DEFAULT_CHECKPOINTS,
+    curves: str = "auto",
+    workers: int | None = None,
+    executor: Executor | None = None,
+    out: str | os.PathLike[str] | None = None,
+    block: int | None = None,
+    device: str = "cpu",
+    report: Report = lambda rounds, seconds: None,
+) -> Results:
+    """Run every policy `runs` times for `horizon` rounds.
+
+    All policies meet the same losses, unless the environment is an adversary that answers what they do.
+
+    The results depend on the first five arguments and the checkpoints alone: any number of workers, any
+    executor and any block size give the same bits.
+
+    Args:
+        policies: one policy, or several that differ.
+        environment: where losses come from.
+        horizon: rounds of a run.
+        runs: runs of each policy. Run r draws from seeds derived from (seed, r).
+        seed: the seed of all randomness.
+        checkpoints: when regret is recorded: a number (evenly spaced), "log", "all", {"count": n,
+            "spacing": "log"}, or a list of rounds. The horizon is always one of them.
+        curves: "runs" keeps the curve of every run, "moments" only their mean and standard deviation,
+            "auto" the former while it takes less than 160 MB.
+        workers: threads to use; all cores if not given.
+        executor: any `concurrent.futures.Executor` in place of threads, such as Dask's
+            `client.get_executor()`; `workers` then says how many it has, so that all are kept busy.
+        out: a folder. Each finished block is written there, so that the same call goes on where a
+            killed one was; at the end it holds results.nc and timings.json.
+        block: runs in a block; chosen by cost if not given.
+        device: "cpu", or "cuda" for NVIDIA GPUs, all that the machine has (extra `cuda`): see docs/gpu.md.
+            Losses and draws are the same, and results are equal up to the rounding of functions such as
+            exp; any number of devices and any block size give the same bits there, too.
+        report: called with the rounds of each finished block and the seconds they took.
+
+    >>> import decoupled as dc
+    >>> environment = dc.environments.Alternating(arms=8, gap=0.125)
+    >>> results = dc.simulate([dc.FTPL(), dc.Exp3()], environment, horizon=1_000, runs=100, seed=0)
+    >>> results.summary()["mean"].round(1).to_dict()
+    {'FTPL': 65.9, 'Exp3': 82.5}
+    """
+    plan = make_plan(policies, environment, horizon, runs, seed, checkpoints, device)
+    return run_plan(
+        plan, curves=curves, workers=workers, executor=executor, out=out, block=block, report=report
+    )
+
+
+def run_plan(
+    plan: Plan,
+    *,
+    curves: str = "auto",
+    workers: int | None = None,
+    executor: Executor | None = None,
+    out: str | os.PathLike[str] | None = None,
+    block: int | None = None,
+    report: Report = lambda rounds, seconds: None,
+) -> Results:
+    """Run a plan that was checked before; the other arguments are those of `simulate`.
+
+    >>> import decoupled as dc
+    >>> from decoupled.simulation.plan import make_plan
+    >>> plan = make_plan(dc.FTPL(), dc.environments.Alternating(arms=8, gap=0.125), 1_000, 100, seed=0)
+    >>> run_plan(plan).summary()["mean"].round(1).to_dict()
+    {'FTPL': 65.9}
+    """
+    one_of("curves", curves, ("auto", "runs", "moments"))
+    size = None if block is None else whole_number("block", block, 1, "leave it out to have it chosen")
+    if workers is not None:
+        workers = whole_number("workers", workers, 1, "leave it out for all cores")
+    _check_kind("executor", executor, Executor, "for Dask, client.get_executor()")
+    _check_kind("out", out, (str, os.PathLike), "give the path of a folder")
+    _check_threads(plan.device, workers, executor)
+    numbers = len(plan.policies) * plan.runs * len(plan.checkpoints)
+    keep = curves == "runs" or (curves == "auto" and numbers <= MOST_NUMBERS)
+    found = _devices(plan)
+    size = size or found.block_size or plan.block_size(workers or 1)
+    store = None if out is None else BlockStore(out, plan, size)
+    timings: list[dict[str, float]] = store.timings() if store else []
+
+    def note(rounds: int, seconds: float) -> None:
+        if seconds:
+            timings.append({"rounds": rounds, "seconds": seconds})
+        report(rounds, seconds)
+
+    with held_while_compiling(), found.executor or own_executor(executor, workers) as (pool, count):
+        results = _gather(plan, store.block_size if store else size, store, pool, count, note, keep)
+    if store:
+        with explained(store.folder):
+            results.save(store.folder / RESULTS_FILE)
+            write_atomically(store.folder / TIMINGS_FILE, json.dumps(timings))
+    return results
+
+
+class _Devices(NamedTuple):
+    """What a plan that is not for the CPU is run with."""
+
+    block_size: int | None = None
+    executor: AbstractContextManager[tuple[Executor, int]] | None = None
+
+
+def _devices(plan: Plan) -> _Devices:
+    if plan.device == "cpu":
+        return _Devices()
+    from .gpu.executor import device_executor, devices_for
+    from .gpu.memory import block_size
+
+    found = devices_for(plan)
+    return _Devices(block_size(plan, found), device_executor(found))
+
+
+def _check_threads(device: str, workers: int | None, executor: Executor | None) -> None:
+    for name, value in (("workers", workers), ("executor", executor)):
+        if device != "cpu" and value is not None:
+            rule = f"is for the CPU, and device = {device!r} has threads of its own"
+            raise ParameterError(invalid_value(name, value, rule, "leave one of them out"))
+
+
+def _check_kind(name: str, value: object, kind: Any, remedy: str) -> None:
+    if value is not None and not isinstance(value, kind):
+        raise ParameterError(invalid_value(name, value, "is of the wrong kind", remedy))
+
+
+def _gather(
+    plan: Plan,
+    size: int,
+    store: BlockStore | None,
+    pool: Executor,
+    workers: int,
+    report: Report,
+    keep: bool,
+) -> Results:
+    count, width = len(plan.policies), len(plan.checkpoints)
+    final = np.empty((count, plan.runs))
+    curves = np.empty((count, plan.runs, width)) if keep else None
+    plays = np.zeros((count, 2, plan.environment.arms), np.int64)
+    moments = [Moments(width) for _ in plan.policies]
+    for block, result in execute(plan, size, store, pool, workers, report):
+        span = slice(block.first, block.last)
+        final[block.policy, span] = result.regret[:, -1]
+        if curves is not None:
+            curves[block.policy, span] = result.regret
+        plays[block.policy] += result.plays
+        moments[block.policy].add(result.regret)
+    for each in moments:
+        each.finish()
+    means = np.stack([each.mean for each in moments])
+    deviations = np.stack([each.standard_deviation for each in moments])
+    return assemble(plan, final, curves, means, deviations, plays)

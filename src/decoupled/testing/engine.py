@@ -1,0 +1,178 @@
+"""Checks of a policy's compiled functions: every step, its laws, `init`, the engine and long runs."""
+
+from typing import Any
+
+import numpy as np
+
+from ..base.arrays import Floats
+from ..base.extras import needed_for
+from ..environments import LossTable
+from ..kernels.random.noise import KINDS
+from ..kernels.random.stream import new_stream, uniform
+from ..kernels.rounds import Table
+from ..kernels.state import ROUND, State
+from ..simulation.cpu import run_block, run_streams, table_loop
+from .case import DRAWS, HISTORY, Case, place_of
+from .interpreted import Drawn, check_interpreted, checked_draw
+from .parts import check_parts
+
+with needed_for("check_policy"):
+    from scipy.stats import chi2
+
+FALSE_ALARM = 1e-6  # the chance that a chi-square test rejects a sound policy, over random seeds
+
+
+def check_defined(case: Case) -> None:
+    """Check the parts of a policy, and its functions as plain Python."""
+    check_parts(case.policy)
+    check_interpreted(case.policy, case.losses(5 * HISTORY), case.seed)
+
+
+def check_sound(case: Case) -> None:
+    """Check every step from outside, because compiled code checks nothing."""
+    policy, losses = case.policy, case.losses(5 * HISTORY)
+    entries, values = case.call("params_type", policy.entries), np.array(policy.params(), np.float64)
+    state, stream = policy.layout.new_state(case.arms), new_stream(np.random.SeedSequence(case.seed))
+    case.call("init", entries.init, values, *state)
+    for t in range(len(losses)):
+        case.check_finite(state, f"after {t} observations")
+        if t % HISTORY in (0, 1, HISTORY // 2):  # some laws are slow to compute
+            case.check_laws(state)
+        before = _bytes(state)
+        drawn = checked_draw(policy, case.call("decide", entries.decide, values, *state, stream), case.arms)
+        message = "decide changed the state; it may change the stream alone, and update is there to learn"
+        case.expect(_bytes(state) == before, message)
+        _check_drawn(case, state, drawn)
+        given = (drawn.explore, drawn.weight, losses[t, drawn.explore])
+        case.call("update", entries.update, values, *state, *given)
+        message = "update changed the round, which the package keeps; leave state.scalars[ROUND] as it is"
+        case.expect(state.scalars[ROUND] == t + 2, message)
+    case.check_finite(state, f"after {len(losses)} observations")
+    case.check_laws(state)
+    case.check_estimates(state)
+
+
+def _check_drawn(case: Case, state: State, drawn: Drawn) -> None:
+    exploit, explore, weight, propensity = drawn
+    if case.policy.coupled:
+        message = f"it is coupled, but decide gave two arms, {exploit} and {explore}; give one arm twice"
+        case.expect(exploit == explore, message)
+    message = f"decide gave the weight {weight}; it must be finite and above 0, such as 1 / propensity"
+    case.expect(0.0 < weight < np.inf, message)
+    if propensity == propensity:
+        law = case.law(state, "exploration_law")
+        message = (
+            f"decide gave arm {explore} the propensity {propensity}, and exploration_law {law[explore]}; "
+            "they must agree, or the propensity be NaN"
+        )
+        case.expect(abs(propensity - law[explore]) <= 1e-9 * law[explore], message)
+        given = f"the weight {weight} with the propensity {propensity}"
+        message = f"decide gave {given}; weight is 1 / propensity"
+        case.expect(not case.weighs() or abs(weight * propensity - 1.0) <= 1e-9, message)
+
+
+def _bytes(state: State) -> tuple[bytes, ...]:
+    return tuple(part.tobytes() for part in state)
+
+
+def check_laws(case: Case) -> None:
+    """Compare draws with the laws, before the first observation and after some."""
+    for rounds in (0, HISTORY):
+        fresh = case.policy.start(case.arms, case.seed, max_pending=DRAWS)
+        learner = case.learner(rounds) if rounds else fresh
+        decisions = learner.decide(count=DRAWS)
+        exploit, explore = learner.exploitation_probabilities(), learner.exploration_probabilities()
+        for name, law in (("exploit", exploit), ("explore", explore)):
+            drawn = [place_of(getattr(decision, name)) for decision in decisions]
+            counts = np.bincount(drawn, minlength=case.arms)
+            message = f"in {DRAWS} draws it would {name} {counts.tolist()} times, by its law {(DRAWS * law).round(1).tolist()}"
+            case.expect(_chi_square_p(counts, law) > FALSE_ALARM, message)
+
+
+def _chi_square_p(counts: Any, law: Floats) -> float:
+    """Pearson's test. Arms with few expected draws count together; a draw of an arm of probability 0 fails."""
+    if counts[law == 0.0].any():
+        return 0.0
+    rare = counts.sum() * law < 10.0
+    expected = counts.sum() * np.append(law[~rare], law[rare].sum())
+    observed = np.append(counts[~rare], counts[rare].sum())
+    # Still few: a Poisson variable of this mean exceeds 40 less than once in a million.
+    if expected[-1] < 10.0:
+        if observed[-1] > 40:
+            return 0.0
+        expected, observed = expected[:-1], observed[:-1]
+    if len(expected) < 2:
+        return 1.0
+    return float(chi2.sf(((observed - expected) ** 2 / expected).sum(), len(expected) - 1))
+
+
+def check_init(case: Case) -> None:
+    """Check that a state rebuilt from the learned rows continues like the original."""
+    policy = case.policy
+    entries, values = policy.entries(), np.array(policy.params(), np.float64)
+    state, losses = policy.layout.new_state(case.arms), case.losses(3 * HISTORY)
+    stream = new_stream(np.random.SeedSequence(case.seed))
+    entries.init(values, *state)
+    for t in range(len(losses)):
+        if t % HISTORY == HISTORY // 2:
+            again = policy.layout.restrict(state, np.arange(case.arms))
+            entries.init(values, *again)
+            _compare(case, state, again)
+            twice = State(again.scalars.copy(), again.floats.copy(), again.ints.copy())
+            entries.init(values, *twice)  # as happens if some arms were unavailable
+            _compare(case, again, twice)
+            state = twice
+        _, explore, weight, _ = entries.decide(values, *state, stream)
+        entries.update(values, *state, explore, weight, losses[t, explore])
+
+
+def _compare(case: Case, state: State, again: State) -> None:
+    policy, layout = case.policy, case.policy.layout
+    laws = policy.exploitation_law, policy.exploration_law
+    same = all(law(state).tolist() == law(again).tolist() for law in laws)
+    one, two = (new_stream(np.random.SeedSequence(case.seed + 1)) for _ in range(2))
+    entries, values = policy.entries(), np.array(policy.params(), np.float64)
+    for _ in range(HISTORY):
+        drawn = np.array(entries.decide(values, *state, one))
+        same = same and np.array_equal(drawn, entries.decide(values, *again, two), equal_nan=True)
+    names, row = [*layout.scalars, *layout.floats, *layout.ints], layout.row
+    differ = [name for name in names if row(state, name).tolist() != row(again, name).tolist()]
+    message = f"init does not derive from {', '.join(layout.learned)} all that decisions need; look at {', '.join(differ)}"
+    case.expect(same, message)
+
+
+def check_parity(case: Case) -> None:
+    """Check that engine and learner play the same arms. No two arms cost the same, so the regret shows the plays."""
+    if case.policy.interpreted:  # only a learner can run it
+        return
+    horizon = 5 * HISTORY
+    rows = np.random.default_rng(case.seed).random((7, case.arms))
+    world = LossTable(rows, np.arange(horizon) % 7, noise="bernoulli")
+    engine = run_block(case.policy, world, horizon, np.arange(1, horizon + 1), case.seed, 0, 1)
+    learner = case.policy.start(case.arms, np.random.SeedSequence(case.seed, spawn_key=(0, 1)))
+    noise, _ = run_streams(case.seed, 0)
+    best = rows[np.arange(horizon) % 7].sum(axis=0).argmin()
+    regret = 0.0
+    for t in range(horizon):
+        decision = learner.decide()
+        means = rows[t % 7]
+        learner.observe(decision, loss=float(uniform(noise) <= means[place_of(decision.explore)]))
+        regret += means[place_of(decision.exploit)] - means[best]
+        message = f"the engine and the learner part in round {t + 1}"
+        case.expect(abs(engine.regret[0, t] - regret) < 1e-9, message)
+
+
+def check_endurance(case: Case) -> None:
+    """Run many rounds in which no arm loses, all lose, or all but one lose."""
+    if case.policy.interpreted:
+        return
+    loop, arms, rounds = table_loop(case.policy), case.arms, case.rounds
+    for losses in (np.zeros(arms), np.ones(arms), 1.0 - np.eye(arms)[arms // 2]):
+        state = case.policy.layout.new_state(arms)
+        noise, draws = run_streams(case.seed, 0)
+        table = Table(losses.reshape(1, arms), np.zeros(rounds, np.int64), KINDS.index("none"))
+        regret, plays = np.zeros(1), np.zeros((2, arms), np.int64)
+        ends, local = np.array([rounds]), np.zeros(2, np.uint64)
+        loop(case.policy.params(), state, draws, noise, local, table, 0, ends, regret, plays)
+        case.check_finite(state, f"after {rounds} rounds of the losses {losses.tolist()}")
+        case.check_laws(state)

@@ -1,0 +1,142 @@
+"""Check the parts of a policy one by one: its class, layout, parameters, functions and methods.
+
+This runs no code of the policy but `params`.
+"""
+
+import inspect
+from typing import Any
+
+import numba
+
+from ..base.validation import is_number, kind_of
+from ..errors import near_name, shown
+from ..kernels.dispatch import Functions
+from ..kernels.state import SHARED_SCALARS, Layout
+from ..policies import Policy
+from .failures import fail, raised
+
+LAYOUT = "layout = Layout(floats=('estimates',), learned=('estimates',))"
+TAKES = {
+    "init": ("params", "state"),
+    "decide": ("params", "state", "stream"),
+    "update": ("params", "state", "arm", "weight", "loss"),
+}
+
+
+def check_parts(policy: Policy) -> None:
+    """Check every part of a policy."""
+    _check_class(policy)
+    _check_layout(policy)
+    _check_rows(policy)
+    _check_params(policy)
+    _check_functions(policy)
+    _check_methods(policy)
+
+
+def _check_class(policy: Policy) -> None:
+    name, own = type(policy).__name__, vars(type(policy))
+    if "__dataclass_fields__" not in own:
+        fail(policy, f"class {name} is not a dataclass; put @dataclass(frozen=True) above it")
+    if not own["__dataclass_params__"].frozen:
+        fail(policy, f"class {name} can be changed after it is made; write @dataclass(frozen=True)")
+
+
+def _part(policy: Policy, name: str) -> Any:
+    """An attribute of a policy, or None if it is not implemented."""
+    try:
+        return getattr(policy, name)
+    except NotImplementedError:
+        return None
+
+
+def _check_layout(policy: Policy) -> None:
+    layout = _part(policy, "layout")
+    if not isinstance(layout, Layout):
+        example = f"name the rows of its state, for example {LAYOUT}"
+        fail(policy, f"layout = {shown(layout)} is no Layout; {example}")
+    names: Any
+    for part, names in zip(Layout._fields, layout, strict=True):
+        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+            one = f"; for one name write ({names!r},)" if isinstance(names, str) else ""
+            fail(policy, f"layout: {part} = {shown(names)} must be a tuple of names{one}")
+    rows = (*SHARED_SCALARS, *layout.scalars, *layout.floats, *layout.ints, *layout.pairs)
+    for place, name in enumerate(rows):
+        if name in rows[:place]:
+            fail(policy, f"layout: {name!r} appears twice; give every row a name of its own")
+    for name in layout.learned:
+        if name not in rows:
+            problem = f"layout: learned names {name!r}, which is none of its rows"
+            fail(policy, f"{problem}; {near_name(name, rows)}")
+        if name in SHARED_SCALARS:
+            fail(policy, f"layout: learned names {name!r}, which the package keeps; leave it out")
+
+
+def _check_rows(policy: Policy) -> None:
+    layout, sums = policy.layout, policy.cumulative
+    if sums is not None and (sums not in layout.learned or sums not in layout.floats):
+        remedy = "name the one that adds up losses, or write cumulative = None if there is none"
+        fail(policy, f"cumulative = {sums!r} is no learned row of floats; {remedy}")
+    for name in policy.fading or ():
+        if name not in layout.floats and name not in layout.scalars:
+            fail(policy, f"fading names {name!r}, which is no row of floats; {_known(layout.learned)}")
+    if policy.baseline is not None and policy.baseline not in layout.floats:
+        fail(policy, f"baseline = {policy.baseline!r} is no row of floats; {_known(layout.floats)}")
+    if "estimates" not in layout.floats and type(policy).estimates is Policy.estimates:
+        remedy = "add a method estimates(self, state) that gives what is learned about each arm"
+        fail(policy, f"it has neither a row nor a method called estimates; {remedy}")
+
+
+def _known(names: tuple[str, ...]) -> str:
+    return f"the rows are {', '.join(repr(name) for name in names)}" if names else "there are none"
+
+
+def _check_params(policy: Policy) -> None:
+    kind = _part(policy, "params_type")
+    if not (isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")):
+        remedy = "write class Params(NamedTuple) and name it there"
+        fail(policy, f"params_type = {shown(kind)} is no NamedTuple; {remedy}")
+    if not kind._fields:
+        remedy = "give it one, such as unused: float, to make it a type of its own"
+        fail(policy, f"{kind.__name__} has no fields; {remedy}")
+    try:
+        values = policy.params()
+    except NotImplementedError:
+        fail(policy, f"it has no method params; add one that returns {kind.__name__}(...)")
+    except Exception as error:
+        fail(policy, f"params() {raised(error)}")
+    if type(values) is not kind:
+        remedy = f"return {kind.__name__}(...), its params_type"
+        fail(policy, f"params() gave {shown(values)}, {kind_of(values)}; {remedy}")
+    for field, value in zip(kind._fields, values, strict=True):
+        if not is_number(value) or value != value:
+            problem = f"params() gave {field} = {shown(value)}, which is no number"
+            fail(policy, f"{problem}; compiled code takes floats")
+
+
+def _check_functions(policy: Policy) -> None:
+    functions = _part(policy, "functions")
+    if not isinstance(functions, Functions):
+        fail(policy, f"functions = {shown(functions)}; write functions = Functions(init, decide, update)")
+    function: Any
+    for part, function in zip(Functions._fields, functions, strict=True):
+        if not callable(function):
+            problem = f"functions: {part} = {shown(function)} is no function"
+            fail(policy, f"{problem}; give one that is @compiled")
+        if not hasattr(function, "py_func") and not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+            above = f"put @compiled above def {getattr(function, '__name__', part)}"
+            fail(policy, f"{part} is not compiled; {above} (from decoupled.kernels.jit import compiled)")
+        signature = inspect.signature(getattr(function, "py_func", function))
+        try:
+            signature.bind(*TAKES[part])
+        except TypeError:
+            takes, must = ", ".join(signature.parameters), ", ".join(TAKES[part])
+            order = "and Functions has them in the order init, decide, update"
+            fail(policy, f"{part} takes ({takes}); it must take ({must}), {order}")
+
+
+def _check_methods(policy: Policy) -> None:
+    for name, arm in (("exploitation_law", "exploited"), ("exploration_law", "explored")):
+        missing = getattr(type(policy), name) is getattr(Policy, name)
+        if missing and not (policy.coupled and arm == "explored"):
+            remedy = f"add {name}(self, state) that gives the probability with which each arm is {arm}"
+            fail(policy, f"it has no method {name}; {remedy}")

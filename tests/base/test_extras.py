@@ -1,0 +1,95 @@
+"""Without an extra, what needs it says which to install, and everything else works."""
+
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+import decoupled as dc
+from decoupled.base.extras import EXTRA_OF, as_missing_extra, needed_for
+from support.pages import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+# What a distribution is imported as, where the names differ.
+MODULES = {"prometheus-client": "prometheus_client", "numba-cuda": "numba"}
+
+# Every optional package is hidden; so is what they bring along. Each line is tried by itself.
+SCRIPT = """
+import sys
+for hidden in {hidden!r}:
+    sys.modules[hidden] = None
+import decoupled as dc
+world = dc.environments.Bernoulli([0.2, 0.7])
+for attempt in {attempts!r}:
+    try:
+        exec(attempt)
+    except dc.MissingExtraError as error:
+        print(error)
+    else:
+        print("works")
+"""
+
+
+def attempted(*attempts: str, hidden: list[str]) -> list[str]:
+    script = SCRIPT.format(hidden=hidden, attempts=attempts)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_every_optional_package_is_known_with_an_extra_that_brings_it() -> None:
+    for extra, requirements in PROJECT["optional-dependencies"].items():
+        for requirement in requirements:
+            name = re.match(r"[\w-]+", requirement)[0]  # type: ignore[index]
+            module = MODULES.get(name, name)
+            if module != PROJECT["name"]:
+                assert module in EXTRA_OF, f"{module} of the extra {extra} is missing in base/extras.py"
+    assert set(EXTRA_OF.values()) <= set(PROJECT["optional-dependencies"])
+
+
+def test_the_core_needs_numpy_alone() -> None:
+    assert [re.split(r"\W", each)[0] for each in PROJECT["dependencies"]] == ["numpy"]
+
+
+@pytest.mark.slow
+def test_what_is_missing_is_named_with_its_extra() -> None:
+    optional = [
+        each for each in EXTRA_OF if each not in ("numba", "llvmlite", "scipy")
+    ]  # numba loads scipy
+    assert attempted(
+        "dc.FTPL().start(arms=3, seed=0).decide()",
+        "dc.simulate(dc.FTPL(), world, horizon=10, runs=2)",
+        "from decoupled.plots import draw, Picture; draw(Picture('a', 'b', 'c', ()))",
+        "from decoupled.service.store.open import open_store; open_store('store.db', create=False)",
+        hidden=optional,
+    ) == [
+        "works",
+        "a simulation: needs the package xarray, which is not installed; pip install 'decoupled-bandits[simulate]'",
+        "a picture: needs the package matplotlib, which is not installed; pip install 'decoupled-bandits[plots]'",
+        "store: needs the package apsw, which is not installed; pip install 'decoupled-bandits[service]'",
+    ]
+
+
+def test_the_command_line_without_its_packages() -> None:
+    script = "import sys; sys.modules['typer'] = None\nfrom decoupled.cli import main\nmain()"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "error: the command line: needs the package typer, which is not installed; "
+        "pip install 'decoupled-bandits[cli]'\n"
+    )
+
+
+def test_a_module_of_no_extra_is_left_alone() -> None:
+    with pytest.raises(ModuleNotFoundError, match="nonsense"), needed_for("this"):
+        import nonsense  # type: ignore[import-not-found]  # noqa: F401
+    assert as_missing_extra(ModuleNotFoundError("no name"), "this") is None
+
+
+def test_what_else_can_be_done_is_said() -> None:
+    error = as_missing_extra(ModuleNotFoundError(name="scs"), "solver = 'scs'", "use solver='newton'")
+    assert isinstance(error, dc.MissingExtraError)
+    assert error.remedy is None
+    assert str(error).endswith("pip install 'decoupled-bandits[conic]', or use solver='newton'")

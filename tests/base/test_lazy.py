@@ -1,0 +1,71 @@
+"""The stub of a package as the list of what it exports."""
+
+import sys
+import zipfile
+from pathlib import Path
+from subprocess import run
+
+import pytest
+
+from decoupled.base import lazy
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    monkeypatch.setattr(lazy, "_stub", texts.__getitem__)
+    return texts
+
+
+def test_every_kind_of_line(stub: dict[str, str]) -> None:
+    stub["a.b"] = (
+        "# from .x import X as X\nfrom ..c.d import One as One\nfrom .e import Two as Two  # why\n"
+    )
+    stub["a"] = (
+        "from . import f as f\nfrom .b import *\nfrom .g import Three as Three\n\n__version__: str\n"
+    )
+    assert lazy.exports("a.b") == {"One": "a.c.d", "Two": "a.b.e"}
+    assert lazy.exports("a") == {"f": "a", "One": "a.b", "Two": "a.b", "Three": "a.g"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from .ftpl import FTPL",
+        "from .ftpl import FTPL as Other",
+        "from .ftpl import FTPL as FTPL, Two as Two",
+        "from .ftpl import (",
+        "import numpy as np",
+        "from .ftpl import",
+    ],
+)
+def test_a_line_that_cannot_be_read_is_shown(stub: dict[str, str], line: str) -> None:
+    stub["a"] = f"from .exp3 import Exp3 as Exp3\n{line}\n"
+    with pytest.raises(ImportError) as refusal:
+        lazy.exports("a")
+    assert str(refusal.value) == (
+        f"a, __init__.pyi: {line!r} cannot be read; write one name a line, "
+        "such as 'from .ftpl import FTPL as FTPL'"
+    )
+
+
+def test_a_stub_that_was_not_installed_is_named() -> None:
+    with pytest.raises(ImportError, match=r"__init__\.pyi: is missing.*install .* with its \.pyi files"):
+        lazy.exports("decoupled.kernels")
+
+
+def test_a_package_in_a_zip_file(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as packed:
+        packed.write(lazy.__file__, "small/lazy.py")
+        packed.writestr(
+            "small/__init__.py",
+            "from .lazy import attach\n_, __dir__, __all__ = attach(__name__)\n__getattr__ = _\n",
+        )
+        packed.writestr("small/__init__.pyi", "from .one import One as One\nfrom . import one as one\n")
+        packed.writestr("small/one.py", "class One: ...\n")
+    code = "import small; small.one; print(small.__all__, small.One.__module__)"
+    command = [sys.executable, "-c", code]
+    done = run(
+        command, check=True, capture_output=True, text=True, env={"PYTHONPATH": str(tmp_path / "all.zip")}
+    )
+    assert done.stdout == "['One', 'one'] small.one\n"

@@ -1,0 +1,65 @@
+"""A policy is added as CONTRIBUTING.md says: its file, one line, its twin. Everything else follows."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.pages import ROOT, blocks
+
+GUIDE = ROOT / "CONTRIBUTING.md"
+# The files of the guide's policy, by the number of the block that shows them.
+FILES = {0: "src/decoupled/policies/inverse_gap.py", 2: "tests/support/twins/inverse_gap.py"}
+LIST = "src/decoupled/policies/__init__.pyi"
+LINE = "from .inverse_gap import InverseGap as InverseGap"
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package and its tests, in which a newcomer has followed the guide."""
+    root = tmp_path_factory.mktemp("newcomer")
+    for part in ("src", "tests", "docs/tools"):
+        shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", root)
+    for number, file in FILES.items():
+        (root / file).write_text(blocks(GUIDE, "python")[number].code)
+    with (root / LIST).open("a") as names:
+        names.write(f"{LINE}\n")
+    return root
+
+
+def run(copy: Path, *command: str) -> str:
+    env = {**os.environ, "PYTHONPATH": str(copy / "src")}
+    done = subprocess.run([sys.executable, *command], cwd=copy, capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_guide_names_these_places() -> None:
+    text = GUIDE.read_text()
+    assert f"`{LIST}`: `{LINE}`" in text
+    assert f"`{FILES[2]}`" in text
+    assert not any((ROOT / file).exists() for file in FILES.values())
+
+
+def test_its_name_is_exported_listed_and_documented(copy: Path) -> None:
+    code = """
+import runpy, decoupled as dc
+from decoupled import policies
+assert dc.InverseGap is policies.InverseGap and "InverseGap" in dir(dc)
+assert dc.Policy.from_dict({"name": "InverseGap", "c": 0.5}) == dc.InverseGap(c=0.5)
+page = runpy.run_path("docs/tools/lists.py")["on_page_markdown"]("<!-- list: policies -->")
+assert "::: decoupled.InverseGap" in page.splitlines(), page
+"""
+    run(copy, "-c", code)
+
+
+@pytest.mark.slow
+def test_it_is_held_against_its_twin(copy: Path) -> None:
+    wanted = "InverseGap and (has_an_example or under_contract or laws_are_the_twins_at)"
+    files = ("tests/test_public.py", "tests/policies/test_contract.py")
+    out = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", *files, "-k", wanted)
+    assert "4 passed" in out, "an example in its docstring, a twin, and the laws of two variants"
