@@ -13,7 +13,7 @@ from decoupled.builder import catalogue
 from decoupled.environments.base import Adversary
 from decoupled.kernels import merging
 from decoupled.kernels.dispatch import Entries, compiled_entries, entries, register
-from decoupled.kernels.laws import leader_tiered, winner_law
+from decoupled.kernels.laws import leader_tiered, winner_law, winner_moments
 from decoupled.kernels.random.noise import BERNOULLI, BETA
 from decoupled.kernels.random.stream import new_stream
 from decoupled.kernels.rounds import against_best, drive, drive_adaptive
@@ -153,9 +153,16 @@ def test_laws_of_the_leader(alpha: float, frechet: bool) -> None:
         shifts = np.sort(np.random.default_rng(arms).exponential(size=arms))
         shifts -= shifts[0]
         nodes = winner_law.grid(arms, alpha, frechet)
-        work, law = np.zeros(arms), np.zeros(arms)
-        one, other = both(winner_law._add_law, shifts, alpha, frechet, nodes, work, law)
-        assert one == other
+        work, law, square = np.zeros(arms), np.zeros(arms), np.zeros((max(arms, 4), arms))
+        moves = np.linspace(0.0, 2.0, arms)
+        for function, arguments in (
+            (winner_law._add_law, (shifts, alpha, frechet, nodes, work, law)),
+            (winner_moments._add_moments, (shifts, alpha, frechet, nodes, work, square)),
+            (winner_moments._add_moved, (shifts, moves, alpha, frechet, nodes, work, law)),
+            (winner_moments._add_pairs, (shifts, alpha, frechet, nodes, work, square)),
+        ):
+            one, other = both(function, *arguments)
+            assert one == other, (function, arms)
 
 
 def test_the_law_in_strata() -> None:

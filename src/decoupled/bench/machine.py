@@ -2,7 +2,7 @@
 
 import os
 import platform
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
 
 def describe() -> dict[str, object]:
@@ -11,5 +11,13 @@ def describe() -> dict[str, object]:
         "platform": platform.platform(),
         "processors": os.cpu_count(),
         "python": platform.python_version(),
-        **{name: version(name) for name in ("numba", "numpy", "decoupled-bandits")},
+        **{name: _version(name) for name in ("numba", "numpy", "decoupled-bandits")},
     }
+
+
+def _version(name: str) -> str | None:
+    """None if it is not installed: machine code that ships runs without Numba."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

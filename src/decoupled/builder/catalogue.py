@@ -10,7 +10,7 @@ from ..environments.base import Adversary
 from ..errors import DecoupledError
 from ..kernels import merging
 from ..kernels.dispatch import Entries, compiled_entries, register
-from ..kernels.laws import leader_tiered, winner_law
+from ..kernels.laws import leader_tiered, winner_law, winner_moments
 from ..kernels.rounds import Table, against_best, drive, drive_adaptive
 from ..native.load import full_name, name_of
 from ..policies import Policy
@@ -75,11 +75,14 @@ def group(name: str) -> Group:
 
 
 def _common() -> Group:
-    numbers, table = np.zeros(ARMS), np.zeros((ARMS, ARMS))
+    numbers, table, nodes = np.zeros(ARMS), np.zeros((ARMS, ARMS)), winner_law.grid(ARMS, 2.0, True)
     tiered = next(policy for policy in policies() if policy.params_type is leader_tiered.Params)
     # Numba's own objects have no name in the library, and this is where those that have one are listed.
     functions: tuple[tuple[Any, tuple[Any, ...]], ...] = (
-        (winner_law._add_law, (numbers, 2.0, True, winner_law.grid(ARMS, 2.0, True), numbers, numbers)),
+        (winner_law._add_law, (numbers, 2.0, True, nodes, numbers, numbers)),
+        (winner_moments._add_moments, (numbers, 2.0, True, nodes, numbers, table)),
+        (winner_moments._add_moved, (numbers, numbers, 2.0, True, nodes, numbers, numbers)),
+        (winner_moments._add_pairs, (numbers, 2.0, True, nodes, numbers, table)),
         (leader_tiered.fill_exploration_law, (2.0, 1.0, tiered.layout.new_state(ARMS), numbers)),
         (against_best, (np.zeros(ARMS, np.int64), table, numbers)),
         (merging.merge_groups, (table, 1, numbers, numbers)),
