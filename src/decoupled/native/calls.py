@@ -146,7 +146,7 @@ def bound_entries(
     def decide() -> tuple[int, int, float, float]:
         if call_decide(first):
             raise _failed("decide")
-        return read_decision(ints, drawn)  # type: ignore[return-value]
+        return read_decision(ints, drawn)
 
     def update(given_arm: int, given_weight: float, given_loss: float) -> None:
         write_observation(ints, observed, given_arm, given_weight, given_loss)
