@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 import decoupled as dc
 from decoupled.cli.main import app
+from decoupled.native.load import why_not
 from decoupled.service.client import Client
 from decoupled.service.decision_service import open_service
 from support.http_service import served
@@ -174,8 +175,9 @@ def check_settings(with_key: list[str]) -> None:
 
 
 def test_the_first_experiment_on_a_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With nothing compiled. The only such test: it takes the processor 40 s."""
+    """Without shipped machine code and with nothing compiled. The only such test: it takes the processor 40 s."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("DECOUPLED_NATIVE", "off")
     with serving(tmp_path / "store.db") as (url, process, log), Client(url) as client:
         client.put_experiment("other", policy={"name": "FollowTheLeader"}, arms=["red", "blue"])
         created = threading.Event()
@@ -200,6 +202,18 @@ def test_the_first_experiment_on_a_machine(tmp_path: Path, monkeypatch: pytest.M
         assert re.search(r"FTPL recommended.*is ready, compiled in \d+ s", text)
         process.send_signal(signal.SIGTERM)  # as it compiles what is on offer
         assert process.wait(20) == 0
+
+
+def test_shipped_machine_code_decides_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    if why_not() is not None:
+        pytest.skip(f"no shipped machine code: {why_not()}")
+    with serving(tmp_path / "store.db") as (url, _, log), Client(url) as client:
+        result = run(app, ["client", "create", "first", "red", "blue", "--url", url])
+        assert json.loads(result.stdout)["status"] == "ready"
+        assert client.decide("first").explore in ("red", "blue")
+        assert "compiling" not in log.read_text() + result.stderr
+    assert not (tmp_path / "cache").exists(), "something was compiled"
 
 
 def test_sigterm_answers_what_was_asked_and_a_restart_goes_on(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """A function that is compiled when it is first used: until then it costs nothing, not even loading Numba."""
 
+import sys
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import cache, update_wrapper
 from threading import RLock
 from typing import Any
 
@@ -55,6 +56,12 @@ class OnFirstUse:
                 pass
         return self.dispatcher(*arguments, **named)
 
+    def __reduce__(self) -> Any:
+        # By name, if another process can import it. Numba knows how to send what a script defines.
+        if self.__module__ != "__main__" and _by_name(self.__module__, self.py_func.__qualname__) is self:
+            return self.py_func.__qualname__
+        return _from_dispatcher, (self.dispatcher,)
+
     def __repr__(self) -> str:
         return f"<compiled {self.__module__}.{self.py_func.__qualname__}>"
 
@@ -74,3 +81,15 @@ class OnFirstUse:
     def __class__(self) -> Any:
         # A compiler for another target knows what to compile anew by its class.
         return type(self.dispatcher) if is_loaded() else OnFirstUse
+
+
+@cache  # Numba gives the same object each time, and so must this: policies are told apart by their functions
+def _from_dispatcher(dispatcher: Any) -> OnFirstUse:
+    return OnFirstUse(dispatcher.py_func, lambda: dispatcher, None)
+
+
+def _by_name(module: str, name: str) -> Any:
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
