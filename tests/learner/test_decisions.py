@@ -383,7 +383,7 @@ def test_a_decision_is_observed_once(policy: dc.Policy) -> None:
     learner.observe(decision, loss=0.5)
     before = learner.to_json()
     for again in (decision, decision.id):
-        with pytest.raises(dc.FeedbackError, match="applied before, or it was forgotten"):
+        with pytest.raises(dc.FeedbackError, match="already applied, or it was forgotten"):
             learner.observe(again, loss=0.5)
     assert learner.to_json() == before
 

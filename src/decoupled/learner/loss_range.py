@@ -29,6 +29,8 @@ class LossRange(NamedTuple):
 
     def scaled(self, loss: object, reward: object = None) -> float:
         """The loss on a scale from 0 to 1, given either a loss or a reward."""
+        if reward is None and type(loss) is float and self.low <= loss <= self.high:  # nearly always
+            return (loss - self.low) / (self.high - self.low)
         if (message := not_one_of(loss, reward)) is not None:
             raise LossError(message)
         if reward is None:
@@ -40,8 +42,6 @@ class LossRange(NamedTuple):
         return (self._within(name, loss, if_missing) - self.low) / (self.high - self.low)
 
     def _within(self, name: str, value: object, if_missing: str = UNKNOWN) -> float:
-        if type(value) is float and self.low <= value <= self.high:  # nearly always, and NaN is not
-            return value
         number = as_loss(value)
         if number is not None and self.low <= number <= self.high:
             return number

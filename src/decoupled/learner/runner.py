@@ -97,6 +97,9 @@ class Running:
     def settle(self, pending: Pending, loss: float) -> None:
         """Learn from the feedback of a decision, which may have explored an arm that was retired since."""
         decision, serial, covered, baseline = pending
+        if covered is None and self.serials.kept is None:  # every arm was available, and none was retired
+            self.learn(serial, decision.weight, loss, baseline)
+            return
         arm = self.serials.place(serial)
         if covered is not None:
             self._charge_absent(covered, loss)

@@ -8,11 +8,15 @@ three numbers a call at most: a foreign call with a dozen arguments takes micros
 
 from collections.abc import Callable, Iterable, Iterator
 from ctypes import addressof, c_char, c_double, c_int64, c_void_p
+from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
 
-_Ints, _Floats = c_int64 * 32, c_double * 32  # of a learner's two blocks
+FEW_ARMS = 1_000  # up to here a learner's calls keep the interpreter lock
+
+_Ints = c_int64 * 32  # of a learner's two blocks
+_DECISION, _OBSERVATION = Struct("qqdd"), Struct("qdd")
 FORMAT = 1  # of blocks and of the manifest: code of another format is not called
 
 _INT = (int, np.integer)
@@ -52,10 +56,17 @@ def words_of(kind: str) -> int:
 class NativeFunction:
     """A function of the library, called like the compiled function that it was made of."""
 
-    def __init__(self, name: str, call: Callable[[c_void_p], int], signature: Signature) -> None:
+    def __init__(
+        self,
+        name: str,
+        call: Callable[[c_void_p], int],
+        holding_lock: Callable[[c_void_p], int],
+        signature: Signature,
+    ) -> None:
         self.__name__ = self.__qualname__ = name
         self.signature = signature
         self.call = call
+        self.holding_lock = holding_lock  # the same call, which does not let other threads run
         self._words = sum(map(words_of, signature.takes)) + len(signature.returns)
 
     def __repr__(self) -> str:
@@ -116,14 +127,16 @@ def bound_entries(
     words = [word for array in arrays for word in (_own_address(array), *array.shape)]
     # Two blocks, because what follows the arrays differs: the stream and the decision, or the observation.
     ints = _Ints()
-    floats = _Floats.from_address(addressof(ints))
-    drawn = len(words) + 2
-    given = drawn + 4
+    read_decision, write_observation = _DECISION.unpack_from, _OBSERVATION.pack_into
+    drawn = 8 * (len(words) + 2)
+    given = drawn + 8 * 4
     words += [_own_address(stream), len(stream), 0, 0, 0, 0, *words]
     ints[: len(words)] = words
-    arm, weight, loss = len(words), len(words) + 1, len(words) + 2
-    first, second = c_void_p(addressof(ints)), c_void_p(addressof(ints) + 8 * given)
-    call_init, call_decide, call_update = (each.call for each in functions)
+    observed = 8 * len(words)
+    first, second = c_void_p(addressof(ints)), c_void_p(addressof(ints) + given)
+    # Giving up the interpreter lock takes longer than a call with few arms.
+    few = arrays[2].shape[1] <= FEW_ARMS
+    call_init, call_decide, call_update = (each.holding_lock if few else each.call for each in functions)
     keep = (arrays, stream, ints)  # what the blocks point into has to outlive them
 
     def init(*, keep: object = keep) -> None:
@@ -133,10 +146,10 @@ def bound_entries(
     def decide() -> tuple[int, int, float, float]:
         if call_decide(first):
             raise _failed("decide")
-        return ints[drawn], ints[drawn + 1], floats[drawn + 2], floats[drawn + 3]
+        return read_decision(ints, drawn)
 
     def update(given_arm: int, given_weight: float, given_loss: float) -> None:
-        ints[arm], floats[weight], floats[loss] = int(given_arm), given_weight, given_loss
+        write_observation(ints, observed, given_arm, given_weight, given_loss)
         if call_update(second):
             raise _failed("update")
 

@@ -30,6 +30,7 @@ class Library(NamedTuple):
     """The shared library, and what the manifest says of its functions."""
 
     handle: Any
+    holding_lock: Any  # the same library, whose calls keep the interpreter lock
     functions: dict[str, dict[str, Any]]
     made_of: dict[str, list[str]]
     bases: frozenset[str]
@@ -95,9 +96,11 @@ def _make(key: str) -> NativeFunction | None:
     entry = found.functions.get(key) if isinstance(found, Library) else None
     if entry is None or isinstance(found, str):
         return None
-    call = getattr(found.handle, entry["symbol"])
-    call.restype = ctypes.c_int32
-    return NativeFunction(key, call, Signature(tuple(entry["takes"]), tuple(entry["returns"])))
+    call, holding_lock = (getattr(handle, entry["symbol"]) for handle in (found.handle, found.holding_lock))
+    call.restype = holding_lock.restype = ctypes.c_int32
+    return NativeFunction(
+        key, call, holding_lock, Signature(tuple(entry["takes"]), tuple(entry["returns"]))
+    )
 
 
 @cache
@@ -120,7 +123,8 @@ def load(folder: Path) -> Library:
         functions: dict[str, dict[str, Any]] = manifest["functions"]
         if not suited:
             raise UnusableError("it is for other processors")
-        handle = ctypes.CDLL(str(folder / Path(suited[0]).name))
+        path = str(folder / Path(suited[0]).name)
+        handle = ctypes.CDLL(path)
         for entry in functions.values():
             getattr(handle, entry["symbol"])
             Signature(tuple(entry["takes"]), tuple(entry["returns"]))
@@ -129,7 +133,13 @@ def load(folder: Path) -> Library:
         raise UnusableError(f"{MANIFEST} and the library do not go together") from None
     except OSError as error:
         raise UnusableError(f"it cannot be loaded ({error})") from None
-    return Library(handle, functions, made_of, frozenset(key.partition("(")[0] for key in functions))
+    return Library(
+        handle,
+        ctypes.PyDLL(path),
+        functions,
+        made_of,
+        frozenset(key.partition("(")[0] for key in functions),
+    )
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
