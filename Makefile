@@ -145,4 +145,4 @@ lock: $(DEV_STAMP) ## Update the locked versions
 	  -c requirements/run.txt -o requirements/cuda.txt
 
 clean: ## Remove .venv and everything built
-	rm -rf $(VENV) out site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) out site dist src/decoupled/native/lib .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -45,6 +45,18 @@ def test_every_policy_is_built_and_every_adversary() -> None:
     assert known == {type(adversary).__name__ for adversary in catalogue.adversaries()}
 
 
+def test_building_needs_numpy_and_numba_alone() -> None:
+    # All that is installed where a wheel is built in an environment of its own.
+    others = ("h5netcdf", "h5py", "matplotlib", "pandas", "plotly", "rich", "scipy", "typer", "xarray")
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({others}));"
+        "from decoupled.builder import build, catalogue, objects;"
+        "[catalogue.group(name) for name in catalogue.names()]"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_what_allocates_cannot_be_shipped() -> None:
     def order(values: Any) -> float:
         return float(np.argsort(values)[0])

@@ -111,7 +111,13 @@ def test_round_loops(policy: dc.Policy) -> None:
 )
 @pytest.mark.parametrize(
     "policy",
-    [dc.FTPL.recommended().at(5), dc.TsallisINF(), dc.UCB1(), dc.TopTwo()],
+    [
+        dc.FTPL.recommended().at(5),
+        dc.TsallisINF(),
+        dc.UCB1(),
+        dc.TopTwo(),
+        dc.Forgetting(dc.UCB1(), period=9),
+    ],
     ids=lambda each: each.label,
 )
 def test_loops_against_adversaries(policy: dc.Policy, adversary: Adversary) -> None:

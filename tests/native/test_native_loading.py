@@ -28,6 +28,10 @@ NO_NUMBA = "import sys; sys.modules['numba'] = sys.modules['llvmlite'] = None\n"
 EVERYTHING = """
 import decoupled as dc
 from decoupled.policies.warming import warm
+# First, since warming makes known what a simulation has to find by itself.
+easy = dc.environments.Alternating(arms=4, gap=0.125)
+dc.simulate([dc.FTPL(), dc.FTPL.recommended(), dc.UCB1()], easy, horizon=100, runs=60, seed=0)
+dc.simulate([dc.Exp3(), dc.Forgetting(dc.FTPL())], dc.environments.PunishLast(4), horizon=100, runs=2, seed=0)
 for name, kind in dc.Policy.known().items():
     for policy in kind.forms():
         for arms in (2, 5_000) if "duels" not in policy.layout.pairs else (2,):
@@ -35,9 +39,6 @@ for name, kind in dc.Policy.known().items():
 warm(dc.FTPL.recommended(), 3)
 warm(dc.FTPL.recommended(), 5_000)
 warm(dc.Forgetting(dc.TsallisINF(), discount=0.9), 3)
-easy = dc.environments.Alternating(arms=4, gap=0.125)
-dc.simulate([dc.FTPL(), dc.FTPL.recommended(), dc.UCB1()], easy, horizon=100, runs=60, seed=0)
-dc.simulate(dc.Exp3(), dc.environments.PunishLast(4), horizon=100, runs=2, seed=0)
 """
 
 OWN_POLICY = """

@@ -106,17 +106,20 @@ def compile_all(
     settings = {load.SWITCH: "off", **{f"NUMBA_{name}": value for name, value in of_numba.items()}}
     context = get_context("spawn")
     with ProcessPoolExecutor(1, context, _prepare, (settings,)) as listing:
-        names = [name for name in listing.submit(_names).result() if only is None or only(name)]
+        families = [
+            [name for name in family if only is None or only(name)]
+            for family in listing.submit(_families).result()
+        ]
     built: list[Built] = []
+    total = sum(map(len, families))
     with ProcessPoolExecutor(processes, context, _prepare, (settings,)) as executor:
-        for done in as_completed([executor.submit(_compile, name, str(scratch)) for name in names]):
-            group = done.result()
-            built.append(group)
-            left_out = "".join(f"; without {name}: {why}" for name, why in group.left_out.items())
-            count = f"{len(built)}/{len(names)}"
-            tell(
-                f"{count:>7} {group.label}: {len(group.functions)} functions, {group.seconds:.1f} s{left_out}"
-            )
+        # One process for a family: what its groups share is compiled once.
+        for done in as_completed([executor.submit(_compile, family, str(scratch)) for family in families]):
+            for group in done.result():
+                built.append(group)
+                left_out = "".join(f"; without {name}: {why}" for name, why in group.left_out.items())
+                what = f"{group.label}: {len(group.functions)} functions, {group.seconds:.1f} s{left_out}"
+                tell(f"{f'{len(built)}/{total}':>7} {what}")
     return built
 
 
@@ -124,14 +127,18 @@ def _prepare(settings: dict[str, str]) -> None:
     os.environ.update(settings)
 
 
-def _names() -> list[str]:
-    from .catalogue import names
+def _families() -> list[list[str]]:
+    from .catalogue import families
 
-    return names()
+    return families()
 
 
-def _compile(name: str, scratch: str) -> Built:
-    """The work of one process: a group of the catalogue."""
+def _compile(family: list[str], scratch: str) -> list[Built]:
+    """The work of one process: some groups of the catalogue."""
+    return [_compile_group(name, scratch) for name in family]
+
+
+def _compile_group(name: str, scratch: str) -> Built:
     from .catalogue import group
     from .objects import UnsuitableError, objects_of
     from .wrappers import types_of, wrap

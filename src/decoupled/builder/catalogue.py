@@ -66,7 +66,18 @@ def _forgetting_forms() -> Iterator[Policy]:
 
 def names() -> list[str]:
     """The names of all groups: a policy's is its description."""
-    return [COMMON, *(policy.to_json() for policy in policies())]
+    return [name for family in families() for name in family]
+
+
+def families() -> list[list[str]]:
+    """The names of groups that share most of what they call: a policy, and the same policy where it forgets."""
+    found: dict[Any, list[str]] = {}
+    for policy in policies():
+        inner = policy.policy if isinstance(policy, Forgetting) else policy
+        found.setdefault(inner.params_type, []).append(policy.to_json())
+    # Those in strata take longest, and the longest come first, so that no process waits for another at the end.
+    first = found.pop(leader_tiered.Params)
+    return [first, *found.values(), [COMMON]]
 
 
 def group(name: str) -> Group:
@@ -97,9 +108,7 @@ def _of_policy(policy: Policy) -> Group:
     register(kind, functions)
     named = name_of(kind)
     exports = [*_entry_points(policy), Export(full_name(name_of(drive), named), drive, _table_run(policy))]
-    # A policy that forgets is one more for each policy that there is, and is seldom played against an adversary:
-    # those loops would be a third of all that is built.
-    for adversary in () if isinstance(policy, Forgetting) else adversaries():
+    for adversary in adversaries():
         adversary.prepare()
         name = full_name(name_of(drive_adaptive), named, name_of(adversary.params_type))
         exports.append(Export(name, drive_adaptive, _adaptive_run(policy, adversary)))

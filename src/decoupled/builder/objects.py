@@ -93,8 +93,11 @@ def objects_of(wrapper: Wrapper, symbol: str, targets: tuple[str, ...]) -> Objec
             {},
         )
         made.library._ensure_finalized()
-    text = str(made.library._final_module)
-    code = {target: _emit(text, made.fndesc.llvm_func_name, symbol, target) for target in targets}
+    module = _whole(str(made.library._final_module), made.fndesc.llvm_func_name, symbol)
+    # Optimised for the best kind of processor: for the others that is as right, and seldom what they run.
+    _optimise(module, _machine(targets[0]))
+    _check_calls(module)
+    code = {target: _machine(target).emit_object(module.clone()) for target in targets}
     return Objects(code, wrapper.takes, tuple(wrapper.returns))
 
 
@@ -121,18 +124,20 @@ def _machine(target: str) -> Any:
     )
 
 
-def _emit(text: str, name: str, symbol: str, target: str) -> bytes:
-    entry = ENTRY.format(symbol=symbol, name=name)
+def _whole(text: str, name: str, symbol: str) -> Any:
+    """Everything that a function calls, with one way in."""
     helper = "declare i32 @numba_attempt_nocopy_reshape("
     if helper in text:
         lines = (line for line in text.splitlines() if not line.startswith(helper))
         text = "\n".join([*lines, RESHAPE])
-    module = llvm.parse_assembly(text + entry)
+    module = llvm.parse_assembly(text + ENTRY.format(symbol=symbol, name=name))
     for part in (*module.functions, *module.global_variables):
         if not part.is_declaration and part.name != symbol:
             part.linkage = "internal"
-    machine = _machine(target)
-    _optimise(module, machine)
+    return module
+
+
+def _check_calls(module: Any) -> None:
     foreign = sorted(
         function.name
         for function in module.functions
@@ -142,8 +147,6 @@ def _emit(text: str, name: str, symbol: str, target: str) -> bytes:
     )
     if foreign:
         raise UnsuitableError(f"calls {', '.join(foreign)}")
-    code: bytes = machine.emit_object(module)
-    return code
 
 
 def _optimise(module: Any, machine: Any) -> None:

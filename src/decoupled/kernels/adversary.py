@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..base.arrays import Floats, Ints
-from ..native import load
 from .jit import add_functions
 from .numba_later import overload
 
@@ -36,7 +35,6 @@ _functions: dict[type, AdversaryFunctions] = {}
 def register_adversary(params: type, functions: AdversaryFunctions) -> None:
     """Register an adversary's functions under the type of its parameter tuple."""
     add_functions(_functions, params, functions, "adversary")
-    load.admit(params, functions)
 
 
 def fill_losses(params: Any, memory: Memory, t: int, out: Floats) -> None:

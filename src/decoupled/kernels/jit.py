@@ -22,6 +22,7 @@ from threading import Lock
 from typing import Any, TypeVar, cast
 
 from ..errors import ParameterError
+from ..native import load
 from ..native.load import name_of
 from ..native.sources import COMPILED as COMPILED
 from ..native.sources import source_digest as source_digest
@@ -149,6 +150,8 @@ def add_functions(registry: dict[type, Any], params: type, functions: Any, owner
             f"give this {owner} a Params of its own"
         )
     name_apart(params)
+    if is_ours(params, *functions):
+        load.admit(params, functions)
 
 
 def name_apart(kind: type) -> None:
