@@ -3,10 +3,13 @@
 from ..base.extras import as_missing_extra
 
 
-def main() -> None:
+def run() -> None:
     """Run the command `decoupled`."""
     try:
-        from .main import main as run
+        from .main import main
     except ModuleNotFoundError as error:
         raise SystemExit(f"error: {as_missing_extra(error, 'the command line') or error}") from None
-    run()
+    main()
+
+
+main = run  # the name of the console script, until the submodule of that name is imported

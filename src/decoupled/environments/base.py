@@ -31,7 +31,7 @@ class Environment(Description, kind="environment", package=__package__):
 
         >>> import decoupled as dc
         >>> dc.environments.Alternating.examples()
-        (Alternating(arms=8, gap=0.125),)
+        (Alternating(arms=8, gap=0.125, growth=1.6),)
         """
         raise NotImplementedError(
             f"{cls.__name__}.examples: is not defined; return a tuple of one or more, "
