@@ -272,7 +272,7 @@ def test_a_damaged_or_foreign_fit_is_made_anew(
     damage: str, counter: Counter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = fitted(CONTENT)
-    (kept,) = tmp_path.rglob("oracle-*.npz")
+    (kept,) = tmp_path.rglob("fit-*.npz")
     body = bytearray(kept.read_bytes())
     if damage == "flipped":
         body[len(body) // 2] ^= 1
@@ -283,7 +283,7 @@ def test_a_damaged_or_foreign_fit_is_made_anew(
     elif damage == "of other ratings":
         other = CONTENT[CONTENT.index(10) + 1 :]
         fitted(other)
-        name = f"oracle-{hashlib.sha256(other).hexdigest()[:16]}.npz"
+        name = f"fit-{hashlib.sha256(other).hexdigest()[:16]}.npz"
         body = bytearray((kept.parent / name).read_bytes())
     kept.write_bytes(body)
     if damage == "of other code":
