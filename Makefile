@@ -64,7 +64,7 @@ test: lint ## Run every check and every test
 	  wait $$checks; checks=$$?; cat $$report; rm $$report; \
 	  [ $$unit = 0 ] && [ $$checks = 0 ]
 
-quick: lint ## Check format and lint, run a sample of the tests: 80 s of processor time with cached machine code
+quick: lint ## Check format and lint, run a sample of the tests: a minute with built machine code
 	@echo "Running a sample of the tests ..."
 	@$(BIN)/pytest -q --quick --numprocesses 2 --dist worksteal $(QUICK)
 
