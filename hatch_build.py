@@ -1,4 +1,4 @@
-"""Builds the machine code that a wheel carries, when the wheel is built. See `decoupled.builder`."""
+"""Build the machine code when a wheel is built. See `decoupled.builder`."""
 
 import os
 import platform
@@ -15,31 +15,31 @@ LIBRARIES = "src/decoupled/native/lib"
 
 
 class NativeBuildHook(BuildHookInterface):
-    """Compiles everything before the files of a wheel are gathered; without a compiler the wheel has only sources."""
+    """Compiles everything before the wheel is assembled. Without a linker, the wheel has only sources."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build, unless what is there is up to date, and let the wheel carry it."""
+        """Build the libraries, unless they are up to date, and add them to the wheel."""
         if self.target_name != "wheel" or os.environ.get("DECOUPLED_NATIVE", "").lower() == "off":
             return
         root = Path(self.root)
-        # With the sources of this folder, which are not installed yet.
+        # Import the sources from here, because they are not installed yet.
         environment = {**os.environ, "PYTHONPATH": str(root / "src")}
         command = [sys.executable, "-m", "decoupled.builder", "--if-stale"]
         if subprocess.run(command, env=environment, cwd=root).returncode:
             self.app.display_warning("no machine code is built: everything is compiled on first use")
             return
-        if version != "editable":  # there it lies where it is looked for
+        if version != "editable":  # an editable install finds the libraries in the source folder
             build_data["artifacts"].append(f"/{LIBRARIES}/*")
             build_data["pure_python"] = False
             build_data["tag"] = f"py3-none-{platform_tag(root / LIBRARIES)}"
 
 
 def platform_tag(libraries: Path) -> str:
-    """The machines that a wheel with these libraries is for; any Python will do."""
+    """The platform tag of a wheel with these libraries."""
     found = re.sub(r"[^a-z0-9]", "_", sysconfig.get_platform().lower())
     if not found.startswith("linux_") or platform.libc_ver()[0] != "glibc":
         return found
-    # A library names the versions of the C library that it needs; a newer one does as well.
+    # The libraries name the versions of the C library that they need; newer ones work too.
     needed = [
         int(minor)
         for path in libraries.glob("*.so")

@@ -10,7 +10,7 @@ from .build import UnbuiltError, build, is_built
 
 
 def main() -> int:
-    """Build the machine code that ships; 0 also where there is nothing to do."""
+    """Build the machine code that ships. The exit status is 0 if there is nothing to do."""
     parser = argparse.ArgumentParser(prog="python -m decoupled.builder", description=__doc__)
     parser.add_argument(
         "--out", type=Path, default=load.FOLDER, help="the folder for libraries and manifest"
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def chosen(name: str, part: str) -> bool:
-    """Whether a group is built that only some are asked for."""
+    """Whether `--only` selects a group."""
     return not name.startswith("{") or re.search(part, name) is not None
 
 

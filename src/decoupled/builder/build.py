@@ -1,4 +1,4 @@
-"""Compiling everything in several processes, linking it, and writing the manifest."""
+"""Compile everything in several processes, link it, and write the manifest."""
 
 import hashlib
 import json
@@ -24,11 +24,11 @@ from ..native.sources import COMPILED, source_digest
 
 
 class UnbuiltError(Exception):
-    """Why there is no library."""
+    """No library could be built; the message says why."""
 
 
 class Built(NamedTuple):
-    """What became of a group: rows of the manifest, what was left out and why, and seconds of processor time."""
+    """The result of a group: rows of the manifest, omitted functions with the reason, and processor time in seconds."""
 
     label: str
     functions: dict[str, dict[str, Any]]
@@ -43,9 +43,12 @@ def build(
     only: Callable[[str], bool] | None = None,
     tell: Callable[[str], None] = print,
 ) -> None:
-    """Build the libraries and the manifest in a folder; raises UnbuiltError where that is not possible here."""
+    """Build the libraries and the manifest in a folder, or raise `UnbuiltError`."""
     linker = find_linker()
-    start, digest = time.perf_counter(), source_digest(*COMPILED)  # before anything of them is compiled
+    start, digest = (
+        time.perf_counter(),
+        source_digest(*COMPILED),
+    )  # before anything is compiled, in case a source changes meanwhile
     with tempfile.TemporaryDirectory() as scratch:
         built = compile_all(Path(scratch), processes or os.cpu_count() or 1, only, tell)
         folder.mkdir(parents=True, exist_ok=True)
@@ -61,7 +64,7 @@ def build(
         "functions": functions,
     }
     write_atomically(folder / load.MANIFEST, json.dumps(manifest, indent=1, sort_keys=True) + "\n")
-    for path in folder.iterdir():  # of other sources
+    for path in folder.iterdir():  # libraries of other sources
         if path.name not in (load.MANIFEST, *libraries.values()):
             path.unlink()
     size = sum((folder / name).stat().st_size for name in libraries.values())
@@ -72,7 +75,7 @@ def build(
 
 
 def is_built(folder: Path = load.FOLDER) -> bool:
-    """Whether a folder holds what `build` would make."""
+    """Whether the folder already has what `build` would write."""
     try:
         load.load(folder)
     except load.UnusableError:
@@ -81,7 +84,7 @@ def is_built(folder: Path = load.FOLDER) -> bool:
 
 
 def find_linker() -> str:
-    """The compiler driver that links, by what CC names or by its usual names."""
+    """The linker: the command in CC, or one of the usual names."""
     for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
         found = shutil.which(name) if name else None
         if found:
@@ -92,16 +95,16 @@ def find_linker() -> str:
 def compile_all(
     scratch: Path, processes: int, only: Callable[[str], bool] | None, tell: Callable[[str], None]
 ) -> list[Built]:
-    """Compile every group, each in one of several processes; objects go to a folder for each target."""
+    """Compile every group in several processes; objects go to one folder for each target."""
     for target in targets():
         (scratch / target).mkdir()
-    # Set before a worker loads Numba: code for one kind of processor on every machine that builds, and no calls
-    # into a vector library that only some have.
+    # Set before a worker loads Numba, so that every build machine targets the same processor and calls no vector
+    # library that other machines may lack.
     of_numba = {
         "CPU_NAME": targets()[0],
         "CPU_FEATURES": "",
         "DISABLE_INTEL_SVML": "1",
-        "CACHE_DIR": os.devnull,  # no folder: what is compiled here is of no use elsewhere
+        "CACHE_DIR": os.devnull,  # no cache: this code is of no use elsewhere
     }
     settings = {load.SWITCH: "off", **{f"NUMBA_{name}": value for name, value in of_numba.items()}}
     context = get_context("spawn")
@@ -113,7 +116,7 @@ def compile_all(
     built: list[Built] = []
     total = sum(map(len, families))
     with ProcessPoolExecutor(processes, context, _prepare, (settings,)) as executor:
-        # One process for a family: what its groups share is compiled once.
+        # One process for each family, so that shared functions are compiled once.
         for done in as_completed([executor.submit(_compile, family, str(scratch)) for family in families]):
             for group in done.result():
                 built.append(group)
@@ -134,7 +137,7 @@ def _families() -> list[list[str]]:
 
 
 def _compile(family: list[str], scratch: str) -> list[Built]:
-    """The work of one process: some groups of the catalogue."""
+    """Compile some groups of the catalogue, in one process."""
     return [_compile_group(name, scratch) for name in family]
 
 
@@ -161,7 +164,7 @@ def _compile_group(name: str, scratch: str) -> Built:
 
 
 def _link(linker: str, objects: Path, folder: Path, target: str) -> str:
-    """One library of all objects; its name has the digest, since one that is in use is not overwritten."""
+    """Link all objects into one library. Its name contains the digest, so a library in use is not overwritten."""
     suffix = {"Darwin": ".dylib", "Windows": ".dll"}.get(platform.system(), ".so")
     name = f"decoupled-{source_digest(*COMPILED)}-{target}{suffix}"
     listed = objects / "objects.txt"

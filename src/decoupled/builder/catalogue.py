@@ -1,4 +1,4 @@
-"""What is shipped: every function that a learner or a simulation calls for a policy of this package."""
+"""What ships: every function that a learner or a simulation calls for a policy of this package."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -16,12 +16,12 @@ from ..native.load import full_name, name_of
 from ..policies import Policy
 from ..policies.forgetting import Forgetting
 
-ARMS = 2  # of the samples: code is the same for any number
+ARMS = 2  # in the sample arguments; the code is the same for any number
 COMMON = "what all policies share"
 
 
 class Export(NamedTuple):
-    """A function to ship, and arguments of the types that it is called with."""
+    """A function to ship, with sample arguments of the right types."""
 
     name: str
     function: Any
@@ -29,7 +29,7 @@ class Export(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Functions that are compiled together, since they call the same ones."""
+    """Functions that are compiled together because they share callees."""
 
     label: str
     exports: tuple[Export, ...]
@@ -37,7 +37,7 @@ class Group(NamedTuple):
 
 
 def adversaries() -> tuple[Adversary, ...]:
-    """One of each kind that the package has."""
+    """One adversary of each kind in the package."""
     return PunishLast(ARMS), AdaptiveAlternating(ARMS, gap=0.125)
 
 
@@ -65,17 +65,17 @@ def _forgetting_forms() -> Iterator[Policy]:
 
 
 def names() -> list[str]:
-    """The names of all groups: a policy's is its description."""
+    """The names of all groups. The name of a policy's group is its description."""
     return [name for family in families() for name in family]
 
 
 def families() -> list[list[str]]:
-    """The names of groups that share most of what they call: a policy, and the same policy where it forgets."""
+    """The names of groups that share most callees: a policy, and `Forgetting` around it."""
     found: dict[Any, list[str]] = {}
     for policy in policies():
         inner = policy.policy if isinstance(policy, Forgetting) else policy
         found.setdefault(inner.params_type, []).append(policy.to_json())
-    # Those in strata take longest, and the longest come first, so that no process waits for another at the end.
+    # Strata take longest, so they come first: no process then waits for another at the end.
     first = found.pop(leader_tiered.Params)
     return [first, *found.values(), [COMMON]]
 
@@ -88,7 +88,7 @@ def group(name: str) -> Group:
 def _common() -> Group:
     numbers, table, nodes = np.zeros(ARMS), np.zeros((ARMS, ARMS)), winner_law.grid(ARMS, 2.0, True)
     tiered = next(policy for policy in policies() if policy.params_type is leader_tiered.Params)
-    # Numba's own objects have no name in the library, and this is where those that have one are listed.
+    # Only the functions listed here have a name in the library.
     functions: tuple[tuple[Any, tuple[Any, ...]], ...] = (
         (winner_law._add_law, (numbers, 2.0, True, nodes, numbers, numbers)),
         (winner_moments._add_moments, (numbers, 2.0, True, nodes, numbers, table)),

@@ -1,4 +1,4 @@
-"""The parts of Numba and llvmlite that building needs, which have no types."""
+"""The untyped parts of Numba and llvmlite that the builder needs."""
 
 from importlib import import_module
 from typing import Any

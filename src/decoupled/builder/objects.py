@@ -1,4 +1,4 @@
-"""From a compiled function to an object file for every kind of processor."""
+"""Turn a compiled function into an object file for every target."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +17,8 @@ from .inner_numba import (
 )
 from .wrappers import Wrapper
 
-# What a library may call: the C library's own. Whatever else a function calls belongs to Numba's runtime or to
-# Python's, which are not there when it is called.
+# The functions of the C library that the machine code may call. Anything else would belong to the runtime of Numba or
+# Python, which is not loaded.
 _NAMES = """
 acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh erf erfc exp exp2 expm1 fabs floor fmod frexp hypot ldexp
 lgamma log log10 log1p log2 memcmp memcpy memmove memset nearbyint pow rint round sin sincos sinh sqrt tan tanh tgamma
@@ -26,7 +26,7 @@ trunc
 """
 ALLOWED = frozenset(_NAMES.split())
 
-# A function of Numba's own hands back nothing but a status, beside what it returns and an exception.
+# A function compiled by Numba returns a status, and takes pointers for its result and an exception.
 ENTRY = """
 define i32 @{symbol}(i64 %block) {{
   %result = alloca ptr
@@ -36,8 +36,8 @@ define i32 @{symbol}(i64 %block) {{
 }}
 """
 
-# The one helper in C that compiled functions call, for `reshape`: here for arrays that are contiguous, as all are
-# that come from a block. It would be asked whether the new lengths fit, which they do.
+# The only C helper of Numba that compiled functions call, for `reshape`. This version is for contiguous arrays, as all
+# arrays of a block are, and does not check the new lengths, which always fit.
 RESHAPE = """
 define internal i32 @numba_attempt_nocopy_reshape(i64 %nd, ptr %dims, ptr %strides, i64 %new_nd, ptr %new_dims,
     ptr %new_strides, i64 %size, i32 %fortran) alwaysinline {
@@ -75,9 +75,9 @@ class Objects(NamedTuple):
 
 
 def objects_of(wrapper: Wrapper, symbol: str, targets: tuple[str, ...]) -> Objects:
-    """Compile a wrapper, and write its machine code under a name of its own."""
+    """Compile a wrapper, and return its machine code under its own name."""
     flags: Any = compiler.Flags()
-    # As in kernels.jit, so that the bits are those of code compiled just in time.
+    # The options of kernels.jit, so that results have the same bits as with code compiled just in time.
     flags.error_model = "numpy"
     flags.release_gil = True
     flags.nrt = False
@@ -94,7 +94,7 @@ def objects_of(wrapper: Wrapper, symbol: str, targets: tuple[str, ...]) -> Objec
         )
         made.library._ensure_finalized()
     module = _whole(str(made.library._final_module), made.fndesc.llvm_func_name, symbol)
-    # Optimised for the best kind of processor: for the others that is as right, and seldom what they run.
+    # Optimised once, for the best target. The result is correct for the others too, which run seldom.
     _optimise(module, _machine(targets[0]))
     _check_calls(module)
     code = {target: _machine(target).emit_object(module.clone()) for target in targets}
@@ -103,7 +103,7 @@ def objects_of(wrapper: Wrapper, symbol: str, targets: tuple[str, ...]) -> Objec
 
 @contextmanager
 def _unoptimised() -> Iterator[None]:
-    """Leave what is compiled as it is, and do not make it callable here.
+    """Keep the compiled code, and do not make it callable in this process.
 
     Numba optimises every function by itself, and again within whatever it is copied into. Here only the whole is
     wanted, once for each kind of processor.
@@ -111,7 +111,7 @@ def _unoptimised() -> Iterator[None]:
     with (
         patch.object(codegen.CPUCodeLibrary, "_optimize_final_module", lambda library: None),
         patch.object(codegen.JITCodeLibrary, "_finalize_specific", lambda library: None),
-        # Never called: Numba tells its functions apart by these, which have to be built-in ones.
+        # Never called. Numba identifies functions by these, and they must be built-in functions.
         patch.object(CPUContext, "get_executable", lambda *_: [].append),
     ):
         yield
@@ -125,7 +125,7 @@ def _machine(target: str) -> Any:
 
 
 def _whole(text: str, name: str, symbol: str) -> Any:
-    """Everything that a function calls, with one way in."""
+    """A module with a function and everything that it calls."""
     helper = "declare i32 @numba_attempt_nocopy_reshape("
     if helper in text:
         lines = (line for line in text.splitlines() if not line.startswith(helper))
@@ -150,7 +150,7 @@ def _check_calls(module: Any) -> None:
 
 
 def _optimise(module: Any, machine: Any) -> None:
-    """As Numba does it: everything is copied to where it is called first, then optimised as a whole."""
+    """Optimise as Numba does: inline first, then optimise the whole module."""
     for level in (0, 3):
         options = llvm.create_pipeline_tuning_options(speed_level=level)
         options.loop_vectorization, options.slp_vectorization = level > 0, False

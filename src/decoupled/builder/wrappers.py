@@ -1,4 +1,4 @@
-"""A compiled function as one of the library: a block of words in, a status out. See `decoupled.native.calls`."""
+"""Wrap a compiled function for the library: it takes a block of words and returns a status. See `decoupled.native.calls`."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ _word: Any = ir.IntType(64)
 
 
 class Wrapper(NamedTuple):
-    """What is compiled, and what it takes and returns; `returns` is filled in while it is compiled."""
+    """A wrapper and its signature; `returns` is filled in during compilation."""
 
     function: Callable[[int], None]
     takes: tuple[str, ...]
@@ -21,7 +21,7 @@ class Wrapper(NamedTuple):
 
 
 def wrap(function: Any, arguments: tuple[Any, ...]) -> Wrapper:
-    """A function of the address of a block, for a compiled function and the types of its arguments."""
+    """Make a function of a block's address from a compiled function and its argument types."""
     takes: list[str] = []
     scope: dict[str, Any] = {"function": function, "Any": Any}
     given = ", ".join(_given(kind, takes, scope) for kind in arguments)
@@ -32,7 +32,7 @@ def wrap(function: Any, arguments: tuple[Any, ...]) -> Wrapper:
 
 
 def _given(kind: Any, takes: list[str], scope: dict[str, Any]) -> str:
-    """The text of an argument, made of the words of a block that follow those of `takes`."""
+    """The source text of an argument, read from the words that follow those of `takes`."""
     if isinstance(kind, types.BaseNamedTuple):
         name = f"kind{len(scope)}"
         scope[name] = kind.instance_class
@@ -44,7 +44,7 @@ def _given(kind: Any, takes: list[str], scope: dict[str, Any]) -> str:
 
 
 def kind_of(kind: Any) -> str:
-    """A type of Numba's as the manifest names it."""
+    """The manifest's name for a Numba type."""
     if isinstance(kind, types.Array):
         name = f"{LETTERS[kind.dtype]}{kind.ndim}"
         assert name in ARRAYS
@@ -59,7 +59,7 @@ def _pointer(builder: Any, block: Any, at: int, kind: Any) -> Any:
 
 
 def _reader(kind: Any, at: int) -> Any:
-    """Reads an argument from the bytes of a block from `at` on."""
+    """An intrinsic that reads an argument from a block at byte `at`."""
 
     @intrinsic  # type: ignore[untyped-decorator]
     def read(typing: Any, block: Any) -> Any:
@@ -77,7 +77,7 @@ def _reader(kind: Any, at: int) -> Any:
 
 
 def _array(context: Any, builder: Any, block: Any, kind: Any, at: int) -> Any:
-    """An array that belongs to the caller: nothing counts the references to it."""
+    """An array that the caller owns, without reference counting."""
     words = [
         builder.load(_pointer(builder, block, at + WORD * number, _word)) for number in range(1 + kind.ndim)
     ]
@@ -92,7 +92,7 @@ def _array(context: Any, builder: Any, block: Any, kind: Any, at: int) -> Any:
 
 
 def _writer(returns: list[str], at: int) -> Any:
-    """Writes a result to the bytes of a block from `at` on, and notes in `returns` what it is made of."""
+    """An intrinsic that writes a result to a block at byte `at`, and records its kinds in `returns`."""
 
     @intrinsic  # type: ignore[untyped-decorator]
     def put(typing: Any, block: Any, result: Any) -> Any:
@@ -130,5 +130,5 @@ def _returned(part: Any) -> str:
 
 
 def types_of(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The types of arguments, as the compiler sees them when a function is called with these."""
+    """The Numba types of these arguments."""
     return tuple(typeof(each) for each in arguments)

@@ -1,4 +1,4 @@
-"""Mean and squared deviations of curves, merged in an order that no block size or worker changes."""
+"""Merge the mean and squared deviations of curves in an order that does not depend on blocks or workers."""
 
 from ..base.arrays import Floats
 from .jit import compiled
@@ -8,7 +8,7 @@ GROUP = 50
 
 @compiled
 def merge_groups(curves: Floats, count: int, mean: Floats, squares: Floats) -> int:
-    """Merge runs, fifty at a time, into the mean and the squared deviations of `count`; returns the new count.
+    """Merge runs, fifty at a time, into the mean and squared deviations of `count` runs; return the new count.
 
     Every number is summed in the order of the runs, so that the bits depend on the groups alone.
     """

@@ -1,4 +1,4 @@
-"""Numba, loaded when something has to be compiled and not before: loading it takes as long as all else."""
+"""Load Numba only when something must be compiled, because loading it takes long."""
 
 import os
 import sys
@@ -16,14 +16,14 @@ Function = TypeVar("Function", bound=Callable[..., object])
 HOW_LONG = "10 to 40 s"
 
 _loading = RLock()
-_waiting: list[Callable[[], None]] = []  # what is to be done as soon as Numba is there
+_waiting: list[Callable[[], None]] = []  # calls to make once Numba is loaded
 _listeners: list[Callable[[], None]] = []
 _loaded: list[Any] = []
 _subject: list[str] = []
 
 
 def numba() -> Any:
-    """The module, with all that waited for it done."""
+    """Numba, with all pending registrations done."""
     if not _loaded:
         with _loading:
             if not _loaded:
@@ -52,20 +52,20 @@ def _import() -> Any:
 
 
 def is_loaded() -> bool:
-    """Whether Numba is there, or about to be: somebody else may have loaded it."""
+    """Whether Numba is loaded or loading; other code may have loaded it."""
     return sys.modules.get("numba") is not None
 
 
 def jit_disabled() -> bool:
-    """Whether functions are to stay plain Python, which Numba's own setting says."""
-    settings = getattr(sys.modules.get("numba"), "config", None)  # None also while another thread loads it
+    """Whether Numba's own setting disables compilation, so that functions stay plain Python."""
+    settings = getattr(sys.modules.get("numba"), "config", None)  # also None while another thread loads it
     if settings is not None:
         return bool(settings.DISABLE_JIT)
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
 def overload(function: Callable[..., object], **options: Any) -> Callable[[Function], Function]:
-    """`numba.extending.overload`, as soon as Numba is there."""
+    """Like `numba.extending.overload`, applied once Numba is loaded."""
 
     def decorate(implementation: Function) -> Function:
         _waiting.append(lambda: numba().extending.overload(function, **options)(implementation))
@@ -76,17 +76,17 @@ def overload(function: Callable[..., object], **options: Any) -> Callable[[Funct
     return decorate
 
 
-# Saying so
+# Reporting
 
 
 def compiling_for(name: str) -> None:
-    """Note which policy the next functions to be compiled are for."""
+    """Record the policy whose functions are compiled next."""
     _subject[:] = [name]
 
 
 @contextmanager
 def told_of_compiling(listener: Callable[[], None]) -> Iterator[None]:
-    """Call a function, in the thread that compiles, whenever a function begins to be compiled."""
+    """Call `listener`, in the compiling thread, each time the compilation of a function starts."""
     _listeners.append(listener)
     try:
         yield
@@ -109,7 +109,7 @@ def _listen() -> None:
 
 
 def _tell_the_terminal() -> None:
-    # Once, and not by every worker: whoever waits at a terminal for the first time should know what for.
+    # Once, and not in every worker: a user who waits at a terminal should know why.
     _listeners.remove(_tell_the_terminal)
     from multiprocessing import parent_process
 

@@ -1,4 +1,4 @@
-"""A function that is compiled when it is first used: until then it costs nothing, not even loading Numba."""
+"""A function that is compiled on first use. Until then, Numba need not be loaded."""
 
 import sys
 from collections.abc import Callable
@@ -14,10 +14,10 @@ _making = RLock()
 
 
 class OnFirstUse:
-    """Stands for a function of Numba's, which is made when its machine code is needed.
+    """Wraps a Numba function, which is created when it is needed.
 
-    Called from Python it runs the machine code that the package ships, where there is any. Whatever else is
-    asked of it, by Numba above all when it compiles a caller, Numba's own object answers.
+    A call from Python runs the shipped machine code, if there is any. Everything else, such as a use by Numba when it
+    compiles a caller, goes to Numba's own object.
     """
 
     py_func: Callable[..., Any]
@@ -39,7 +39,7 @@ class OnFirstUse:
         return self._made
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Run it, as shipped or compiled."""
+        """Run the shipped or the compiled code."""
         return self._target(*arguments, **named)
 
     def _first(self, *arguments: Any, **named: Any) -> Any:
@@ -52,12 +52,12 @@ class OnFirstUse:
         if function is not None:
             try:
                 return function(*arguments)
-            except UnsuitedError:  # before anything was run: Numba takes other arguments too
+            except UnsuitedError:  # nothing was run yet, and Numba takes other arguments too
                 pass
         return self.dispatcher(*arguments, **named)
 
     def __reduce__(self) -> Any:
-        # By name, if another process can import it. Numba knows how to send what a script defines.
+        # By name, if another process can import it. Otherwise Numba sends it by value.
         if self.__module__ != "__main__" and _by_name(self.__module__, self.py_func.__qualname__) is self:
             return self.py_func.__qualname__
         return _from_dispatcher, (self.dispatcher,)
@@ -65,25 +65,25 @@ class OnFirstUse:
     def __repr__(self) -> str:
         return f"<compiled {self.__module__}.{self.py_func.__qualname__}>"
 
-    # What Numba looks for
+    # For Numba
 
     @property
     def _numba_type_(self) -> Any:
         return self.dispatcher._numba_type_
 
     def __getattr__(self, name: str) -> Any:
-        # Tools ask everything for special names; none of Numba's is one.
+        # Tools look for special names on every object, and Numba defines none of them.
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.dispatcher, name)
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
-        # A compiler for another target knows what to compile anew by its class.
+        # The compiler for another target checks the class to find functions that it must recompile.
         return type(self.dispatcher) if is_loaded() else OnFirstUse
 
 
-@cache  # Numba gives the same object each time, and so must this: policies are told apart by their functions
+@cache  # one object for each dispatcher, because policies are compared by their functions
 def _from_dispatcher(dispatcher: Any) -> OnFirstUse:
     return OnFirstUse(dispatcher.py_func, lambda: dispatcher, None)
 

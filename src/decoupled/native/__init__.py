@@ -1,4 +1,4 @@
-"""Machine code that ships with the package: found, checked and called without a compiler.
+"""Machine code that ships with the package: load it, check it and call it without a compiler.
 
 `decoupled.builder` makes it, from the same functions that Numba compiles where none ships.
 """

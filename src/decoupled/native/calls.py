@@ -1,9 +1,9 @@
-"""Calling a function of the library.
+"""Call the functions of the library.
 
-Every function takes one argument, the address of a *block* of 64-bit words, and returns a status. The words hold
-what it is given, in order: a number is a word; an array is its address and its lengths. The words behind them
-are for what it returns. So a learner, whose arrays stay where they are, fills a block once and then writes
-three numbers a call at most: a foreign call with a dozen arguments takes microseconds.
+Every function takes one argument, the address of a *block* of 64-bit words, and returns a status. The words are its
+arguments in order: a number is one word, an array its address and its lengths. The words after them take the results.
+The arrays of a learner do not move, so it fills a block once and then writes at most three numbers per call. A foreign
+call with a dozen arguments would take microseconds.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -13,34 +13,34 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-FEW_ARMS = 1_000  # up to here a learner's calls keep the interpreter lock
+FEW_ARMS = 1_000  # up to this many arms, a learner's calls keep the interpreter lock
 
-_Ints = c_int64 * 32  # of a learner's two blocks
+_Ints = c_int64 * 32  # room for a learner's two blocks
 _DECISION, _OBSERVATION = Struct("qqdd"), Struct("qdd")
-FORMAT = 1  # of blocks and of the manifest: code of another format is not called
+FORMAT = 1  # of blocks and of the manifest; code of another format is not called
 
 _INT = (int, np.integer)
 _NUMBER = (int, float, np.integer, np.floating)
 
-# The kinds of arrays: the letter says what is in them, the digit how many lengths they have.
+# The kinds of arrays: a letter for the element type, a digit for the number of dimensions.
 _TYPES = {"f": np.dtype(np.float64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
 ARRAYS = {f"{letter}{lengths}": (dtype, lengths) for letter, dtype in _TYPES.items() for lengths in (1, 2)}
 NUMBERS = {"int": _INT, "float": _NUMBER, "bool": (bool, np.bool_)}
 
 
 class Signature(NamedTuple):
-    """What a function takes and returns, as kinds: tuples are taken apart."""
+    """The kinds of a function's arguments and results, with tuples flattened."""
 
     takes: tuple[str, ...]
     returns: tuple[str, ...]
 
 
 class UnsuitedError(TypeError):
-    """Arguments for which there is no machine code, such as an array that is not contiguous."""
+    """Arguments that the machine code cannot take, such as an array that is not contiguous."""
 
 
 def flattened(arguments: Iterable[Any]) -> Iterator[Any]:
-    """The arguments, with tuples taken apart."""
+    """The arguments, with tuples flattened."""
     for each in arguments:
         if isinstance(each, tuple):
             yield from flattened(each)
@@ -49,12 +49,12 @@ def flattened(arguments: Iterable[Any]) -> Iterator[Any]:
 
 
 def words_of(kind: str) -> int:
-    """How many words of a block an argument takes."""
+    """The number of words that an argument takes in a block."""
     return 1 + ARRAYS[kind][1] if kind in ARRAYS else 1
 
 
 class NativeFunction:
-    """A function of the library, called like the compiled function that it was made of."""
+    """A function of the library. Call it like the compiled function that it was built from."""
 
     def __init__(
         self,
@@ -66,15 +66,15 @@ class NativeFunction:
         self.__name__ = self.__qualname__ = name
         self.signature = signature
         self.call = call
-        self.holding_lock = holding_lock  # the same call, which does not let other threads run
+        self.holding_lock = holding_lock  # the same call, without releasing the interpreter lock
         self._words = sum(map(words_of, signature.takes)) + len(signature.returns)
 
     def __repr__(self) -> str:
         return f"<machine code of {self.__name__}>"
 
     def __call__(self, *arguments: Any) -> Any:
-        """Fill a block, call, and take the result from it."""
-        flat = list(flattened(arguments))  # what the block points into has to outlive the call
+        """Fill a block, call the function, and read the results."""
+        flat = list(flattened(arguments))  # the block points into these, so they must outlive the call
         block = _Block(self._words)
         self._fill(block, flat, self.signature.takes)
         if self.call(block.address):
@@ -82,7 +82,7 @@ class NativeFunction:
         return self._result(block)
 
     def _fill(self, block: "_Block", flat: list[Any], kinds: tuple[str, ...]) -> int:
-        """Write the arguments; returns the number of words written."""
+        """Write the arguments, and return the number of words written."""
         if len(flat) != len(kinds):
             raise UnsuitedError(f"{self.__name__}: takes {len(kinds)} numbers and arrays, not {len(flat)}")
         at = 0
@@ -119,13 +119,13 @@ class NativeFunction:
 def bound_entries(
     functions: tuple[NativeFunction, NativeFunction, NativeFunction], arrays: tuple[Any, ...], stream: Any
 ) -> tuple[Callable[[], None], Callable[[], Any], Callable[[int, float, float], None]]:
-    """A learner's three calls, `init`, `decide` and `update`, with its arrays given once and for all.
+    """A learner's three calls, `init`, `decide` and `update`, bound to its arrays.
 
-    The arrays are not copied, and what is made of them belongs to one thread at a time. They are those that a
-    layout makes, so that nothing about them is checked.
+    The arrays are not copied. Only one thread may use the calls at a time. The arrays come from a layout, so they are
+    not checked.
     """
     words = [word for array in arrays for word in (_own_address(array), *array.shape)]
-    # Two blocks, because what follows the arrays differs: the stream and the decision, or the observation.
+    # Two blocks, because different words follow the arrays: the stream and the decision, or the observation.
     ints = _Ints()
     read_decision, write_observation = _DECISION.unpack_from, _OBSERVATION.pack_into
     drawn = 8 * (len(words) + 2)
@@ -134,10 +134,10 @@ def bound_entries(
     ints[: len(words)] = words
     observed = 8 * len(words)
     first, second = c_void_p(addressof(ints)), c_void_p(addressof(ints) + given)
-    # Giving up the interpreter lock takes longer than a call with few arms.
+    # With few arms, releasing the interpreter lock would take longer than the call.
     few = arrays[2].shape[1] <= FEW_ARMS
     call_init, call_decide, call_update = (each.holding_lock if few else each.call for each in functions)
-    keep = (arrays, stream, ints)  # what the blocks point into has to outlive them
+    keep = (arrays, stream, ints)  # the blocks point into these, so they must live as long
 
     def init(*, keep: object = keep) -> None:
         if call_init(first):
@@ -157,7 +157,7 @@ def bound_entries(
 
 
 def _own_address(array: Any) -> int:
-    # Of an array that can be written; four times as fast as what is right for any.
+    # For writable arrays only; four times as fast as the general way.
     return addressof(c_char.from_buffer(array)) if array.size else 0
 
 
@@ -177,7 +177,7 @@ def _whole(kind: str, value: int) -> int | bool:
 
 
 class _Block:
-    """Words that are whole numbers or floats."""
+    """Words that can be read and written as whole numbers or floats."""
 
     def __init__(self, words: int) -> None:
         self.ints = (c_int64 * max(words, 1))()

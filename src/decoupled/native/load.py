@@ -1,7 +1,7 @@
-"""The library that ships with the package, if it suits: made of these sources, for this kind of machine.
+"""Load the library that ships with the package, if it was built from these sources for this kind of machine.
 
-Loading needs NumPy and ctypes alone. Whatever is amiss with the library, it is as if none had been shipped: the
-functions are compiled just in time, and `why_not` says what was amiss.
+Loading needs only NumPy and ctypes. If anything is wrong with the library, it is ignored: the functions are compiled
+just in time, and `why_not` gives the reason.
 """
 
 import ctypes
@@ -19,18 +19,18 @@ from .sources import COMPILED, ROOT, source_digest
 
 FOLDER = ROOT / "native" / "lib"
 MANIFEST = "manifest.json"
-SWITCH = "DECOUPLED_NATIVE"  # "off": shipped machine code is neither built nor used
+SWITCH = "DECOUPLED_NATIVE"  # if "off", shipped machine code is neither built nor used
 
 
 class UnusableError(Exception):
-    """Why the library is not used."""
+    """The library cannot be used; the message says why."""
 
 
 class Library(NamedTuple):
-    """The shared library, and what the manifest says of its functions."""
+    """The shared library, and the manifest's description of its functions."""
 
     handle: Any
-    holding_lock: Any  # the same library, whose calls keep the interpreter lock
+    holding_lock: Any  # the same library, whose calls do not release the interpreter lock
     functions: dict[str, dict[str, Any]]
     made_of: dict[str, list[str]]
     bases: frozenset[str]
@@ -42,12 +42,12 @@ _names: dict[type, str] = {}
 
 
 def switched_off() -> bool:
-    """Whether the environment says to do without shipped machine code."""
+    """Whether an environment variable turns shipped machine code off."""
     return os.environ.get(SWITCH, "").lower() in ("off", "0", "no", "false")
 
 
 def function(name: str, *kinds: type) -> NativeFunction | None:
-    """The machine code of a function for these types of parameters, None where none is shipped."""
+    """The machine code of a function for these parameter types, or None if none ships."""
     key = full_name(name, *(_names[kind] for kind in kinds))
     if key not in _made:
         with _loading:
@@ -61,18 +61,18 @@ def full_name(name: str, *kinds: str) -> str:
 
 
 def name_of(thing: Any) -> str:
-    """The name of a function or type, by which any process finds it."""
+    """The full name of a function or type."""
     return f"{thing.__module__}.{thing.__qualname__}"
 
 
 def ships(name: str) -> bool:
-    """Whether the library has a function, for some types of parameters or for none."""
+    """Whether the library has this function, for any parameter types."""
     found = _found()
     return isinstance(found, Library) and name in found.bases
 
 
 def admit(kind: type, functions: Iterable[Any]) -> bool:
-    """Let parameters of this type choose machine code, if the library's is that of these functions."""
+    """Allow shipped code for parameters of this type, if it was built from these functions."""
     found = _found()
     if isinstance(found, str) or found.made_of.get(name_of(kind)) != [name_of(each) for each in functions]:
         return False
@@ -81,12 +81,12 @@ def admit(kind: type, functions: Iterable[Any]) -> bool:
 
 
 def admitted(arguments: tuple[Any, ...]) -> tuple[type, ...]:
-    """The types of those arguments that choose a function's machine code."""
+    """The types of the arguments for which shipped code is allowed."""
     return tuple(type(each) for each in arguments if type(each) in _names)
 
 
 def why_not() -> str | None:
-    """What is amiss with the library, None where it is used."""
+    """The reason why the library is not used, or None if it is used."""
     found = _found()
     return found if isinstance(found, str) else None
 
@@ -114,7 +114,7 @@ def _found() -> Library | str:
 
 
 def load(folder: Path) -> Library:
-    """The library in a folder; raises UnusableError where it does not suit."""
+    """Load the library in a folder, or raise `UnusableError`."""
     manifest = read_manifest(folder)
     try:
         check(manifest)
@@ -143,7 +143,7 @@ def load(folder: Path) -> Library:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """What the builder wrote beside the library."""
+    """Read the manifest that the builder wrote."""
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
     except FileNotFoundError:
@@ -156,7 +156,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def check(manifest: dict[str, Any]) -> None:
-    """Whether a manifest is of this format, machine and sources."""
+    """Raise `UnusableError` if the manifest has another format, machine or source digest."""
     if manifest["format"] != FORMAT:
         raise UnusableError("it is of another version of the package")
     if manifest["machine"] != machine():

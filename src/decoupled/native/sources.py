@@ -1,4 +1,4 @@
-"""Which sources machine code is made of, as one number: code made of others is stale."""
+"""A digest of the sources of the machine code; code with another digest is stale."""
 
 import hashlib
 from functools import cache
@@ -10,7 +10,7 @@ COMPILED = ("kernels", "policies", "environments")  # the folders whose machine 
 
 @cache
 def source_digest(*folders: str) -> str:
-    """A digest of the source files in these folders of the package, or of all of it."""
+    """A digest of the source files in these folders of the package, or in the whole package."""
     digest = hashlib.sha256()
     for path in sorted(path for folder in folders or (".",) for path in (ROOT / folder).rglob("*.py")):
         digest.update(str(path.relative_to(ROOT)).encode())

@@ -1,4 +1,4 @@
-"""What every experiment is: something to measure, once, and a section drawn from what was saved."""
+"""The base classes of experiments: each measures once, and draws its section from saved results."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from ..simulation.blocks import BLOCKS, PLAN_FILE, RESULTS_FILE
 from ..simulation.cpu import run_block
 from ..simulation.plan import Plan
 
-Advance: TypeAlias = Callable[[int], None]  # so many units of work were done
+Advance: TypeAlias = Callable[[int], None]  # takes the number of finished units of work
 
 HORIZON = 10_000
 PLANS_ON_DEVICE = 8  # at once
@@ -30,62 +30,62 @@ TIMES_FILE = "times.json"
 
 
 class Scale(NamedTuple):
-    """How much is run; results depend on it and on nothing else."""
+    """The size of a run. Results depend on nothing else."""
 
     runs: int = 1_000
     quick: bool = False
     seed: int = 0
-    device: str = "cpu"  # of simulations; what is timed is timed on the CPU
+    device: str = "cpu"  # for simulations; timings always use the CPU
 
     def most(self, quick: int) -> int:
-        """All runs, or in the quick version no more than so many: for what is slow."""
+        """The number of runs, but at most `quick` in the quick version; for slow experiments."""
         return min(self.runs, quick) if self.quick else self.runs
 
     def fewer(self, part: int, least: int = 4) -> int:
-        """A part of the runs, for what needs fewer."""
+        """A fraction of the runs, for experiments that need fewer."""
         return max(least, self.runs // part)
 
 
 class Experiment:
     """One experiment. `measure` fills a folder; `section` reads that folder and nothing else."""
 
-    name: ClassVar[str]  # as `decoupled.paper` lists it
+    name: ClassVar[str]  # its name in `decoupled.paper`
     title: ClassVar[str]
-    about: ClassVar[str]  # what it is, in a line of the documentation
+    about: ClassVar[str]  # one line for the documentation
     origin: ClassVar[str]  # the section of the paper, or "ours"
     unit: ClassVar[str] = "rounds"
-    in_quick: ClassVar[bool] = True  # whether the quick version of everything has it
+    in_quick: ClassVar[bool] = True  # whether `reproduce --quick` runs it
     on_device: ClassVar[bool] = False  # whether all of it can run on a GPU
 
     def units(self, scale: Scale) -> int:
-        """How much work there is, for the progress bar."""
+        """The amount of work, for the progress bar."""
         raise NotImplementedError
 
     def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
-        """Calls that compile what will be run, by a key that two experiments share if the code is the same."""
+        """Calls that compile the code to run. Experiments with the same code share a key."""
         return {}
 
     def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
-        """Do the work that is not there yet, and save it."""
+        """Do the work that is not saved yet, and save it."""
         raise NotImplementedError
 
     def section(self, folder: Path) -> Section:
-        """What the saved results say."""
+        """The section of the report, from the saved results."""
         raise NotImplementedError
 
     def extent(self, folder: Path) -> str:
-        """How much was run, by what is saved: a reader of the section has to know."""
+        """The number of runs and rounds in the saved results, for the reader of the section."""
         raise NotImplementedError
 
 
 class Simulated(Experiment):
-    """An experiment made of plans, each run into a folder of its own."""
+    """An experiment that consists of plans, each with its own folder."""
 
     on_device = True
-    keep_runs: ClassVar[bool] = False  # whether the curve of every run is kept, or their moments alone
+    keep_runs: ClassVar[bool] = False  # whether to keep the curve of every run, or only moments
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
-        """What is simulated, by the name of its folder."""
+        """The plans by the names of their folders."""
         raise NotImplementedError
 
     def units(self, scale: Scale) -> int:
@@ -96,7 +96,7 @@ class Simulated(Experiment):
         if scale.device != "cpu":
             return device_code(self.plans(scale).values())
         for plan in self.plans(scale).values():
-            # One loop serves all tables, so the smallest will do; each adversary has a loop of its own.
+            # One loop serves all tables, so compiling the smallest suffices; each adversary has its own loop.
             adversary = isinstance(plan.environment, Adversary)
             world = plan.environment if adversary else Alternating(arms=2, gap=0.5)
             for policy in plan.policies:
@@ -122,7 +122,7 @@ class Simulated(Experiment):
             )
 
     def results(self, folder: Path) -> dict[str, Results]:
-        """The saved results by name, in the order they were planned."""
+        """The saved results by name, in the order of the plans."""
         order = json.loads((folder / ORDER_FILE).read_text())
         return {name: Results.load(_place(folder, name) / RESULTS_FILE) for name in order}
 
@@ -133,7 +133,7 @@ class Simulated(Experiment):
 
 
 def formatted_extent(sizes: Iterable[tuple[int, int]]) -> str:
-    """Runs and rounds, each pair of them once, the longest first.
+    """The distinct pairs of runs and rounds, longest first.
 
     >>> formatted_extent([(8, 1_000), (4, 100_000), (8, 1_000)])
     '4 runs of 100,000 rounds, 8 runs of 1,000 rounds, for each policy.'
@@ -144,24 +144,24 @@ def formatted_extent(sizes: Iterable[tuple[int, int]]) -> str:
 
 
 def simulated(plan: Plan, folder: Path, name: str, advance: Advance, keep_runs: bool = False) -> None:
-    """See that the results of a plan are there, under a name."""
+    """Make sure that the results of a plan are saved, under a name."""
     finish(plan, _place(folder, name), advance, keep_runs)
     note(folder, name)
 
 
 def finish(plan: Plan, place: Path, advance: Advance, keep_runs: bool) -> None:
-    """Unless the results of a plan are there, run it, or go on where a killed run was."""
+    """Run a plan unless its results are saved; resume a run that was killed."""
     if (place / RESULTS_FILE).exists() and _digest(place) == plan.digest():
         advance(plan.rounds)
     else:
         curves = "runs" if keep_runs else "moments"
         run_plan(plan, curves=curves, out=place, report=lambda done, seconds: advance(done))
-        # The results hold all of it now; were the run killed here, they would be read, not run again.
+        # The results are complete now. If the run is killed here, they are read, not computed again.
         shutil.rmtree(place / BLOCKS)
 
 
 def note(folder: Path, name: str) -> None:
-    """Add a name to those whose results are there."""
+    """Add a name to the list of saved results."""
     path = folder / ORDER_FILE
     known = json.loads(path.read_text()) if path.exists() else []
     if name not in known:
@@ -169,7 +169,7 @@ def note(folder: Path, name: str) -> None:
 
 
 def device_code(plans: Iterable[Plan]) -> dict[object, Callable[[], object]]:
-    """Calls that compile the kernels of plans; one kernel serves a number of arms."""
+    """Calls that compile the kernels of plans. One kernel serves several numbers of arms."""
     from ..simulation.gpu.launch import compile_kernel, kernel_name
 
     return {
@@ -180,7 +180,7 @@ def device_code(plans: Iterable[Plan]) -> dict[object, Callable[[], object]]:
 
 
 def _place(folder: Path, name: str) -> Path:
-    """The folder of a plan: its name in letters and digits, which every file system and link can hold."""
+    """The folder of a plan: its name in letters and digits, which are valid in every file system and link."""
     return folder / re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-")
 
 
@@ -193,12 +193,12 @@ def _digest(folder: Path) -> str | None:
 
 
 class Timed(Experiment):
-    """An experiment that measures times; a finished one is not measured again when a run goes on."""
+    """An experiment that measures times. A resumed run does not repeat finished measurements."""
 
     unit = "timings"
 
     def times(self, scale: Scale, advance: Advance) -> dict[str, Any]:
-        """Measure, and give what was measured as plain values."""
+        """Measure, and return the results as plain values."""
         raise NotImplementedError
 
     def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
@@ -211,6 +211,6 @@ class Timed(Experiment):
         write_atomically(path, json.dumps({"scale": scale._asdict(), **measured}, indent=1))
 
     def saved(self, folder: Path) -> dict[str, Any]:
-        """What was measured."""
+        """The saved measurements."""
         measured: dict[str, Any] = json.loads((folder / TIMES_FILE).read_text())
         return measured

@@ -117,7 +117,7 @@ class CommitLoop:
 
     Args:
         session: the experiments and the store.
-        patience: for so many seconds (and at most one more) a command waits for a policy that is being compiled;
+        patience: for how many seconds (and at most one more) a command waits for a policy that is being compiled;
             None for as long as it takes.
         housekeeping: runs about once a second.
     """

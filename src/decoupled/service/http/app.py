@@ -40,7 +40,7 @@ def create_app(
     """The application over a service.
 
     Args:
-        service: does the work; whoever opened it closes it, after the last response.
+        service: does the work. The caller opened it, and closes it after the last response.
         open_to_all: serve without keys as long as the store has none; only for loopback.
         limits: the limits for one caller.
         backups: the folder for `POST /v1/backups`; None to refuse them.
