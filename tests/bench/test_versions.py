@@ -6,6 +6,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.bench import versions
+from decoupled.cli.bench import run_bench
 from support.pages import ROOT
 
 
@@ -21,6 +22,14 @@ def test_a_checkout_beside_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_folder_without_the_package_is_refused(tmp_path: Path) -> None:
     with pytest.raises(dc.ParameterError, match=r"--against = .*: is not a checkout of decoupled; try"):
         list(versions.measure(tmp_path))
+
+
+def test_it_is_refused_where_it_would_change_nothing(tmp_path: Path) -> None:
+    with pytest.raises(
+        dc.ParameterError, match=r"^--against = .*: compares simulated rounds.*; add engine"
+    ):
+        run_bench(["learner"], 3, tmp_path / "bench.json", against=ROOT)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_version_that_lacks_the_policy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

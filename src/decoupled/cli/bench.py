@@ -28,6 +28,9 @@ def run_bench(
     for name in groups:
         if name not in GROUPS:
             raise ParameterError(invalid_value("group", name, "is not known", near_name(name, GROUPS)))
+    if against is not None and "engine" not in (groups or DEFAULT):
+        rule = "compares simulated rounds, which only the group engine measures"
+        raise ParameterError(invalid_value("--against", str(against), rule, "add engine to the groups"))
     check_out(out)
     out.parent.mkdir(parents=True, exist_ok=True)  # first, so that a failure here loses no work
     lines = []
