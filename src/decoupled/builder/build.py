@@ -23,6 +23,9 @@ from ..native.cpu import machine, targets
 from ..native.sources import COMPILED, source_digest
 
 
+QUICK = Path(__file__).with_name("quick.c")  # what `decoupled.native.quick` calls; it has no policy in it
+
+
 class UnbuiltError(Exception):
     """No library could be built; the message says why."""
 
@@ -164,14 +167,19 @@ def _compile_group(name: str, scratch: str) -> Built:
 
 
 def _link(linker: str, objects: Path, folder: Path, target: str) -> str:
-    """Link all objects into one library. Its name contains the digest, so a library in use is not overwritten."""
+    """Link all objects and `QUICK` into one library.
+
+    Its name contains the digest, so a library in use is not overwritten.
+    """
     suffix = {"Darwin": ".dylib", "Windows": ".dll"}.get(platform.system(), ".so")
     name = f"decoupled-{source_digest(*COMPILED)}-{target}{suffix}"
     listed = objects / "objects.txt"
     listed.write_text("\n".join(f'"{path}"' for path in sorted(objects.glob("*.o"))))
     options = ["-Wl,-s", "-Wl,--build-id=none", "-Wl,--no-undefined"] if sys.platform == "linux" else []
     output = folder / f".{name}"
-    command: Sequence[str] = [linker, "-shared", "-o", str(output), f"@{listed}", *options, "-lm"]
+    # A linker is the front end of a C compiler, so it can compile too.
+    source = ["-O2", "-fPIC", str(QUICK)]
+    command: Sequence[str] = [linker, "-shared", "-o", str(output), *source, f"@{listed}", *options, "-lm"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise UnbuiltError(f"{linker} could not link the library: {done.stderr.strip()}")

@@ -1,6 +1,7 @@
 """The decisions that await feedback, with everything their estimates will need. Arms are serials here."""
 
 from collections.abc import Callable
+from ctypes import c_int64
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,12 +23,11 @@ class RoundBaseline:
     Feedback that arrives in the same round does not need them, because the state still has them.
     """
 
-    __slots__ = ("_compute", "_value", "decisions")
+    __slots__ = ("_compute", "_value")
 
     def __init__(self, compute: Callable[[], Baseline | None]) -> None:
         self._compute: Callable[[], Baseline | None] | None = compute
         self._value: Baseline | None = None
-        self.decisions = 0  # made with these baselines
 
     def get(self) -> Baseline | None:
         """The baselines, None if all are 0. The first call must come before the state changes."""
@@ -62,16 +62,21 @@ class Waiting:
     def __init__(self, tag: str, limit: int) -> None:
         self.tag = tag  # keeps the ids of one learner apart from another's
         self.limit = limit
-        self.made = 0
+        self.counter = c_int64()  # of the decisions made; `quick_calls` adds to it
         self.forgotten = 0
         self.decisions: dict[str, Pending] = {}
 
     def __len__(self) -> int:
         return len(self.decisions)
 
+    @property
+    def made(self) -> int:
+        """The number of decisions made."""
+        return self.counter.value
+
     def add(self, chosen: Chosen, arm: int, covered: Covered, baseline: Recorded) -> Decision:
         """Make a decision, and wait for its feedback."""
-        self.made = made = self.made + 1
+        self.counter.value = made = self.counter.value + 1
         name = f"{self.tag}-{made}"
         decision = _new_tuple(Decision, (name, *chosen))  # twice as fast as Decision(...)
         decisions = self.decisions
@@ -136,7 +141,7 @@ class Waiting:
     def from_json(cls, content: dict[str, Any], limit: int) -> "Waiting":
         """Restore the result of `to_json`."""
         waiting = cls(content["tag"], limit)
-        waiting.made, waiting.forgotten = content["made"], content["forgotten"]
+        waiting.counter.value, waiting.forgotten = content["made"], content["forgotten"]
         shared = [
             (np.array(serials, np.int64), np.array(values, np.float64), predicted)
             for serials, values, predicted in content.get("baselines", [])

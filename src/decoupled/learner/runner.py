@@ -1,5 +1,6 @@
 """A running policy: its state, its random stream, and the compiled calls on them."""
 
+from ctypes import c_int64
 from typing import Any
 
 import numpy as np
@@ -35,14 +36,21 @@ class Running:
         self.flat = (self.values, *state)
         self.calls = bound(self.entries, self.values, state, stream)
         self.calls.init()
-        self.round = int(state.scalars[ROUND])  # every decision needs it, and reading an array is slow
         self.baseline = policy.baseline
-        self._shared: RoundBaseline | None = None  # of the decisions of this round
+        # The baselines of the decisions of this round, and the number of these decisions, or more if the baselines are
+        # computed. A decision whose feedback comes before the next leaves the object for the next round.
+        self.shared: list[RoundBaseline | None] = [None]
+        self.sharing = c_int64()
 
     @classmethod
     def fresh(cls, policy: RunnablePolicy, arms: int, stream: Words) -> "Running":
         """A policy that has not seen anything yet."""
         return cls(policy, policy.at(arms).layout.new_state(arms), stream)
+
+    @property
+    def round(self) -> int:
+        """1 + the number of observations applied."""
+        return int(self.state.scalars.item(ROUND))
 
     def only(self, part: Ints) -> "Running":
         """A copy with only these arms, for a single call; the learning rate stays that of all arms."""
@@ -65,10 +73,11 @@ class Running:
         if self.baseline is None:
             return None
         if part is None and predicted is None:
-            if self._shared is None:
-                self._shared = RoundBaseline(self._own_baseline)
-            self._shared.decisions += 1
-            return self._shared
+            shared = self.shared[0]
+            if shared is None:
+                shared = self.shared[0] = RoundBaseline(self._own_baseline)
+            self.sharing.value += 1
+            return shared
         if part is None:
             places, values = self.form.baselines(self.state)
         else:
@@ -80,12 +89,13 @@ class Running:
         return self._known(places, values, predicted is not None)
 
     def _own_baseline(self) -> Baseline | None:
+        self.sharing.value = max(self.sharing.value, 2)  # so that the next round has an object of its own
         return self._known(*self.form.baselines(self.state))
 
     def record_baselines(self) -> None:
         """Compute the baselines of this round's decisions, before the state changes or because several share them."""
-        if self._shared is not None:
-            self._shared.get()
+        if self.shared[0] is not None and self.sharing.value > 0:
+            self.shared[0].get()
 
     def _known(self, places: Ints, values: Floats, predicted: bool = False) -> Baseline | None:
         """Baselines as a pending decision keeps them: by serial, without zeros."""
@@ -112,17 +122,20 @@ class Running:
 
     def learn(self, arm: int, weight: float, loss: float, baseline: Recorded = None) -> None:
         """Learn the loss of an explored arm."""
-        if self.baseline is not None:
-            shared = self._shared
-            if shared is None or baseline is not shared:  # of another round
-                if shared is not None:
-                    shared.get()
-                self._restore_baseline(arm, recorded(baseline) or NO_BASELINE)
-            elif shared.decisions > 1:  # others await feedback
-                shared.get()
+        # A baseline of this round is still in the state.
+        current = baseline is not None and baseline is self.shared[0]
+        alone = self.sharing.value == current  # no other decision has the baselines of this round
+        if not alone:
+            self.record_baselines()
+        if self.baseline is not None and not current:
+            self._restore_baseline(arm, recorded(baseline) or NO_BASELINE)
         self.calls.update(arm, weight, loss)
-        self.round += 1
-        self._shared = None
+        self._start_round(reusing=alone)
+
+    def _start_round(self, *, reusing: bool) -> None:
+        self.sharing.value = 0
+        if not reusing:
+            self.shared[0] = None
 
     def _restore_baseline(self, arm: int, baseline: Baseline) -> None:
         """Write a decision's baselines where the update of the arm reads them."""
@@ -154,7 +167,6 @@ class Running:
     def _observe_removed_arm(self, weight: float, loss: float) -> None:
         """Learn the loss of a retired arm: add it for this one observation, so that the round counts."""
         self.record_baselines()
-        self._shared = None
         arms = self.state.floats.shape[1]
         state = self._extended(1)
         state.scalars[ARMS] = arms
@@ -164,7 +176,7 @@ class Running:
         for mine, new in zip(self.state, left, strict=True):
             mine[:] = new
         self.calls.init()
-        self.round += 1
+        self._start_round(reusing=False)
 
     def weighs(self) -> bool:
         """Whether learning depends on the weight of an observation; a mean does not."""

@@ -17,7 +17,7 @@ FEW_ARMS = 1_000  # up to this many arms, a learner's calls keep the interpreter
 
 _Ints = c_int64 * 32  # room for a learner's two blocks
 _DECISION, _OBSERVATION = Struct("qqdd"), Struct("qdd")
-FORMAT = 1  # of blocks and of the manifest; code of another format is not called
+FORMAT = 2  # of blocks, of quick.c and of the manifest; code of another format is not called
 
 _INT = (int, np.integer)
 _NUMBER = (int, float, np.integer, np.floating)
@@ -116,6 +116,25 @@ class NativeFunction:
         return None if not found else found[0] if len(found) == 1 else found
 
 
+class Blocks:
+    """The two blocks of a learner's calls, which point into its arrays and keep them alive.
+
+    There are two because different words follow the arrays: the stream and the decision, or the observation.
+    """
+
+    def __init__(self, arrays: tuple[Any, ...], stream: Any) -> None:
+        words = [word for array in arrays for word in (_own_address(array), *array.shape)]
+        self.drawn = 8 * (len(words) + 2)  # the byte where the decision is
+        given = self.drawn + 8 * 4
+        words += [_own_address(stream), len(stream), 0, 0, 0, 0, *words]
+        self.observed = 8 * len(words)  # the byte where the observation goes
+        self.ints = _Ints()
+        self.ints[: len(words)] = words
+        self.first = addressof(self.ints)  # of `init` and `decide`
+        self.second = self.first + given  # of `update`
+        self._keep = (arrays, stream)
+
+
 def bound_entries(
     functions: tuple[NativeFunction, NativeFunction, NativeFunction], arrays: tuple[Any, ...], stream: Any
 ) -> tuple[Callable[[], None], Callable[[], Any], Callable[[int, float, float], None]]:
@@ -124,22 +143,15 @@ def bound_entries(
     The arrays are not copied. Only one thread may use the calls at a time. The arrays come from a layout, so they are
     not checked.
     """
-    words = [word for array in arrays for word in (_own_address(array), *array.shape)]
-    # Two blocks, because different words follow the arrays: the stream and the decision, or the observation.
-    ints = _Ints()
+    blocks = Blocks(arrays, stream)
+    ints, drawn, observed = blocks.ints, blocks.drawn, blocks.observed
+    first, second = c_void_p(blocks.first), c_void_p(blocks.second)
     read_decision, write_observation = _DECISION.unpack_from, _OBSERVATION.pack_into
-    drawn = 8 * (len(words) + 2)
-    given = drawn + 8 * 4
-    words += [_own_address(stream), len(stream), 0, 0, 0, 0, *words]
-    ints[: len(words)] = words
-    observed = 8 * len(words)
-    first, second = c_void_p(addressof(ints)), c_void_p(addressof(ints) + given)
     # With few arms, releasing the interpreter lock would take longer than the call.
     few = arrays[2].shape[1] <= FEW_ARMS
     call_init, call_decide, call_update = (each.holding_lock if few else each.call for each in functions)
-    keep = (arrays, stream, ints)  # the blocks point into these, so they must live as long
 
-    def init(*, keep: object = keep) -> None:
+    def init(*, keep: object = blocks) -> None:
         if call_init(first):
             raise _failed("init")
 

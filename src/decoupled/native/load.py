@@ -65,6 +65,12 @@ def name_of(thing: Any) -> str:
     return f"{thing.__module__}.{thing.__qualname__}"
 
 
+def library() -> Any:
+    """The library, whose calls do not release the interpreter lock, or None if it is not used."""
+    found = _found()
+    return found.holding_lock if isinstance(found, Library) else None
+
+
 def ships(name: str) -> bool:
     """Whether the library has this function, for any parameter types."""
     found = _found()

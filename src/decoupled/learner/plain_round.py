@@ -1,0 +1,30 @@
+"""The plain case of a round, decided and observed by built-in functions; see `decoupled.native.quick`."""
+
+from typing import Any
+
+from ..decision import Decision
+from ..kernels.state import ROUND
+from ..native.quick import NOT_QUICK, QuickCalls, QuickParts, quick_calls
+from .saving import Parts
+
+
+def plain_round(parts: Parts, lock: Any) -> QuickCalls:
+    """The quick calls for a learner of these parts. Stop them before a part is replaced."""
+    arms, losses, running, waiting = parts
+    if running.serials.kept is not None:  # pending decisions have serials, and the calls need places
+        return NOT_QUICK
+    mine = QuickParts(
+        decision=Decision,
+        round_at=ROUND,
+        names=arms.names,
+        loss_range=losses,
+        tag=waiting.tag,
+        limit=waiting.limit,
+        made=waiting.counter,
+        pending=waiting.decisions,
+        has_baselines=running.baseline is not None,
+        shared=running.shared,
+        sharing=running.sharing,
+        locked=lock.locked,
+    )
+    return quick_calls(running.entries, running.flat, running.stream, mine)
