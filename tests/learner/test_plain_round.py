@@ -142,10 +142,10 @@ def course(policy: dc.Policy, seed: int, steps: int) -> Iterator[object]:
     learner = policy.start(["a", "b", "c"], seed=seed, loss_range=(-1.0, 3.0), max_pending=6)
     waiting: list[dc.Decision] = []
 
-    def feedback(reported: Callable[[dc.Decision], Any]) -> object:
+    def feedback(act: Callable[..., Any], *, by_id: bool = False, **given: float) -> object:
         decision = waiting.pop(chance.randrange(len(waiting)))
         try:
-            return reported(decision)
+            return act(decision.id if by_id else decision, **given)
         except dc.FeedbackError as error:  # it was forgotten
             return str(error)
 
@@ -155,9 +155,9 @@ def course(policy: dc.Policy, seed: int, steps: int) -> Iterator[object]:
         if kind == 0 or not waiting:
             waiting.append(learner.decide())
         elif kind == 1:
-            yield feedback(lambda decision, loss=loss: learner.observe(decision, loss))
+            yield feedback(learner.observe, loss=loss)
         elif kind == 2:
-            yield feedback(lambda decision, loss=loss: learner.observe(decision.id, reward=loss))
+            yield feedback(learner.observe, by_id=True, reward=loss)
         elif kind == 3:
             waiting += learner.decide(count=2)
         elif kind == 4:
@@ -207,7 +207,6 @@ def test_an_unknown_propensity_is_none() -> None:
 
 
 # Errors
-
 
 
 ERRORS: dict[str, tuple[Callable[[dc.Learner, dc.Decision], Any], type[Exception], str]] = {

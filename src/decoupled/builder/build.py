@@ -22,7 +22,6 @@ from ..native.calls import FORMAT
 from ..native.cpu import machine, targets
 from ..native.sources import COMPILED, source_digest
 
-
 QUICK = Path(__file__).with_name("quick.c")  # what `decoupled.native.quick` calls; it has no policy in it
 
 

@@ -68,6 +68,8 @@ class Learner:
         self._arms, self._losses, self._running, self._waiting = parts
         self._policy = self._running.policy
         self._lock = Lock()
+        # For the two calls of every round: they take a third of the time of `with`.
+        self._acquire, self._release = self._lock.acquire, self._lock.release
         self._bind()
 
     def _bind(self) -> None:
@@ -187,8 +189,11 @@ class Learner:
             decision: Decision | None = self._quick_decide()
             if decision is not None:  # nearly always
                 return decision
-            with self._lock:
+            self._acquire()
+            try:
                 return self._draw(None, self._running.baseline_of(None), exploiting=True)
+            finally:
+                self._release()
         some, expected = _listed(available), self._predictions(baseline)
         if count is None:
             with self._lock:
@@ -290,10 +295,13 @@ class Learner:
         if reward is None and self._quick_observe(decision, loss):  # nearly always
             return
         scaled = self._losses.scaled(loss, reward)
-        with self._lock:
+        self._acquire()
+        try:
             pending = self._waiting.find(decision)
             self._running.settle(pending, scaled)
             del self._waiting.decisions[pending[0].id]  # last, so that a failing solver loses no feedback
+        finally:
+            self._release()
 
     def replay(self, records: Iterable[Any], *, unrandomised: bool = False) -> int:
         """Learn from a log, and return its number of records.

@@ -122,12 +122,15 @@ class Running:
 
     def learn(self, arm: int, weight: float, loss: float, baseline: Recorded = None) -> None:
         """Learn the loss of an explored arm."""
+        if self.baseline is None:
+            self.calls.update(arm, weight, loss)
+            return
         # A baseline of this round is still in the state.
         current = baseline is not None and baseline is self.shared[0]
         alone = self.sharing.value == current  # no other decision has the baselines of this round
         if not alone:
             self.record_baselines()
-        if self.baseline is not None and not current:
+        if not current:
             self._restore_baseline(arm, recorded(baseline) or NO_BASELINE)
         self.calls.update(arm, weight, loss)
         self._start_round(reusing=alone)

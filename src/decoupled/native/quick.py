@@ -26,12 +26,30 @@ _NOARGS, _FASTCALL = 0x0004, 0x0080  # METH_NOARGS and METH_FASTCALL
 _TP_NEW = 65  # Py_tp_new
 
 # The functions and objects of the interpreter that quick.c uses, in its order.
-FUNCTIONS = """
-PyDict_DelItem PyDict_GetItemWithError PyDict_SetItem PyDict_Size PyErr_Occurred PyErr_SetString PyFloat_AsDouble
-PyFloat_FromDouble PyList_GetItem PyLong_AsLongLong PyLong_AsVoidPtr PyLong_FromLongLong PyObject_CallNoArgs
-PyObject_Type PySequence_GetItem PyTuple_GetItem PyTuple_New PyTuple_SetItem PyTuple_Size PyUnicode_FromStringAndSize
-Py_DecRef Py_IncRef
-""".split()
+FUNCTIONS = [
+    "PyDict_DelItem",
+    "PyDict_GetItemWithError",
+    "PyDict_SetItem",
+    "PyDict_Size",
+    "PyErr_Occurred",
+    "PyErr_SetString",
+    "PyFloat_AsDouble",
+    "PyFloat_FromDouble",
+    "PyList_GetItem",
+    "PyLong_AsLongLong",
+    "PyLong_AsVoidPtr",
+    "PyLong_FromLongLong",
+    "PyObject_CallNoArgs",
+    "PyObject_Type",
+    "PySequence_GetItem",
+    "PyTuple_GetItem",
+    "PyTuple_New",
+    "PyTuple_SetItem",
+    "PyTuple_Size",
+    "PyUnicode_FromStringAndSize",
+    "Py_DecRef",
+    "Py_IncRef",
+]
 _OBJECTS = (None, True, False, float, str, RuntimeError)
 
 
@@ -82,7 +100,9 @@ class QuickCalls(NamedTuple):
 
     decide: Callable[[], Any]  # returns None if it did nothing
     observe: Callable[[Any, Any], bool]  # takes a decision and a loss; returns False if it did nothing
-    stop: Callable[[], None]  # from then on the others do nothing, also in a thread that is about to call them
+    stop: Callable[
+        [], None
+    ]  # from then on the others do nothing, also in a thread that is about to call them
 
 
 NOT_QUICK = QuickCalls(lambda: None, lambda decision, loss: False, lambda: None)
