@@ -71,7 +71,7 @@ def started_from(policy: dc.FTPL, estimates: list[float]) -> dc.Learner:
     learner = policy.start(len(estimates), seed=3)
     running = learner._running
     running.layout.row(running.state, "estimates")[:] = estimates
-    running.state.scalars[0] = running.round = 5
+    running.state.scalars[0] = 5
     running.entries.init(*running.flat)
     return learner
 
