@@ -35,7 +35,7 @@ class Learner:
     decisions. So you can call them any number of times between two observations, and feedback may come late, out of
     order, or never. Use `add_arms` and `retire_arms` to change the arms at any time.
 
-    A learner is thread-safe: every method holds its lock, so calls from several threads run one after another.
+    A learner is thread-safe: calls from several threads run one after another.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)

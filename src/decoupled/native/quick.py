@@ -2,8 +2,8 @@
 
 In Python, a decision and its feedback take ten times as long as the machine code of the policy: for two foreign calls,
 the lock, the id, the tuples and the dictionary of pending decisions. A built-in function does all this in one call. It
-does only the plain case, and otherwise returns at once, with nothing changed, so that the methods in Python do it. They
-alone raise errors.
+does only the plain case, and otherwise returns at once, with nothing changed, so that the methods in Python do it or say
+what is wrong.
 
 The functions do not take the learner's lock. They hold the interpreter lock and run no Python code between looking
 whether the learner's lock is free and the end, so to other threads each is a single step. An interpreter without that
