@@ -2,17 +2,23 @@
 
 The lists are those that the package itself reads, so a new policy, environment or experiment is on its page
 without an edit there. A policy or an environment that the page names by hand is not repeated.
+
+A list that should be readable in the Markdown as well is written there, between its line and the line
+`<!-- end of list -->`. After a change run this file, which writes such lists anew; a test checks that they are
+up to date.
 """
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from decoupled.environments import Environment
 from decoupled.paper.runner import EXPERIMENTS
 from decoupled.policies import Policy
 
-MARKER = re.compile(r"^<!-- list: (\w+) -->$", re.MULTILINE)
+PAGES = Path(__file__).resolve().parent.parent
+MARKER = re.compile(r"^<!-- list: (\w+) -->$(?:\n\n(?:[^\n<][^\n]*\n)*\n<!-- end of list -->$)?", re.MULTILINE)
 
 
 def references(package: str, homes: dict[str, str], page: str) -> str:
@@ -54,3 +60,22 @@ LISTS: dict[str, Callable[[str], str]] = {
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by MkDocs for every page, before it is made into HTML."""
     return MARKER.sub(lambda found: LISTS[found[1]](markdown), markdown)
+
+
+def renewed(markdown: str) -> str:
+    """A page with the lists that are written in it as they are now."""
+
+    def fill(found: re.Match[str]) -> str:
+        if "\n" not in found[0]:
+            return found[0]
+        return f"<!-- list: {found[1]} -->\n\n{LISTS[found[1]](markdown)}\n\n<!-- end of list -->"
+
+    return MARKER.sub(fill, markdown)
+
+
+if __name__ == "__main__":
+    for page in sorted(PAGES.rglob("*.md")):
+        before = page.read_text()
+        if renewed(before) != before:
+            page.write_text(renewed(before))
+            print(page.relative_to(PAGES.parent))
