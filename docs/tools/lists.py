@@ -18,7 +18,9 @@ from decoupled.paper.runner import EXPERIMENTS
 from decoupled.policies import Policy
 
 PAGES = Path(__file__).resolve().parent.parent
-MARKER = re.compile(r"^<!-- list: (\w+) -->$(?:\n\n(?:[^\n<][^\n]*\n)*\n<!-- end of list -->$)?", re.MULTILINE)
+MARKER = re.compile(
+    r"^<!-- list: (\w+) -->$(?:\n\n(?:[^\n<][^\n]*\n)*\n<!-- end of list -->$)?", re.MULTILINE
+)
 
 
 def references(package: str, homes: dict[str, str], page: str) -> str:

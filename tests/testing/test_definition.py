@@ -101,7 +101,14 @@ def test_the_sound_policy_passes() -> None:
     [
         ({"dataclass": lambda kind: kind}, ("class Made is not a dataclass", "@dataclass(frozen=True)")),
         ({"dataclass": dataclasses.dataclass}, ("class Made can be changed", "@dataclass(frozen=True)")),
-        ({"layout": None}, ("layout = None is not a Layout", "layout = Layout(floats=", "from decoupled.extend import Layout")),
+        (
+            {"layout": None},
+            (
+                "layout = None is not a Layout",
+                "layout = Layout(floats=",
+                "from decoupled.extend import Layout",
+            ),
+        ),
         (
             {"layout": Layout(floats="estimates", learned=("estimates",))},  # type: ignore[arg-type]
             ("floats = 'estimates' must be a tuple of names", "('estimates',)"),
@@ -135,13 +142,19 @@ def test_the_sound_policy_passes() -> None:
         ({"params": lambda self: self.gamma}, ("params() raised AttributeError", "'gamma'")),
         (
             {"functions": None},
-            ("functions = None", "Functions(init, decide, update) (from decoupled.extend import Functions)"),
+            (
+                "functions = None",
+                "Functions(init, decide, update) (from decoupled.extend import Functions)",
+            ),
         ),
         ({"functions": (init, decide, update)}, ("functions = (", "Functions(init, decide, update)")),
         ({"init": None}, ("init = None is not a function", "@compiled")),
         (
             {"init": lambda params, state: None},
-            ("init is not compiled", "put @compiled above def <lambda> (from decoupled.extend import compiled)"),
+            (
+                "init is not compiled",
+                "put @compiled above def <lambda> (from decoupled.extend import compiled)",
+            ),
         ),
         ({"init": decide, "decide": init}, ("init takes (params, state, stream)", "(params, state)")),
         ({"exploitation_law": None}, ("no method exploitation_law", "add exploitation_law(self, state)")),

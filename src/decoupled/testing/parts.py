@@ -55,7 +55,10 @@ def _check_layout(policy: Policy) -> None:
     layout = _part(policy, "layout")
     if not isinstance(layout, Layout):
         example = f"name the rows of its state, for example {LAYOUT}"
-        fail(policy, f"layout = {shown(layout)} is not a Layout; {example} (from decoupled.extend import Layout)")
+        fail(
+            policy,
+            f"layout = {shown(layout)} is not a Layout; {example} (from decoupled.extend import Layout)",
+        )
     names: Any
     for part, names in zip(Layout._fields, layout, strict=True):
         if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
@@ -118,7 +121,9 @@ def _check_params(policy: Policy) -> None:
 def _check_functions(policy: Policy) -> None:
     functions = _part(policy, "functions")
     if not isinstance(functions, Functions):
-        example = "write functions = Functions(init, decide, update) (from decoupled.extend import Functions)"
+        example = (
+            "write functions = Functions(init, decide, update) (from decoupled.extend import Functions)"
+        )
         fail(policy, f"functions = {shown(functions)}; {example}")
     function: Any
     for part, function in zip(Functions._fields, functions, strict=True):
