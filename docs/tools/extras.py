@@ -1,9 +1,10 @@
-"""Measure what each extra takes: installed size, and processor time until it is of use.
+"""Measure what each extra takes: its size when installed, and the processor time of a first use.
 
-    .venv/bin/python docs/tools/extras.py dist/decoupled_bandits-*.whl >docs/data/extras.json
+    .venv/bin/python docs/tools/extras.py      # writes docs/data/extras.json; make install cuda first
 
-Each extra is installed from the wheel into an empty environment, in the locked versions. Times are the least of
-five processes. `docs/tools/lists.py` makes the table on the page from the file.
+It reads the packages of this environment, which has the locked versions of all extras. The files of the packages that
+an extra needs are added up, without bytecode. A time is the least of five processes. Then `docs/tools/lists.py` writes
+the table on the page.
 """
 
 import json
@@ -12,10 +13,14 @@ import resource
 import subprocess
 import sys
 import tempfile
-import tomllib
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
+from packaging.requirements import Requirement
+
 ROOT = Path(__file__).resolve().parents[2]
+FILE = ROOT / "docs" / "data" / "extras.json"
+PACKAGE = "decoupled-bandits"
 REPETITIONS = 5
 FIRST_DECISION = "import decoupled as dc; dc.FTPL().start(arms=3, seed=0).decide()"
 # The shortest program that needs the extra.
@@ -36,39 +41,47 @@ FIRST_USE = {
 }
 
 
-def measured(wheel: Path, extra: str, folder: Path) -> dict[str, float]:
-    """Install one extra into an empty environment, and measure it there."""
-    python = folder / "bin" / "python"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    [site] = folder.glob("lib/python*/site-packages")
-    what = str(wheel) if extra == "core" else f"{wheel}[{extra}]"
-    versions = folder / "versions.txt"
-    versions.write_text(locked("cuda" if extra == "cuda" else "dev"))
-    install = ["install", "--quiet", "--constraint", str(versions), what]
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python)]
-    subprocess.run([*pip, *install], check=True, stdout=sys.stderr)
-    return {
-        "packages": len(list(site.glob("*.dist-info"))),
-        "megabytes": round(
-            sum(path.lstat().st_size for path in site.rglob("*") if path.is_file()) / 1e6, 1
-        ),
-        "first decision": seconds(python, FIRST_DECISION, folder),
-        "first use": seconds(python, FIRST_USE[extra], folder),
-    }
+def packages(extra: str) -> dict[str, Distribution]:
+    """Everything that installing the package with an extra brings, by name."""
+    found: dict[str, Distribution] = {}
+    todo = [(PACKAGE, frozenset() if extra == "core" else frozenset({extra}))]
+    seen = set()
+    while todo:
+        asked = todo.pop()
+        if asked in seen:
+            continue
+        seen.add(asked)
+        name, extras = asked
+        found[name] = distribution(name)
+        for line in found[name].requires or ():
+            needed = Requirement(line)
+            if needed.marker is None or any(
+                needed.marker.evaluate({"extra": each}) for each in extras | {""}
+            ):
+                todo.append((re.sub(r"[-_.]+", "-", needed.name).lower(), frozenset(needed.extras)))
+    return found
 
 
-def locked(name: str) -> str:
-    """The locked versions, without their hashes, which a wheel of our own does not have."""
-    text = (ROOT / "requirements" / f"{name}.txt").read_text()
-    return "\n".join(re.findall(r"^([a-z0-9][^\\\n]*==[^\\\n]*?) *\\?$", text, re.MULTILINE))
+def size(extra: str) -> int:
+    """The bytes that a package and an extra take."""
+    # This package may be installed in a way that leaves its files in the checkout.
+    own = [path for path in (ROOT / "src").rglob("*") if path.is_file()]
+    others = (
+        Path(str(each.locate_file(file)))
+        for name, each in packages(extra).items()
+        if name != PACKAGE
+        for file in each.files or ()
+    )
+    kept = (path for path in (*own, *others) if path.suffix != ".pyc" and path.is_file())
+    return sum(path.stat().st_size for path in kept)
 
 
-def seconds(python: Path, code: str, folder: Path) -> float:
+def seconds(code: str, folder: str) -> float:
     """The processor time of a program: the least of several runs, after one that is not counted."""
     found = []
     for _ in range(1 + REPETITIONS):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run([python, "-c", code], cwd=folder, capture_output=True, text=True)
+        done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if done.returncode:
             raise SystemExit(done.stderr)
@@ -77,15 +90,17 @@ def seconds(python: Path, code: str, folder: Path) -> float:
 
 
 def main() -> None:
-    """Measure every extra, or those named after the wheel."""
-    wheel, extras = Path(sys.argv[1]).resolve(), sys.argv[2:]
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    """Measure every extra and write the file."""
     found = {}
-    for extra in extras or ["core", *declared]:
-        with tempfile.TemporaryDirectory() as folder:
-            found[extra] = measured(wheel, extra, Path(folder))
-        print(extra, found[extra], file=sys.stderr, flush=True)
-    print(json.dumps(found, indent=1))
+    with tempfile.TemporaryDirectory() as folder:
+        for extra, code in FIRST_USE.items():
+            found[extra] = {
+                "packages": len(packages(extra)),
+                "megabytes": round(size(extra) / 1e6, 1),
+                "first use": seconds(code, folder),
+            }
+            print(extra, found[extra])
+    FILE.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ A list that should be readable in the Markdown as well is written there, between
 up to date.
 """
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -52,10 +53,38 @@ def experiments(page: str) -> str:
     return "\n".join(("| experiment | what it is | where it comes from |", "|---|---|---|", *rows))
 
 
+WHAT_EXTRAS_ADD = {
+    "core": "no extra: policies, learners, saving and replay",
+    "simulate": "simulations and labelled results",
+    "plots": "figures and reports",
+    "cli": "the command `decoupled`",
+    "service": "the decision service and its clients, with `cli`",
+    "jit": "Numba, for policies and adversaries of your own",
+    "conic": "the conic solver SCS",
+    "dask": "clusters, with `simulate`",
+    "parquet": "Parquet files",
+    "postgres": "PostgreSQL as the store of the service",
+    "cuda": "simulations on NVIDIA GPUs, with `jit` and `simulate`",
+    "all": "all of these except `cuda`",
+}
+
+
+def extras(page: str) -> str:
+    """What each extra adds and takes, as `extras.py` measured it."""
+    found = json.loads((PAGES / "data" / "extras.json").read_text())
+    rows = (
+        f"| {'' if name == 'core' else f'`{name}`'} | {what} | {found[name]['megabytes']:,.0f} MB "
+        f"| {found[name]['first use']:.1f} s |"
+        for name, what in WHAT_EXTRAS_ADD.items()
+    )
+    return "\n".join(("| extra | what it adds | installed | first use |", "|---|---|---|---|", *rows))
+
+
 LISTS: dict[str, Callable[[str], str]] = {
     "policies": policies,
     "environments": environments,
     "experiments": experiments,
+    "extras": extras,
 }
 
 
