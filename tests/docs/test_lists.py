@@ -1,6 +1,8 @@
 """Lists that the pages take from the package, and that are also written in the Markdown."""
 
+import json
 import runpy
+import tomllib
 from typing import Any
 
 import pytest
@@ -21,6 +23,14 @@ def test_lists_in_the_markdown_are_up_to_date(page: Any) -> None:
 def test_the_table_of_experiments_is_in_the_markdown() -> None:
     text = (ROOT / "docs" / "reproduce.md").read_text()
     assert all(f"| `{name}` |" in text for name in EXPERIMENTS)
+
+
+def test_every_extra_is_in_the_table_and_measured() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    expected = {"core", *project["optional-dependencies"]}
+    measured = json.loads((ROOT / "docs" / "data" / "extras.json").read_text())
+    program = runpy.run_path(str(ROOT / "docs" / "tools" / "extras.py"))
+    assert set(SCRIPT["WHAT_EXTRAS_ADD"]) == set(measured) == set(program["FIRST_USE"]) == expected
 
 
 def test_a_stale_list_is_written_anew_and_the_site_has_it_once() -> None:
