@@ -6,8 +6,10 @@ import re
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
@@ -25,13 +27,53 @@ class NativeBuildHook(BuildHookInterface):
         # Import the sources from here, because they are not installed yet.
         environment = {**os.environ, "PYTHONPATH": str(root / "src")}
         command = [sys.executable, "-m", "decoupled.builder", "--if-stale"]
-        if subprocess.run(command, env=environment, cwd=root).returncode:
+        with terminal() as screen:
+            status = followed(command, environment, root, screen)
+        if status:
             self.app.display_warning("no machine code is built: everything is compiled on first use")
             return
         if version != "editable":  # an editable install finds the libraries in the source folder
             build_data["artifacts"].append(f"/{LIBRARIES}/*")
             build_data["pure_python"] = False
             build_data["tag"] = f"py3-none-{platform_tag(root / LIBRARIES)}"
+
+
+@contextmanager
+def terminal() -> Iterator[TextIO | None]:
+    """The user's terminal, where output does not go there anyway: pip shows nothing of what a build prints."""
+    screen = None
+    if not sys.stdout.isatty():
+        with suppress(OSError):
+            screen = open("/dev/tty", "w", encoding="utf-8")  # noqa: SIM115
+    try:
+        yield screen
+    finally:
+        if screen:
+            screen.close()
+
+
+def followed(command: list[str], environment: dict[str, str], root: Path, screen: TextIO | None) -> int:
+    """Run the builder and return its exit status. Print its output, and a part of it on the screen."""
+
+    def show(line: str) -> None:
+        if screen:
+            print(
+                f"\rdecoupled-bandits: {line}", file=screen, flush=True
+            )  # over the line that pip animates
+
+    show("building the machine code takes a few minutes; DECOUPLED_NATIVE=off skips it")
+    tenth = 0
+    with subprocess.Popen(command, env=environment, cwd=root, stdout=subprocess.PIPE, text=True) as builder:
+        assert builder.stdout
+        for line in builder.stdout:
+            print(line, end="", flush=True)
+            done = re.match(r" *(\d+)/(\d+) ", line)
+            if done is None:
+                show(line.rstrip())
+            elif 10 * int(done[1]) // int(done[2]) > tenth:
+                tenth = 10 * int(done[1]) // int(done[2])
+                show(f"{tenth}0 % of the machine code")
+    return builder.returncode
 
 
 def platform_tag(libraries: Path) -> str:

@@ -72,6 +72,12 @@ def test_what_is_missing_is_named_with_its_extra() -> None:
     ]
 
 
+def test_the_check_of_a_policy_names_its_extra() -> None:
+    assert attempted("dc.testing.check_policy(dc.FTPL())", hidden=["numba", "llvmlite"]) == [
+        "check_policy: needs the package numba, which is not installed; pip install 'decoupled-bandits[jit]'"
+    ]
+
+
 def test_the_command_line_without_its_packages() -> None:
     script = "import sys; sys.modules['typer'] = None\nfrom decoupled.cli import main\nmain()"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

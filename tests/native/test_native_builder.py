@@ -1,6 +1,12 @@
 """Building: what is compiled, what cannot be, and what the wheel carries."""
 
+import contextlib
+import io
 import os
+import pty
+import runpy
+import shutil
+import struct
 import subprocess
 import sys
 import zipfile
@@ -12,7 +18,7 @@ import pytest
 
 import decoupled
 from decoupled.builder import build, catalogue
-from decoupled.builder.objects import UnsuitableError, objects_of
+from decoupled.builder.objects import ALLOWED, UnsuitableError, objects_of
 from decoupled.builder.wrappers import types_of, wrap
 from decoupled.kernels.jit import translate
 from decoupled.native import cpu, load
@@ -66,6 +72,54 @@ def test_what_allocates_cannot_be_shipped() -> None:
         objects_of(wrap(function, types_of((np.zeros(2),))), "order", cpu.targets())
 
 
+AARCH64 = "aarch64-unknown-linux-gnu"
+OBJECTS = f"""
+import sys
+from pathlib import Path
+from decoupled.builder import catalogue
+from decoupled.builder.objects import objects_of
+from decoupled.builder.wrappers import types_of, wrap
+for number, export in enumerate(catalogue.group(catalogue.COMMON).exports):
+    made = objects_of(wrap(export.function, types_of(export.arguments)), f"f{{number}}", ("generic",), {AARCH64!r})
+    Path(sys.argv[1], f"f{{number}}.o").write_bytes(made.code["generic"])
+"""
+
+
+def test_objects_for_aarch64(tmp_path: Path) -> None:
+    # With the settings of a build on such a machine: the C library, and no features of this processor.
+    settings = {**build.compiler_settings(("generic",)), "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-c", OBJECTS, str(tmp_path)]
+    done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    written = sorted(tmp_path.glob("*.o"))
+    assert len(written) == len(catalogue.group(catalogue.COMMON).exports)
+    for path in written:
+        machine, defined, undefined = elf(path.read_bytes())
+        assert machine == 183  # AArch64
+        assert defined == {path.stem}
+        assert undefined <= ALLOWED
+    linker = shutil.which("aarch64-linux-gnu-gcc")
+    if linker:  # not on most machines
+        build.link(linker, tmp_path, tmp_path, "generic")
+
+
+def elf(code: bytes) -> tuple[int, set[str], set[str]]:
+    """The machine of an ELF object, and the names of the functions that it exports and needs."""
+    assert code[:6] == b"\x7fELF\x02\x01"  # 64 bits, little endian
+    (machine,) = struct.unpack_from("<H", code, 18)
+    (offset,) = struct.unpack_from("<Q", code, 40)
+    size, count = struct.unpack_from("<HH", code, 58)
+    sections = [struct.unpack_from("<IIQQQQII", code, offset + number * size) for number in range(count)]
+    [table] = [section for section in sections if section[1] == 2]  # the symbols
+    names = sections[table[6]][4]
+    found: dict[bool, set[str]] = {True: set(), False: set()}
+    for at in range(table[4], table[4] + table[5], 24):
+        name, info, _, section = struct.unpack_from("<IBBH", code, at)
+        if info >> 4 and name:  # global
+            found[section != 0].add(code[names + name : code.index(b"\0", names + name)].decode())
+    return machine, found[True], found[False]
+
+
 def test_without_a_linker_there_is_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CC", "")
@@ -98,3 +152,60 @@ def test_a_wheel_carries_the_library(tmp_path: Path) -> None:
     name, carried = wheel_in(tmp_path / "without", DECOUPLED_NATIVE="off")
     assert name.endswith("-py3-none-any.whl")
     assert carried == []
+
+
+HOOK: dict[str, Any] = runpy.run_path(str(ROOT / "hatch_build.py"))
+
+
+def test_the_user_of_pip_sees_how_far_a_build_is(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    lines = [
+        *(f"{number:>4}/40 FTPL: 5 functions, 1.5 s" for number in range(1, 41)),
+        "200 functions: 7 MB",
+    ]
+    script = f"print({chr(10).join(lines)!r}); raise SystemExit(3)"
+    screen = io.StringIO()
+    command = [sys.executable, "-c", script]
+    assert HOOK["followed"](command, dict(os.environ), tmp_path, screen) == 3
+    shown = screen.getvalue().replace("\r", "").splitlines()
+    assert "DECOUPLED_NATIVE=off" in shown[0]
+    assert [line.partition(": ")[2] for line in shown[1:]] == [
+        *(f"{number}0 % of the machine code" for number in range(1, 11)),
+        "200 functions: 7 MB",
+    ]
+    assert capfd.readouterr().out.splitlines() == lines  # the output itself is whole
+    assert HOOK["followed"](command, dict(os.environ), tmp_path, None) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "forkpty"), reason="needs a terminal")
+@pytest.mark.parametrize("hidden", [True, False], ids=["as pip runs it", "at a terminal"])
+def test_the_terminal_is_found_where_output_is_hidden(hidden: bool) -> None:
+    code = (
+        f"import runpy; hook = runpy.run_path({str(ROOT / 'hatch_build.py')!r})\n"
+        "with hook['terminal']() as screen: print('seen', file=screen) if screen else None"
+    )
+    # The first process of a new session has the terminal; the one under test is its child.
+    start = (
+        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}], stdout={{}}, check=True)"
+    )
+    pid, master = pty.fork()
+    if pid == 0:
+        os.execv(
+            sys.executable, [sys.executable, "-c", start.format("subprocess.PIPE" if hidden else None)]
+        )
+    seen = b""
+    with contextlib.suppress(OSError):  # the other end is closed
+        while part := os.read(master, 1_000):
+            seen += part
+    assert os.waitpid(pid, 0)[1] == 0, seen
+    assert seen.decode().split() == (["seen"] if hidden else [])
+
+
+def test_without_a_terminal_a_build_goes_on() -> None:
+    code = (
+        f"import runpy; hook = runpy.run_path({str(ROOT / 'hatch_build.py')!r})\n"
+        "with hook['terminal']() as screen: print(screen)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, start_new_session=True
+    )
+    assert (done.returncode, done.stdout) == (0, "None\n"), done.stderr

@@ -86,6 +86,20 @@ def test_without_numba_the_message_names_the_extra(code: str, switch: str) -> No
     assert "pip install 'decoupled-bandits[jit]'" in done.stderr
 
 
+ELSEWHERE = "import platform; platform.system, platform.machine = (lambda: {!r}), (lambda: {!r})\n"
+
+
+@needs_library
+@pytest.mark.parametrize("place", [("Windows", "AMD64"), ("Darwin", "arm64"), ("Linux", "riscv64")])
+def test_on_another_platform_numba_compiles_or_the_message_names_the_extra(place: tuple[str, str]) -> None:
+    code = ELSEWHERE.format(*place) + "import decoupled as dc; dc.FollowTheLeader().start(arms=2).decide()"
+    done = python(NO_NUMBA + code)
+    assert f"it is for {cpu.machine()}" in done.stderr
+    assert "pip install 'decoupled-bandits[jit]'" in done.stderr
+    done = python(f"{code}; import sys; assert 'numba' in sys.modules")
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal")
 def test_a_terminal_is_told_once_what_is_compiled(tmp_path: Path) -> None:
     code = "import decoupled as dc; [dc.{}().start(arms=2, seed=0) for _ in range(2)]"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import decoupled as dc
 from decoupled.simulation.curves import GROUP, Moments
+from decoupled.simulation.labelled import Labelled
 from decoupled.simulation.plan import checkpoint_rounds
 
 EASY = dc.environments.Bernoulli([0.2, 0.5, 0.7])
@@ -81,6 +82,30 @@ def test_saving_gives_the_same_bytes(results: dc.Results, tmp_path: Path) -> Non
     again = dc.Results.load(tmp_path / "a.nc")
     assert again.data.identical(results.data)
     assert again.specification == results.specification
+
+
+@pytest.mark.parametrize("curves", ["runs", "moments"])
+@pytest.mark.parametrize("runs", [1, 20])
+def test_saving_does_not_wait_for_xarray_and_gives_its_bytes(
+    tmp_path: Path, runs: int, curves: str
+) -> None:
+    results = dc.simulate([dc.FTPL(), dc.Exp3()], EASY, 50, runs, seed=0, curves=curves)
+    results.save(tmp_path / "ours.nc")
+    assert isinstance(results._data, Labelled)
+    results.data.to_netcdf(tmp_path / "xarray.nc", engine="h5netcdf")
+    results.save(tmp_path / "later.nc")
+    contents = {(tmp_path / name).read_bytes() for name in ("ours.nc", "xarray.nc", "later.nc")}
+    assert len(contents) == 1
+
+
+def test_changes_of_the_data_set_are_kept(tmp_path: Path) -> None:
+    results = dc.simulate(dc.FTPL(), EASY, 50, 2, seed=0)
+    results.data.final_regret[0, 1] = 3.5
+    results.data.attrs["note"] = "by hand"
+    results.save(tmp_path / "results.nc")
+    again = dc.Results.load(tmp_path / "results.nc")
+    assert again.data.attrs["note"] == "by hand"
+    assert results.final_regret("FTPL")[1] == again.final_regret("FTPL")[1] == 3.5
 
 
 def test_loading_something_else_is_refused(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_sound_policy_passes() -> None:
         ("forgetful", "init does not derive from estimates"),
         ("nan", "'mass' is .*nan.*not finite"),
         ("late nan", "after 100000 rounds"),
-        ("law", "exploitation_law is .* which is no law"),
+        ("law", "exploitation_law is .* which is not a law"),
         ("biased", "to the estimates on average"),
         ("draws", "would exploit"),
         ("outside", "explore = 5 of 5 arms"),

@@ -101,7 +101,14 @@ def test_the_sound_policy_passes() -> None:
     [
         ({"dataclass": lambda kind: kind}, ("class Made is not a dataclass", "@dataclass(frozen=True)")),
         ({"dataclass": dataclasses.dataclass}, ("class Made can be changed", "@dataclass(frozen=True)")),
-        ({"layout": None}, ("layout = None is no Layout", "layout = Layout(floats=")),
+        (
+            {"layout": None},
+            (
+                "layout = None is not a Layout",
+                "layout = Layout(floats=",
+                "from decoupled.extend import Layout",
+            ),
+        ),
         (
             {"layout": Layout(floats="estimates", learned=("estimates",))},  # type: ignore[arg-type]
             ("floats = 'estimates' must be a tuple of names", "('estimates',)"),
@@ -112,7 +119,7 @@ def test_the_sound_policy_passes() -> None:
         ),
         (
             {"layout": LAYOUT._replace(learned=("estimate",))},
-            ("learned names 'estimate', which is none of its rows", "did you mean 'estimates'?"),
+            ("learned names 'estimate', which is not one of its rows", "did you mean 'estimates'?"),
         ),
         (
             {"layout": Layout(floats=("sums",), learned=("sums",)), "cumulative": "sums"},
@@ -120,25 +127,34 @@ def test_the_sound_policy_passes() -> None:
         ),
         (
             {"layout": Layout(floats=("sums",), learned=("sums",))},
-            ("cumulative = 'estimates' is no learned row", "cumulative = None"),
+            ("cumulative = 'estimates' is not a learned row", "cumulative = None"),
         ),
         ({"fading": ("sums",)}, ("fading names 'sums'", "the rows are 'estimates'")),
-        ({"baseline": "means"}, ("baseline = 'means' is no row of floats", "the rows are 'estimates'")),
-        ({"params_type": None}, ("params_type = None is no NamedTuple", "class Params(NamedTuple)")),
+        ({"baseline": "means"}, ("baseline = 'means' is not a row of floats", "the rows are 'estimates'")),
+        ({"params_type": None}, ("params_type = None is not a NamedTuple", "class Params(NamedTuple)")),
         ({"params": None}, ("has no method params", "add one that returns Own(...)")),
         ({"params": lambda self: (0.0,)}, ("params() gave (0.0,), a tuple", "return Own(...)")),
-        ({"params": lambda self: self.params_type("2")}, ("unused = '2', which is no number", "floats")),
+        ({"params": lambda self: self.params_type("2")}, ("unused = '2', which is not a number", "floats")),
         (
             {"params": lambda self: self.params_type(math.nan)},
-            ("unused = nan, which is no number", "floats"),
+            ("unused = nan, which is not a number", "floats"),
         ),
         ({"params": lambda self: self.gamma}, ("params() raised AttributeError", "'gamma'")),
-        ({"functions": None}, ("functions = None", "Functions(init, decide, update)")),
+        (
+            {"functions": None},
+            (
+                "functions = None",
+                "Functions(init, decide, update) (from decoupled.extend import Functions)",
+            ),
+        ),
         ({"functions": (init, decide, update)}, ("functions = (", "Functions(init, decide, update)")),
-        ({"init": None}, ("init = None is no function", "@compiled")),
+        ({"init": None}, ("init = None is not a function", "@compiled")),
         (
             {"init": lambda params, state: None},
-            ("init is not compiled", "put @compiled above def <lambda>"),
+            (
+                "init is not compiled",
+                "put @compiled above def <lambda> (from decoupled.extend import compiled)",
+            ),
         ),
         ({"init": decide, "decide": init}, ("init takes (params, state, stream)", "(params, state)")),
         ({"exploitation_law": None}, ("no method exploitation_law", "add exploitation_law(self, state)")),

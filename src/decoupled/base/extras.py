@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 from ..errors import MissingExtraError
 
@@ -48,6 +49,17 @@ def needed_for(purpose: str, otherwise: str = "") -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise (as_missing_extra(error, purpose, otherwise) or error) from None
+
+
+def require(purpose: str, *modules: str) -> None:
+    """Check that optional packages are installed, without loading them.
+
+    >>> require("a plot", "matplotlib")
+    """
+    for module in modules:
+        if find_spec(module) is None:
+            with needed_for(purpose):
+                raise ModuleNotFoundError(name=module)
 
 
 def as_missing_extra(

@@ -58,7 +58,7 @@ def measure(repetitions: int = 3) -> Iterator[Reading]:
             _seconds([*command, f"{folder}/warm-{i}"], cache=f"{folder}/cache-0")
             for i in range(repetitions)
         )
-        yield Reading("simulate a small specification, warm", warm, "s", 3.0)
+        yield Reading("simulate a small specification, warm", warm, "s", 1.5)
     done = subprocess.run([sys.executable, "-c", THOUSAND_RUNS], check=True, capture_output=True, text=True)
     yield Reading("peak memory of a process for 1,000 runs", int(done.stdout) / 1024, "MiB", 500.0)
 

@@ -54,7 +54,7 @@ def build(
     with tempfile.TemporaryDirectory() as scratch:
         built = compile_all(Path(scratch), processes or os.cpu_count() or 1, only, tell)
         folder.mkdir(parents=True, exist_ok=True)
-        libraries = {target: _link(linker, Path(scratch) / target, folder, target) for target in targets()}
+        libraries = {target: link(linker, Path(scratch) / target, folder, target) for target in targets()}
     functions = {name: row for group in built for name, row in group.functions.items()}
     manifest = {
         "format": FORMAT,
@@ -100,16 +100,7 @@ def compile_all(
     """Compile every group in several processes; objects go to one folder for each target."""
     for target in targets():
         (scratch / target).mkdir()
-    # Set before a worker loads Numba, so that every build machine targets the same processor and calls no vector
-    # library that other machines may lack.
-    of_numba = {
-        "CPU_NAME": targets()[0],
-        "CPU_FEATURES": "",
-        "DISABLE_INTEL_SVML": "1",
-        "CACHE_DIR": os.devnull,  # no cache: this code is of no use elsewhere
-    }
-    settings = {load.SWITCH: "off", **{f"NUMBA_{name}": value for name, value in of_numba.items()}}
-    context = get_context("spawn")
+    settings, context = compiler_settings(targets()), get_context("spawn")
     with ProcessPoolExecutor(1, context, _prepare, (settings,)) as listing:
         families = [
             [name for name in family if only is None or only(name)]
@@ -126,6 +117,20 @@ def compile_all(
                 what = f"{group.label}: {len(group.functions)} functions, {group.seconds:.1f} s{left_out}"
                 tell(f"{f'{len(built)}/{total}':>7} {what}")
     return built
+
+
+def compiler_settings(targets: tuple[str, ...]) -> dict[str, str]:
+    """Environment variables to set before Numba is loaded.
+
+    With them every build machine targets the same processor, and calls no vector library that other machines may lack.
+    """
+    of_numba = {
+        "CPU_NAME": targets[0],
+        "CPU_FEATURES": "",
+        "DISABLE_INTEL_SVML": "1",
+        "CACHE_DIR": os.devnull,  # no cache: this code is of no use elsewhere
+    }
+    return {load.SWITCH: "off", **{f"NUMBA_{name}": value for name, value in of_numba.items()}}
 
 
 def _prepare(settings: dict[str, str]) -> None:
@@ -165,7 +170,7 @@ def _compile_group(name: str, scratch: str) -> Built:
     return Built(found.label, functions, found.made_of, left_out, time.process_time() - start)
 
 
-def _link(linker: str, objects: Path, folder: Path, target: str) -> str:
+def link(linker: str, objects: Path, folder: Path, target: str) -> str:
     """Link all objects and `QUICK` into one library.
 
     Its name contains the digest, so a library in use is not overwritten.

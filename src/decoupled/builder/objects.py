@@ -74,8 +74,13 @@ class Objects(NamedTuple):
     returns: tuple[str, ...]
 
 
-def objects_of(wrapper: Wrapper, symbol: str, targets: tuple[str, ...]) -> Objects:
-    """Compile a wrapper, and return its machine code under its own name."""
+def objects_of(
+    wrapper: Wrapper, symbol: str, targets: tuple[str, ...], triple: str | None = None
+) -> Objects:
+    """Compile a wrapper, and return its machine code under its own name.
+
+    With `triple`, such as aarch64-unknown-linux-gnu, the code is for another kind of machine with 64 bits.
+    """
     flags: Any = compiler.Flags()
     # The options of kernels.jit, so that results have the same bits as with code compiled just in time.
     flags.error_model = "numpy"
@@ -94,10 +99,12 @@ def objects_of(wrapper: Wrapper, symbol: str, targets: tuple[str, ...]) -> Objec
         )
         made.library._ensure_finalized()
     module = _whole(str(made.library._final_module), made.fndesc.llvm_func_name, symbol)
+    triple = triple or llvm.get_process_triple()
+    module.triple, module.data_layout = triple, str(_machine(targets[0], triple).target_data)
     # Optimised once, for the best target. The result is correct for the others too, which run seldom.
-    _optimise(module, _machine(targets[0]))
+    _optimise(module, _machine(targets[0], triple))
     _check_calls(module)
-    code = {target: _machine(target).emit_object(module.clone()) for target in targets}
+    code = {target: _machine(target, triple).emit_object(module.clone()) for target in targets}
     return Objects(code, wrapper.takes, tuple(wrapper.returns))
 
 
@@ -118,8 +125,11 @@ def _unoptimised() -> Iterator[None]:
 
 
 @cache
-def _machine(target: str) -> Any:
-    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+def _machine(target: str, triple: str) -> Any:
+    if triple != llvm.get_process_triple():
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+    return llvm.Target.from_triple(triple).create_target_machine(
         cpu=target, features="", opt=3, reloc="pic", codemodel="default"
     )
 

@@ -1,5 +1,8 @@
 """`decoupled simulate`: run plans, print tables, write figures."""
 
+import csv
+import io
+import math
 import os
 import re
 import time
@@ -62,7 +65,7 @@ def show(
         results = run_plan(plan, workers=workers, executor=executor, out=folder, report=report)
     Console().print(summary_table(plan, results))
     results.plot(folder / "regret.png")
-    results.summary().to_csv(folder / "summary.csv")
+    (folder / "summary.csv").write_text(summary_csv(results), encoding="utf-8")
     print(f"{RESULTS_FILE}, summary.csv and regret.png are in {folder}")
 
 
@@ -76,6 +79,17 @@ def summary_table(plan: Plan, results: Results) -> Table:
     for row in found.rows:
         table.add_row(*row)
     return table
+
+
+def summary_csv(results: Results) -> str:
+    """The summary as CSV: the text that pandas writes, without the half second that it takes to load."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    found = results.statistics()
+    lines.writerow(("policy", *next(iter(found.values()))))
+    for label, line in found.items():
+        lines.writerow((label, *("" if math.isnan(value) else value for value in line.values())))
+    return text.getvalue()
 
 
 def estimate(plans: Sequence[Plan], workers: int | None, device: str = "cpu") -> str:

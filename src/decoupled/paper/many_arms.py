@@ -93,8 +93,8 @@ class ManyArms(Simulated):
             Picture(
                 "many-arms",
                 f"All {MOVIES:,} films, and {items:,} items",
-                f"Left: mean regret over {cells['films'].data.sizes['run']:,} runs, with every film of MovieLens 100K as an arm. Right: the average regret per round so far against "
-                f"the best of {items:,} items, over {cells['catalogue'].data.sizes['run']} runs. The dotted line is uniform guessing.",
+                f"Left: mean regret over {cells['films'].runs:,} runs, with every film of MovieLens 100K as an arm. Right: the average regret per round so far against "
+                f"the best of {items:,} items, over {cells['catalogue'].runs} runs. The dotted line is uniform guessing.",
                 (Panel("films", cells["films"].series(NAMES)), loss_panel(cells["catalogue"])),
                 columns=2,
             ),
@@ -248,5 +248,5 @@ def regret_table(cells: dict[str, Results]) -> Table:
     for name, results in cells.items():
         for label in results.labels:
             part = mean_of("", results.final_regret(label))
-            rows.append((f"{name}: {NAMES[label]}", f"{part.value:,.0f}", f"{part.low:,.0f} to {part.high:,.0f}", f"{results.data.sizes['run']}", f"{results.horizon:,}"))  # fmt: skip
+            rows.append((f"{name}: {NAMES[label]}", f"{part.value:,.0f}", f"{part.low:,.0f} to {part.high:,.0f}", f"{results.runs}", f"{results.horizon:,}"))  # fmt: skip
     return Table("Final regret", ("", "mean", "95 % interval", "runs", "rounds"), tuple(rows))

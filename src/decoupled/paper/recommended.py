@@ -74,7 +74,7 @@ class LessRegret(Simulated):
                 not_judged(claim, MISSING) if any(part.of in movies for part in claim.parts) else claim
                 for claim in claims
             ]
-        runs = {results.data.sizes["run"] for results in (cells | grid).values()}
+        runs = {results.runs for results in (cells | grid).values()}
         span = f"{min(runs):,} to {max(runs):,}" if len(runs) > 1 else f"{max(runs):,}"
         picture = Picture(
             "less-regret",

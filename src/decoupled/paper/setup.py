@@ -57,7 +57,7 @@ def regret_picture(
     log_x: bool = False,
 ) -> Picture:
     """A panel for each cell; `more` continues the caption."""
-    runs = next(iter(cells.values())).data.sizes["run"]
+    runs = next(iter(cells.values())).runs
     caption = (
         f"Mean regret over {runs:,} runs, with bands of one standard deviation. Every policy has c = 2. "
         f"FTRL is the paper's name for Tsallis-INF. {more}"

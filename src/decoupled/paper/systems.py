@@ -92,7 +92,7 @@ class Systems(Simulated):
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
         measured = json.loads((folder / TIMES_FILE).read_text())
-        runs = next(iter(cells.values())).data.sizes["run"]
+        runs = next(iter(cells.values())).runs
         claims = (
             *draw_claims(measured["draws"]),
             *(comparison.judge(cells) for comparison in COMPARISONS),

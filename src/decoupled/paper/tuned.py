@@ -166,7 +166,7 @@ def sweep_picture(sweeps: dict[str, Results]) -> Picture:
             mean, half = lines["mean"].to_numpy(), (lines["high"] - lines["mean"]).to_numpy()
             series.append(Series(family, np.array(rates), mean, half, style))
         panels.append(Panel(name, tuple(series), "c", "regret", log_x=True, log_y=True))
-    runs = next(iter(sweeps.values())).data.sizes["run"]
+    runs = next(iter(sweeps.values())).runs
     caption = f"Mean regret after 10,000 rounds, {runs:,} runs per point, with bands of the 95 % interval of the mean. The paper sets c = 2."
     return Picture("tuned-sweep", "Regret by c", caption, tuple(panels), columns=3)
 
@@ -178,7 +178,7 @@ def best_picture(best: dict[str, Results], chosen: dict[str, dict[str, float]]) 
         rates = ", ".join(f"{family} {c:g}" for family, c in chosen[name].items())
         names = dict(zip(results.labels, FAMILIES, strict=True))
         panels.append(Panel(f"{name} (c: {rates})", results.series(names)))
-    runs = next(iter(best.values())).data.sizes["run"]
+    runs = next(iter(best.values())).runs
     caption = f"Mean regret over {runs:,} runs on new seeds, with bands of one standard deviation. Each policy has its best c."
     return Picture("tuned-best", "Every policy at its best c", caption, tuple(panels), columns=3)
 

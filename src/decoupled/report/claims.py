@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.arrays import Floats
-from ..base.extras import needed_for
+from ..base.extras import require
 
-with needed_for("a report"):
-    from scipy.special import ndtri, stdtrit  # scipy.stats takes half a second to load
+require("a report", "scipy")
 
 HOLDS, FAILS, UNDECIDED, NOT_JUDGED = "holds", "fails", "undecided", "not judged"
 LEVEL = 0.95
@@ -79,6 +78,8 @@ def mean_of(of: str, values: Floats, comparisons: int = 1) -> Measure:
     mean = float(np.mean(values))
     if len(values) < 2:
         return Measure(of, mean, -math.inf, math.inf)
+    from scipy.special import stdtrit  # scipy.stats takes half a second to load
+
     error = float(np.std(values, ddof=1) / math.sqrt(len(values)))
     half = error * float(stdtrit(len(values) - 1, 1.0 - 0.5 * (1.0 - LEVEL) / comparisons))
     return Measure(of, mean, mean - half, mean + half)
@@ -95,6 +96,8 @@ def quantile_gap(
     of: str, above: Floats, below: Floats, quantile: float, comparisons: int = 1, draws: int = 1_000
 ) -> Measure:
     """One quantile minus another over the same runs, with its interval by the bootstrap over runs (seeded)."""
+    from scipy.special import ndtri
+
     value = float(np.quantile(above, quantile) - np.quantile(below, quantile))
     picks = np.random.default_rng(0).integers(len(above), size=(draws, len(above)))
     gaps = np.quantile(above[picks], quantile, axis=1) - np.quantile(below[picks], quantile, axis=1)

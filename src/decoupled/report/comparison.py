@@ -32,7 +32,7 @@ def compare(results: Mapping[str, Results], out: str | os.PathLike[str], title: 
     caption = "Mean regret by round, bands of one standard deviation."
     picture = Picture("comparison", title, caption, panels, columns=min(3, len(panels)))
     facts = {
-        name: f"{each.data.attrs['environment']}: {each.data.sizes['run']:,} runs of {each.horizon:,} rounds, "
+        name: f"{each.environment}: {each.runs:,} runs of {each.horizon:,} rounds, "
         f"seed {each.specification['seed']}"
         for name, each in results.items()
     }
@@ -44,8 +44,8 @@ def regret_table(title: str, cells: Mapping[str, Results], names: Mapping[str, s
     """The final regret of every policy: mean with interval, median and 99th percentile."""
     rows = []
     for cell, results in cells.items():
-        for label, line in results.summary().iterrows():
-            name = (names or {}).get(str(label), str(label))
+        for label, line in results.statistics().items():
+            name = (names or {}).get(label, label)
             mean, low, high, median, p99 = (
                 f"{line[key]:.1f}" for key in ("mean", "low", "high", "median", "p99")
             )

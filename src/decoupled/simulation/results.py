@@ -8,20 +8,22 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..base.arrays import Floats
-from ..base.extras import needed_for
+from ..base.extras import require
 from ..base.files import replacing
 from ..base.validation import number_in
 from ..errors import ParameterError, StorageError, invalid_value, near_name
 from ..plots import Panel, Picture, Series, draw
 from ..policies import Policy
+from .labelled import Labelled
 from .plan import Plan
+from .student import t_quantile
 
-with needed_for("a simulation"):
-    import xarray as xr
-    from scipy.special import stdtr, stdtrit  # scipy.stats takes half a second to load
+# They are loaded when they are used, which may be after hours of work, or never.
+require("a simulation", "xarray", "scipy", "pandas", "h5netcdf")
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
     from matplotlib.figure import Figure
 
 FORMAT = "decoupled-results"
@@ -42,27 +44,49 @@ class Results:
     ((20,), ['FTPL', 'Exp3'])
     """
 
-    def __init__(self, data: xr.Dataset) -> None:
-        self.data = data
+    def __init__(self, data: "xr.Dataset | Labelled") -> None:
+        self._data = data
 
     def __repr__(self) -> str:
-        sizes = self.data.sizes
-        return f"<Results of {', '.join(self.labels)}: {sizes['run']} runs, {self.horizon} rounds>"
+        return f"<Results of {', '.join(self.labels)}: {self.runs} runs, {self.horizon} rounds>"
+
+    @property
+    def data(self) -> "xr.Dataset":
+        """The results as an xarray data set."""
+        if isinstance(self._data, Labelled):
+            self._data = self._data.to_xarray()
+        return self._data
+
+    def _values(self, name: str) -> Any:
+        """The values of a variable, without loading xarray for them."""
+        if isinstance(self._data, Labelled):
+            return self._data.values(name)
+        return self._data[name].values
 
     @property
     def labels(self) -> list[str]:
         """The policies' short names, in order."""
-        return [str(label) for label in self.data.policy.values]
+        return [str(label) for label in self._values("policy")]
+
+    @property
+    def runs(self) -> int:
+        """The number of runs of each policy."""
+        return self._data.sizes["run"]
 
     @property
     def horizon(self) -> int:
         """The number of rounds in a run."""
-        return int(self.data["round"].values[-1])
+        return int(self._values("round")[-1])
+
+    @property
+    def environment(self) -> str:
+        """The label of the environment."""
+        return str(self._data.attrs["environment"])
 
     @property
     def specification(self) -> dict[str, Any]:
         """The plan these results came from, as plain values."""
-        plan: dict[str, Any] = json.loads(self.data.attrs["plan"])
+        plan: dict[str, Any] = json.loads(self._data.attrs["plan"])
         return plan
 
     def _label(self, policy: Policy | str) -> str:
@@ -74,7 +98,7 @@ class Results:
 
     def final_regret(self, policy: Policy | str) -> Floats:
         """The regret of every run at the horizon, for a policy or its label."""
-        return np.array(self.data.final_regret.sel(policy=self._label(policy)).values)
+        return np.array(self._values("final_regret")[self.labels.index(self._label(policy))])
 
     def summary(self, against: Policy | str | None = None, level: float = 0.95) -> "pd.DataFrame":
         """A table of final regret, one row per policy.
@@ -94,6 +118,23 @@ class Results:
         import pandas as pd
 
         level = number_in("level", level, 0.0, 1.0, remedy="the default is 0.95")
+        table = pd.DataFrame.from_dict(self.statistics(against, level), orient="index")
+        table.index.name = "policy"
+        table.attrs["interval"] = f"{level:.0%} interval of the mean, Student's t"
+        return table
+
+    def statistics(
+        self, against: Policy | str | None = None, level: float = 0.95
+    ) -> dict[str, dict[str, float]]:
+        """The rows of `summary` as plain numbers, by the policies' labels.
+
+        >>> import decoupled as dc
+        >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
+        >>> results = dc.simulate(dc.FTPL(), easy, horizon=100, runs=20, seed=0)
+        >>> results.statistics()["FTPL"]["mean"] == results.summary()["mean"]["FTPL"]
+        np.True_
+        """
+        level = number_in("level", level, 0.0, 1.0, remedy="the default is 0.95")
         rival = None if against is None else self.final_regret(against)
         lines = {}
         for label in self.labels:
@@ -109,14 +150,11 @@ class Results:
             }
             if rival is not None:
                 lines[label] |= _paired(regret - rival, level)
-        table = pd.DataFrame.from_dict(lines, orient="index")
-        table.index.name = "policy"
-        table.attrs["interval"] = f"{level:.0%} interval of the mean, Student's t"
-        return table
+        return lines
 
     def plot(self, path: str | os.PathLike[str] | None = None, *, log: bool = False) -> "Figure":
         """Plot the mean regret by round with bands of one standard deviation; save it to `path` if given."""
-        title = f"{self.data.attrs['environment']}, {self.data.sizes['run']:,} runs"
+        title = f"{self.environment}, {self.runs:,} runs"
         panel = Panel("", self.series(), y_label="regret (mean, band of one standard deviation)", log_x=log)
         figure = draw(Picture("regret", title, "", (panel,)))
         if path is not None:
@@ -126,8 +164,8 @@ class Results:
 
     def series(self, names: dict[str, str] | None = None) -> tuple[Series, ...]:
         """The mean regret of each policy with a band of one standard deviation; `names` replaces labels."""
-        rounds = np.asarray(self.data["round"].values, np.float64)
-        mean, deviation = self.data.regret_mean.values, np.nan_to_num(self.data.regret_std.values)
+        rounds = np.asarray(self._values("round"), np.float64)
+        mean, deviation = self._values("regret_mean"), np.nan_to_num(self._values("regret_std"))
         return tuple(
             Series((names or {}).get(label, label), rounds, mean[number], deviation[number], number)
             for number, label in enumerate(self.labels)
@@ -147,7 +185,10 @@ class Results:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a netCDF file atomically; the same results give the same bytes."""
         with replacing(path) as temporary:
-            self.data.to_netcdf(temporary, engine="h5netcdf")
+            if isinstance(self._data, Labelled):
+                self._data.write(temporary)
+            else:
+                self._data.to_netcdf(temporary, engine="h5netcdf")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -161,6 +202,8 @@ class Results:
         >>> bool((dc.Results.load(path).final_regret("FTPL") == results.final_regret("FTPL")).all())
         True
         """
+        import xarray as xr
+
         try:
             data = xr.load_dataset(path, engine="h5netcdf")
         except FileNotFoundError:
@@ -176,7 +219,7 @@ class Results:
         return cls(data.assign_coords(policy=_labels(data)))
 
 
-def _labels(data: xr.Dataset) -> list[str]:
+def _labels(data: "xr.Dataset") -> list[str]:
     """The policies' current labels; an earlier version may have saved others."""
     labels = []
     for saved, values in zip(data.policy.values, json.loads(data.attrs["plan"])["policies"], strict=True):
@@ -191,30 +234,26 @@ def assemble(
     plan: Plan, final: Floats, curves: Floats | None, means: Floats, deviations: Floats, plays: Any
 ) -> Results:
     """Label the arrays of a simulation."""
-    data = xr.Dataset(
-        {
-            "final_regret": (("policy", "run"), final),
-            "regret_mean": (("policy", "round"), means),
-            "regret_std": (("policy", "round"), deviations),
-            "plays": (("policy", "role", "arm"), plays),
-        },
-        coords={
-            "policy": [policy.label for policy in plan.policies],
-            "run": np.arange(plan.runs),
-            "round": np.array(plan.checkpoints, np.int64),
-            "role": ["exploit", "explore"],
-            "arm": np.arange(plan.environment.arms),
-        },
-        attrs={
-            "format": FORMAT,
-            "version": VERSION,
-            "environment": plan.environment.label,
-            "plan": json.dumps(plan.to_dict()),
-        },
-    )
+    variables: dict[str, tuple[tuple[str, ...], Any]] = {
+        "final_regret": (("policy", "run"), final),
+        "regret_mean": (("policy", "round"), means),
+        "regret_std": (("policy", "round"), deviations),
+        "plays": (("policy", "role", "arm"), plays),
+        "policy": (("policy",), np.array([policy.label for policy in plan.policies])),
+        "run": (("run",), np.arange(plan.runs)),
+        "round": (("round",), np.array(plan.checkpoints, np.int64)),
+        "role": (("role",), np.array(["exploit", "explore"])),
+        "arm": (("arm",), np.arange(plan.environment.arms)),
+    }
     if curves is not None:
-        data["regret"] = (("policy", "run", "round"), curves)
-    return Results(data)
+        variables["regret"] = (("policy", "run", "round"), curves)
+    attributes = {
+        "format": FORMAT,
+        "version": VERSION,
+        "environment": plan.environment.label,
+        "plan": json.dumps(plan.to_dict()),
+    }
+    return Results(Labelled(variables, attributes))
 
 
 def _interval(values: Floats, level: float) -> tuple[float, float, float, float]:
@@ -223,11 +262,13 @@ def _interval(values: Floats, level: float) -> tuple[float, float, float, float]
     if len(values) < 2:
         return mean, float("nan"), float("nan"), float("nan")
     error = float(values.std(ddof=1) / np.sqrt(len(values)))
-    half = float(stdtrit(len(values) - 1, 0.5 + level / 2.0)) * error  # Student's t
+    half = t_quantile(0.5 + level / 2.0, len(values) - 1) * error
     return mean, error, mean - half, mean + half
 
 
 def _paired(differences: Floats, level: float) -> dict[str, float]:
+    from scipy.special import stdtr  # scipy.stats takes half a second to load
+
     mean, error, low, high = _interval(differences, level)
     # A policy compared with itself differs by exactly zero, where the t statistic is undefined.
     same = error == 0.0 and mean == 0.0

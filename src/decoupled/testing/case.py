@@ -75,7 +75,7 @@ class Case(NamedTuple):
         """Check that an array holds probabilities that sum to 1."""
         law = _numbers(given)
         good = law.shape == (self.arms,) and (law >= 0.0).all() and abs(law.sum() - 1.0) < 1e-9
-        message = f"{name} is {shown(_listed(given))}, which is no law on {self.arms} arms; "
+        message = f"{name} is {shown(_listed(given))}, which is not a law on {self.arms} arms; "
         self.expect(good, message + f"give {self.arms} probabilities that sum to 1")
         return law
 

@@ -5,10 +5,12 @@ import traceback
 from pathlib import Path
 from typing import NoReturn
 
-from numba.core.errors import NumbaError
-
+from ..base.extras import needed_for
 from ..errors import ContractError, DecoupledError
 from ..policies import Policy
+
+with needed_for("check_policy"):
+    from numba.core.errors import NumbaError
 
 HERE = Path(__file__).resolve().parent
 

@@ -6,14 +6,16 @@ This runs no code of the policy but `params`.
 import inspect
 from typing import Any
 
-import numba
-
+from ..base.extras import needed_for
 from ..base.validation import is_number, kind_of
 from ..errors import near_name, shown
 from ..kernels.dispatch import Functions
 from ..kernels.state import SHARED_SCALARS, Layout
 from ..policies import Policy
 from .failures import fail, raised
+
+with needed_for("check_policy"):
+    import numba
 
 LAYOUT = "layout = Layout(floats=('estimates',), learned=('estimates',))"
 TAKES = {
@@ -53,7 +55,10 @@ def _check_layout(policy: Policy) -> None:
     layout = _part(policy, "layout")
     if not isinstance(layout, Layout):
         example = f"name the rows of its state, for example {LAYOUT}"
-        fail(policy, f"layout = {shown(layout)} is no Layout; {example}")
+        fail(
+            policy,
+            f"layout = {shown(layout)} is not a Layout; {example} (from decoupled.extend import Layout)",
+        )
     names: Any
     for part, names in zip(Layout._fields, layout, strict=True):
         if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
@@ -65,7 +70,7 @@ def _check_layout(policy: Policy) -> None:
             fail(policy, f"layout: {name!r} appears twice; give every row a name of its own")
     for name in layout.learned:
         if name not in rows:
-            problem = f"layout: learned names {name!r}, which is none of its rows"
+            problem = f"layout: learned names {name!r}, which is not one of its rows"
             fail(policy, f"{problem}; {near_name(name, rows)}")
         if name in SHARED_SCALARS:
             fail(policy, f"layout: learned names {name!r}, which the package keeps; leave it out")
@@ -75,12 +80,12 @@ def _check_rows(policy: Policy) -> None:
     layout, sums = policy.layout, policy.cumulative
     if sums is not None and (sums not in layout.learned or sums not in layout.floats):
         remedy = "name the one that adds up losses, or write cumulative = None if there is none"
-        fail(policy, f"cumulative = {sums!r} is no learned row of floats; {remedy}")
+        fail(policy, f"cumulative = {sums!r} is not a learned row of floats; {remedy}")
     for name in policy.fading or ():
         if name not in layout.floats and name not in layout.scalars:
-            fail(policy, f"fading names {name!r}, which is no row of floats; {_known(layout.learned)}")
+            fail(policy, f"fading names {name!r}, which is not a row of floats; {_known(layout.learned)}")
     if policy.baseline is not None and policy.baseline not in layout.floats:
-        fail(policy, f"baseline = {policy.baseline!r} is no row of floats; {_known(layout.floats)}")
+        fail(policy, f"baseline = {policy.baseline!r} is not a row of floats; {_known(layout.floats)}")
     if "estimates" not in layout.floats and type(policy).estimates is Policy.estimates:
         remedy = "add a method estimates(self, state) that gives what is learned about each arm"
         fail(policy, f"it has neither a row nor a method called estimates; {remedy}")
@@ -94,7 +99,7 @@ def _check_params(policy: Policy) -> None:
     kind = _part(policy, "params_type")
     if not (isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")):
         remedy = "write class Params(NamedTuple) and name it there"
-        fail(policy, f"params_type = {shown(kind)} is no NamedTuple; {remedy}")
+        fail(policy, f"params_type = {shown(kind)} is not a NamedTuple; {remedy}")
     if not kind._fields:
         remedy = "give it one, such as unused: float, to make it a type of its own"
         fail(policy, f"{kind.__name__} has no fields; {remedy}")
@@ -109,22 +114,25 @@ def _check_params(policy: Policy) -> None:
         fail(policy, f"params() gave {shown(values)}, {kind_of(values)}; {remedy}")
     for field, value in zip(kind._fields, values, strict=True):
         if not is_number(value) or value != value:
-            problem = f"params() gave {field} = {shown(value)}, which is no number"
+            problem = f"params() gave {field} = {shown(value)}, which is not a number"
             fail(policy, f"{problem}; compiled code takes floats")
 
 
 def _check_functions(policy: Policy) -> None:
     functions = _part(policy, "functions")
     if not isinstance(functions, Functions):
-        fail(policy, f"functions = {shown(functions)}; write functions = Functions(init, decide, update)")
+        example = (
+            "write functions = Functions(init, decide, update) (from decoupled.extend import Functions)"
+        )
+        fail(policy, f"functions = {shown(functions)}; {example}")
     function: Any
     for part, function in zip(Functions._fields, functions, strict=True):
         if not callable(function):
-            problem = f"functions: {part} = {shown(function)} is no function"
+            problem = f"functions: {part} = {shown(function)} is not a function"
             fail(policy, f"{problem}; give one that is @compiled")
         if not hasattr(function, "py_func") and not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
             above = f"put @compiled above def {getattr(function, '__name__', part)}"
-            fail(policy, f"{part} is not compiled; {above} (from decoupled.kernels.jit import compiled)")
+            fail(policy, f"{part} is not compiled; {above} (from decoupled.extend import compiled)")
         signature = inspect.signature(getattr(function, "py_func", function))
         try:
             signature.bind(*TAKES[part])

@@ -1,0 +1,61 @@
+"""Arrays with named dimensions: results, for as long as nobody asks for an xarray data set.
+
+Loading xarray and pandas takes longer than a small simulation, and writing through xarray loads Dask if it
+is installed.
+"""
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+class Labelled(NamedTuple):
+    """Variables and attributes. A variable that is named after its only dimension labels that dimension.
+
+    >>> arrays = Labelled({"x": (("arm",), np.ones(2)), "arm": (("arm",), np.array(["a", "b"]))}, {})
+    >>> arrays.sizes, arrays.values("arm").tolist()
+    ({'arm': 2}, ['a', 'b'])
+    """
+
+    variables: dict[str, tuple[tuple[str, ...], npt.NDArray[Any]]]
+    attrs: dict[str, Any]
+
+    def values(self, name: str) -> npt.NDArray[Any]:
+        """The values of a variable."""
+        return self.variables[name][1]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The length of every dimension, in the order in which the variables name them."""
+        return {
+            name: size
+            for dimensions, values in self.variables.values()
+            for name, size in zip(dimensions, values.shape, strict=True)
+        }
+
+    def to_xarray(self) -> "xr.Dataset":
+        """The same as an xarray data set, which shares the arrays."""
+        import xarray as xr
+
+        return xr.Dataset(self.variables, attrs=self.attrs)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write a netCDF file: the bytes that xarray writes."""
+        import h5netcdf
+        import h5py
+
+        with h5netcdf.File(path, mode="w") as file:
+            for name, value in self.attrs.items():
+                file.attrs[name] = value
+            file.dimensions = self.sizes
+            for name, (dimensions, values) in self.variables.items():
+                text, real = values.dtype.kind == "U", values.dtype.kind == "f"
+                kind = h5py.string_dtype() if text else values.dtype
+                fill = np.float64(np.nan) if real else None
+                variable = file.create_variable(name, dimensions, dtype=kind, fillvalue=fill)
+                variable[...] = values.astype(object) if text else values

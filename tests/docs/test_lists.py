@@ -1,0 +1,45 @@
+"""Lists that the pages take from the package, and that are also written in the Markdown."""
+
+import json
+import runpy
+import tomllib
+from typing import Any
+
+import pytest
+
+from decoupled.paper.runner import EXPERIMENTS
+from support.pages import ROOT
+
+SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "tools" / "lists.py"))
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+WRITTEN = "<!-- list: experiments -->\n\n| stale |\n\n<!-- end of list -->\n\nMore.\n"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_lists_in_the_markdown_are_up_to_date(page: Any) -> None:
+    assert SCRIPT["renewed"](page.read_text()) == page.read_text(), "run: python docs/tools/lists.py"
+
+
+def test_the_table_of_experiments_is_in_the_markdown() -> None:
+    text = (ROOT / "docs" / "reproduce.md").read_text()
+    assert all(f"| `{name}` |" in text for name in EXPERIMENTS)
+
+
+def test_every_extra_is_in_the_table_and_measured() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    expected = {"core", *project["optional-dependencies"]}
+    measured = json.loads((ROOT / "docs" / "data" / "extras.json").read_text())
+    program = runpy.run_path(str(ROOT / "docs" / "tools" / "extras.py"))
+    assert set(SCRIPT["WHAT_EXTRAS_ADD"]) == set(measured) == set(program["FIRST_USE"]) == expected
+
+
+def test_a_stale_list_is_written_anew_and_the_site_has_it_once() -> None:
+    table = SCRIPT["experiments"]("")
+    assert SCRIPT["renewed"](WRITTEN) == WRITTEN.replace("| stale |", table)
+    assert SCRIPT["on_page_markdown"](WRITTEN) == f"{table}\n\nMore.\n"
+
+
+def test_a_list_for_the_site_alone_stays_one_line() -> None:
+    page = "<!-- list: experiments -->\n\nMore.\n"
+    assert SCRIPT["renewed"](page) == page
+    assert SCRIPT["on_page_markdown"](page).startswith("| experiment |")
