@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from ...base.validation import as_float, number_in
 from ...errors import ParameterError, invalid_value
 from .arguments import positive_gaps, scale_of, shape_of, size_of
-from .centred import HALF
 from .constants import (
     arms_of,
     curvature_constant,
@@ -17,7 +16,7 @@ from .constants import (
     winner_constant,
 )
 from .constrained import constrained_bound, constrained_constants
-from .gates import Gate
+from .gates import HALF, Gate
 
 
 def floor_of(theta: float) -> float:

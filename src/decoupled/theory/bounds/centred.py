@@ -16,9 +16,7 @@ from .constants import (
     square_sum,
     winner_constant,
 )
-from .gates import Gate
-
-HALF = Gate()
+from .gates import HALF, Gate
 
 _EXACT = 2**15  # rounds that are summed one by one
 _GROWTH = 1.0005  # after that, blocks of rounds grow by this factor

@@ -10,7 +10,6 @@ from ...base.arrays import Floats
 from ...base.validation import whole_number
 from ...errors import ParameterError, invalid_value
 from .arguments import positive_gaps, scale_of, shape_of, split_of
-from .centred import HALF
 from .constants import (
     LEAST_OFF_EVENT,
     arms_of,
@@ -21,7 +20,7 @@ from .constants import (
     square_sum,
     winner_constant,
 )
-from .gates import Gate
+from .gates import HALF, Gate
 from .tuning import Tuned, gap_constant, leading_constant
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,7 +56,10 @@ class Gate:
         alpha = shape_of(alpha)
         if self.a == self.delta:
             return proportional_fall_factor(self.delta, alpha)
-        return largest_fall_factor(self.largest_fall, alpha)
+        return _soft_fall_factor(self, alpha)
+
+
+HALF = Gate()
 
 
 def proportional_fall_factor(delta: float, alpha: float = 3.0) -> float:
@@ -65,6 +69,11 @@ def proportional_fall_factor(delta: float, alpha: float = 3.0) -> float:
     first = (rest ** (1.0 - alpha) - 1.0) / (alpha - 1.0)
     second = (rest**-alpha - 1.0) / alpha
     return 2.0 / delta**2 * (first - rest * second)
+
+
+@lru_cache(maxsize=64)
+def _soft_fall_factor(gate: Gate, alpha: float) -> float:
+    return largest_fall_factor(gate.largest_fall, alpha)
 
 
 def fall_ratio(s: ArrayLike, y: float) -> Floats:

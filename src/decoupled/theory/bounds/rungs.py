@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from ...base.validation import number_in, one_of
 from .arguments import positive_gaps, scale_of, shape_of, size_of
 from .by_losses import theorem_d1, theorem_d3
-from .centred import HALF, theorem_b
+from .centred import theorem_b
 from .constants import arms_of, rank_sum, ratio_sum
 from .constrained import theorem_c
-from .gates import Gate
+from .gates import HALF, Gate
 
 WINNER_ESTIMATES = ("exact", "shared", "independent")
 SCHEDULES = ("rounds", "losses")
