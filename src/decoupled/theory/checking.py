@@ -129,7 +129,7 @@ def inspect_round(
     >>> report.surprises
     []
     >>> round(report["stability of a centred round <= jumps + drift"].ratio, 2)
-    0.0
+    0.07
     """
     moment = _moment(estimates, eta, alpha, best, zeta)
     level = _share("mean", mean)
