@@ -1,6 +1,8 @@
 """Theorems A to E: every constant by hand or by another route, and the numbers that the documentation quotes."""
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -309,6 +311,32 @@ def test_the_comparison() -> None:
     assert (paper["useful from"] > 90 * ours["useful from"]).all()
     low = table.xs("theorem B, HALF, c_exploit = 0.5", level="bound")["constant term"]
     assert low.to_dict() == pytest.approx({k: bounds.low_order_term(k) for k in (2, 8, 64, 1024)}, rel=1e-6)
+
+
+def test_the_page_shows_the_comparison() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "ladder.md").read_text()
+    rows = re.findall(r"^\|[^|]*\| theorem [^|]*\| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", page, re.MULTILINE)
+    shown = [tuple(float(cell.replace(",", "")) for cell in row) for row in rows]
+    table = bounds.compare()
+    assert len(shown) == len(table) == 24
+    for (factor, constant, first), row in zip(shown, table.itertuples(index=False), strict=True):
+        assert (factor, constant, first) == (round(row[0], 1), round(row[1]), row[2])
+    for arms, cells in re.findall(r"^\| ([\d,]+) \| 98,384; \S+ \| (.*) \|$", page, re.MULTILINE):
+        count = int(arms.replace(",", ""))
+        factors = [float(number.replace(",", "")) for number in re.findall(r"([\d,]+);", cells)]
+        gaps = [0.125] * (count - 1)
+        assert factors[0] == round(bounds.constrained_bracket(count), -2)
+        found = [bounds.theorem_c(gaps), bounds.theorem_e3(gaps)]
+        assert re.findall(r"; ([\d.e]+)", cells) == [f"{value:.1e}".replace("+0", "") for value in found]
+
+
+def test_the_grid_value_for_the_hard_gate() -> None:
+    # What `FTPL.recommended()` would have by rounds if the supremum 11.3, found on a grid, were certified.
+    found = [
+        3 * bounds.curvature_constant() * 11.3 * bounds.rank_share(k) ** 2 + bounds.winner_constant() / 3
+        for k in (2, 8, 64)
+    ]
+    assert found == pytest.approx([203, 410, 696], rel=0.002)
 
 
 def test_arguments_are_checked() -> None:

@@ -59,7 +59,8 @@ class CentredRound:
     @cached_property
     def p(self) -> Floats:
         """The exploration probabilities."""
-        return self.explored / self.explored.sum()
+        p: Floats = self.explored / self.explored.sum()
+        return p
 
     @cached_property
     def b(self) -> Floats:

@@ -21,7 +21,8 @@ from .constants import (
     winner_constant,
 )
 from .gates import HALF, Gate
-from .tuning import Tuned, gap_constant, leading_constant
+from .stochastic import gap_constant
+from .tuning import Tuned, leading_constant
 
 
 class Constrained(NamedTuple):
@@ -161,7 +162,7 @@ def constrained_bound(
     else:
         start = float(whole_number("switch", switch, first, f"t1 is {first}"))
     fixed = 4.0 * early * math.sqrt(arms * first) + 4.0 * any_state**2 * arms / (LEAST_OFF_EVENT * smallest)
-    return fixed + bound(start)
+    return float(fixed + bound(start))
 
 
 def _tail(start: float, end: float, alpha: float) -> float:

@@ -68,7 +68,7 @@ def proportional_fall_factor(delta: float, alpha: float = 3.0) -> float:
     rest = 1.0 - delta
     first = (rest ** (1.0 - alpha) - 1.0) / (alpha - 1.0)
     second = (rest**-alpha - 1.0) / alpha
-    return 2.0 / delta**2 * (first - rest * second)
+    return float(2.0 / delta**2 * (first - rest * second))
 
 
 @lru_cache(maxsize=64)
