@@ -132,7 +132,8 @@ class LadderTwin:
         pi: Floats = self.prior * (ahead == 0.0)
         if self.delta > 0.0:
             pi = self.prior * np.exp(-(self.l0 / self.delta) * ahead)
-        return pi / pi.sum()
+        law: Floats = pi / pi.sum()
+        return law
 
     def scores(self, view: View, rung: int, draws: Floats) -> Floats:
         """r_i - c_m kap u_i; at an infinite rate only the leaders are left, and the draws split their tie."""

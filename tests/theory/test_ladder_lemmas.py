@@ -237,7 +237,7 @@ BREAKS: list[tuple[Any, Inequality, Any, str, Any]] = [
     (state_sides, jumps.FALL, jumps, "jump_factor", lambda x, y, alpha: 1.0),
     (round_sides, one_round.STABILITY, one_round, "curvature_constant", half(bounds.curvature_constant)),
     (round_sides, one_round.BELOW, CentredRound, "explored", property(lambda self: self.q**2)),
-    (hedge_sides, hedge.REGRET, hedge.np, "log", np.zeros_like),
+    (hedge_sides, hedge.REGRET, hedge, "prior_cost", np.zeros_like),
     (
         mean_sides,
         running_mean.MEAN,

@@ -53,7 +53,7 @@ def test_the_factor_of_one_jump(x: float, y: float, alpha: float) -> None:
     def integrand(v: float) -> float:
         s = x * v
         ratio = (1.0 + max(s, y)) / (1.0 + max(y - s, 0.0))
-        return 2.0 * (1.0 - v) * ratio ** (alpha + 1.0)
+        return 2.0 * (1.0 - v) * math.pow(ratio, alpha + 1.0)
 
     by_quad = sum(quad(integrand, *ends)[0] for ends in ((0.0, min(y / x, 1.0)), (min(y / x, 1.0), 1.0)))
     assert jump_factor(x, y, alpha) == pytest.approx(by_quad, rel=1e-8)
@@ -159,9 +159,9 @@ def test_the_constants_of_theorem_c_by_hand() -> None:
     share = total / 4.0**0.25
 
     def any_state(growth: float) -> float:
-        return (
+        return float(
             0.2 * curvature * factor * growth * share**2
-            + 1.2 * curvature * growth * zeta(1.5) / 2.0
+            + 1.2 * curvature * growth * float(zeta(1.5)) / 2.0
             + math.sqrt(math.pi) / 0.4
         )
 
@@ -325,7 +325,9 @@ def test_the_page_shows_the_comparison() -> None:
         count = int(arms.replace(",", ""))
         factors = [float(number.replace(",", "")) for number in re.findall(r"([\d,]+);", cells)]
         gaps = [0.125] * (count - 1)
-        assert factors[0] == round(bounds.constrained_bracket(count), -2)
+        bracket = bounds.constrained_bracket(count)
+        mixing = bounds.prior_factor(0.05) ** 2 * 3 * (8 * bounds.rank_sum(count) + 2) / count
+        assert factors == [round(bracket, -2), round(2 * bracket + mixing, -2)]
         found = [bounds.theorem_c(gaps), bounds.theorem_e3(gaps)]
         assert re.findall(r"; ([\d.e]+)", cells) == [f"{value:.1e}".replace("+0", "") for value in found]
 

@@ -149,7 +149,7 @@ def constrained_bound(
         rule = "must be given if alpha is at most 2, where the bound grows with it"
         raise ParameterError(invalid_value("horizon", None, rule, "give the number of rounds"))
     end = math.inf if horizon is None else whole_number("horizon", horizon, 1, "give the number of rounds")
-    slope = self_bounding_factor(alpha) * on_event**alpha * math.sqrt(arms)
+    slope = self_bounding_factor(alpha) * math.pow(on_event, alpha) * math.sqrt(arms)
     slope *= float((gaps ** (1.0 - alpha)).sum())
 
     def bound(start: float) -> float:
@@ -162,7 +162,7 @@ def constrained_bound(
     else:
         start = float(whole_number("switch", switch, first, f"t1 is {first}"))
     fixed = 4.0 * early * math.sqrt(arms * first) + 4.0 * any_state**2 * arms / (LEAST_OFF_EVENT * smallest)
-    return float(fixed + bound(start))
+    return fixed + bound(start)
 
 
 def _tail(start: float, end: float, alpha: float) -> float:

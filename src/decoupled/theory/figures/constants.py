@@ -92,7 +92,7 @@ def plot_bounds(
         title=f"Alternating, K = {arms}, gap {gap:g}: bounds and regret",
         xlabel="round",
         ylabel="regret",
-        ylim=(0.05, None),
+        ylim=(0.003, None),
     )
-    axes.legend(frameon=False, fontsize="small")
+    axes.legend(frameon=False, fontsize="small", loc="lower right", ncols=2)
     return save(figure, path)

@@ -55,6 +55,12 @@ def adahedge(losses: Floats, prior: Floats, l0: float = 3.0) -> Hedge:
     return Hedge(weights, gaps, losses, prior, l0)
 
 
+def prior_cost(prior: Floats) -> Floats:
+    """What an expert pays for its prior weight, ln(1 / prior)."""
+    cost: Floats = -np.log(prior)
+    return cost
+
+
 def sides(run: Hedge) -> Iterator[Sides]:
     """All steps of L7 for one run, at its end."""
     spans = np.ptp(run.losses, axis=1)
@@ -64,7 +70,7 @@ def sides(run: Hedge) -> Iterator[Sides]:
     variance = (run.weights * (run.losses - means[:, None]) ** 2).sum()
     delta = float(np.maximum(run.gaps, 0.0).sum())
     regret = means.sum() - run.losses.sum(axis=0)
-    factor = 1.0 + np.log(1.0 / run.prior) / run.l0
+    factor = 1.0 + prior_cost(run.prior) / run.l0
     yield Sides(REGRET, regret, factor * delta + scale, np.arange(len(run.prior)))
     bound = math.sqrt(run.l0 * float(variance)) + (2.0 * run.l0 / 3.0 + 1.0) * float(spans.max())
     yield Sides(DELTA, delta, bound)
