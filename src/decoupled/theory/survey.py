@@ -35,7 +35,7 @@ def survey(
 
     For each alpha, the survey adds one state that trajectories seldom reach: the worst one for the tail bound
     of lemma D.1 with 400 arms, and 60 random rounds of the centred estimator with random sequences for the lemmas
-    of the ladder. The default takes about two minutes and a half.
+    of the ladder. The default takes about four minutes.
 
     >>> from decoupled import theory
     >>> theory.survey(alphas=[3.0], arms=[2, 4], horizon=30).surprises

@@ -27,7 +27,7 @@ __all__ = [
 
 
 def draw_all(folder: str | os.PathLike[str]) -> None:
-    """Draw every figure of the pages about theory: about four minutes, most of it for the survey.
+    """Draw every figure of the pages about theory: about five minutes, most of it for the survey.
 
     >>> from decoupled import theory
     >>> theory.figures.draw_all("docs/figures")  # doctest: +SKIP
