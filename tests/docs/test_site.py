@@ -115,12 +115,39 @@ def test_search_works_without_a_network_and_without_a_server(site: Path, browser
         server.shutdown()
 
 
+def test_formulas_are_typeset(site: Path, browser: Any) -> None:
+    page = browser.new_page()
+    failed: list[str] = []
+    page.on("requestfailed", lambda request: failed.append(request.url))
+    page.on("pageerror", lambda error: failed.append(str(error)))
+    page.goto((site / "ladder.html").as_uri())
+    formulas = page.locator(".arithmatex")
+    assert formulas.count() > 500
+    assert page.locator(".arithmatex > .katex, .arithmatex > .katex-display").count() == formulas.count()
+    assert page.locator(".katex-error").count() == 0
+    page.evaluate("document.fonts.ready")
+    # Whatever is left of a formula that no tool saw: a dollar or a backslash in prose.
+    prose = "clone => clone.querySelectorAll('.arithmatex, code').forEach(each => each.remove())"
+    text = page.evaluate(f"""() => {{
+        const clone = document.querySelector("article").cloneNode(true);
+        ({prose})(clone);
+        return clone.textContent;
+    }}""")
+    assert not re.search(r"[$\\]", text)
+    assert failed == []
+    page.close()
+    loading = [each.name for each in site.glob("**/*.html") if "katex" in each.read_text()]
+    assert loading == ["ladder.html"], "KaTeX is large, so only pages with formulas load it"
+
+
 class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
         pass
 
 
-@pytest.mark.parametrize("name", ["index", "traffic", "choosing", "examples", "settings", "api/policies"])
+@pytest.mark.parametrize(
+    "name", ["index", "traffic", "choosing", "examples", "settings", "api/policies", "ladder"]
+)
 def test_a_page_is_no_wider_than_a_phone(site: Path, browser: Any, name: str) -> None:
     page = browser.new_page(viewport=PHONE)
     page.goto((site / f"{name}.html").as_uri(), wait_until="domcontentloaded")

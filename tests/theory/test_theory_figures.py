@@ -41,6 +41,9 @@ def test_the_pages_pictures_are_small_and_shown() -> None:
     for picture in PICTURES:
         assert picture.stat().st_size < 150_000
         assert f"(figures/{picture.name})" in page
+    ours = ROOT / "docs" / "figures" / "ladder-tightness.png"
+    assert ours.stat().st_size < 150_000
+    assert f"(figures/{ours.name})" in (ROOT / "docs" / "ladder.md").read_text()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,7 +8,7 @@
 """
 
 from . import bounds, figures
-from .checking import check, inspect
+from .checking import check, inspect, inspect_round
 from .ladder import Rung, ladder
 from .probabilities import jacobian, slopes, weights
 from .report import Report, combine
@@ -22,6 +22,7 @@ __all__ = [
     "combine",
     "figures",
     "inspect",
+    "inspect_round",
     "jacobian",
     "ladder",
     "slopes",

@@ -52,6 +52,12 @@ class Moment:
         return ranks
 
     @cached_property
+    def levels(self) -> Floats:
+        """The larger of 1 + eta u and rank^(1/alpha), which lemmas L3 to L6 call m; tied arms have the last rank."""
+        levels: Floats = np.maximum(1.0 + self.shifts, self.ranks ** (1.0 / self.alpha))
+        return levels
+
+    @cached_property
     def surrogates(self) -> Floats:
         """The surrogates q of equation (7); tied arms share the limits of their ranks evenly."""
         order = np.argsort(self.estimates, kind="stable")

@@ -18,8 +18,8 @@ class Report:
 
     A ratio is left side over right side: 1 is tight, and above 1 is a violation. `lines` follow the order of
     the argument, and each has the `witness` that shows its ratio. The status "as printed" marks a step that
-    fails somewhere; its corrected form, with status "corrected", is next to it. The status "not claimed" means
-    outside the range of the theorem.
+    fails somewhere; its corrected form, with status "corrected", is next to it. The status "ours" marks a lemma of
+    the ladder. The status "not claimed" means outside the range of the theorem.
 
     >>> import decoupled as dc
     >>> report = dc.theory.check(dc.environments.Alternating(arms=4, gap=0.25), horizon=50, seed=1)

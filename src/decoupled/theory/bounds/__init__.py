@@ -3,9 +3,25 @@
 `theorem1`, `theorem2` and `corollary` come from the paper. `rouyer_seldin`, `zimmert_seldin` and
 `lower_bound_order` come from the work it is compared with. Where a source hides a constant in an O, or was
 not available, the docstring says so and explains what is used instead.
+
+`theorem_a` to `theorem_e3` are this project's own. The page "The ladder: theorems and proofs" of the documentation
+proves them, and `compare` shows them next to the paper's.
 """
 
 from .adversarial import first_round_constant, penalty_constant, stability_constant, theorem1
+from .by_losses import largest_spread, largest_step, theorem_d1, theorem_d2, theorem_d3
+from .centred import centred_constant, low_order_term, optimal_c_exploit, theorem_a, theorem_b
+from .comparison import compare, useful_from
+from .constants import curvature_constant, rank_share, rank_sum, ratio_sum, square_sum, winner_constant
+from .constrained import (
+    Constrained,
+    constrained_bracket,
+    constrained_constants,
+    papers_bracket,
+    self_bounding_factor,
+    theorem_c,
+)
+from .gates import Gate
 from .others import (
     lower_bound_order,
     rouyer_seldin,
@@ -13,26 +29,57 @@ from .others import (
     zimmert_seldin,
     zimmert_seldin_stochastic,
 )
+from .rungs import mixing_overhead, prior_factor, theorem_e1, theorem_e2, theorem_e3
 from .stochastic import early_rounds, gap_constant, self_bounding_constant, surrogate_sum_bound, theorem2
 from .tuning import Tuned, corollary, leading_constant, optimal_c
 
 __all__ = [
+    "Constrained",
+    "Gate",
     "Tuned",
+    "centred_constant",
+    "compare",
+    "constrained_bracket",
+    "constrained_constants",
     "corollary",
+    "curvature_constant",
     "early_rounds",
     "first_round_constant",
     "gap_constant",
+    "largest_spread",
+    "largest_step",
     "leading_constant",
+    "low_order_term",
     "lower_bound_order",
+    "mixing_overhead",
     "optimal_c",
+    "optimal_c_exploit",
+    "papers_bracket",
     "penalty_constant",
+    "prior_factor",
+    "rank_share",
+    "rank_sum",
+    "ratio_sum",
     "rouyer_seldin",
     "rouyer_seldin_order",
     "self_bounding_constant",
+    "self_bounding_factor",
+    "square_sum",
     "stability_constant",
     "surrogate_sum_bound",
     "theorem1",
     "theorem2",
+    "theorem_a",
+    "theorem_b",
+    "theorem_c",
+    "theorem_d1",
+    "theorem_d2",
+    "theorem_d3",
+    "theorem_e1",
+    "theorem_e2",
+    "theorem_e3",
+    "useful_from",
+    "winner_constant",
     "zimmert_seldin",
     "zimmert_seldin_stochastic",
 ]

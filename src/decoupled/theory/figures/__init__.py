@@ -4,7 +4,9 @@ import os
 from pathlib import Path
 
 from ...environments import Alternating
+from ..inequality import OURS
 from ..ladder import ladder
+from ..report import Report
 from ..survey import survey
 from .constants import plot_bounds, plot_tuning
 from .slips import plot_event, plot_exponent, plot_slope, plot_stability_step, plot_tail
@@ -25,7 +27,7 @@ __all__ = [
 
 
 def draw_all(folder: str | os.PathLike[str]) -> None:
-    """Draw every figure of the theory page: about two minutes, most of it for the survey.
+    """Draw every figure of the pages about theory: about five minutes, most of it for the survey.
 
     >>> from decoupled import theory
     >>> theory.figures.draw_all("docs/figures")  # doctest: +SKIP
@@ -37,4 +39,8 @@ def draw_all(folder: str | os.PathLike[str]) -> None:
     rungs = ladder(Alternating(8, 0.125), horizon=10_000, seed=0)
     title = "Alternating, K = 8, gap 0.125, T = 10,000: from the regret to theorem 1"
     plot_ladder(rungs, title, place / "theory-ladder.png")
-    plot_tightness(survey(), place / "theory-tightness.png")
+    report = survey()
+    papers = [line for line in report.lines if line.inequality.status != OURS]
+    ours = [line for line in report.lines if line.inequality.status == OURS]
+    plot_tightness(Report(tuple(papers)), place / "theory-tightness.png")
+    plot_tightness(Report(tuple(ours)), place / "ladder-tightness.png")

@@ -13,6 +13,8 @@ from ..bounds import (
     optimal_c,
     rouyer_seldin,
     theorem1,
+    theorem_a,
+    theorem_e2,
 )
 from .style import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Figure, Target, canvas, save
 
@@ -69,6 +71,11 @@ def plot_bounds(
         label="the corollary at its best c",
     )
     axes.loglog(rounds, [theorem1(int(t), arms) for t in rounds], color=BLUE, label="theorem 1, c = 2")
+    axes.loglog(
+        rounds, [theorem_a(int(t), arms) for t in rounds], color=RED, label="theorem A, c = 2 (ours)"
+    )
+    ladder = [theorem_e2(int(t), arms) for t in rounds]
+    axes.loglog(rounds, ladder, "--", color=SKY, label="theorem E2, the ladder (ours)")
     axes.loglog(rounds, rounds, color="grey", linewidth=0.8, label="t, which is always true")
     axes.loglog(
         rounds,
@@ -85,7 +92,7 @@ def plot_bounds(
         title=f"Alternating, K = {arms}, gap {gap:g}: bounds and regret",
         xlabel="round",
         ylabel="regret",
-        ylim=(0.05, None),
+        ylim=(0.003, None),
     )
-    axes.legend(frameon=False, fontsize="small")
+    axes.legend(frameon=False, fontsize="small", loc="lower right", ncols=2)
     return save(figure, path)

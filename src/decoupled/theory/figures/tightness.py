@@ -4,12 +4,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..inequality import AS_PRINTED, CLAIMED, CORRECTED, NOT_CLAIMED
+from ..inequality import AS_PRINTED, CLAIMED, CORRECTED, NOT_CLAIMED, OURS
 from ..ladder import Rung
 from ..report import Report
 from .style import BLUE, GREEN, ORANGE, PURPLE, RED, Figure, Target, canvas, save
 
-_LOOKS = {CLAIMED: (BLUE, "o"), CORRECTED: (GREEN, "D"), AS_PRINTED: (RED, "X"), NOT_CLAIMED: (PURPLE, "P")}
+_LOOKS = {
+    CLAIMED: (BLUE, "o"),
+    CORRECTED: (GREEN, "D"),
+    AS_PRINTED: (RED, "X"),
+    NOT_CLAIMED: (PURPLE, "P"),
+    OURS: (ORANGE, "s"),
+}
 _EDGE = 20.0  # larger ratios are drawn here, with their value next to them
 
 

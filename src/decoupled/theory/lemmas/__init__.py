@@ -1,15 +1,31 @@
-"""The steps of the proofs as inequalities, one file per group; each file computes both sides in a state."""
+"""The steps of the proofs as inequalities, one file per group; each file computes both sides in a state.
+
+The paper's lemmas come first. The lemmas of the ladder, L1 to L8, are in `winner`, `jumps`, `one_round`, `hedge`,
+`running_mean` and, for L1, in `path`.
+"""
 
 from collections.abc import Iterable, Iterator
 
 from ..inequality import Inequality, Line, Sides
 from ..moment import Moment
-from . import best_arm, exploration, path, penalty, probabilities, stability
+from . import (
+    best_arm,
+    exploration,
+    hedge,
+    jumps,
+    one_round,
+    path,
+    penalty,
+    probabilities,
+    running_mean,
+    stability,
+    winner,
+)
 
-_GROUPS = (probabilities, exploration, penalty, stability, best_arm)
+_GROUPS = (probabilities, exploration, penalty, stability, best_arm, winner, jumps)
 _ORDER = [
     inequality
-    for group in (*_GROUPS, path)
+    for group in (*_GROUPS, path, one_round, hedge, running_mean)
     for inequality in vars(group).values()
     if isinstance(inequality, Inequality)
 ]

@@ -5,12 +5,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...base.arrays import Floats
 from ...kernels.laws.winner_law import winner_law
 from ...kernels.laws.winner_moments import winner_moments
-from ..inequality import Inequality, Sides
+from ..inequality import OURS, Inequality, Sides
+from ..potential import divergence, potential
 from ..trajectory import Trajectory
 
 DECOMPOSITION = Inequality("regret on estimates <= stability + penalty", "lemma 3.4")
+DIVERGENCES = Inequality("regret on estimates <= divergences + penalty", "ladder, L1", OURS)
 LAW = Inequality("|policy's p - q / sum q| <= 1e-12", "equation (7)")
 WEIGHT = Inequality("|weight * p - 1| <= 1e-12", "section 2.1, unbiased estimates")
 COUNTS = Inequality(
@@ -18,6 +21,13 @@ COUNTS = Inequality(
 )
 
 _FALSE_ALARM = 1e-9
+
+
+def whole(trajectory: Trajectory, zeta: float) -> Iterator[tuple[int, Sides]]:
+    """Every inequality about the whole trajectory, with the round that it belongs to."""
+    yield from decomposition(trajectory)
+    yield from divergences(trajectory.estimates, trajectory.rates[:-1], trajectory.alpha)
+    yield from unbiasedness(trajectory, zeta)
 
 
 def decomposition(trajectory: Trajectory) -> Iterator[tuple[int, Sides]]:
@@ -44,6 +54,24 @@ def decomposition(trajectory: Trajectory) -> Iterator[tuple[int, Sides]]:
         moved = winner_law(eta * (after - after.min()), alpha, False)
         suffered += estimate * moments.law[arm]
         stability += estimate * (moments.law[arm] - moved[arm])
+
+
+def divergences(estimates: Floats, rates: Floats, alpha: float) -> Iterator[tuple[int, Sides]]:
+    """Lemma L1 at every horizon, for the comparator that makes it hardest, whatever the sign of the estimates.
+
+    Row t - 1 of `estimates` is hat_L_t; there is one more row than rates. The sum of <w_t - e_k, hat_l_t> is at most
+    the sum of D_t / eta_t, where D_t is the Bregman divergence of the potential from hat_L_t to hat_L_{t+1} at the
+    rate eta_t, and of (1/eta_t - 1/eta_{t-1}) E[r_winner - r_k]. Lemma 3.4 has D_t twice, from both ends.
+    """
+    suffered = bound = before = 0.0
+    for place, eta in enumerate(rates):
+        here = potential(eta * estimates[place], alpha)
+        there = potential(eta * estimates[place + 1], alpha)
+        surplus = float(here.moments.prizes.sum()) - alpha / (alpha - 1.0)
+        bound += (1.0 / eta - before) * surplus + divergence(there, here) / eta
+        before = 1.0 / eta
+        suffered += float(here.moments.law @ (estimates[place + 1] - estimates[place]))
+        yield place + 1, Sides(DIVERGENCES, suffered - estimates[place + 1].min(), bound)
 
 
 def unbiasedness(trajectory: Trajectory, zeta: float) -> Iterator[tuple[int, Sides]]:

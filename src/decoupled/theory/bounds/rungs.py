@@ -1,0 +1,149 @@
+"""Theorem E: a ladder of exploitation rates, weighted by AdaHedge."""
+
+import math
+from collections.abc import Sequence
+
+from ...base.validation import number_in, one_of
+from .arguments import positive_gaps, scale_of, shape_of, size_of
+from .by_losses import theorem_d1, theorem_d3
+from .centred import theorem_b
+from .constants import arms_of, rank_sum, ratio_sum
+from .constrained import theorem_c
+from .gates import HALF, Gate
+
+WINNER_ESTIMATES = ("exact", "shared", "independent")
+SCHEDULES = ("rounds", "losses")
+
+_VARIANCE = {"exact": 0.5, "shared": 1.0, "independent": 4.0}
+
+
+def prior_factor(prior: float, l0: float = 3.0) -> float:
+    """The factor 1 + ln(1 / prior) / L0 of Delta_T in theorem E1.
+
+    >>> from decoupled import theory
+    >>> round(theory.bounds.prior_factor(prior=0.05), 2)
+    2.0
+    """
+    number_in("prior", prior, 0.0, 1.0 + 1e-12, "give the prior probability of the rung")
+    return 1.0 + math.log(1.0 / prior) / number_in("l0", l0, 0.0, remedy="ours is 3")
+
+
+def mixing_overhead(
+    horizon: int, arms: int, alpha: float = 3.0, l0: float = 3.0, what: str = "exact"
+) -> float:
+    """The bound on E[Delta_T] in theorem E1: sqrt(L0 V T) + (2 L0 / 3 + 1) S.
+
+    V bounds the expected variance of the rungs' losses in a round, S their range. If a rung's loss uses the
+    probability w_j, V = (S_K Z2 + 1) / 2 and S = S_K + 1. If it uses the conditional probability given the
+    perturbations of the other arms, V doubles if the rungs share their perturbations, and grows eightfold if they
+    do not; and S = S_K K^((alpha + 1)/(2 alpha)) + 1.
+
+    Args:
+        horizon: the number of rounds.
+        arms: the number of arms.
+        alpha: the shape of the perturbations, above 1.
+        l0: L0, the scale of AdaHedge's rate.
+        what: the estimate of w_j: "exact", or the conditional probability with "shared" or "independent" draws.
+
+    >>> from decoupled import theory
+    >>> [round(theory.bounds.mixing_overhead(10_000, 8, what=what)) for what in ("exact", "shared")]
+    [476, 701]
+    """
+    alpha, rounds = shape_of(alpha), size_of(horizon, arms) / arms_of(arms)
+    one_of("what", what, WINNER_ESTIMATES)
+    number_in("l0", l0, 0.0, remedy="ours is 3")
+    total = rank_sum(arms, alpha)
+    variance = _VARIANCE[what] * (total * ratio_sum(alpha) + 1.0)
+    reach = total if what == "exact" else total * math.pow(arms, 0.5 + 0.5 / alpha)
+    return math.sqrt(l0 * variance * rounds) + (2.0 * l0 / 3.0 + 1.0) * (reach + 1.0)
+
+
+def theorem_e1(rung_regret: float, overhead: float, prior: float = 0.05, l0: float = 3.0) -> float:
+    """Theorem E1: Reg(T) <= Reg^(m)(T) + (1 + ln(1 / prior_m) / L0) E[Delta_T], for every rung m.
+
+    Args:
+        rung_regret: the regret that rung m alone has on the losses that the ladder met, or a bound on it.
+        overhead: E[Delta_T], or the bound `mixing_overhead`.
+        prior: the prior probability of rung m.
+        l0: L0, the scale of AdaHedge's rate.
+
+    >>> from decoupled import theory
+    >>> round(theory.bounds.theorem_e1(rung_regret=100.0, overhead=6.0))
+    112
+    """
+    return rung_regret + prior_factor(prior, l0) * overhead
+
+
+def theorem_e2(
+    horizon: int,
+    arms: int,
+    alpha: float = 3.0,
+    c_exploit: float = 0.5,
+    gate: Gate = HALF,
+    *,
+    l0: float = 3.0,
+    prior: float = 0.05,
+    schedule: str = "rounds",
+    what: str = "exact",
+    theta: float = 0.01,
+) -> float:
+    """Theorem E2: the ladder against any adversary, by its first rung.
+
+    The first rung obeys theorem B, or theorem D1 if the rates fall with the losses; theorem E1 adds the rest. The
+    other rungs need no condition. `schedule="losses"` and `what="shared"` is the form that ships.
+
+    Args:
+        horizon: the number of rounds.
+        arms: the number of arms.
+        alpha: the shape of the perturbations, above 1.
+        c_exploit: the scale c_1 of the first rung; c may be at most this.
+        gate: the gate of the estimator, at the first rung's rate.
+        l0: L0, the scale of AdaHedge's rate.
+        prior: the prior probability of the first rung.
+        schedule: "rounds" or "losses".
+        what: see `mixing_overhead`.
+        theta: for rates that fall with the losses, see `theorem_d1`.
+
+    >>> from decoupled import theory
+    >>> round(theory.bounds.theorem_e2(horizon=10_000, arms=8))
+    6676
+    """
+    scale_of(c_exploit)
+    if one_of("schedule", schedule, SCHEDULES) == "rounds":
+        first = theorem_b(horizon, arms, alpha, c_exploit, gate)
+    else:
+        first = theorem_d1(horizon, arms, alpha, c_exploit, gate, theta=theta)
+    return theorem_e1(first, mixing_overhead(horizon, arms, alpha, l0, what), prior, l0)
+
+
+def theorem_e3(
+    gaps: Sequence[float],
+    horizon: int | None = None,
+    alpha: float = 3.0,
+    c_exploit: float = 0.5,
+    zeta: float = 0.1,
+    gate: Gate = HALF,
+    *,
+    l0: float = 3.0,
+    prior: float = 0.05,
+    schedule: str = "rounds",
+    theta: float = 0.01,
+) -> float:
+    """Theorem E3: the ladder in the stochastically constrained regime, with exact probabilities w_j.
+
+    Reg(T) <= 2 Reg^(1) + k^2 L0 (8 S_K + 2) / gap_min + 2 k (2 L0 / 3 + 1) (S_K + 1), with k = `prior_factor` and
+    Reg^(1) from theorem C, or D3 if the rates fall with the losses. For conditional probabilities only the order
+    is known, because the constants have not been worked out. See `theorem_c` and `theorem_e2` for the arguments.
+
+    >>> from decoupled import theory
+    >>> f"{theory.bounds.theorem_e3([0.125] * 7):.3g}"
+    '2.89e+06'
+    """
+    others = positive_gaps(gaps)
+    total, factor = rank_sum(len(others) + 1, alpha), prior_factor(prior, l0)
+    if one_of("schedule", schedule, SCHEDULES) == "rounds":
+        first = theorem_c(gaps, horizon, alpha, c_exploit, zeta, gate)
+    else:
+        first = theorem_d3(gaps, horizon, alpha, c_exploit, zeta, gate, theta=theta)
+    mixing = factor**2 * l0 * (8.0 * total + 2.0) / float(others.min())
+    return 2.0 * first + mixing + 2.0 * factor * (2.0 * l0 / 3.0 + 1.0) * (total + 1.0)
