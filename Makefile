@@ -34,7 +34,7 @@ QUICK := tests/policies/test_contract.py tests/kernels tests/learner \
   src/decoupled/decision.py src/decoupled/base/spec.py src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper docs build native test quick install check lint types layers unit test-gpu bench mutations reliability lock clean
+.PHONY: help run paper docs build native test quick install check lint types layers unit twins test-gpu bench mutations reliability lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -109,6 +109,11 @@ layers: $(DEV_STAMP) ## Check import layers (import-linter)
 unit: $(DEV_STAMP) ## Run the tests: unit, property and statistical tests, doctests, the code blocks of the docs
 	@echo "Running the tests ..."
 	@$(BIN)/pytest -q -rs --numprocesses 2 --dist worksteal
+
+# `make test` compares them for a few policies, and for all with plain Python.
+twins: export DECOUPLED_TWINS = all
+twins: native ## Compare the machine code that ships with what Numba compiles here, for every policy (three minutes)
+	@$(BIN)/pytest -q --numprocesses 2 --dist worksteal tests/native/test_native_functions.py
 
 $(CUDA_STAMP): requirements/cuda.txt $(DEV_STAMP)
 	@echo "Installing the packages for GPUs ..."
