@@ -10,14 +10,15 @@ from typing import Any, NamedTuple, cast
 import numba
 import numpy as np
 import pytest
-from numba import float64, int64, uint64
+from numba import float64, int64
 
 import decoupled as dc
 from decoupled.base.arrays import Floats, Ints, Words
-from decoupled.kernels.dispatch import compiled_entries, decide, init, update
+from decoupled.kernels.dispatch import decide, init, update
 from decoupled.kernels.jit import compiled
 from decoupled.kernels.random.stream import new_stream
 from decoupled.kernels.state import State
+from support.block_entries import ENTRY, block, block_entry, types
 from support.twins import (
     FollowTheLeaderTwin,
     FTPLTwin,
@@ -541,36 +542,33 @@ def test_both_rankings_make_the_same_decisions(arms: int, kind: str, weight: flo
     assert np.array_equal(kept_state.ints, anew_state.ints)
 
 
-# Pointers to the entries that every policy has, so that `endure` is compiled once and not for each policy.
-types: Any = numba.types  # untyped
-FLAT = (float64[::1], float64[::1], float64[:, ::1], int64[:, ::1])
-DECIDE = types.FunctionType(types.Tuple((int64, int64, float64, float64))(*FLAT, uint64[::1]))
-UPDATE = types.FunctionType(types.void(*FLAT, int64, float64, float64))
-
-
 def endure(
-    decide: Any, update: Any, flat: Any, stream: Words, losses: Floats, rounds: int
+    decide: Any, update: Any, drawn: Ints, seen: Ints, losses: Floats, rounds: int
 ) -> tuple[float, float]:
     """The smallest propensity met, and the largest error of weight * propensity = 1."""
     smallest = math.inf
     worst = 0.0
+    # The decision is in the last words of one block, and the observation in those of the other.
+    told, heard = drawn.view(np.float64), seen.view(np.float64)
     for _ in range(rounds):
-        _, explore, weight, propensity = decide(*flat, stream)
+        failed = decide(np.int64(drawn.ctypes.data))
+        explore, weight, propensity = drawn[-3], told[-2], told[-1]
         if propensity != propensity:  # not known: then the weight is to be some finite number from 1 on
             propensity = 1.0 / weight if 1.0 <= weight < math.inf else -1.0
         smallest = min(smallest, propensity)
         error = abs(weight * propensity - 1.0)
         # Written so that a NaN is kept and not passed over.
         worst = worst if error <= worst else error
-        update(*flat, explore, weight, losses[explore])
+        seen[-3], heard[-2], heard[-1] = explore, weight, losses[explore]
+        if failed != 0 or update(np.int64(seen.ctypes.data)) != 0:
+            return -1.0, math.nan
     return smallest, worst
 
 
 @cache
 def compiled_endure() -> Any:
-    signature = types.UniTuple(float64, 2)(
-        DECIDE, UPDATE, types.Tuple(FLAT), uint64[::1], float64[::1], int64
-    )
+    entry = types.FunctionType(ENTRY)
+    signature = types.UniTuple(float64, 2)(entry, entry, int64[::1], int64[::1], float64[::1], int64)
     njit: Any = numba.njit
     return njit(signature, error_model="numpy")(endure)
 
@@ -579,19 +577,16 @@ def compiled_endure() -> Any:
 @pytest.mark.parametrize("losses", [[0.0] * 5, [1.0] * 5, [1.0, 1.0, 0.0, 1.0, 1.0]])
 @every_policy
 def test_a_million_rounds_of_extreme_losses(policy: dc.Policy, losses: list[float]) -> None:
-    policy.entries()
-    entries, state = compiled_entries(policy.params_type), policy.layout.new_state(ARMS)
+    entries, state = policy.entries(), policy.layout.new_state(ARMS)
     flat = (np.array(policy.params(), np.float64), *state)
     stream = new_stream(np.random.SeedSequence(seed_for(policy, losses)))
+    decide = block_entry(entries.decide, (*flat, stream))
+    update = block_entry(entries.update, (*flat, 0, 1.0, 1.0))
+    drawn, seen = block((*flat, stream), 4), block(flat, 3)
     # A million rounds of every policy; a quarter of it where only parameters differ.
     for _ in range(4 if policy == type(policy)() else 1):
         entries.init(*flat)
-        # The first round is played from Python, which finds the entries as every learner does.
-        _, explore, weight, _ = entries.decide(*flat, stream)
-        entries.update(*flat, explore, weight, losses[explore])
-        smallest, worst = compiled_endure()(
-            entries.decide, entries.update, flat, stream, np.array(losses), 249_999
-        )
+        smallest, worst = compiled_endure()(decide, update, drawn, seen, np.array(losses), 250_000)
         assert smallest > 0.0
         assert worst < 1e-12
         assert np.isfinite(state.floats).all()
