@@ -26,6 +26,12 @@ class Export(NamedTuple):
     name: str
     function: Any
     arguments: tuple[Any, ...]
+    # A function of the policy that this one calls. What is compiled after it, here and in the groups of the same family,
+    # calls the same code.
+    held: Any = None
+    # Whether to copy the functions of every round into this one all the same, which takes longer to compile and runs
+    # faster.
+    inlines: bool = False
 
 
 class Group(NamedTuple):
@@ -107,7 +113,8 @@ def _of_policy(policy: Policy) -> Group:
     kind, functions = policy.params_type, policy.functions
     register(kind, functions)
     named = name_of(kind)
-    exports = [*_entry_points(policy), Export(full_name(name_of(drive), named), drive, _table_run(policy))]
+    table_loop = Export(full_name(name_of(drive), named), drive, _table_run(policy), inlines=True)
+    exports = [*_entry_points(policy), table_loop]
     for adversary in adversaries():
         adversary.prepare()
         name = full_name(name_of(drive_adaptive), named, name_of(adversary.params_type))
@@ -120,7 +127,8 @@ def _entry_points(policy: Policy) -> Iterator[Export]:
     flat = (np.array(policy.params(), np.float64), *policy.layout.new_state(ARMS))
     arguments = Entries(flat, (*flat, _stream()), (*flat, 0, 1.0, 1.0))  # type: ignore[arg-type]
     for part, function in compiled_entries(kind)._asdict().items():
-        yield Export(full_name(part, name_of(kind)), function, getattr(arguments, part))
+        held = getattr(policy.functions, part)
+        yield Export(full_name(part, name_of(kind)), function, getattr(arguments, part), held)
 
 
 def _stream() -> Any:
