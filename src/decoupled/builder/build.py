@@ -173,8 +173,8 @@ def _compile_group(name: str, scratch: str, kinds: tuple[str, ...], shared: list
         symbol = f"decoupled_{hashlib.sha256(export.name.encode()).hexdigest()[:16]}"
         held = None
         if export.held is not None:
-            held = Shared(export.held, f"{symbol}_shared", every_round=not export.name.startswith("init("))
-        elsewhere = [each for each in shared if not (export.inlines and each.every_round)]
+            held = Shared(*export.held, f"{symbol}_shared")
+        elsewhere = [each for each in shared if each.part not in export.inlines]
         try:
             wrapper = wrap(export.function, types_of(export.arguments))
             made = objects_of(wrapper, symbol, kinds, held, elsewhere)

@@ -70,9 +70,9 @@ class UnsuitableError(Exception):
 class Shared(NamedTuple):
     """A compiled function that one object holds for others, which call it under this name."""
 
+    part: str  # init, decide or update
     function: Any
     symbol: str
-    every_round: bool = True
 
 
 class Objects(NamedTuple):
