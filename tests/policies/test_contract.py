@@ -301,7 +301,7 @@ def assert_pairs_follow(exploits: Ints, explores: Ints, learner: dc.Learner, twi
 def test_draws_have_these_laws_together(policy: dc.Policy) -> None:
     learner, twin = pair_after(policy, 30)
     running, stream = learner._running, new_stream(np.random.SeedSequence(seed_for("draws", policy)))
-    played = play(running.policy, running.state, stream, 200_000)
+    played = play(cast(dc.Policy, running.policy), running.state, stream, 200_000)
     assert_pairs_follow(played.exploits, played.explores, learner, twin)
 
 

@@ -133,7 +133,7 @@ def outcome(call: Any, arguments: tuple[Any, ...]) -> bytes:
 
 def _copied(argument: Any) -> Any:
     if isinstance(argument, State):
-        return State(*(array.copy() for array in argument))
+        return State(argument.scalars.copy(), argument.floats.copy(), argument.ints.copy())
     return argument.copy() if isinstance(argument, np.ndarray) else argument
 
 

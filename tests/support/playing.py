@@ -106,7 +106,7 @@ def _pointer(entry: Any, arguments: tuple[Any, ...]) -> Any:
         wrapper(address)
         return 0
 
-    return numba.cfunc(ENTRY, error_model="numpy")(call)  # type: ignore[no-untyped-call]
+    return numba.cfunc(ENTRY, error_model="numpy")(call)
 
 
 def _block(arrays: tuple[Any, ...], more: int) -> Ints:
