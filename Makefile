@@ -19,9 +19,10 @@ export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(PIP) install --no-compile
 
 # Building the machine code takes minutes, and pip would show no progress, so it is a step of its own.
-# `make run` needs little of it and compiles that on first use.
+# `make run` needs little of it and compiles that on first use. A wheel needs it for all kinds of processors, which takes
+# longer: `make build`.
 EDITABLE := DECOUPLED_NATIVE=off $(PIP) install --no-deps --no-build-isolation --editable .
-NATIVE := $(BIN)/python -m decoupled.builder --if-stale || true
+NATIVE := DECOUPLED_NATIVE=here $(BIN)/python -m decoupled.builder --if-stale
 
 # Tests that need no browser, database or whole reproduction. --quick runs a sample of them: see tests/support/quick.py.
 QUICK := tests/policies/test_contract.py tests/kernels tests/learner \
@@ -34,7 +35,7 @@ QUICK := tests/policies/test_contract.py tests/kernels tests/learner \
   src/decoupled/decision.py src/decoupled/base/spec.py src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper docs build native test quick install check lint types layers unit test-gpu bench mutations reliability lock clean
+.PHONY: help run paper docs build native test quick install check lint types layers unit twins test-gpu bench mutations reliability lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -54,8 +55,8 @@ docs: $(DEV_STAMP) ## Build the documentation in site/; open site/index.html
 build: $(DEV_STAMP) ## Build the wheel and the sdist in dist/
 	@$(BIN)/python -m hatchling build --clean
 
-native: $(DEV_STAMP) ## Build the machine code that ships, unless it is up to date: a few minutes
-	@$(BIN)/python -m decoupled.builder --if-stale
+native: $(DEV_STAMP) ## Build the machine code that ships, for this processor, unless it is up to date: two minutes
+	@$(NATIVE)
 
 # Mypy takes most of a minute on one core, so types and layers run next to the tests and report after them.
 test: lint ## Run every check and every test
@@ -88,7 +89,7 @@ $(DEV_STAMP): requirements/dev.txt requirements/run.txt pyproject.toml | $(BIN)/
 	@echo "Installing the package, the locked versions it runs on and the development tools ..."
 	@$(INSTALL) --require-hashes -r requirements/dev.txt
 	@$(EDITABLE)
-	@$(NATIVE)
+	@$(NATIVE) || true
 	@touch $(RUN_STAMP) $@
 
 check: lint types layers ## Check format, lint, types and import layers
@@ -109,6 +110,11 @@ layers: $(DEV_STAMP) ## Check import layers (import-linter)
 unit: $(DEV_STAMP) ## Run the tests: unit, property and statistical tests, doctests, the code blocks of the docs
 	@echo "Running the tests ..."
 	@$(BIN)/pytest -q -rs --numprocesses 2 --dist worksteal
+
+# `make test` compares them for a few policies, and for all with plain Python.
+twins: export DECOUPLED_TWINS = all
+twins: native ## Compare the machine code that ships with what Numba compiles here, for every policy (three minutes)
+	@$(BIN)/pytest -q --numprocesses 2 --dist worksteal tests/native/test_native_functions.py
 
 $(CUDA_STAMP): requirements/cuda.txt $(DEV_STAMP)
 	@echo "Installing the packages for GPUs ..."

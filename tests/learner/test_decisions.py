@@ -164,6 +164,18 @@ def test_all_arms_available_is_no_restriction(policy: dc.Policy) -> None:
 
 
 @every_policy
+def test_many_decisions_among_some_arms_are_those_made_one_by_one(policy: dc.Policy) -> None:
+    once, often = (policy.start(arms=4, seed=3) for _ in range(2))
+    for learner in (once, often):
+        learner.replay([(arm, 0.25, 0.2 * arm) for arm in range(4)])
+    together = once.decide(count=20, available=[3, 1, 2])
+    apart = [often.decide(available=[3, 1, 2]) for _ in range(20)]
+    for one, other in zip(together, apart, strict=True):
+        assert (one.exploit, one.explore, one.weight) == (other.exploit, other.explore, other.weight)
+    assert once.decide().explore == often.decide().explore
+
+
+@every_policy
 def test_available_arms_are_a_set(policy: dc.Policy) -> None:
     one, other = trained(policy), trained(policy)
     assert one.decide(available=[5, 1, 3, 1]) == other.decide(available=iter((1, 3, 5)))

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import os
 import pty
 import runpy
@@ -38,6 +39,34 @@ def test_a_build_can_be_loaded(tmp_path: Path) -> None:
     assert manifest["digest"] == source_digest(*COMPILED)
     assert manifest["libraries"].keys() == set(cpu.targets())
     assert len(told) == 2  # the group, and the whole
+
+
+@pytest.mark.skipif(load.why_not() is not None, reason=f"{load.why_not()}; make native")
+def test_what_is_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "lib"
+    shutil.copytree(load.FOLDER, folder)
+    manifest = load.read_manifest(folder)
+    monkeypatch.setenv(load.SWITCH, "here")
+    assert build.wanted() == cpu.runnable()[:1]
+    written = {**manifest, "builder": build.builder_digest()}
+    for changed, expected in (
+        ({}, True),
+        ({"builder": "0" * 16}, False),
+        ({"digest": "0" * 16}, False),
+        ({"libraries": {}}, False),
+    ):
+        (folder / load.MANIFEST).write_text(json.dumps({**written, **changed}))
+        assert build.is_built(folder) is expected, changed
+    # A wheel is for all kinds of processors.
+    monkeypatch.delenv(load.SWITCH)
+    assert build.wanted() == cpu.targets()
+    best = cpu.runnable()[0]
+    (folder / load.MANIFEST).write_text(
+        json.dumps({**written, "libraries": {best: manifest["libraries"][best]}})
+    )
+    assert build.is_built(folder) is (cpu.targets() == (best,))
+    monkeypatch.setenv(load.SWITCH, "here")
+    assert build.is_built(folder)
 
 
 def test_every_policy_is_built_and_every_adversary() -> None:
@@ -143,7 +172,7 @@ def wheel_in(folder: Path, **environment: str) -> tuple[str, list[str]]:
 
 @pytest.mark.skipif(load.why_not() is not None, reason=f"{load.why_not()}; make native")
 def test_a_wheel_carries_the_library(tmp_path: Path) -> None:
-    name, carried = wheel_in(tmp_path / "with")
+    name, carried = wheel_in(tmp_path / "with", DECOUPLED_NATIVE="here")
     assert "-py3-none-" in name
     assert not name.endswith("-any.whl")
     assert sorted(Path(each).name for each in carried) == sorted(

@@ -1,7 +1,13 @@
-"""Every function that ships gives the bits of its twin, which Numba compiles from the same source."""
+"""Every function that ships gives the bits of its source, run as plain Python and as Numba compiles it.
 
-import importlib.util
-from collections.abc import Iterator
+Plain Python is compared for all functions, since nothing has to be compiled for that. Numba's code is compared for a
+few policies. DECOUPLED_TWINS=all compares it for all of them, which takes minutes: `make twins`.
+"""
+
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,41 +19,28 @@ from decoupled.builder import catalogue
 from decoupled.environments.base import Adversary
 from decoupled.kernels import merging
 from decoupled.kernels.dispatch import Entries, compiled_entries, entries, register
-from decoupled.kernels.laws import leader_tiered, winner_law, winner_moments
-from decoupled.kernels.random.noise import BERNOULLI, BETA
-from decoupled.kernels.random.stream import new_stream
-from decoupled.kernels.rounds import against_best, drive, drive_adaptive
-from decoupled.kernels.state import State
+from decoupled.kernels.rounds import drive, drive_adaptive
 from decoupled.native import load
 from decoupled.native.calls import NativeFunction
-from decoupled.simulation.cpu import world
-
-ROUNDS = 60
+from support import courses
+from support.once import made_once
 
 if (reason := load.why_not()) is not None:
     pytest.skip(
         f"of the shipped machine code: {reason}; build it with: make native", allow_module_level=True
     )
 
-
-def contract_policies() -> list[dc.Policy]:
-    """Those of the contract suite."""
-    path = Path(__file__).parents[1] / "policies" / "test_contract.py"
-    spec = importlib.util.spec_from_file_location("contract_suite", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    policies: list[dc.Policy] = module.POLICIES
-    return policies
+every_adversary = pytest.mark.parametrize(
+    "adversary", courses.adversaries(), ids=lambda adversary: type(adversary).__name__
+)
 
 
-def shipped_and_compiled(policy: dc.Policy) -> tuple[Entries, Entries]:
+def shipped_entries(policy: dc.Policy) -> Entries:
     kind = policy.params_type
     register(kind, policy.functions)
     shipped = entries(kind)
     assert all(isinstance(each, NativeFunction) for each in shipped)
-    return shipped, compiled_entries(kind)
+    return shipped
 
 
 def native(function: Any, *kinds: type) -> NativeFunction:
@@ -56,141 +49,102 @@ def native(function: Any, *kinds: type) -> NativeFunction:
     return found
 
 
-def course(policy: dc.Policy, arms: int, calls: Entries) -> Iterator[bytes]:
-    """All that a policy's arrays hold, after every call."""
-    state = policy.layout.new_state(arms)
-    flat = (np.array(policy.params(), np.float64), *state)
-    stream = new_stream(np.random.SeedSequence(arms))
-    losses = np.random.default_rng(arms).random((ROUNDS, arms)).round(1)
-    calls.init(*flat)
-    for t in range(ROUNDS):
-        exploit, explore, weight, propensity = calls.decide(*flat, stream)
-        yield np.array([exploit, explore, weight, propensity]).tobytes()
-        calls.update(*flat, explore, weight, losses[t, explore])
-        yield b"".join(array.tobytes() for array in (*state, stream))
-
-
 def test_nothing_is_left_out() -> None:
     expected = {export.name for name in catalogue.names() for export in catalogue.group(name).exports}
     assert set(load.read_manifest(load.FOLDER)["functions"]) == expected
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("policy", contract_policies(), ids=repr)
-def test_learners(policy: dc.Policy) -> None:
-    many = 1_500 if getattr(policy, "ranking", None) in ("strata", "auto") else 70
-    for arms in (2, 5, many):
+# Plain Python
+
+
+@pytest.fixture(scope="module")
+def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """The digests that plain Python comes to, for each case."""
+
+    def interpret(_: Path) -> str:
+        environment = {
+            **os.environ,
+            "NUMBA_DISABLE_JIT": "1",
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        }
+        command = [sys.executable, "-m", "support.courses"]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    found: dict[str, list[str]] = json.loads(made_once(tmp_path_factory, "interpreted", interpret)[1])
+    return found
+
+
+@pytest.mark.parametrize("policy", courses.contract_policies(), ids=repr)
+def test_learners(policy: dc.Policy, interpreted: dict[str, list[str]]) -> None:
+    for arms in courses.numbers_of_arms(policy):
         form = policy.at(arms)
-        shipped, compiled = shipped_and_compiled(form)
-        for one, other in zip(course(form, arms, shipped), course(form, arms, compiled), strict=True):
+        found = [*map(courses.digest, courses.course(form, arms, shipped_entries(form)))]
+        assert found == interpreted[courses.learner_case(policy, arms)], arms
+
+
+@pytest.mark.parametrize("policy", catalogue.policies(), ids=lambda policy: policy.label)
+def test_round_loops(policy: dc.Policy, interpreted: dict[str, list[str]]) -> None:
+    shipped_entries(policy)
+    loop = native(drive, policy.params_type)
+    assert [*map(courses.digest, courses.table_games(policy, loop))] == interpreted[policy.label]
+
+
+@every_adversary
+@pytest.mark.parametrize("policy", catalogue.policies(), ids=lambda policy: policy.label)
+def test_loops_against_adversaries(
+    policy: dc.Policy, adversary: Adversary, interpreted: dict[str, list[str]]
+) -> None:
+    shipped_entries(policy)
+    adversary.prepare()
+    loop = native(drive_adaptive, policy.params_type, adversary.params_type)
+    found = courses.digest(courses.adversary_game(policy, adversary, loop))
+    assert [found] == interpreted[courses.adversary_case(policy, adversary)]
+
+
+def test_functions_that_all_policies_share(interpreted: dict[str, list[str]]) -> None:
+    met = set()
+    for name, function, arguments in courses.common_calls(shipped_entries(courses.STRATA).init):
+        assert [courses.digest(courses.outcome(native(function), arguments))] == interpreted[name], name
+        met.add(load.name_of(function))
+    assert met == {export.name for export in catalogue.group(catalogue.COMMON).exports}
+
+
+# Numba
+
+EVERY = os.environ.get("DECOUPLED_TWINS") == "all"
+TWINS = catalogue.policies() if EVERY else [dc.Exp3(), dc.Forgetting(dc.UCB1(), period=9)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", TWINS, ids=lambda policy: policy.label)
+def test_learners_of_numba(policy: dc.Policy) -> None:
+    shipped, compiled = shipped_entries(policy), compiled_entries(policy.params_type)
+    for arms in courses.numbers_of_arms(policy):
+        both = (courses.course(policy, arms, calls) for calls in (shipped, compiled))
+        for one, other in zip(*both, strict=True):
             assert one == other, arms
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", catalogue.policies(), ids=lambda policy: policy.label)
-def test_round_loops(policy: dc.Policy) -> None:
-    shipped_and_compiled(policy)
-    for arms, noise in ((3, BERNOULLI), (20, BETA)):
-        table, best = world(dc.environments.Bernoulli(np.linspace(0.2, 0.8, arms).tolist()), ROUNDS)
-        table = table._replace(noise=noise, concentration=3.0)
-
-        def played(loop: Any, arms: int = arms, table: Any = table, best: int = best) -> bytes:
-            state, plays = policy.layout.new_state(arms), np.zeros((2, arms), np.int64)
-            noise, draws = (new_stream(np.random.SeedSequence(k)) for k in range(2))
-            regret, checkpoints = np.zeros(3), np.array([1, 7, ROUNDS])
-            local = np.zeros(2, np.uint64)
-            loop(policy.params(), state, draws, noise, local, table, best, checkpoints, regret, plays)
-            return b"".join(array.tobytes() for array in (*state, noise, draws, local, regret, plays))
-
-        assert played(native(drive, policy.params_type)) == played(drive.dispatcher)  # type: ignore[attr-defined]
+@pytest.mark.parametrize("policy", TWINS, ids=lambda policy: policy.label)
+def test_round_loops_of_numba(policy: dc.Policy) -> None:
+    shipped_entries(policy)
+    loops: Any = native(drive, policy.params_type), drive.dispatcher  # type: ignore[attr-defined]
+    one, other = ([*courses.table_games(policy, loop)] for loop in loops)
+    assert one == other
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "adversary", catalogue.adversaries(), ids=lambda adversary: type(adversary).__name__
-)
-@pytest.mark.parametrize(
-    "policy",
-    [
-        dc.FTPL.recommended().at(5),
-        dc.TsallisINF(),
-        dc.UCB1(),
-        dc.TopTwo(),
-        dc.Forgetting(dc.UCB1(), period=9),
-    ],
-    ids=lambda each: each.label,
-)
-def test_loops_against_adversaries(policy: dc.Policy, adversary: Adversary) -> None:
-    shipped_and_compiled(policy)
+@every_adversary
+@pytest.mark.parametrize("policy", TWINS if EVERY else TWINS[1:], ids=lambda policy: policy.label)
+def test_loops_against_adversaries_of_numba(policy: dc.Policy, adversary: Adversary) -> None:
+    shipped_entries(policy)
     adversary.prepare()
-    arms = adversary.arms
-
-    def played(loop: Any) -> bytes:
-        state, plays = policy.layout.new_state(arms), np.zeros((2, arms), np.int64)
-        noise, draws = (new_stream(np.random.SeedSequence(k)) for k in range(2))
-        checkpoints, suffered, arm_losses = np.array([1, 7, ROUNDS]), np.zeros(3), np.zeros((3, arms))
-        memory, work, sums = adversary.memory(), np.zeros(arms), np.zeros(arms)
-        loop(
-            *(policy.params(), state, draws, noise, np.zeros(2, np.uint64), adversary.params(), memory),
-            *(ROUNDS, work, sums, checkpoints, suffered, arm_losses, plays),
-        )
-        found = (*state, *memory, noise, draws, work, sums, suffered, arm_losses, plays)
-        return b"".join(array.tobytes() for array in found)
-
     shipped = native(drive_adaptive, policy.params_type, adversary.params_type)
-    assert played(shipped) == played(drive_adaptive.dispatcher)  # type: ignore[attr-defined]
-
-
-def both(function: Any, *arguments: Any) -> list[bytes]:
-    """What a function makes of arrays and returns, as shipped and as compiled."""
-    found = []
-    for call in (native(function), function.dispatcher):
-        fresh = [each.copy() if isinstance(each, np.ndarray) else each for each in arguments]
-        returned = call(*fresh)
-        arrays = (each.tobytes() for each in fresh if isinstance(each, np.ndarray))
-        found.append(repr(returned).encode() + b"".join(arrays))
-    return found
-
-
-@pytest.mark.parametrize("frechet", [False, True])
-@pytest.mark.parametrize("alpha", [1.3, 2.0, 3.0])
-def test_laws_of_the_leader(alpha: float, frechet: bool) -> None:
-    for arms in (2, 9, 50):
-        shifts = np.sort(np.random.default_rng(arms).exponential(size=arms))
-        shifts -= shifts[0]
-        nodes = winner_law.grid(arms, alpha, frechet)
-        work, law, square = np.zeros(arms), np.zeros(arms), np.zeros((max(arms, 4), arms))
-        moves = np.linspace(0.0, 2.0, arms)
-        for function, arguments in (
-            (winner_law._add_law, (shifts, alpha, frechet, nodes, work, law)),
-            (winner_moments._add_moments, (shifts, alpha, frechet, nodes, work, square)),
-            (winner_moments._add_moved, (shifts, moves, alpha, frechet, nodes, work, law)),
-            (winner_moments._add_pairs, (shifts, alpha, frechet, nodes, work, square)),
-        ):
-            one, other = both(function, *arguments)
-            assert one == other, (function, arms)
-
-
-def test_the_law_in_strata() -> None:
-    policy = dc.FTPL(ranking="strata")
-    learner = policy.start(arms=300, seed=1)
-    for _ in range(200):
-        learner.observe(learner.decide(), loss=0.7)
-    state: State = learner._running.state
-    laws = np.empty((2, 300))
-    native(leader_tiered.fill_exploration_law)(3.0, 1.0, state, laws[0])
-    leader_tiered.fill_exploration_law.dispatcher(3.0, 1.0, state, laws[1])  # type: ignore[attr-defined]
-    assert laws[0].tobytes() == laws[1].tobytes()
-    assert laws[0].sum() == pytest.approx(1.0)
-
-
-def test_accounts() -> None:
-    rng = np.random.default_rng(0)
-    one, other = both(
-        against_best, np.array([5, 9]), rng.random((2, 4)) * [[5.0], [9.0]], rng.random(2) * 5.0
-    )
-    assert one == other
-    one, other = both(merging.merge_groups, rng.random((120, 3)), 50, rng.random(3), rng.random(3))
+    loops: Any = shipped, drive_adaptive.dispatcher  # type: ignore[attr-defined]
+    one, other = (courses.adversary_game(policy, adversary, loop) for loop in loops)
     assert one == other
 
 

@@ -4,20 +4,16 @@ import dataclasses
 import json
 import math
 import zlib
-from functools import cache
 from typing import Any, NamedTuple, cast
 
-import numba
 import numpy as np
 import pytest
-from numba import float64, int64, uint64
 
 import decoupled as dc
-from decoupled.base.arrays import Floats, Ints, Words
-from decoupled.kernels.dispatch import compiled_entries, decide, init, update
-from decoupled.kernels.jit import compiled
+from decoupled.base.arrays import Floats, Ints
 from decoupled.kernels.random.stream import new_stream
 from decoupled.kernels.state import State
+from support.playing import Played, play
 from support.twins import (
     FollowTheLeaderTwin,
     FTPLTwin,
@@ -285,8 +281,14 @@ def test_laws_are_the_twins_at_other_numbers_of_arms(policy: dc.Policy) -> None:
 
 
 def assert_draws_follow(learner: dc.Learner, twin: Twin, draws: int) -> None:
+    decisions = learner.decide(count=draws)
+    exploits, explores = ([call(each) for each in decisions] for call in (exploited, explored))
+    assert_pairs_follow(np.array(exploits), np.array(explores), learner, twin)
+
+
+def assert_pairs_follow(exploits: Ints, explores: Ints, learner: dc.Learner, twin: Twin) -> None:
     """Both laws, from one table of pairs: the two draws are independent, or in the standard game one."""
-    pairs = [ARMS * exploited(each) + explored(each) for each in learner.decide(count=draws)]
+    pairs = ARMS * exploits + explores
     counts = np.bincount(pairs, minlength=ARMS * ARMS).reshape(ARMS, ARMS)
     law = np.outer(twin.exploitation_law(), twin.exploration_law())
     if cast(dc.Policy, learner.policy).coupled:
@@ -298,7 +300,9 @@ def assert_draws_follow(learner: dc.Learner, twin: Twin, draws: int) -> None:
 @every_policy
 def test_draws_have_these_laws_together(policy: dc.Policy) -> None:
     learner, twin = pair_after(policy, 30)
-    assert_draws_follow(learner, twin, 50_000)
+    running, stream = learner._running, new_stream(np.random.SeedSequence(seed_for("draws", policy)))
+    played = play(cast(dc.Policy, running.policy), running.state, stream, 200_000)
+    assert_pairs_follow(played.exploits, played.explores, learner, twin)
 
 
 @every_policy
@@ -502,23 +506,10 @@ def test_estimates_on_some_arms_are_unbiased_exactly(policy: dc.Policy) -> None:
 # Long runs
 
 
-@compiled
-def record(params: Any, state: State, stream: Words, losses: Floats, weight: float, plays: Ints) -> None:
-    """Play one row of losses a round; a `weight` above 0 replaces the decision's own."""
-    init(params, state)
-    for t in range(len(plays)):
-        exploit, explore, own, _ = decide(params, state, stream)
-        update(params, state, explore, weight if weight > 0.0 else own, losses[t % len(losses), explore])
-        plays[t, 0] = exploit
-        plays[t, 1] = explore
-
-
-def recorded(policy: dc.Policy, losses: Floats, weight: float, rounds: int) -> tuple[Ints, State]:
-    policy.register()
+def recorded(policy: dc.Policy, losses: Floats, weight: float, rounds: int) -> tuple[Played, State]:
     state = policy.layout.new_state(losses.shape[1])
-    plays = np.empty((rounds, 2), np.int64)
-    record(policy.params(), state, new_stream(np.random.SeedSequence(11)), losses, weight, plays)
-    return plays, state
+    policy.entries().init(np.array(policy.params(), np.float64), *state)
+    return play(policy, state, new_stream(np.random.SeedSequence(11)), rounds, losses, weight), state
 
 
 def tie_losses(kind: str, arms: int) -> Floats:
@@ -536,64 +527,28 @@ def test_both_rankings_make_the_same_decisions(arms: int, kind: str, weight: flo
     losses = tie_losses(kind, arms)
     kept, kept_state = recorded(dc.FTPL(ranking="improved"), losses, weight, 100_000)
     anew, anew_state = recorded(dc.FTPL(ranking="sorting"), losses, weight, 100_000)
-    assert np.array_equal(kept, anew)
+    assert np.array_equal(kept.exploits, anew.exploits)
+    assert np.array_equal(kept.explores, anew.explores)
     assert np.array_equal(kept_state.floats, anew_state.floats)
     assert np.array_equal(kept_state.ints, anew_state.ints)
-
-
-# Pointers to the entries that every policy has, so that `endure` is compiled once and not for each policy.
-types: Any = numba.types  # untyped
-FLAT = (float64[::1], float64[::1], float64[:, ::1], int64[:, ::1])
-DECIDE = types.FunctionType(types.Tuple((int64, int64, float64, float64))(*FLAT, uint64[::1]))
-UPDATE = types.FunctionType(types.void(*FLAT, int64, float64, float64))
-
-
-def endure(
-    decide: Any, update: Any, flat: Any, stream: Words, losses: Floats, rounds: int
-) -> tuple[float, float]:
-    """The smallest propensity met, and the largest error of weight * propensity = 1."""
-    smallest = math.inf
-    worst = 0.0
-    for _ in range(rounds):
-        _, explore, weight, propensity = decide(*flat, stream)
-        if propensity != propensity:  # not known: then the weight is to be some finite number from 1 on
-            propensity = 1.0 / weight if 1.0 <= weight < math.inf else -1.0
-        smallest = min(smallest, propensity)
-        error = abs(weight * propensity - 1.0)
-        # Written so that a NaN is kept and not passed over.
-        worst = worst if error <= worst else error
-        update(*flat, explore, weight, losses[explore])
-    return smallest, worst
-
-
-@cache
-def compiled_endure() -> Any:
-    signature = types.UniTuple(float64, 2)(
-        DECIDE, UPDATE, types.Tuple(FLAT), uint64[::1], float64[::1], int64
-    )
-    njit: Any = numba.njit
-    return njit(signature, error_model="numpy")(endure)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("losses", [[0.0] * 5, [1.0] * 5, [1.0, 1.0, 0.0, 1.0, 1.0]])
 @every_policy
 def test_a_million_rounds_of_extreme_losses(policy: dc.Policy, losses: list[float]) -> None:
-    policy.entries()
-    entries, state = compiled_entries(policy.params_type), policy.layout.new_state(ARMS)
-    flat = (np.array(policy.params(), np.float64), *state)
+    state, values = policy.layout.new_state(ARMS), np.array(policy.params(), np.float64)
     stream = new_stream(np.random.SeedSequence(seed_for(policy, losses)))
     # A million rounds of every policy; a quarter of it where only parameters differ.
     for _ in range(4 if policy == type(policy)() else 1):
-        entries.init(*flat)
-        # The first round is played from Python, which finds the entries as every learner does.
-        _, explore, weight, _ = entries.decide(*flat, stream)
-        entries.update(*flat, explore, weight, losses[explore])
-        smallest, worst = compiled_endure()(
-            entries.decide, entries.update, flat, stream, np.array(losses), 249_999
-        )
-        assert smallest > 0.0
-        assert worst < 1e-12
+        policy.entries().init(values, *state)
+        played = play(policy, state, stream, 250_000, np.array(losses))
+        if policy in KNOWING:
+            assert (played.propensities > 0.0).all()
+            assert (np.abs(played.weights * played.propensities - 1.0) < 1e-12).all()
+        else:
+            assert np.isnan(played.propensities).all()
+            assert ((played.weights >= 1.0) & (played.weights < math.inf)).all()
         assert np.isfinite(state.floats).all()
         assert np.isfinite(state.scalars).all()
         assert abs(policy.exploration_law(state).sum() - 1.0) < 1e-12

@@ -1,5 +1,6 @@
 """Forgetting: restarts are new learners, discounts are weighted sums, and everything else is the policy's."""
 
+import math
 import os
 import pickle
 import subprocess
@@ -216,7 +217,8 @@ def test_what_fades_away_is_gone(discount: float) -> None:
     for policy in (dc.FTPL(), dc.FollowTheLeader(), dc.UCB1(), dc.ThompsonSampling(), dc.JinHybrid()):
         learner = dc.Forgetting(policy, discount=discount).start(ARMS, seed=3)
         learner.replay([(arm, 0.25, 0.7) for arm in range(ARMS)])
-        learner.replay([(0, 1.0, 0.0)] * 80_000, unrandomised=True)
+        rounds = 1_000 + int(800 / -math.log(discount))  # exp(-800) is less than any number
+        learner.replay([(0, 1.0, 0.0)] * rounds, unrandomised=True)
         floats = learner._running.state.floats
         assert np.isfinite(floats[np.abs(floats) < 1e300]).all()
         assert not ((np.abs(floats) > 0) & (np.abs(floats) < 1e-305)).any()
@@ -281,11 +283,11 @@ import sys
 import numba
 import decoupled as dc
 from decoupled.kernels.rounds import drive
-kinds = [(dc.UCB1, {"period": 50}), (dc.Exp3, {"discount": 0.9})]
+kinds = [(dc.UCB1, {"period": 50}), (dc.CoupledExp3, {"discount": 0.9})]
 order, load = sys.argv[1], sys.argv[2] == "load"
 policies = [dc.Forgetting(kind(), **how) for kind, how in (kinds[int(number)] for number in order)]
 easy = dc.environments.Bernoulli([0.2, 0.5, 0.7])
-for policy in [dc.Exp3(), *policies]:
+for policy in [dc.CoupledExp3(), *policies]:
     print(policy.label, dc.simulate(policy, easy, 200, 3, seed=0).final_regret(policy).tolist())
     for entry in policy.entries():
         assert not load or not entry.stats.cache_misses
@@ -296,7 +298,7 @@ assert sum(drive.stats.cache_misses.values()) == 0 or not load
 def test_processes_never_mix_up_the_code_of_wrappers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # UCB1 and Exp3 both have Params of one number. Two processes compile a wrapper each, into one folder
+    # UCB1 and CoupledExp3 both have Params of one number. Two processes compile a wrapper each, into one folder
     # of machine code; a third loads both, in another order, and this one has its machine code elsewhere.
     script = tmp_path / "shared.py"
     script.write_text(SHARED)

@@ -3,20 +3,19 @@
 import json
 import math
 import zlib
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.base.arrays import Floats, Ints, Words
-from decoupled.kernels.dispatch import decide
-from decoupled.kernels.jit import compiled
+from decoupled.base.arrays import Floats
 from decoupled.kernels.laws.leader_tiered import MOST_COVERED
 from decoupled.kernels.laws.winner_law import pareto_winner_law
 from decoupled.kernels.random.stream import new_stream
 from decoupled.kernels.state import State
 from decoupled.learner.pending import recorded
+from support.playing import play
 from support.tiered import SHAPES, gaps_of
 from support.twins import chi_square_p, cut_into_strata
 from support.twins.centred import CentredStrataTwin
@@ -57,28 +56,14 @@ class Situation:
         return change
 
 
-@compiled
-def count_decisions(
-    params: Any, state: State, stream: Words, draws: int, counts: Ints, covered: Floats
-) -> float:
-    """Count both arms, and return the largest weight of a covered arm."""
-    heaviest = 0.0
-    for _ in range(draws):
-        exploit, explore, weight, _ = decide(params, state, stream)
-        counts[0, exploit] += 1
-        counts[1, explore] += 1
-        if covered[explore] > 0.0:
-            heaviest = max(heaviest, weight)
-    return heaviest
-
-
 @every_case
 def test_both_draws_have_their_exact_laws(arms: int, shape: str) -> None:
     situation = Situation(arms, shape)
-    twin, counts = situation.twin, np.zeros((2, arms), np.int64)
+    twin = situation.twin
     stream = new_stream(np.random.SeedSequence(zlib.crc32(repr((arms, shape)).encode())))
-    covered = twin.baseline()
-    heaviest = count_decisions(POLICY.params(), situation.state, stream, DRAWS, counts, covered)
+    played = play(POLICY, situation.state, stream, DRAWS)
+    counts = [np.bincount(each, minlength=arms) for each in (played.exploits, played.explores)]
+    heaviest = max(played.weights[twin.baseline()[played.explores] > 0.0], default=0.0)
     law, rate = twin.exploration_law(), POLICY.params().exploit_ratio * twin.eta
     assert chi_square_p(counts[0], pareto_winner_law(rate * twin.gaps(), POLICY.alpha)) > LEVEL
     assert chi_square_p(counts[1], law) > LEVEL

@@ -19,7 +19,7 @@ from .. import __version__
 from ..base.files import write_atomically
 from ..native import load
 from ..native.calls import FORMAT
-from ..native.cpu import machine, targets
+from ..native.cpu import machine, runnable, targets
 from ..native.sources import COMPILED, source_digest
 
 QUICK = Path(__file__).with_name("quick.c")  # what `decoupled.native.quick` calls; it has no policy in it
@@ -39,6 +39,12 @@ class Built(NamedTuple):
     seconds: float
 
 
+def wanted() -> tuple[str, ...]:
+    """The processors to build for: all kinds, or only this one if the environment variable is "here"."""
+    here = os.environ.get(load.SWITCH, "").lower() == "here"
+    return (here and runnable()[:1]) or targets()
+
+
 def build(
     folder: Path = load.FOLDER,
     processes: int | None = None,
@@ -46,20 +52,21 @@ def build(
     tell: Callable[[str], None] = print,
 ) -> None:
     """Build the libraries and the manifest in a folder, or raise `UnbuiltError`."""
-    linker = find_linker()
+    linker, kinds = find_linker(), wanted()
     start, digest = (
         time.perf_counter(),
         source_digest(*COMPILED),
     )  # before anything is compiled, in case a source changes meanwhile
     with tempfile.TemporaryDirectory() as scratch:
-        built = compile_all(Path(scratch), processes or os.cpu_count() or 1, only, tell)
+        built = compile_all(Path(scratch), kinds, processes or os.cpu_count() or 1, only, tell)
         folder.mkdir(parents=True, exist_ok=True)
-        libraries = {target: link(linker, Path(scratch) / target, folder, target) for target in targets()}
+        libraries = {target: link(linker, Path(scratch) / target, folder, target) for target in kinds}
     functions = {name: row for group in built for name, row in group.functions.items()}
     manifest = {
         "format": FORMAT,
         "version": __version__,
         "digest": digest,
+        "builder": builder_digest(),
         "machine": machine(),
         "libraries": libraries,
         "made_of": {name: parts for group in built for name, parts in group.made_of.items()},
@@ -77,12 +84,18 @@ def build(
 
 
 def is_built(folder: Path = load.FOLDER) -> bool:
-    """Whether the folder already has what `build` would write."""
+    """Whether the folder already has what `build` would write, or the same for more kinds of processors."""
     try:
         load.load(folder)
+        manifest = load.read_manifest(folder)
     except load.UnusableError:
         return False
-    return True
+    return manifest.get("builder") == builder_digest() and manifest["libraries"].keys() >= {*wanted()}
+
+
+def builder_digest() -> str:
+    """A digest of what decides which functions are built, and how."""
+    return source_digest("builder")
 
 
 def find_linker() -> str:
@@ -95,12 +108,16 @@ def find_linker() -> str:
 
 
 def compile_all(
-    scratch: Path, processes: int, only: Callable[[str], bool] | None, tell: Callable[[str], None]
+    scratch: Path,
+    kinds: tuple[str, ...],
+    processes: int,
+    only: Callable[[str], bool] | None,
+    tell: Callable[[str], None],
 ) -> list[Built]:
     """Compile every group in several processes; objects go to one folder for each target."""
-    for target in targets():
+    for target in kinds:
         (scratch / target).mkdir()
-    settings, context = compiler_settings(targets()), get_context("spawn")
+    settings, context = compiler_settings(kinds), get_context("spawn")
     with ProcessPoolExecutor(1, context, _prepare, (settings,)) as listing:
         families = [
             [name for name in family if only is None or only(name)]
@@ -110,7 +127,8 @@ def compile_all(
     total = sum(map(len, families))
     with ProcessPoolExecutor(processes, context, _prepare, (settings,)) as executor:
         # One process for each family, so that shared functions are compiled once.
-        for done in as_completed([executor.submit(_compile, family, str(scratch)) for family in families]):
+        waiting = [executor.submit(_compile, family, str(scratch), kinds) for family in families]
+        for done in as_completed(waiting):
             for group in done.result():
                 built.append(group)
                 left_out = "".join(f"; without {name}: {why}" for name, why in group.left_out.items())
@@ -143,14 +161,15 @@ def _families() -> list[list[str]]:
     return families()
 
 
-def _compile(family: list[str], scratch: str) -> list[Built]:
-    """Compile some groups of the catalogue, in one process."""
-    return [_compile_group(name, scratch) for name in family]
+def _compile(family: list[str], scratch: str, kinds: tuple[str, ...]) -> list[Built]:
+    """Compile some groups of the catalogue that share functions, in one process."""
+    shared: list[Any] = []
+    return [_compile_group(name, scratch, kinds, shared) for name in family]
 
 
-def _compile_group(name: str, scratch: str) -> Built:
+def _compile_group(name: str, scratch: str, kinds: tuple[str, ...], shared: list[Any]) -> Built:
     from .catalogue import group
-    from .objects import UnsuitableError, objects_of
+    from .objects import Shared, UnsuitableError, objects_of
     from .wrappers import types_of, wrap
 
     start = time.process_time()
@@ -159,11 +178,18 @@ def _compile_group(name: str, scratch: str) -> Built:
     left_out: dict[str, str] = {}
     for export in found.exports:
         symbol = f"decoupled_{hashlib.sha256(export.name.encode()).hexdigest()[:16]}"
+        held = None
+        if export.held is not None:
+            held = Shared(*export.held, f"{symbol}_shared")
+        elsewhere = [each for each in shared if each.part not in export.inlines]
         try:
-            made = objects_of(wrap(export.function, types_of(export.arguments)), symbol, targets())
+            wrapper = wrap(export.function, types_of(export.arguments))
+            made = objects_of(wrapper, symbol, kinds, held, elsewhere)
         except UnsuitableError as error:
             left_out[export.name] = str(error)
             continue
+        if held is not None:
+            shared.append(held)
         for target, code in made.code.items():
             (Path(scratch) / target / f"{symbol}.o").write_bytes(code)
         functions[export.name] = {"symbol": symbol, "takes": made.takes, "returns": made.returns}

@@ -26,6 +26,11 @@ class Export(NamedTuple):
     name: str
     function: Any
     arguments: tuple[Any, ...]
+    # A function of the policy that this one calls, with its field in `Functions`. What is compiled after it, here and in
+    # the groups of the same family, calls the same code.
+    held: tuple[str, Any] | None = None
+    # The fields whose functions are copied into this one all the same, which takes longer to compile and runs faster.
+    inlines: tuple[str, ...] = ()
 
 
 class Group(NamedTuple):
@@ -107,7 +112,10 @@ def _of_policy(policy: Policy) -> Group:
     kind, functions = policy.params_type, policy.functions
     register(kind, functions)
     named = name_of(kind)
-    exports = [*_entry_points(policy), Export(full_name(name_of(drive), named), drive, _table_run(policy))]
+    # What runs every round. A discounted policy calls `init` in each, too.
+    often = functions._fields if getattr(policy, "discount", None) is not None else ("decide", "update")
+    table_loop = Export(full_name(name_of(drive), named), drive, _table_run(policy), inlines=often)
+    exports = [*_entry_points(policy), table_loop]
     for adversary in adversaries():
         adversary.prepare()
         name = full_name(name_of(drive_adaptive), named, name_of(adversary.params_type))
@@ -120,7 +128,8 @@ def _entry_points(policy: Policy) -> Iterator[Export]:
     flat = (np.array(policy.params(), np.float64), *policy.layout.new_state(ARMS))
     arguments = Entries(flat, (*flat, _stream()), (*flat, 0, 1.0, 1.0))  # type: ignore[arg-type]
     for part, function in compiled_entries(kind)._asdict().items():
-        yield Export(full_name(part, name_of(kind)), function, getattr(arguments, part))
+        held = part, getattr(policy.functions, part)
+        yield Export(full_name(part, name_of(kind)), function, getattr(arguments, part), held)
 
 
 def _stream() -> Any:

@@ -1,6 +1,7 @@
 """Turn a compiled function into an object file for every target."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
@@ -66,6 +67,14 @@ class UnsuitableError(Exception):
     """A function that cannot be shipped."""
 
 
+class Shared(NamedTuple):
+    """A compiled function that one object holds for others, which call it under this name."""
+
+    part: str  # init, decide or update
+    function: Any
+    symbol: str
+
+
 class Objects(NamedTuple):
     """The object code of one function for each kind of processor."""
 
@@ -75,11 +84,18 @@ class Objects(NamedTuple):
 
 
 def objects_of(
-    wrapper: Wrapper, symbol: str, targets: tuple[str, ...], triple: str | None = None
+    wrapper: Wrapper,
+    symbol: str,
+    targets: tuple[str, ...],
+    held: Shared | None = None,
+    elsewhere: Sequence[Shared] = (),
+    triple: str | None = None,
 ) -> Objects:
     """Compile a wrapper, and return its machine code under its own name.
 
-    With `triple`, such as aarch64-unknown-linux-gnu, the code is for another kind of machine with 64 bits.
+    A function that is `held` is not copied into its caller, so that other objects can call it too. Of the functions
+    `elsewhere`, which other objects hold, only the calls remain. With `triple`, such as aarch64-unknown-linux-gnu, the
+    code is for another kind of machine with 64 bits.
     """
     flags: Any = compiler.Flags()
     # The options of kernels.jit, so that results have the same bits as with code compiled just in time.
@@ -98,12 +114,19 @@ def objects_of(
             {},
         )
         made.library._ensure_finalized()
-    module = _whole(str(made.library._final_module), made.fndesc.llvm_func_name, symbol)
+    text = str(made.library._final_module)
+    for each in elsewhere:
+        text = _without(text, each)
+    shown = {symbol}
+    if held is not None:
+        text = _apart(text, held)
+        shown.add(held.symbol)
+    module = _whole(text, made.fndesc.llvm_func_name, symbol, shown)
     triple = triple or llvm.get_process_triple()
     module.triple, module.data_layout = triple, str(_machine(targets[0], triple).target_data)
     # Optimised once, for the best target. The result is correct for the others too, which run seldom.
     _optimise(module, _machine(targets[0], triple))
-    _check_calls(module)
+    _check_calls(module, ALLOWED.union(each.symbol for each in elsewhere))
     code = {target: _machine(target, triple).emit_object(module.clone()) for target in targets}
     return Objects(code, wrapper.takes, tuple(wrapper.returns))
 
@@ -134,26 +157,55 @@ def _machine(target: str, triple: str) -> Any:
     )
 
 
-def _whole(text: str, name: str, symbol: str) -> Any:
-    """A module with a function and everything that it calls."""
+def _definition(text: str, function: Any) -> "re.Match[str] | None":
+    """The definition of a function in the text of a module, in parts: its type, name, arguments and body."""
+    made = [each.fndesc.llvm_func_name for each in function.dispatcher.overloads.values()]
+    if len(made) != 1:
+        return None
+    start = rf"^define linkonce_odr ([^@\n]*)@({re.escape(made[0])})(\([^\n]*\))[^)\n]*{{$"
+    return re.search(rf"{start}(.*?)^}}$", text, re.MULTILINE | re.DOTALL)
+
+
+def _apart(text: str, held: Shared) -> str:
+    """A module in which a function is called by its shared name."""
+    found = _definition(text, held.function)
+    if found is None:
+        raise UnsuitableError(f"does not call {held.function!r} of its own")
+    kind, name, arguments, body = found.groups()
+    shared = f"define hidden {kind}@{name}{arguments} noinline {{{body}}}"
+    return (text[: found.start()] + shared + text[found.end() :]).replace(name, held.symbol)
+
+
+def _without(text: str, other: Shared) -> str:
+    """A module in which a function is called but not defined."""
+    found = _definition(text, other.function)
+    if found is None:  # not called here
+        return text
+    kind, name, arguments, _ = found.groups()
+    declared = f"declare hidden {kind}@{name}{arguments}"
+    return (text[: found.start()] + declared + text[found.end() :]).replace(name, other.symbol)
+
+
+def _whole(text: str, name: str, symbol: str, shown: set[str]) -> Any:
+    """A module with a function and everything that it calls; only functions that are `shown` can be called from outside."""
     helper = "declare i32 @numba_attempt_nocopy_reshape("
     if helper in text:
         lines = (line for line in text.splitlines() if not line.startswith(helper))
         text = "\n".join([*lines, RESHAPE])
     module = llvm.parse_assembly(text + ENTRY.format(symbol=symbol, name=name))
     for part in (*module.functions, *module.global_variables):
-        if not part.is_declaration and part.name != symbol:
+        if not part.is_declaration and part.name not in shown:
             part.linkage = "internal"
     return module
 
 
-def _check_calls(module: Any) -> None:
+def _check_calls(module: Any, allowed: frozenset[str]) -> None:
     foreign = sorted(
         function.name
         for function in module.functions
         if function.is_declaration
         and not function.name.startswith("llvm.")
-        and function.name not in ALLOWED
+        and function.name not in allowed
     )
     if foreign:
         raise UnsuitableError(f"calls {', '.join(foreign)}")

@@ -207,7 +207,8 @@ class Learner:
             part = self._part(some)
             shared = self._baseline(part, expected)
             self._running.record_baselines()
-            return [self._draw(part, shared, exploiting=True) for _ in range(repeats)]
+            among = None if part is None else self._running.only(part)
+            return [self._draw(part, shared, exploiting=True, among=among) for _ in range(repeats)]
 
     def explore(
         self, *, available: Iterable[Arm] | None = None, baseline: Predictions | None = None
@@ -259,10 +260,12 @@ class Learner:
         predicted = None if expected is None else scaled_predictions(expected, self._arms, self._losses)
         return self._running.baseline_of(part, predicted)
 
-    def _draw(self, part: Ints | None, baseline: Recorded, exploiting: bool) -> Decision:
+    def _draw(
+        self, part: Ints | None, baseline: Recorded, exploiting: bool, among: Running | None = None
+    ) -> Decision:
         running, names = self._running, self._arms.names
         exploit, explore, weight, propensity = (
-            running.calls.decide() if part is None else running.draw(part)
+            running.calls.decide() if part is None else running.draw(part, among)
         )
         known = propensity if propensity == propensity else None  # NaN means unknown
         chosen = (running.round, names[exploit] if exploiting else None, names[explore], known, weight)

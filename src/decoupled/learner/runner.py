@@ -53,15 +53,18 @@ class Running:
         return int(self.state.scalars.item(ROUND))
 
     def only(self, part: Ints) -> "Running":
-        """A copy with only these arms, for a single call; the learning rate stays that of all arms."""
+        """A copy with only these arms, until something is learned; the learning rate stays that of all arms."""
         state = self.layout.restrict(self.state, part, self.policy.at(len(part)).layout)
         return Running(self.policy, state, self.stream)
 
-    def draw(self, part: Ints | None) -> tuple[int, int, float, float]:
-        """Draw the arm to exploit and the arm to explore, with its weight and propensity."""
+    def draw(self, part: Ints | None, among: "Running | None" = None) -> tuple[int, int, float, float]:
+        """Draw the arm to exploit and the arm to explore, with its weight and propensity.
+
+        `among` is `only(part)`, for callers that draw more than once.
+        """
         if part is None:
             return self.calls.decide()
-        exploit, explore, weight, propensity = self.only(part).draw(None)
+        exploit, explore, weight, propensity = (among or self.only(part)).draw(None)
         return int(part[exploit]), int(part[explore]), weight, propensity
 
     def baseline_of(self, part: Ints | None, predicted: tuple[Ints, Floats] | None = None) -> Recorded:

@@ -19,7 +19,9 @@ from .sources import COMPILED, ROOT, source_digest
 
 FOLDER = ROOT / "native" / "lib"
 MANIFEST = "manifest.json"
-SWITCH = "DECOUPLED_NATIVE"  # if "off", shipped machine code is neither built nor used
+SWITCH = (
+    "DECOUPLED_NATIVE"  # if "off", shipped machine code is neither built nor used; "here": see the builder
+)
 
 
 class UnusableError(Exception):

@@ -11,24 +11,34 @@ import numpy as np
 import pytest
 
 import decoupled as dc
+from support.once import made_once
 
 ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
-def findings() -> Any:
+def findings(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The findings of `interpreted_gpu`, from a process whose Numba neither compiles nor has a device."""
-    simulator = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1", "DECOUPLED_OFFLINE": "1"}
-    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])
-    # The words of a random stream overflow, and NumPy warns about it in code that is not compiled.
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore::RuntimeWarning", str(ROOT / "tests/support/interpreted_gpu.py")],
-        env={**os.environ, **simulator, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+
+    def find(_: Path) -> str:
+        simulator = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1", "DECOUPLED_OFFLINE": "1"}
+        paths = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])
+        # The words of a random stream overflow, and NumPy warns about it in code that is not compiled.
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-W",
+                "ignore::RuntimeWarning",
+                str(ROOT / "tests/support/interpreted_gpu.py"),
+            ],
+            env={**os.environ, **simulator, "PYTHONPATH": paths},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()[-1]
+
+    return json.loads(made_once(tmp_path_factory, "interpreted-gpu", find)[1])
 
 
 def test_every_policy_and_environment_plays_as_on_the_cpu(findings: Any) -> None:

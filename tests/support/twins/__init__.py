@@ -145,7 +145,11 @@ class FTPLTwin(Twin):
 
     def shared_among_ties(self, values: Floats) -> Floats:
         """For each arm the mean over all arms that have its estimate."""
-        return np.array([values[self.estimates == estimate].mean() for estimate in self.estimates])
+        order = np.argsort(self.estimates, kind="stable")
+        ranked, shared = self.estimates[order], np.empty_like(values)
+        for tied in np.split(order, 1 + np.flatnonzero(ranked[1:] != ranked[:-1])):
+            shared[tied] = values[tied].mean()
+        return shared
 
     def surrogates(self) -> Floats:
         return self.shared_among_ties(self.rank_surrogates())

@@ -1,0 +1,191 @@
+"""What machine code makes of some inputs, for a comparison bit for bit: learners, round loops and common functions.
+
+Run as a script, with NUMBA_DISABLE_JIT=1, it prints the same of the plain Python that the machine code was made of.
+Nothing is compiled then, and Python checks every index.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+import decoupled as dc
+from decoupled.builder import catalogue
+from decoupled.environments.base import Adversary
+from decoupled.kernels import dispatch, merging
+from decoupled.kernels.dispatch import Entries, register
+from decoupled.kernels.laws import leader_tiered, winner_law, winner_moments
+from decoupled.kernels.random.noise import BERNOULLI, BETA
+from decoupled.kernels.random.stream import new_stream
+from decoupled.kernels.rounds import against_best, drive, drive_adaptive
+from decoupled.kernels.state import State
+from decoupled.simulation.cpu import world
+
+ROUNDS = 60
+STRATA = dc.FTPL(ranking="strata")
+
+
+def contract_policies() -> list[dc.Policy]:
+    """Those of the contract suite."""
+    return [policy for name in dc.Policy.homes for policy in dc.Policy.known()[name].examples()]
+
+
+def numbers_of_arms(policy: dc.Policy) -> tuple[int, ...]:
+    # Strata note a slot that two arms never use, one place past the row, where Python would stop.
+    return (3, 5, 1_500) if getattr(policy, "ranking", None) in ("strata", "auto") else (2, 5, 70)
+
+
+def adversaries() -> list[Adversary]:
+    """One of each kind, with more arms than the fewest."""
+    return [replace(cast(Any, each), arms=5) for each in catalogue.adversaries()]
+
+
+def course(policy: dc.Policy, arms: int, calls: Entries) -> Iterator[bytes]:
+    """All that a policy's arrays hold, after every call."""
+    state = policy.layout.new_state(arms)
+    flat = (np.array(policy.params(), np.float64), *state)
+    stream = new_stream(np.random.SeedSequence(arms))
+    losses = np.random.default_rng(arms).random((ROUNDS, arms)).round(1)
+    calls.init(*flat)
+    for t in range(ROUNDS):
+        exploit, explore, weight, propensity = calls.decide(*flat, stream)
+        yield np.array([exploit, explore, weight, propensity]).tobytes()
+        calls.update(*flat, explore, weight, losses[t, explore])
+        yield b"".join(array.tobytes() for array in (*state, stream))
+
+
+def table_games(policy: dc.Policy, loop: Any) -> Iterator[bytes]:
+    """All that a round loop leaves behind, with few arms and bits, and with more arms and any losses."""
+    for arms, kind in ((3, BERNOULLI), (20, BETA)):
+        table, best = world(dc.environments.Bernoulli(np.linspace(0.2, 0.8, arms).tolist()), ROUNDS)
+        table = table._replace(noise=kind, concentration=3.0)
+        state, plays = policy.layout.new_state(arms), np.zeros((2, arms), np.int64)
+        noise, draws = (new_stream(np.random.SeedSequence(k)) for k in range(2))
+        regret, checkpoints = np.zeros(3), np.array([1, 7, ROUNDS])
+        local = np.zeros(2, np.uint64)
+        loop(policy.params(), state, draws, noise, local, table, best, checkpoints, regret, plays)
+        yield b"".join(array.tobytes() for array in (*state, noise, draws, local, regret, plays))
+
+
+def adversary_game(policy: dc.Policy, adversary: Adversary, loop: Any) -> bytes:
+    """All that a round loop against an adversary leaves behind."""
+    arms = adversary.arms
+    state, plays = policy.layout.new_state(arms), np.zeros((2, arms), np.int64)
+    noise, draws = (new_stream(np.random.SeedSequence(k)) for k in range(2))
+    checkpoints, suffered, arm_losses = np.array([1, 7, ROUNDS]), np.zeros(3), np.zeros((3, arms))
+    memory, work, sums = adversary.memory(), np.zeros(arms), np.zeros(arms)
+    loop(
+        *(policy.params(), state, draws, noise, np.zeros(2, np.uint64), adversary.params(), memory),
+        *(ROUNDS, work, sums, checkpoints, suffered, arm_losses, plays),
+    )
+    found = (*state, *memory, noise, draws, work, sums, suffered, arm_losses, plays)
+    return b"".join(array.tobytes() for array in found)
+
+
+def common_calls(init: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
+    """The functions that all policies share, each with a name of the case and with arguments.
+
+    `init` is the entry point of FTPL in strata, for a state with history.
+    """
+    for alpha, frechet in ((1.3, False), (2.0, True), (3.0, False), (3.0, True)):
+        for arms in (2, 9, 30):
+            shifts = np.sort(np.random.default_rng(arms).exponential(size=arms))
+            shifts -= shifts[0]
+            nodes = winner_law.grid(arms, alpha, frechet)
+            work, law, square = np.zeros(arms), np.zeros(arms), np.zeros((max(arms, 4), arms))
+            moves = np.linspace(0.0, 2.0, arms)
+            for function, arguments in (
+                (winner_law._add_law, (shifts, alpha, frechet, nodes, work, law)),
+                (winner_moments._add_moments, (shifts, alpha, frechet, nodes, work, square)),
+                (winner_moments._add_moved, (shifts, moves, alpha, frechet, nodes, work, law)),
+                (winner_moments._add_pairs, (shifts, alpha, frechet, nodes, work, square)),
+            ):
+                yield f"{function.__name__}, {alpha}, {frechet}, {arms}", function, arguments
+    rng = np.random.default_rng(0)
+    accounts = (np.array([5, 9]), rng.random((2, 4)) * [[5.0], [9.0]], rng.random(2) * 5.0)
+    yield "against_best", against_best, accounts
+    yield (
+        "merge_groups",
+        merging.merge_groups,
+        (rng.random((120, 3)), 50, rng.random(3), rng.random(3)),
+    )
+    state = STRATA.layout.new_state(300)
+    STRATA.layout.row(state, "estimates")[:] = rng.random(300).round(2)
+    init(np.array(STRATA.params(), np.float64), *state)
+    yield (
+        "fill_exploration_law",
+        leader_tiered.fill_exploration_law,
+        (3.0, 1.0, state, np.empty(300)),
+    )
+
+
+def outcome(call: Any, arguments: tuple[Any, ...]) -> bytes:
+    """What a function returns and makes of its arrays, which are copied first."""
+    fresh = [_copied(each) for each in arguments]
+    returned = call(*fresh)
+    arrays = (each.tobytes() for each in _flat(fresh) if isinstance(each, np.ndarray))
+    return repr(returned).encode() + b"".join(arrays)
+
+
+def _copied(argument: Any) -> Any:
+    if isinstance(argument, State):
+        return State(argument.scalars.copy(), argument.floats.copy(), argument.ints.copy())
+    return argument.copy() if isinstance(argument, np.ndarray) else argument
+
+
+def _flat(arguments: Iterable[Any]) -> Iterator[Any]:
+    for each in arguments:
+        if isinstance(each, tuple):
+            yield from each
+        else:
+            yield each
+
+
+def dispatched(policy: dc.Policy) -> Entries:
+    """A learner's calls of the policy's own functions: plain Python where Numba is disabled."""
+    register(policy.params_type, policy.functions)
+    params = policy.params()
+
+    def call(function: Any, values: Any, scalars: Any, floats: Any, ints: Any, *more: Any) -> Any:
+        return function(params, State(scalars, floats, ints), *more)
+
+    functions = (dispatch.init, dispatch.decide, dispatch.update)
+    return Entries(*(partial(call, function) for function in functions))
+
+
+def digest(*parts: bytes) -> str:
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+def learner_case(policy: dc.Policy, arms: int) -> str:
+    return f"{policy!r} with {arms} arms"
+
+
+def adversary_case(policy: dc.Policy, adversary: Adversary) -> str:
+    return f"{policy.label} against {adversary!r}"
+
+
+def interpreted() -> Iterator[tuple[str, list[str]]]:
+    """What every case comes to in plain Python."""
+    for policy in contract_policies():
+        for arms in numbers_of_arms(policy):
+            form = policy.at(arms)
+            yield learner_case(policy, arms), [*map(digest, course(form, arms, dispatched(form)))]
+    for policy in catalogue.policies():
+        register(policy.params_type, policy.functions)
+        yield policy.label, [*map(digest, table_games(policy, drive))]
+        for adversary in adversaries():
+            adversary.prepare()
+            game = adversary_game(policy, adversary, drive_adaptive)
+            yield adversary_case(policy, adversary), [digest(game)]
+    for name, function, arguments in common_calls(dispatched(STRATA).init):
+        yield name, [digest(outcome(function, arguments))]
+
+
+if __name__ == "__main__":
+    with np.errstate(all="ignore"):  # words of streams overflow, as they should
+        print(json.dumps(dict(interpreted())))
