@@ -1,0 +1,392 @@
+"""The ladder: FTPL with a soft gate, several rates of exploitation, and a hedge between them.
+
+What is exploited does not change what is seen. So several rates can exploit the same estimates, each a *rung*, and
+their losses can be estimated from the same observations. AdaHedge decides how often each rung plays. The last rung
+exploits the leader by mean loss; then a part of the exploration goes to that leader and to its challenger.
+
+docs/ladder.md has the theorems. The rows and the order of an update are those of `leader`.
+"""
+
+import math
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+
+from ...base.arrays import Words
+from ..compose import MOST_SPREAD, START
+from ..dispatch import Functions
+from ..jit import compiled
+from ..order.ranked import rank_of, sort_arms
+from ..random.hashed import key_with, scrambled
+from ..random.sampling import categorical, pareto_leader, total
+from ..random.stream import below, uniform
+from ..state import ARMS, ROUND, SHARED_SCALARS, Layout, State
+from .hedge import fill_hedge, hedge_step
+from .rank_limits import fill_limits, limited_surrogates
+from .rival import chance_against
+from .two_best import challenger_of, leader_of
+
+RATES = 4  # at most; the rung that plays the leader by mean comes after them
+RUNGS = RATES + 1
+MEANS = RATES
+LEADERS_SHARE = 0.5  # of what the leader by mean and its challenger are explored together
+SLACK = 0.1  # in standard deviations of a loss: how much worse than the leader is as good
+TINY = 1e-24  # in place of a largest surprise of 0, so that rates are finite
+
+ESTIMATES, RANKED, RANK_LIMIT, SURROGATE, BASELINE, CAP, COUNTS, SUMS, CENTRED = range(9)
+FLOATS = (
+    *("estimates", "ranked", "rank_limit", "surrogate", "baseline", "cap"),
+    *("counts", "sums", "centred_sums"),
+)
+ORDER = 0
+
+
+def _numbered(name: str) -> tuple[str, ...]:
+    return tuple(f"{name}_{number}" for number in range(RUNGS))
+
+
+LEARNED_SCALARS = (
+    *("rise", "seen", "least", "largest", "spread", "raw_error", "centred_error", "hedge_regret"),
+    *_numbered("rung_loss"),
+)
+DERIVED_SCALARS = (
+    *("scale", "eta", "surrogate_sum", "mixed", "leader", "challenger", "unseen", "highest", "drift"),
+    *("judging", *_numbered("rung_weight"), *_numbered("rung_prior"), *_numbered("rung_rate")),
+    *_numbered("rung_step"),
+)
+SCALARS = (*LEARNED_SCALARS, *DERIVED_SCALARS)
+(RISE, SEEN, LEAST, LARGEST, SPREAD, RAW_ERROR, CENTRED_ERROR, REGRET) = range(
+    len(SHARED_SCALARS), len(SHARED_SCALARS) + 8
+)
+LOSS = REGRET + 1
+(SCALE, ETA, SURROGATE_SUM, MIXED, LEADER, CHALLENGER, UNSEEN, HIGHEST, DRIFT, JUDGING) = range(
+    LOSS + RUNGS, LOSS + RUNGS + 10
+)
+WEIGHT = JUDGING + 1
+PRIOR = WEIGHT + RUNGS
+RATE = PRIOR + RUNGS
+STEP = RATE + RUNGS
+
+LAYOUT = Layout(
+    scalars=SCALARS,
+    floats=FLOATS,
+    ints=("order",),
+    learned=("estimates", "counts", "sums", "centred_sums", *LEARNED_SCALARS),
+)
+
+# `from_first` above 0: the running mean and the unit of the losses come from the losses themselves.
+Params = namedtuple(
+    "Params",
+    [
+        *("alpha", "sharing", "c", "lam", "by_losses", "theta", "from_first", "boldness", "mix", "floor"),
+        *("rate_0", "rate_1", "rate_2", "rate_3"),
+        *("prior_0", "prior_1", "prior_2", "prior_3", "prior_4"),
+    ],
+)
+
+
+@compiled
+def init(params: Any, state: State) -> None:
+    """Rank the arms, tabulate the rank limits, and derive the rest."""
+    floats, scalars = state.floats, state.scalars
+    fill_limits(floats, RANK_LIMIT, (params.alpha + 1.0) / (2.0 * params.alpha))
+    sort_arms(floats[ESTIMATES], floats[RANKED], state.ints[ORDER])
+    scalars[SCALE] = scalars[ARMS] ** (1.0 / params.alpha - 0.5)
+    scalars[RATE], scalars[RATE + 1] = params.rate_0, params.rate_1
+    scalars[RATE + 2], scalars[RATE + 3] = params.rate_2, params.rate_3
+    scalars[PRIOR], scalars[PRIOR + 1] = params.prior_0, params.prior_1
+    scalars[PRIOR + 2], scalars[PRIOR + 3] = params.prior_2, params.prior_3
+    scalars[PRIOR + MEANS] = params.prior_4
+    refresh(params, state)
+
+
+@compiled
+def refresh(params: Any, state: State) -> None:
+    """Derive rates, surrogates, the rungs' weights, the two best arms and the baselines."""
+    floats, scalars = state.floats, state.scalars
+    passed = scalars[ROUND]
+    if params.by_losses > 0.0:
+        unit = max(MOST_SPREAD * scalars[LARGEST] * scalars[LARGEST], TINY) if params.from_first > 0.0 else 1.0
+        passed = unit * (1.0 + params.theta * (scalars[ROUND] - 1.0)) + scalars[SPREAD]
+    eta = params.c * scalars[SCALE] / math.sqrt(passed)
+    scalars[ETA] = eta
+    exponent = 0.5 * (params.alpha + 1.0)
+    limited_surrogates(floats, RANK_LIMIT, floats[RANKED], eta, exponent, params.sharing, floats[SURROGATE])
+    scalars[SURROGATE_SUM] = total(floats[SURROGATE])
+    weights = scalars[WEIGHT : WEIGHT + RUNGS]
+    priors, losses = scalars[PRIOR : PRIOR + RUNGS], scalars[LOSS : LOSS + RUNGS]
+    fill_hedge(priors, losses, scalars[REGRET], params.boldness, weights)
+    scalars[MIXED] = 0.0
+    if params.mix > 0.0:
+        scalars[MIXED] = params.mix * max(scalars[WEIGHT + MEANS], params.floor)
+        find_two_best(state)
+    fill_baselines(params, state)
+
+
+@compiled
+def state_key(state: State) -> np.uint64:
+    """A key for draws, from the round and what was learned."""
+    scalars = state.scalars
+    key = key_with(scrambled(np.uint64(int(scalars[ROUND]))), START + scalars[RISE])
+    return key_with(key, scalars[SPREAD])
+
+
+@compiled
+def find_two_best(state: State) -> None:
+    """Store the leader by mean and its challenger (-1 if there is none), and the number of unseen arms."""
+    floats, scalars = state.floats, state.scalars
+    counts = floats[COUNTS]
+    raw = scalars[RAW_ERROR] <= scalars[CENTRED_ERROR]
+    sums = floats[SUMS] if raw else floats[CENTRED]
+    unseen = 0
+    for arm in range(len(counts)):
+        unseen += counts[arm] == 0.0
+    # Of tied arms, whichever comes first from a hashed place on, so that no arm gains by its number.
+    start = int(state_key(state) % np.uint64(len(counts)))
+    leader, challenger = leader_of(counts, sums, start), -1
+    if leader >= 0 and unseen == 0:
+        spread = scalars[SPREAD] / (MOST_SPREAD * max(scalars[SEEN], 1.0))
+        challenger = challenger_of(counts, sums, leader, SLACK * math.sqrt(spread), start)
+    scalars[LEADER], scalars[CHALLENGER], scalars[UNSEEN] = leader, challenger, unseen
+
+
+@compiled
+def extra_share(state: State, arm: int) -> float:
+    """The probability that an arm is explored as one of the two best, or because it was never seen."""
+    scalars = state.scalars
+    mixed, leader = scalars[MIXED], int(scalars[LEADER])
+    if mixed == 0.0:
+        return 0.0
+    others = mixed if leader < 0 else mixed * (1.0 - LEADERS_SHARE)
+    share = 0.0
+    if arm == leader:
+        share = mixed * LEADERS_SHARE
+        if scalars[UNSEEN] == 0.0 and scalars[CHALLENGER] < 0.0:
+            share = mixed  # a single arm
+    elif scalars[UNSEEN] > 0.0:
+        if state.floats[COUNTS, arm] == 0.0:
+            share = others / scalars[UNSEEN]
+    elif arm == int(scalars[CHALLENGER]):
+        share = others
+    return share
+
+
+@compiled
+def fill_baselines(params: Any, state: State) -> None:
+    """Fill b_i = min(B, least + p_i * (1 + rate * gap) / (2 * rate)), the soft gate at the first rung's rate.
+
+    One observation then takes at most half of an arm's own gap, plus 1 / (2 * rate), off its estimate.
+    """
+    floats, scalars, order = state.floats, state.scalars, state.ints[ORDER]
+    ranked, surrogate, caps, baseline = floats[RANKED], floats[SURROGATE], floats[CAP], floats[BASELINE]
+    mean, least = START + scalars[RISE], 0.0
+    if params.from_first > 0.0:
+        least = min(scalars[LEAST], mean)
+        if scalars[ROUND] <= 1.0:
+            mean = least = 0.0  # nothing is known yet: see `update`
+    rate = scalars[ETA] * (scalars[RATE] / params.c)
+    half = (1.0 - scalars[MIXED]) / (2.0 * rate * scalars[SURROGATE_SUM])
+    lowest = ranked[0]
+    for k in range(len(order)):
+        caps[order[k]] = half * surrogate[k] * (1.0 + rate * (ranked[k] - lowest))
+    if scalars[MIXED] > 0.0:
+        _add_extra_caps(state, rate, lowest)
+    open_gate = params.from_first > 0.0 and scalars[LARGEST] == 0.0  # no surprise yet: no unit to measure falls in
+    highest = 0.0
+    for arm in range(len(order)):
+        bound = mean if open_gate else min(mean, least + caps[arm])
+        baseline[arm] = bound
+        highest = max(highest, bound)
+    drift = 0.0
+    for k in range(len(order)):
+        drift += (highest - baseline[order[k]]) * surrogate[k] * surrogate[k]
+    scalars[HIGHEST], scalars[DRIFT], scalars[JUDGING] = highest, drift, 1.0
+
+
+@compiled
+def _add_extra_caps(state: State, rate: float, lowest: float) -> None:
+    floats, scalars = state.floats, state.scalars
+    estimates, caps = floats[ESTIMATES], floats[CAP]
+    if scalars[UNSEEN] > 0.0:
+        for arm in range(floats.shape[1]):
+            share = extra_share(state, arm)
+            caps[arm] += share * (1.0 / rate + (estimates[arm] - lowest)) * 0.5
+        return
+    for place in (LEADER, CHALLENGER):
+        arm = int(scalars[place])
+        if arm >= 0:
+            caps[arm] += extra_share(state, arm) * (1.0 / rate + (estimates[arm] - lowest)) * 0.5
+
+
+@compiled
+def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, float]:
+    """Draw a rung and its arm to exploit, and the arm to explore."""
+    floats, scalars, order = state.floats, state.scalars, state.ints[ORDER]
+    ranked = floats[RANKED]
+    exploit = exploited(params, state, categorical(scalars[WEIGHT : WEIGHT + RUNGS], 1.0, stream), stream)
+    mixed = scalars[MIXED]
+    mark = uniform(stream)
+    if mark <= mixed:
+        explore = one_of_two(state, mark / mixed, stream)
+        rank = rank_of(ranked, order, floats[ESTIMATES, explore], explore, 0)
+    else:
+        rank = categorical(floats[SURROGATE], scalars[SURROGATE_SUM], stream)
+        explore = order[rank]
+    share = (1.0 - mixed) * floats[SURROGATE, rank] / scalars[SURROGATE_SUM] + extra_share(state, explore)
+    return exploit, explore, 1.0 / share, share
+
+
+@compiled
+def exploited(params: Any, state: State, rung: int, stream: Words) -> int:
+    """The arm that a rung exploits."""
+    ranked, order, scalars = state.floats[RANKED], state.ints[ORDER], state.scalars
+    if rung == MEANS:
+        leader = int(scalars[LEADER])
+        return leader if leader >= 0 else below(len(order), stream)
+    rate = scalars[RATE + rung]
+    if rate == math.inf:
+        return order[below(tied_leaders(state), stream)]
+    return order[pareto_leader(ranked, scalars[ETA] * (rate / params.c), params.alpha, stream)]
+
+
+@compiled
+def tied_leaders(state: State) -> int:
+    """The number of arms with the smallest estimate."""
+    ranked = state.floats[RANKED]
+    count = 1
+    while count < len(ranked) and ranked[count] == ranked[0]:
+        count += 1
+    return count
+
+
+@compiled
+def one_of_two(state: State, mark: float, stream: Words) -> int:
+    """The leader by mean or its challenger; an unseen arm in its place, while there are any."""
+    scalars = state.scalars
+    leader = int(scalars[LEADER])
+    if leader >= 0 and (mark <= LEADERS_SHARE or (scalars[UNSEEN] == 0.0 and scalars[CHALLENGER] < 0.0)):
+        return leader
+    if scalars[UNSEEN] == 0.0:
+        return int(scalars[CHALLENGER])
+    skip, arm = below(int(scalars[UNSEEN]), stream), 0
+    counts = state.floats[COUNTS]
+    while counts[arm] > 0.0 or skip > 0:
+        if counts[arm] == 0.0:
+            skip -= 1
+        arm += 1
+    return arm
+
+
+@compiled
+def update(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
+    """Learn a loss: the rungs' losses, the means, the estimates, and what the rates and the baseline come from."""
+    scalars = state.scalars
+    scalars[SEEN] += 1.0
+    mean = START + scalars[RISE]
+    if params.from_first > 0.0 and scalars[ROUND] <= 2.0:
+        # The first loss only sets the level: there was no baseline to compare it with.
+        scalars[RISE], scalars[LEAST] = loss - START, loss
+        state.floats[ESTIMATES, :] = 0.0  # what unavailable arms were charged for this loss
+        sort_arms(state.floats[ESTIMATES], state.floats[RANKED], state.ints[ORDER])
+        if weight > 0.0:
+            note_loss(state, arm, loss, loss)
+    else:
+        if scalars[HIGHEST] == 0.0:  # without baselines of its own: from a log, or decided before the first loss
+            fill_baselines(params, state)
+        surprise = loss - state.floats[BASELINE, arm]
+        if weight > 0.0:  # 0: the arm is gone, and only the baselines of the others count
+            judge_rungs(params, state, arm, weight, surprise)
+            note_loss(state, arm, loss, mean)
+        move_estimates(state, arm, weight * surprise)
+        unit = min(1.0, 2.0 * scalars[LARGEST]) if params.from_first > 0.0 else 1.0
+        drift = unit * scalars[DRIFT] * scalars[ARMS] ** (1.0 / params.alpha - 1.0)
+        scalars[SPREAD] += MOST_SPREAD * (surprise * surprise + drift)
+        scalars[LARGEST] = max(scalars[LARGEST], abs(surprise))
+        pace = params.lam
+        if params.from_first > 0.0:
+            pace = max(pace, 1.0 / scalars[SEEN])
+            scalars[LEAST] = min(scalars[LEAST], loss)
+        scalars[RISE] += pace * (loss - mean)
+    refresh(params, state)
+
+
+@compiled
+def note_loss(state: State, arm: int, loss: float, mean: float) -> None:
+    """Add a loss to the two means of its arm, and the errors with which they predicted it."""
+    floats, scalars = state.floats, state.scalars
+    count = floats[COUNTS, arm]
+    if count > 0.0:
+        raw = loss - floats[SUMS, arm] / count
+        centred = loss - mean - floats[CENTRED, arm] / count
+        scalars[RAW_ERROR] += raw * raw
+        scalars[CENTRED_ERROR] += centred * centred
+    floats[COUNTS, arm] = count + 1.0
+    floats[SUMS, arm] += loss
+    floats[CENTRED, arm] += loss - mean
+
+
+@compiled
+def judge_rungs(params: Any, state: State, arm: int, weight: float, surprise: float) -> None:
+    """Estimate every rung's loss, less the running mean, and let the hedge learn them.
+
+    A rung that plays w has the loss <w, loss>. With W the probability of the explored arm under w, or an unbiased
+    estimate of it, W * (loss - b) / p + <w, b> is an unbiased estimate of that.
+    """
+    floats, scalars = state.floats, state.scalars
+    if scalars[JUDGING] == 0.0:  # not all arms have a baseline
+        return
+    ranked, order, baseline = floats[RANKED], state.ints[ORDER], floats[BASELINE]
+    priors, weights = scalars[PRIOR : PRIOR + RUNGS], scalars[WEIGHT : WEIGHT + RUNGS]
+    rank = rank_of(ranked, order, floats[ESTIMATES, arm], arm, 0)
+    key = key_with(state_key(state), float(arm))
+    several = 0
+    for rung in range(RUNGS):
+        if priors[rung] == 0.0:
+            continue
+        several += 1
+        chance, other = 0.0, 0.0
+        if rung == MEANS:
+            leader = int(scalars[LEADER])
+            if leader >= 0:
+                chance, other = (1.0 if arm == leader else 0.0), baseline[leader]
+            else:
+                chance, other = 1.0 / len(order), total(baseline) / len(order)
+            mean_baseline = other
+        elif scalars[RATE + rung] == math.inf:
+            tied = tied_leaders(state)
+            for k in range(tied):
+                other += baseline[order[k]]
+            chance = 1.0 / tied if rank < tied else 0.0
+            mean_baseline = other / tied
+        else:
+            rate = scalars[ETA] * (scalars[RATE + rung] / params.c)
+            chance, rival = chance_against(ranked, rank, rate, params.alpha, key)
+            mean_baseline = chance * baseline[arm] + (1.0 - chance) * baseline[order[rival]]
+        scalars[STEP + rung] = chance * surprise * weight + mean_baseline - scalars[HIGHEST]
+    if several > 1:
+        losses, steps = scalars[LOSS : LOSS + RUNGS], scalars[STEP : STEP + RUNGS]
+        scalars[REGRET] = hedge_step(priors, losses, scalars[REGRET], params.boldness, weights, steps)
+
+
+@compiled
+def move_estimates(state: State, moved: int, amount: float) -> None:
+    """Add every arm's baseline, and `amount` to one arm, and restore the rank order by insertion."""
+    floats, order = state.floats, state.ints[ORDER]
+    estimates, ranked, baseline = floats[ESTIMATES], floats[RANKED], floats[BASELINE]
+    for k in range(len(order)):
+        arm = order[k]
+        value = ranked[k] + baseline[arm]
+        if arm == moved:
+            value += amount
+        estimates[arm] = value
+        place = k
+        while place > 0 and (
+            ranked[place - 1] > value or (ranked[place - 1] == value and order[place - 1] > arm)
+        ):
+            ranked[place], order[place] = ranked[place - 1], order[place - 1]
+            place -= 1
+        ranked[place], order[place] = value, arm
+
+
+FUNCTIONS = Functions(init, decide, update)
