@@ -137,8 +137,8 @@ class FTPL(ComposedPolicy):
         for name in ("rungs", "prior"):
             object.__setattr__(self, name, tuple(map(float, getattr(self, name))))
         rungs, prior = self.rungs, self.prior
-        if len(rungs) > ladder.RATES or any(not 0.0 < rate for rate in rungs) or list(rungs) != sorted(set(rungs)):
-            rule = f"must be at most {ladder.RATES} increasing rates above 0, the last possibly infinite"
+        if len(rungs) > ladder.MOST_RATES or any(not rate > 0.0 for rate in rungs) or list(rungs) != sorted(set(rungs)):
+            rule = f"must be at most {ladder.MOST_RATES} increasing rates above 0, the last possibly infinite"
             raise ParameterError(invalid_value("rungs", rungs, rule, "try (0.5, 8.0)"))
         if prior and (len(prior) != self._rung_count() or not all(0.0 < each < np.inf for each in prior)):
             rule = f"must be {self._rung_count()} numbers above 0, one for each rung (the last, if mix > 0, for the means)"
@@ -221,7 +221,7 @@ class FTPL(ComposedPolicy):
     def fading(self) -> tuple[str, ...]:
         if self.gate != "soft":
             return ("estimates", "spread")
-        kept = ("rise", "least", "largest")  # the running mean forgets by itself, and the unit stays
+        kept = ("rise", "least", "largest", "means", "centred_means")  # means forget with their counts
         return tuple(name for name in ladder.LAYOUT.learned if name not in kept)
 
     @property
@@ -231,11 +231,10 @@ class FTPL(ComposedPolicy):
     def params(self) -> Any:
         if self.gate != "soft":
             return super().params()
-        rates = self.rungs or (self.c if self.c_exploit is None else self.c_exploit,)
-        given = self.prior or (1.0,) * self._rung_count()
-        priors = [0.0] * ladder.RUNGS
-        priors[: len(rates)] = given[: len(rates)]
-        priors[ladder.MEANS] = given[-1] if self.mix > 0.0 else 0.0
+        one = self.c if self.c_exploit is None else self.c_exploit
+        rates = [rate / self.c for rate in self.rungs or (one,)] + [-1.0] * (self.mix > 0.0)
+        priors = list(self.prior or (1.0,) * len(rates))
+        empty = [0.0] * (ladder.MOST_RUNGS - len(rates))
         return ladder.Params(
             alpha=self.alpha,
             sharing=float(self.ties == "shared"),
@@ -247,8 +246,9 @@ class FTPL(ComposedPolicy):
             boldness=self.boldness,
             mix=self.mix,
             floor=self.floor,
-            **{f"rate_{m}": rate for m, rate in enumerate((*rates, *[1.0] * (ladder.RATES - len(rates))))},
-            **{f"prior_{m}": prior / sum(priors) for m, prior in enumerate(priors)},
+            rungs=len(rates),
+            **{f"rate_{m}": rate for m, rate in enumerate(rates + empty)},
+            **{f"prior_{m}": prior / sum(priors) for m, prior in enumerate(priors + empty)},
         )
 
     @property
@@ -276,7 +276,7 @@ class FTPL(ComposedPolicy):
     def init_new_arms(self, state: State, first: int) -> None:
         super().init_new_arms(state, first)
         if self.gate == "soft":
-            for name in ("counts", "sums", "centred_sums"):  # nobody has seen them
+            for name in ("counts", "means", "centred_means"):  # nobody has seen them
                 self.layout.row(state, name)[first:] = 0.0
 
     def baselines(self, state: State) -> tuple[Ints, Floats]:
@@ -310,17 +310,15 @@ class FTPL(ComposedPolicy):
     def _laddered_law(self, state: State, gaps: Floats) -> Floats:
         """The mixture of the rungs' laws."""
         scalars, law = state.scalars, np.zeros(len(gaps))
-        for rung in range(ladder.RATES):
+        leader, tied = int(scalars[ladder.LEADER]), gaps == 0.0
+        for rung in range(self._rung_count()):
             weight, rate = scalars[ladder.WEIGHT + rung], scalars[ladder.RATE + rung]
-            if weight > 0.0 and np.isinf(rate):
-                law += weight * (gaps == 0.0) / np.count_nonzero(gaps == 0.0)
-            elif weight > 0.0:
-                law += weight * pareto_winner_law(scalars[ladder.ETA] * rate / self.c * gaps, self.alpha)
-        leader, weight = int(scalars[ladder.LEADER]), scalars[ladder.WEIGHT + ladder.MEANS]
-        if leader < 0:
-            law += weight / len(gaps)
-        else:
-            law[leader] += weight
+            if rate < 0.0:
+                law += weight * (np.arange(len(gaps)) == leader if leader >= 0 else 1.0 / len(gaps))
+            elif np.isinf(rate):
+                law += weight * tied / np.count_nonzero(tied)
+            else:
+                law += weight * pareto_winner_law(scalars[ladder.ETA] * rate * gaps, self.alpha)
         return law
 
     def exploration_law(self, state: State) -> Floats:

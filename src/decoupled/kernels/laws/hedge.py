@@ -15,58 +15,44 @@ from ..jit import compiled
 
 
 @compiled
-def fill_hedge(priors: Floats, losses: Floats, regret: float, boldness: float, weights: Floats) -> None:
-    """Fill the weights of the rungs; a rung with prior 0 is not there."""
-    least = _least(priors, losses)
+def fill_hedge(
+    scalars: Floats, rungs: int, prior: int, loss: int, weight: int, regret: float, boldness: float
+) -> None:
+    """Fill the weights of the rungs. Priors, losses and weights begin at these places of the scalars."""
+    least = math.inf
+    for m in range(rungs):
+        least = min(least, scalars[loss + m])
+    rate = boldness / regret if regret > 0.0 else math.inf
     whole = 0.0
-    for m in range(len(weights)):
-        weights[m] = 0.0
-        if priors[m] > 0.0:
-            behind = losses[m] - least
-            if behind <= 0.0:
-                weights[m] = priors[m]
-            elif regret > 0.0:
-                weights[m] = priors[m] * math.exp(-boldness * (behind / regret))
-            whole += weights[m]
-    for m in range(len(weights)):
-        weights[m] /= whole
+    for m in range(rungs):
+        behind = scalars[loss + m] - least
+        share = scalars[prior + m]
+        if behind > 0.0:
+            share *= math.exp(-rate * behind)
+        scalars[weight + m] = share
+        whole += share
+    for m in range(rungs):
+        scalars[weight + m] /= whole
 
 
 @compiled
 def hedge_step(
-    priors: Floats, losses: Floats, regret: float, boldness: float, weights: Floats, steps: Floats
+    scalars: Floats, rungs: int, loss: int, weight: int, step: int, regret: float, boldness: float
 ) -> float:
-    """Add the rungs' losses of this round, `steps`, and return the new regret."""
-    mean, lowest = 0.0, math.inf
-    for m in range(len(weights)):
-        if weights[m] > 0.0:
-            mean += weights[m] * steps[m]
-            lowest = min(lowest, steps[m])
+    """Add the rungs' losses of this round, at place `step`, and return the new regret."""
+    mean, lowest, before, after = 0.0, math.inf, math.inf, math.inf
+    for m in range(rungs):
+        mean += scalars[weight + m] * scalars[step + m]
+        lowest = min(lowest, scalars[step + m])
+        before = min(before, scalars[loss + m])
+        scalars[loss + m] += scalars[step + m]
+        after = min(after, scalars[loss + m])
+    mixed = after - before
     if regret > 0.0:
-        whole = 0.0
-        for m in range(len(weights)):
-            if weights[m] > 0.0:
-                whole += weights[m] * math.exp(-boldness * ((steps[m] - lowest) / regret))
-        mixed = lowest - math.log(whole) * (regret / boldness)
-        _add(priors, losses, steps)
-    else:
-        before = _least(priors, losses)
-        _add(priors, losses, steps)
-        mixed = _least(priors, losses) - before
+        rate, whole = boldness / regret, 0.0
+        for m in range(rungs):
+            ahead = scalars[step + m] - lowest
+            whole += scalars[weight + m] * (math.exp(-rate * ahead) if ahead > 0.0 else 1.0)
+        if whole > 0.0:  # 0 if all the weight is on rungs that this round ruled out
+            mixed = lowest - math.log(whole) / rate
     return regret + max(mean - mixed, 0.0)
-
-
-@compiled
-def _add(priors: Floats, losses: Floats, steps: Floats) -> None:
-    for m in range(len(losses)):
-        if priors[m] > 0.0:
-            losses[m] += steps[m]
-
-
-@compiled
-def _least(priors: Floats, losses: Floats) -> float:
-    least = math.inf
-    for m in range(len(losses)):
-        if priors[m] > 0.0:
-            least = min(least, losses[m])
-    return least

@@ -18,7 +18,7 @@ from ..compose import MOST_SPREAD, START
 from ..dispatch import Functions
 from ..jit import compiled
 from ..order.ranked import rank_of, sort_arms
-from ..random.hashed import key_with, scrambled
+from ..random.hashed import hashed_unit, key_with, scrambled
 from ..random.sampling import categorical, pareto_leader, total
 from ..random.stream import below, uniform
 from ..state import ARMS, ROUND, SHARED_SCALARS, Layout, State
@@ -27,23 +27,22 @@ from .rank_limits import fill_limits, limited_surrogates
 from .rival import chance_against
 from .two_best import challenger_of, leader_of
 
-RATES = 4  # at most; the rung that plays the leader by mean comes after them
-RUNGS = RATES + 1
-MEANS = RATES
+MOST_RATES = 4
+MOST_RUNGS = MOST_RATES + 1  # the last one plays the leader by mean
 LEADERS_SHARE = 0.5  # of what the leader by mean and its challenger are explored together
 SLACK = 0.1  # in standard deviations of a loss: how much worse than the leader is as good
 TINY = 1e-24  # in place of a largest surprise of 0, so that rates are finite
 
-ESTIMATES, RANKED, RANK_LIMIT, SURROGATE, BASELINE, CAP, COUNTS, SUMS, CENTRED = range(9)
+ESTIMATES, RANKED, RANK_LIMIT, SURROGATE, BASELINE, COUNTS, MEANS, CENTRED, INVERSES = range(9)
 FLOATS = (
-    *("estimates", "ranked", "rank_limit", "surrogate", "baseline", "cap"),
-    *("counts", "sums", "centred_sums"),
+    *("estimates", "ranked", "rank_limit", "surrogate", "baseline"),
+    *("counts", "means", "centred_means", "inverse_counts"),
 )
 ORDER = 0
 
 
 def _numbered(name: str) -> tuple[str, ...]:
-    return tuple(f"{name}_{number}" for number in range(RUNGS))
+    return tuple(f"{name}_{number}" for number in range(MOST_RUNGS))
 
 
 LEARNED_SCALARS = (
@@ -51,8 +50,8 @@ LEARNED_SCALARS = (
     *_numbered("rung_loss"),
 )
 DERIVED_SCALARS = (
-    *("scale", "eta", "surrogate_sum", "mixed", "leader", "challenger", "unseen", "highest", "drift"),
-    *("judging", *_numbered("rung_weight"), *_numbered("rung_prior"), *_numbered("rung_rate")),
+    *("scale", "drift_scale", "eta", "surrogate_sum", "mixed", "leader", "challenger", "unseen"),
+    *("highest", "drift", "judging", *_numbered("rung_weight"), *_numbered("rung_prior"), *_numbered("rung_rate")),
     *_numbered("rung_step"),
 )
 SCALARS = (*LEARNED_SCALARS, *DERIVED_SCALARS)
@@ -60,27 +59,28 @@ SCALARS = (*LEARNED_SCALARS, *DERIVED_SCALARS)
     len(SHARED_SCALARS), len(SHARED_SCALARS) + 8
 )
 LOSS = REGRET + 1
-(SCALE, ETA, SURROGATE_SUM, MIXED, LEADER, CHALLENGER, UNSEEN, HIGHEST, DRIFT, JUDGING) = range(
-    LOSS + RUNGS, LOSS + RUNGS + 10
+(SCALE, DRIFT_SCALE, ETA, SURROGATE_SUM, MIXED, LEADER, CHALLENGER, UNSEEN, HIGHEST, DRIFT, JUDGING) = range(
+    LOSS + MOST_RUNGS, LOSS + MOST_RUNGS + 11
 )
 WEIGHT = JUDGING + 1
-PRIOR = WEIGHT + RUNGS
-RATE = PRIOR + RUNGS
-STEP = RATE + RUNGS
+PRIOR = WEIGHT + MOST_RUNGS
+RATE = PRIOR + MOST_RUNGS  # as multiples of the rate of exploration; negative for the leader by mean
+STEP = RATE + MOST_RUNGS
 
 LAYOUT = Layout(
     scalars=SCALARS,
     floats=FLOATS,
     ints=("order",),
-    learned=("estimates", "counts", "sums", "centred_sums", *LEARNED_SCALARS),
+    learned=("estimates", "counts", "means", "centred_means", *LEARNED_SCALARS),
 )
 
-# `from_first` above 0: the running mean and the unit of the losses come from the losses themselves.
+# `from_first` above 0: the running mean and the unit of the losses come from the losses themselves. Rates are multiples
+# of c, and -1 stands for the leader by mean.
 Params = namedtuple(
     "Params",
     [
         *("alpha", "sharing", "c", "lam", "by_losses", "theta", "from_first", "boldness", "mix", "floor"),
-        *("rate_0", "rate_1", "rate_2", "rate_3"),
+        *("rungs", "rate_0", "rate_1", "rate_2", "rate_3", "rate_4"),
         *("prior_0", "prior_1", "prior_2", "prior_3", "prior_4"),
     ],
 )
@@ -88,16 +88,19 @@ Params = namedtuple(
 
 @compiled
 def init(params: Any, state: State) -> None:
-    """Rank the arms, tabulate the rank limits, and derive the rest."""
+    """Rank the arms, tabulate what never changes, and derive the rest."""
     floats, scalars = state.floats, state.scalars
     fill_limits(floats, RANK_LIMIT, (params.alpha + 1.0) / (2.0 * params.alpha))
     sort_arms(floats[ESTIMATES], floats[RANKED], state.ints[ORDER])
-    scalars[SCALE] = scalars[ARMS] ** (1.0 / params.alpha - 0.5)
-    scalars[RATE], scalars[RATE + 1] = params.rate_0, params.rate_1
-    scalars[RATE + 2], scalars[RATE + 3] = params.rate_2, params.rate_3
-    scalars[PRIOR], scalars[PRIOR + 1] = params.prior_0, params.prior_1
-    scalars[PRIOR + 2], scalars[PRIOR + 3] = params.prior_2, params.prior_3
-    scalars[PRIOR + MEANS] = params.prior_4
+    for arm in range(floats.shape[1]):
+        count = floats[COUNTS, arm]
+        floats[INVERSES, arm] = 1.0 / count if count > 0.0 else 0.0
+    scalars[SCALE] = params.c * scalars[ARMS] ** (1.0 / params.alpha - 0.5)
+    scalars[DRIFT_SCALE] = scalars[ARMS] ** (1.0 / params.alpha - 1.0)
+    scalars[RATE], scalars[RATE + 1], scalars[RATE + 2] = params.rate_0, params.rate_1, params.rate_2
+    scalars[RATE + 3], scalars[RATE + 4] = params.rate_3, params.rate_4
+    scalars[PRIOR], scalars[PRIOR + 1], scalars[PRIOR + 2] = params.prior_0, params.prior_1, params.prior_2
+    scalars[PRIOR + 3], scalars[PRIOR + 4] = params.prior_3, params.prior_4
     refresh(params, state)
 
 
@@ -107,19 +110,23 @@ def refresh(params: Any, state: State) -> None:
     floats, scalars = state.floats, state.scalars
     passed = scalars[ROUND]
     if params.by_losses > 0.0:
-        unit = max(MOST_SPREAD * scalars[LARGEST] * scalars[LARGEST], TINY) if params.from_first > 0.0 else 1.0
+        unit = 1.0
+        if params.from_first > 0.0:
+            unit = max(MOST_SPREAD * scalars[LARGEST] * scalars[LARGEST], TINY)
         passed = unit * (1.0 + params.theta * (scalars[ROUND] - 1.0)) + scalars[SPREAD]
-    eta = params.c * scalars[SCALE] / math.sqrt(passed)
+    eta = scalars[SCALE] / math.sqrt(passed)
     scalars[ETA] = eta
     exponent = 0.5 * (params.alpha + 1.0)
     limited_surrogates(floats, RANK_LIMIT, floats[RANKED], eta, exponent, params.sharing, floats[SURROGATE])
     scalars[SURROGATE_SUM] = total(floats[SURROGATE])
-    weights = scalars[WEIGHT : WEIGHT + RUNGS]
-    priors, losses = scalars[PRIOR : PRIOR + RUNGS], scalars[LOSS : LOSS + RUNGS]
-    fill_hedge(priors, losses, scalars[REGRET], params.boldness, weights)
+    rungs = int(params.rungs)
+    if rungs > 1:
+        fill_hedge(scalars, rungs, PRIOR, LOSS, WEIGHT, scalars[REGRET], params.boldness)
+    else:
+        scalars[WEIGHT] = 1.0
     scalars[MIXED] = 0.0
     if params.mix > 0.0:
-        scalars[MIXED] = params.mix * max(scalars[WEIGHT + MEANS], params.floor)
+        scalars[MIXED] = params.mix * max(scalars[WEIGHT + rungs - 1], params.floor)
         find_two_best(state)
     fill_baselines(params, state)
 
@@ -134,20 +141,23 @@ def state_key(state: State) -> np.uint64:
 
 @compiled
 def find_two_best(state: State) -> None:
-    """Store the leader by mean and its challenger (-1 if there is none), and the number of unseen arms."""
+    """Store the leader by mean and its challenger (-1 if there is none), and the number of unseen arms.
+
+    Two means of each arm are kept: of its losses, and of its losses less the running mean of all losses at the time. If
+    the level of all losses moves, arms seen at different times compare only by the second; if not, the first has less
+    noise. Whichever has predicted losses better so far is used.
+    """
     floats, scalars = state.floats, state.scalars
-    counts = floats[COUNTS]
-    raw = scalars[RAW_ERROR] <= scalars[CENTRED_ERROR]
-    sums = floats[SUMS] if raw else floats[CENTRED]
+    inverses = floats[INVERSES]
+    means = floats[MEANS if scalars[RAW_ERROR] <= scalars[CENTRED_ERROR] else CENTRED]
     unseen = 0
-    for arm in range(len(counts)):
-        unseen += counts[arm] == 0.0
-    # Of tied arms, whichever comes first from a hashed place on, so that no arm gains by its number.
-    start = int(state_key(state) % np.uint64(len(counts)))
-    leader, challenger = leader_of(counts, sums, start), -1
+    for arm in range(len(inverses)):
+        unseen += inverses[arm] == 0.0
+    start = min(int(hashed_unit(state_key(state), 0) * len(inverses)), len(inverses) - 1)
+    leader, challenger = leader_of(means, inverses, start), -1
     if leader >= 0 and unseen == 0:
         spread = scalars[SPREAD] / (MOST_SPREAD * max(scalars[SEEN], 1.0))
-        challenger = challenger_of(counts, sums, leader, SLACK * math.sqrt(spread), start)
+        challenger = challenger_of(means, inverses, leader, SLACK * math.sqrt(spread), start)
     scalars[LEADER], scalars[CHALLENGER], scalars[UNSEEN] = leader, challenger, unseen
 
 
@@ -165,7 +175,7 @@ def extra_share(state: State, arm: int) -> float:
         if scalars[UNSEEN] == 0.0 and scalars[CHALLENGER] < 0.0:
             share = mixed  # a single arm
     elif scalars[UNSEEN] > 0.0:
-        if state.floats[COUNTS, arm] == 0.0:
+        if state.floats[INVERSES, arm] == 0.0:
             share = others / scalars[UNSEEN]
     elif arm == int(scalars[CHALLENGER]):
         share = others
@@ -179,44 +189,51 @@ def fill_baselines(params: Any, state: State) -> None:
     One observation then takes at most half of an arm's own gap, plus 1 / (2 * rate), off its estimate.
     """
     floats, scalars, order = state.floats, state.scalars, state.ints[ORDER]
-    ranked, surrogate, caps, baseline = floats[RANKED], floats[SURROGATE], floats[CAP], floats[BASELINE]
-    mean, least = START + scalars[RISE], 0.0
+    ranked, surrogate, baseline = floats[RANKED], floats[SURROGATE], floats[BASELINE]
+    mean, least, half_gap = START + scalars[RISE], 0.0, 0.5
+    half_unit = 0.5 / (scalars[ETA] * scalars[RATE])
     if params.from_first > 0.0:
         least = min(scalars[LEAST], mean)
+        if scalars[LARGEST] == 0.0:  # no surprise yet, so no unit to measure falls in
+            half_unit = math.inf
         if scalars[ROUND] <= 1.0:
             mean = least = 0.0  # nothing is known yet: see `update`
-    rate = scalars[ETA] * (scalars[RATE] / params.c)
-    half = (1.0 - scalars[MIXED]) / (2.0 * rate * scalars[SURROGATE_SUM])
     lowest = ranked[0]
+    share = (1.0 - scalars[MIXED]) / scalars[SURROGATE_SUM]
+    highest = whole = part = 0.0
     for k in range(len(order)):
-        caps[order[k]] = half * surrogate[k] * (1.0 + rate * (ranked[k] - lowest))
-    if scalars[MIXED] > 0.0:
-        _add_extra_caps(state, rate, lowest)
-    open_gate = params.from_first > 0.0 and scalars[LARGEST] == 0.0  # no surprise yet: no unit to measure falls in
-    highest = 0.0
-    for arm in range(len(order)):
-        bound = mean if open_gate else min(mean, least + caps[arm])
-        baseline[arm] = bound
+        mass = surrogate[k]
+        bound = min(mean, least + share * mass * (half_unit + half_gap * (ranked[k] - lowest)))
+        baseline[order[k]] = bound
         highest = max(highest, bound)
-    drift = 0.0
-    for k in range(len(order)):
-        drift += (highest - baseline[order[k]]) * surrogate[k] * surrogate[k]
-    scalars[HIGHEST], scalars[DRIFT], scalars[JUDGING] = highest, drift, 1.0
+        whole += mass * mass
+        part += bound * (mass * mass)
+    if scalars[MIXED] > 0.0:
+        highest = max(highest, _lift_two_best(state, mean, half_unit, lowest))
+    scalars[HIGHEST], scalars[JUDGING] = highest, 1.0
+    scalars[DRIFT] = max(highest * whole - part, 0.0)
 
 
 @compiled
-def _add_extra_caps(state: State, rate: float, lowest: float) -> None:
+def _lift_two_best(state: State, mean: float, half_unit: float, lowest: float) -> float:
+    """Raise the baselines of arms that are explored more often than their surrogates say; return the highest."""
     floats, scalars = state.floats, state.scalars
-    estimates, caps = floats[ESTIMATES], floats[CAP]
+    estimates, baseline = floats[ESTIMATES], floats[BASELINE]
+    highest = 0.0
     if scalars[UNSEEN] > 0.0:
         for arm in range(floats.shape[1]):
-            share = extra_share(state, arm)
-            caps[arm] += share * (1.0 / rate + (estimates[arm] - lowest)) * 0.5
-        return
-    for place in (LEADER, CHALLENGER):
-        arm = int(scalars[place])
+            more = extra_share(state, arm)
+            if more > 0.0:
+                more *= half_unit + 0.5 * (estimates[arm] - lowest)
+            baseline[arm] = min(mean, baseline[arm] + more)
+            highest = max(highest, baseline[arm])
+        return highest
+    for arm in (int(scalars[LEADER]), int(scalars[CHALLENGER])):
         if arm >= 0:
-            caps[arm] += extra_share(state, arm) * (1.0 / rate + (estimates[arm] - lowest)) * 0.5
+            more = extra_share(state, arm) * (half_unit + 0.5 * (estimates[arm] - lowest))
+            baseline[arm] = min(mean, baseline[arm] + more)
+            highest = max(highest, baseline[arm])
+    return highest
 
 
 @compiled
@@ -224,7 +241,7 @@ def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, f
     """Draw a rung and its arm to exploit, and the arm to explore."""
     floats, scalars, order = state.floats, state.scalars, state.ints[ORDER]
     ranked = floats[RANKED]
-    exploit = exploited(params, state, categorical(scalars[WEIGHT : WEIGHT + RUNGS], 1.0, stream), stream)
+    exploit = exploited(params, state, drawn_rung(params, state, stream), stream)
     mixed = scalars[MIXED]
     mark = uniform(stream)
     if mark <= mixed:
@@ -238,16 +255,28 @@ def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, f
 
 
 @compiled
+def drawn_rung(params: Any, state: State, stream: Words) -> int:
+    """A rung, drawn by its weight."""
+    rung = 0
+    if params.rungs > 1.0:
+        mark = uniform(stream) - state.scalars[WEIGHT]
+        while mark > 0.0 and rung + 1 < int(params.rungs):
+            rung += 1
+            mark -= state.scalars[WEIGHT + rung]
+    return rung
+
+
+@compiled
 def exploited(params: Any, state: State, rung: int, stream: Words) -> int:
     """The arm that a rung exploits."""
     ranked, order, scalars = state.floats[RANKED], state.ints[ORDER], state.scalars
-    if rung == MEANS:
+    rate = scalars[RATE + rung]
+    if rate < 0.0:
         leader = int(scalars[LEADER])
         return leader if leader >= 0 else below(len(order), stream)
-    rate = scalars[RATE + rung]
     if rate == math.inf:
         return order[below(tied_leaders(state), stream)]
-    return order[pareto_leader(ranked, scalars[ETA] * (rate / params.c), params.alpha, stream)]
+    return order[pareto_leader(ranked, scalars[ETA] * rate, params.alpha, stream)]
 
 
 @compiled
@@ -270,9 +299,9 @@ def one_of_two(state: State, mark: float, stream: Words) -> int:
     if scalars[UNSEEN] == 0.0:
         return int(scalars[CHALLENGER])
     skip, arm = below(int(scalars[UNSEEN]), stream), 0
-    counts = state.floats[COUNTS]
-    while counts[arm] > 0.0 or skip > 0:
-        if counts[arm] == 0.0:
+    inverses = state.floats[INVERSES]
+    while inverses[arm] > 0.0 or skip > 0:
+        if inverses[arm] == 0.0:
             skip -= 1
         arm += 1
     return arm
@@ -300,7 +329,7 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
             note_loss(state, arm, loss, mean)
         move_estimates(state, arm, weight * surprise)
         unit = min(1.0, 2.0 * scalars[LARGEST]) if params.from_first > 0.0 else 1.0
-        drift = unit * scalars[DRIFT] * scalars[ARMS] ** (1.0 / params.alpha - 1.0)
+        drift = unit * scalars[DRIFT] * scalars[DRIFT_SCALE]
         scalars[SPREAD] += MOST_SPREAD * (surprise * surprise + drift)
         scalars[LARGEST] = max(scalars[LARGEST], abs(surprise))
         pace = params.lam
@@ -315,58 +344,49 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
 def note_loss(state: State, arm: int, loss: float, mean: float) -> None:
     """Add a loss to the two means of its arm, and the errors with which they predicted it."""
     floats, scalars = state.floats, state.scalars
-    count = floats[COUNTS, arm]
-    if count > 0.0:
-        raw = loss - floats[SUMS, arm] / count
-        centred = loss - mean - floats[CENTRED, arm] / count
+    raw, centred = loss - floats[MEANS, arm], loss - mean - floats[CENTRED, arm]
+    if floats[COUNTS, arm] > 0.0:
         scalars[RAW_ERROR] += raw * raw
         scalars[CENTRED_ERROR] += centred * centred
-    floats[COUNTS, arm] = count + 1.0
-    floats[SUMS, arm] += loss
-    floats[CENTRED, arm] += loss - mean
+    count = floats[COUNTS, arm] + 1.0
+    inverse = 1.0 / count
+    floats[COUNTS, arm], floats[INVERSES, arm] = count, inverse
+    floats[MEANS, arm] += raw * inverse
+    floats[CENTRED, arm] += centred * inverse
 
 
 @compiled
 def judge_rungs(params: Any, state: State, arm: int, weight: float, surprise: float) -> None:
-    """Estimate every rung's loss, less the running mean, and let the hedge learn them.
+    """Estimate every rung's loss, less the highest baseline, and let the hedge learn them.
 
     A rung that plays w has the loss <w, loss>. With W the probability of the explored arm under w, or an unbiased
     estimate of it, W * (loss - b) / p + <w, b> is an unbiased estimate of that.
     """
-    floats, scalars = state.floats, state.scalars
-    if scalars[JUDGING] == 0.0:  # not all arms have a baseline
+    floats, scalars, order = state.floats, state.scalars, state.ints[ORDER]
+    rungs = int(params.rungs)
+    if rungs == 1 or scalars[JUDGING] == 0.0:  # 0: not all arms have a baseline
         return
-    ranked, order, baseline = floats[RANKED], state.ints[ORDER], floats[BASELINE]
-    priors, weights = scalars[PRIOR : PRIOR + RUNGS], scalars[WEIGHT : WEIGHT + RUNGS]
+    ranked, baseline = floats[RANKED], floats[BASELINE]
     rank = rank_of(ranked, order, floats[ESTIMATES, arm], arm, 0)
     key = key_with(state_key(state), float(arm))
-    several = 0
-    for rung in range(RUNGS):
-        if priors[rung] == 0.0:
-            continue
-        several += 1
-        chance, other = 0.0, 0.0
-        if rung == MEANS:
+    for rung in range(rungs):
+        rate = scalars[RATE + rung]
+        if rate < 0.0:
             leader = int(scalars[LEADER])
             if leader >= 0:
-                chance, other = (1.0 if arm == leader else 0.0), baseline[leader]
+                chance, mean_baseline = (1.0 if arm == leader else 0.0), baseline[leader]
             else:
-                chance, other = 1.0 / len(order), total(baseline) / len(order)
-            mean_baseline = other
-        elif scalars[RATE + rung] == math.inf:
+                chance, mean_baseline = 1.0 / len(order), total(baseline) / len(order)
+        elif rate == math.inf:
             tied = tied_leaders(state)
+            chance, mean_baseline = (1.0 / tied if rank < tied else 0.0), 0.0
             for k in range(tied):
-                other += baseline[order[k]]
-            chance = 1.0 / tied if rank < tied else 0.0
-            mean_baseline = other / tied
+                mean_baseline += baseline[order[k]] / tied
         else:
-            rate = scalars[ETA] * (scalars[RATE + rung] / params.c)
-            chance, rival = chance_against(ranked, rank, rate, params.alpha, key)
+            chance, rival = chance_against(ranked, rank, scalars[ETA] * rate, params.alpha, key)
             mean_baseline = chance * baseline[arm] + (1.0 - chance) * baseline[order[rival]]
-        scalars[STEP + rung] = chance * surprise * weight + mean_baseline - scalars[HIGHEST]
-    if several > 1:
-        losses, steps = scalars[LOSS : LOSS + RUNGS], scalars[STEP : STEP + RUNGS]
-        scalars[REGRET] = hedge_step(priors, losses, scalars[REGRET], params.boldness, weights, steps)
+        scalars[STEP + rung] = chance * (surprise * weight) + mean_baseline - scalars[HIGHEST]
+    scalars[REGRET] = hedge_step(scalars, rungs, LOSS, WEIGHT, STEP, scalars[REGRET], params.boldness)
 
 
 @compiled
