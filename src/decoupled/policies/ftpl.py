@@ -26,6 +26,8 @@ RANKINGS = ("improved", "sorting", "strata", "auto")
 MANY_ARMS = 1_024
 MANY_CENTRED = 4_096
 
+FOLLOW_THE_LEADER = 1e100  # rates from here on are infinite
+
 
 @dataclass(frozen=True, repr=False)
 class FTPL(ComposedPolicy):
@@ -135,7 +137,8 @@ class FTPL(ComposedPolicy):
         object.__setattr__(self, "floor", number_from("floor", self.floor, 0.0, 1.0, "the default is 0.2"))
         set_number(self, "boldness", 0.0, 1e100, "the default is 3")
         for name in ("rungs", "prior"):
-            object.__setattr__(self, name, tuple(map(float, getattr(self, name))))
+            # Infinity has no place in JSON, nor in a call that can be copied from a table.
+            object.__setattr__(self, name, tuple(min(float(each), FOLLOW_THE_LEADER) for each in getattr(self, name)))
         rungs, prior = self.rungs, self.prior
         if len(rungs) > ladder.MOST_RATES or any(not rate > 0.0 for rate in rungs) or list(rungs) != sorted(set(rungs)):
             rule = f"must be at most {ladder.MOST_RATES} increasing rates above 0, the last possibly infinite"
@@ -198,8 +201,13 @@ class FTPL(ComposedPolicy):
             ),
             cls(c=0.5, c_exploit=3.0, estimator="centred", ranking="strata", schedule="losses"),
             cls(alpha=2.0, c_exploit=1.0, estimator="centred", ranking="strata", kappa=0.3, lam=0.3),
+            cls(estimator="centred", gate="soft", c_exploit=3.0),
+            cls(
+                alpha=2.5, c=0.5, estimator="centred", gate="soft", theta=0.1, schedule="losses",
+                rungs=(0.5, 2.0, np.inf), prior=(1.0, 2.0, 3.0), boldness=2.0,
+            ),
             cls.recommended(),
-        )
+        )  # fmt: skip
 
     @classmethod
     def forms(cls) -> tuple[Policy, ...]:
@@ -232,7 +240,8 @@ class FTPL(ComposedPolicy):
         if self.gate != "soft":
             return super().params()
         one = self.c if self.c_exploit is None else self.c_exploit
-        rates = [rate / self.c for rate in self.rungs or (one,)] + [-1.0] * (self.mix > 0.0)
+        rates = [rate / self.c if rate < FOLLOW_THE_LEADER else np.inf for rate in self.rungs or (one,)]
+        rates += [-1.0] * (self.mix > 0.0)
         priors = list(self.prior or (1.0,) * len(rates))
         empty = [0.0] * (ladder.MOST_RUNGS - len(rates))
         return ladder.Params(

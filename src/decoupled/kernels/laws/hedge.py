@@ -43,7 +43,8 @@ def hedge_step(
     mean, lowest, before, after = 0.0, math.inf, math.inf, math.inf
     for m in range(rungs):
         mean += scalars[weight + m] * scalars[step + m]
-        lowest = min(lowest, scalars[step + m])
+        if scalars[weight + m] > 0.0:  # weights may underflow
+            lowest = min(lowest, scalars[step + m])
         before = min(before, scalars[loss + m])
         scalars[loss + m] += scalars[step + m]
         after = min(after, scalars[loss + m])
@@ -51,8 +52,8 @@ def hedge_step(
     if regret > 0.0:
         rate, whole = boldness / regret, 0.0
         for m in range(rungs):
-            ahead = scalars[step + m] - lowest
-            whole += scalars[weight + m] * (math.exp(-rate * ahead) if ahead > 0.0 else 1.0)
-        if whole > 0.0:  # 0 if all the weight is on rungs that this round ruled out
-            mixed = lowest - math.log(whole) / rate
+            share, ahead = scalars[weight + m], scalars[step + m] - lowest
+            if share > 0.0:
+                whole += share * math.exp(-rate * ahead) if ahead > 0.0 else share
+        mixed = lowest - math.log(whole) / rate
     return regret + max(mean - mixed, 0.0)

@@ -323,6 +323,7 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
     else:
         if scalars[HIGHEST] == 0.0:  # without baselines of its own: from a log, or decided before the first loss
             fill_baselines(params, state)
+            limit_fall(params, state, arm, weight)
         surprise = loss - state.floats[BASELINE, arm]
         if weight > 0.0:  # 0: the arm is gone, and only the baselines of the others count
             judge_rungs(params, state, arm, weight, surprise)
@@ -338,6 +339,17 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
             scalars[LEAST] = min(scalars[LEAST], loss)
         scalars[RISE] += pace * (loss - mean)
     refresh(params, state)
+
+
+@compiled
+def limit_fall(params: Any, state: State, arm: int, weight: float) -> None:
+    """Lower the baseline of an arm that was not explored by this state's law, so that the gate holds for its weight."""
+    floats, scalars = state.floats, state.scalars
+    least = min(scalars[LEAST], START + scalars[RISE]) if params.from_first > 0.0 else 0.0
+    half_unit = 0.5 / (scalars[ETA] * scalars[RATE])
+    gap = floats[ESTIMATES, arm] - floats[RANKED, 0]
+    if weight > 0.0 and not (params.from_first > 0.0 and scalars[LARGEST] == 0.0):
+        floats[BASELINE, arm] = min(floats[BASELINE, arm], least + (half_unit + 0.5 * gap) / weight)
 
 
 @compiled
