@@ -240,7 +240,7 @@ class FTPL(ComposedPolicy):
         if self.gate != "soft":
             return super().params()
         one = self.c if self.c_exploit is None else self.c_exploit
-        rates = [rate / self.c if rate < FOLLOW_THE_LEADER else np.inf for rate in self.rungs or (one,)]
+        rates = [rate / self.c if rate < FOLLOW_THE_LEADER else ladder.FOLLOW for rate in self.rungs or (one,)]
         rates += [-1.0] * (self.mix > 0.0)
         priors = list(self.prior or (1.0,) * len(rates))
         empty = [0.0] * (ladder.MOST_RUNGS - len(rates))
@@ -324,7 +324,7 @@ class FTPL(ComposedPolicy):
             weight, rate = scalars[ladder.WEIGHT + rung], scalars[ladder.RATE + rung]
             if rate < 0.0:
                 law += weight * (np.arange(len(gaps)) == leader if leader >= 0 else 1.0 / len(gaps))
-            elif np.isinf(rate):
+            elif rate == ladder.FOLLOW:
                 law += weight * tied / np.count_nonzero(tied)
             else:
                 law += weight * pareto_winner_law(scalars[ladder.ETA] * rate * gaps, self.alpha)

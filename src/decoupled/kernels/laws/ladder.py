@@ -31,6 +31,7 @@ MOST_RATES = 4
 MOST_RUNGS = MOST_RATES + 1  # the last one plays the leader by mean
 LEADERS_SHARE = 0.5  # of what the leader by mean and its challenger are explored together
 SLACK = 0.1  # in standard deviations of a loss: how much worse than the leader is as good
+FOLLOW = 1e300  # the rate of a rung that follows the leader by estimate
 TINY = 1e-24  # in place of a largest surprise of 0, so that rates are finite
 
 ESTIMATES, RANKED, RANK_LIMIT, SURROGATE, BASELINE, COUNTS, MEANS, CENTRED, INVERSES = range(9)
@@ -274,7 +275,7 @@ def exploited(params: Any, state: State, rung: int, stream: Words) -> int:
     if rate < 0.0:
         leader = int(scalars[LEADER])
         return leader if leader >= 0 else below(len(order), stream)
-    if rate == math.inf:
+    if rate == FOLLOW:
         return order[below(tied_leaders(state), stream)]
     return order[pareto_leader(ranked, scalars[ETA] * rate, params.alpha, stream)]
 
@@ -389,7 +390,7 @@ def judge_rungs(params: Any, state: State, arm: int, weight: float, surprise: fl
                 chance, mean_baseline = (1.0 if arm == leader else 0.0), baseline[leader]
             else:
                 chance, mean_baseline = 1.0 / len(order), total(baseline) / len(order)
-        elif rate == math.inf:
+        elif rate == FOLLOW:
             tied = tied_leaders(state)
             chance, mean_baseline = (1.0 / tied if rank < tied else 0.0), 0.0
             for k in range(tied):
