@@ -138,10 +138,18 @@ class FTPL(ComposedPolicy):
         set_number(self, "boldness", 0.0, 1e100, "the default is 3")
         for name in ("rungs", "prior"):
             # Infinity has no place in JSON, nor in a call that can be copied from a table.
-            object.__setattr__(self, name, tuple(min(float(each), FOLLOW_THE_LEADER) for each in getattr(self, name)))
+            object.__setattr__(
+                self, name, tuple(min(float(each), FOLLOW_THE_LEADER) for each in getattr(self, name))
+            )
         rungs, prior = self.rungs, self.prior
-        if len(rungs) > ladder.MOST_RATES or any(not rate > 0.0 for rate in rungs) or list(rungs) != sorted(set(rungs)):
-            rule = f"must be at most {ladder.MOST_RATES} increasing rates above 0, the last possibly infinite"
+        if (
+            len(rungs) > ladder.MOST_RATES
+            or any(not rate > 0.0 for rate in rungs)
+            or list(rungs) != sorted(set(rungs))
+        ):
+            rule = (
+                f"must be at most {ladder.MOST_RATES} increasing rates above 0, the last possibly infinite"
+            )
             raise ParameterError(invalid_value("rungs", rungs, rule, "try (0.5, 8.0)"))
         if prior and (len(prior) != self._rung_count() or not all(0.0 < each < np.inf for each in prior)):
             rule = f"must be {self._rung_count()} numbers above 0, one for each rung (the last, if mix > 0, for the means)"
@@ -240,7 +248,9 @@ class FTPL(ComposedPolicy):
         if self.gate != "soft":
             return super().params()
         one = self.c if self.c_exploit is None else self.c_exploit
-        rates = [rate / self.c if rate < FOLLOW_THE_LEADER else ladder.FOLLOW for rate in self.rungs or (one,)]
+        rates = [
+            rate / self.c if rate < FOLLOW_THE_LEADER else ladder.FOLLOW for rate in self.rungs or (one,)
+        ]
         rates += [-1.0] * (self.mix > 0.0)
         priors = list(self.prior or (1.0,) * len(rates))
         empty = [0.0] * (ladder.MOST_RUNGS - len(rates))
@@ -344,7 +354,11 @@ class FTPL(ComposedPolicy):
     def _mix_two_best(self, state: State, law: Floats) -> None:
         """Give their share of the exploration to the leader by mean and to its challenger or the unseen arms."""
         scalars = state.scalars
-        mixed, leader, challenger = scalars[ladder.MIXED], int(scalars[ladder.LEADER]), int(scalars[ladder.CHALLENGER])
+        mixed, leader, challenger = (
+            scalars[ladder.MIXED],
+            int(scalars[ladder.LEADER]),
+            int(scalars[ladder.CHALLENGER]),
+        )
         law *= 1.0 - mixed
         if mixed == 0.0:
             return
@@ -363,5 +377,12 @@ class FTPL(ComposedPolicy):
 def _ranked(policy: FTPL, ranking: str) -> FTPL:
     if ranking == "improved":
         return replace(policy, ranking=ranking)
-    plain: dict[str, Any] = {"gate": "hard", "theta": 0.0, "start_at": "half", "rungs": (), "prior": (), "mix": 0.0}
+    plain: dict[str, Any] = {
+        "gate": "hard",
+        "theta": 0.0,
+        "start_at": "half",
+        "rungs": (),
+        "prior": (),
+        "mix": 0.0,
+    }
     return replace(policy, ranking=ranking, **plain)

@@ -52,7 +52,14 @@ LEARNED_SCALARS = (
 )
 DERIVED_SCALARS = (
     *("scale", "drift_scale", "eta", "surrogate_sum", "mixed", "leader", "challenger", "unseen"),
-    *("highest", "drift", "judging", *_numbered("rung_weight"), *_numbered("rung_prior"), *_numbered("rung_rate")),
+    *(
+        "highest",
+        "drift",
+        "judging",
+        *_numbered("rung_weight"),
+        *_numbered("rung_prior"),
+        *_numbered("rung_rate"),
+    ),
     *_numbered("rung_step"),
 )
 SCALARS = (*LEARNED_SCALARS, *DERIVED_SCALARS)
@@ -60,8 +67,8 @@ SCALARS = (*LEARNED_SCALARS, *DERIVED_SCALARS)
     len(SHARED_SCALARS), len(SHARED_SCALARS) + 8
 )
 LOSS = REGRET + 1
-(SCALE, DRIFT_SCALE, ETA, SURROGATE_SUM, MIXED, LEADER, CHALLENGER, UNSEEN, HIGHEST, DRIFT, JUDGING) = range(
-    LOSS + MOST_RUNGS, LOSS + MOST_RUNGS + 11
+(SCALE, DRIFT_SCALE, ETA, SURROGATE_SUM, MIXED, LEADER, CHALLENGER, UNSEEN, HIGHEST, DRIFT, JUDGING) = (
+    range(LOSS + MOST_RUNGS, LOSS + MOST_RUNGS + 11)
 )
 WEIGHT = JUDGING + 1
 PRIOR = WEIGHT + MOST_RUNGS
@@ -322,7 +329,9 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
         if weight > 0.0:
             note_loss(state, arm, loss, loss)
     else:
-        if scalars[HIGHEST] == 0.0:  # without baselines of its own: from a log, or decided before the first loss
+        if (
+            scalars[HIGHEST] == 0.0
+        ):  # without baselines of its own: from a log, or decided before the first loss
             fill_baselines(params, state)
             limit_fall(params, state, arm, weight)
         surprise = loss - state.floats[BASELINE, arm]
