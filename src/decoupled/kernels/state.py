@@ -76,12 +76,13 @@ class Layout(NamedTuple):
     def restrict(self, state: State, arms: Ints, layout: "Layout | None" = None) -> State:
         """A new state with the learned values of the given arms only.
 
-        `layout` is the layout of the new state, if it differs; its learned rows must have the same names.
+        `layout` is the layout of the new state, if it differs. What it does not learn is dropped, and what only it
+        learns is zero.
         """
         new = layout or self
         part = new.new_state(len(arms))
         part.scalars[: len(SHARED_SCALARS)] = state.scalars[: len(SHARED_SCALARS)]
-        for name in self.learned:
+        for name in self._shared_with(new):
             whole = self.row(state, name)
             if name in self.scalars:
                 new.row(part, name)[:] = whole
@@ -94,10 +95,13 @@ class Layout(NamedTuple):
         new, arms = layout or self, state.floats.shape[1]
         whole = new.new_state(arms + newcomers)
         whole.scalars[ROUND] = state.scalars[ROUND]
-        for name in self.learned:
+        for name in self._shared_with(new):
             known, row = self.row(state, name), new.row(whole, name)
             if name in self.pairs:
                 row[:arms, :arms] = known
             else:
                 row[: len(known)] = known
         return whole
+
+    def _shared_with(self, other: "Layout") -> list[str]:
+        return [name for name in self.learned if name in other.learned]

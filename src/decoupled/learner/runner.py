@@ -148,7 +148,7 @@ class Running:
         serials, values, predicted = baseline
         places, found = self.serials.places(serials)
         values = values[found]
-        if predicted:
+        if predicted and not self.form.any_baseline:
             # The update may rely on a property of the policy's own baselines, such as one amount for all. So it gets
             # the predicted baseline of the explored arm only, and the others are added here.
             others = places != arm
@@ -186,14 +186,15 @@ class Running:
 
     def weighs(self) -> bool:
         """Whether learning depends on the weight of an observation; a mean does not."""
-        one, two = self._after_one(1.0), self._after_one(2.0)
+        one, two = self._after_two(1.0), self._after_two(2.0)
         return any(not np.array_equal(*rows) for rows in zip(one, two, strict=True))
 
-    def _after_one(self, weight: float) -> list[Any]:
-        """The learned rows of two new arms after one observation."""
+    def _after_two(self, weight: float) -> list[Any]:
+        """The learned rows of two new arms after two observations; the first loss may only set a level."""
         state = self.layout.new_state(2)
         self.entries.init(self.values, *state)
-        self.entries.update(self.values, *state, 0, weight, 1.0)
+        for loss in (0.0, 1.0):
+            self.entries.update(self.values, *state, 0, weight, loss)
         return [self.layout.row(state, name) for name in self.layout.learned]
 
     def unknown(self) -> NDArray[np.bool_]:

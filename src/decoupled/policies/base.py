@@ -94,6 +94,11 @@ class Policy(Description, kind="policy", package=__package__):
         return None
 
     @property
+    def any_baseline(self) -> bool:
+        """Whether the update takes any baselines, and uses those of its own round if it gets none."""
+        return False
+
+    @property
     def interpreted(self) -> bool:
         """Whether a step needs the Python interpreter. Then only a learner can run the policy."""
         return False

@@ -7,12 +7,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..base.arrays import Floats, Ints
-from ..base.validation import one_of, set_number
+from ..base.validation import number_from, one_of, set_number
+from ..errors import ParameterError, invalid_value
 from ..kernels.compose import Composed
-from ..kernels.laws import leader, leader_tiered
+from ..kernels.dispatch import Functions
+from ..kernels.laws import ladder, leader, leader_tiered
 from ..kernels.laws.leader_tiered import BASELINE, COVERED, COVERED_ARMS, fill_exploration_law
 from ..kernels.laws.winner_law import pareto_winner_law
-from ..kernels.state import State
+from ..kernels.state import Layout, State
 from .base import Policy
 from .composed import ComposedPolicy
 
@@ -23,6 +25,8 @@ RANKINGS = ("improved", "sorting", "strata", "auto")
 # "auto" changes only where the dense round takes ten times as long.
 MANY_ARMS = 1_024
 MANY_CENTRED = 4_096
+
+FOLLOW_THE_LEADER = 1e100  # rates from here on are infinite
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,6 +108,14 @@ class FTPL(ComposedPolicy):
     lam: float = 0.05
     schedule: str = "rounds"
     ties: str = "shared"
+    gate: str = "hard"
+    theta: float = 0.0
+    start_at: str = "half"
+    rungs: tuple[float, ...] = ()
+    prior: tuple[float, ...] = ()
+    boldness: float = 3.0
+    mix: float = 0.0
+    floor: float = 0.2
 
     presets = ("recommended",)
     published_fields = ("alpha", "c", "ranking")
@@ -115,20 +127,69 @@ class FTPL(ComposedPolicy):
         one_of("ranking", self.ranking, RANKINGS)
         one_of("ties", self.ties, ("shared", "numbered"))
         self._check_options()
+        self._check_ladder()
+
+    def _check_ladder(self) -> None:
+        one_of("gate", self.gate, ("hard", "soft"))
+        one_of("start_at", self.start_at, ("half", "first"))
+        object.__setattr__(self, "theta", number_from("theta", self.theta, 0.0, 1.0, "the default is 0"))
+        object.__setattr__(self, "mix", number_from("mix", self.mix, 0.0, 1.0, "the default is 0"))
+        object.__setattr__(self, "floor", number_from("floor", self.floor, 0.0, 1.0, "the default is 0.2"))
+        set_number(self, "boldness", 0.0, 1e100, "the default is 3")
+        for name in ("rungs", "prior"):
+            # Infinity has no place in JSON, nor in a call that can be copied from a table.
+            object.__setattr__(
+                self, name, tuple(min(float(each), FOLLOW_THE_LEADER) for each in getattr(self, name))
+            )
+        rungs, prior = self.rungs, self.prior
+        if (
+            len(rungs) > ladder.MOST_RATES
+            or any(not rate > 0.0 for rate in rungs)
+            or list(rungs) != sorted(set(rungs))
+        ):
+            rule = (
+                f"must be at most {ladder.MOST_RATES} increasing rates above 0, the last possibly infinite"
+            )
+            raise ParameterError(invalid_value("rungs", rungs, rule, "try (0.5, 8.0)"))
+        if prior and (len(prior) != self._rung_count() or not all(0.0 < each < np.inf for each in prior)):
+            rule = f"must be {self._rung_count()} numbers above 0, one for each rung (the last, if mix > 0, for the means)"
+            raise ParameterError(invalid_value("prior", prior, rule, "leave it out for equal ones"))
+        if self.gate == "soft":
+            self._check_soft()
+            return
+        for name, default in (("theta", 0.0), ("start_at", "half"), ("rungs", ()), ("mix", 0.0)):
+            if getattr(self, name) != default:
+                rule = "needs the soft gate"
+                raise ParameterError(
+                    invalid_value(name, getattr(self, name), rule, 'add gate="soft", estimator="centred"')
+                )
+
+    def _check_soft(self) -> None:
+        if self.estimator != "centred":
+            rule = "is a gate of the centred estimator"
+            raise ParameterError(invalid_value("gate", self.gate, rule, 'add estimator="centred"'))
+        if self.ranking not in ("improved", "auto"):
+            rule = "does not go with the soft gate, which lifts arms by different amounts"
+            raise ParameterError(invalid_value("ranking", self.ranking, rule, 'use "improved" or "auto"'))
+
+    def _rung_count(self) -> int:
+        return max(1, len(self.rungs)) + (self.mix > 0.0)
 
     @classmethod
     def recommended(cls) -> Self:
-        """Centred losses and two rates that fall with their spread, with one setting for all instances.
+        """The ladder, with one setting for all instances: three rungs, centred losses, rates that fall with their spread.
 
         It was tuned on randomly drawn instances (`decoupled.paper.family`) and tested on others; see docs/beyond.md.
+        From 4,096 arms on it has the hard gate and the one rate `c_exploit`, as version 0.1.0 had for all numbers of arms:
+        `FTPL(c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, lam=0.1, schedule="losses")`.
 
         >>> import decoupled as dc
-        >>> dc.FTPL.recommended()
-        FTPL(alpha=3.0, c=0.5, ranking='auto', estimator='centred', c_exploit=3.0, lam=0.1, schedule='losses')
+        >>> dc.FTPL.recommended().rungs
+        (0.5, 8.0)
         """
         return cls(
-            alpha=3.0, c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, kappa=0.1, lam=0.1,
-            schedule="losses",
+            alpha=3.0, c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, lam=0.15, schedule="losses",
+            gate="soft", theta=0.01, start_at="first", rungs=(0.5, 8.0), prior=(0.1, 0.15, 0.75), mix=0.5,
         )  # fmt: skip
 
     @classmethod
@@ -148,12 +209,66 @@ class FTPL(ComposedPolicy):
             ),
             cls(c=0.5, c_exploit=3.0, estimator="centred", ranking="strata", schedule="losses"),
             cls(alpha=2.0, c_exploit=1.0, estimator="centred", ranking="strata", kappa=0.3, lam=0.3),
+            cls(estimator="centred", gate="soft", c_exploit=3.0),
+            cls(
+                alpha=2.5, c=0.5, estimator="centred", gate="soft", theta=0.1, schedule="losses",
+                rungs=(0.5, 2.0, np.inf), prior=(1.0, 2.0, 3.0), boldness=2.0,
+            ),
             cls.recommended(),
-        )
+        )  # fmt: skip
 
     @classmethod
     def forms(cls) -> tuple[Policy, ...]:
-        return cls(), cls(ranking="strata")
+        return cls(), cls(ranking="strata"), cls(estimator="centred", gate="soft")
+
+    @property
+    def layout(self) -> Layout:
+        return ladder.LAYOUT if self.gate == "soft" else super().layout
+
+    @property
+    def params_type(self) -> Any:
+        return ladder.Params if self.gate == "soft" else super().params_type
+
+    @property
+    def functions(self) -> Functions:
+        return ladder.FUNCTIONS if self.gate == "soft" else super().functions
+
+    @property
+    def fading(self) -> tuple[str, ...]:
+        if self.gate != "soft":
+            return ("estimates", "spread")
+        kept = ("rise", "least", "largest", "means", "centred_means")  # means forget with their counts
+        return tuple(name for name in ladder.LAYOUT.learned if name not in kept)
+
+    @property
+    def any_baseline(self) -> bool:
+        return self.gate == "soft"
+
+    def params(self) -> Any:
+        if self.gate != "soft":
+            return super().params()
+        one = self.c if self.c_exploit is None else self.c_exploit
+        rates = [
+            rate / self.c if rate < FOLLOW_THE_LEADER else ladder.FOLLOW for rate in self.rungs or (one,)
+        ]
+        rates += [-1.0] * (self.mix > 0.0)
+        priors = list(self.prior or (1.0,) * len(rates))
+        empty = [0.0] * (ladder.MOST_RUNGS - len(rates))
+        return ladder.Params(
+            alpha=self.alpha,
+            sharing=float(self.ties == "shared"),
+            c=self.c,
+            lam=self.lam,
+            by_losses=float(self.schedule == "losses"),
+            theta=self.theta,
+            from_first=float(self.start_at == "first"),
+            boldness=self.boldness,
+            mix=self.mix,
+            floor=self.floor,
+            rungs=len(rates),
+            **{f"rate_{m}": rate for m, rate in enumerate(rates + empty)},
+            **{f"prior_{m}": prior / sum(priors) for m, prior in enumerate(priors + empty)},
+        )
 
     @property
     def composed(self) -> Composed:
@@ -177,6 +292,12 @@ class FTPL(ComposedPolicy):
         many = arms >= (MANY_ARMS if self.published else MANY_CENTRED)
         return _ranked(self, "strata" if many else "improved")
 
+    def init_new_arms(self, state: State, first: int) -> None:
+        super().init_new_arms(state, first)
+        if self.gate == "soft":
+            for name in ("counts", "means", "centred_means"):  # nobody has seen them
+                self.layout.row(state, name)[first:] = 0.0
+
     def baselines(self, state: State) -> tuple[Ints, Floats]:
         if self.ranking != "strata":
             return super().baselines(state)
@@ -184,6 +305,12 @@ class FTPL(ComposedPolicy):
         return state.ints[COVERED_ARMS, :count].copy(), state.floats[BASELINE, :count].copy()
 
     def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
+        if self.gate == "soft":
+            super().set_baselines(state, places, values)
+            state.scalars[ladder.HIGHEST] = values.max(initial=0.0)
+            state.scalars[ladder.DRIFT] = 0.0
+            state.scalars[ladder.JUDGING] = float(len(places) == state.floats.shape[1])
+            return
         if self.ranking != "strata":
             super().set_baselines(state, places, values)
             return
@@ -194,8 +321,24 @@ class FTPL(ComposedPolicy):
     def exploitation_law(self, state: State) -> Floats:
         row = self.layout.row
         estimates = row(state, "estimates")
+        if self.gate == "soft":
+            return self._laddered_law(state, estimates - estimates.min())
         eta = float(row(state, "eta_exploit")[0])
         return pareto_winner_law(eta * (estimates - estimates.min()), self.alpha)
+
+    def _laddered_law(self, state: State, gaps: Floats) -> Floats:
+        """The mixture of the rungs' laws."""
+        scalars, law = state.scalars, np.zeros(len(gaps))
+        leader, tied = int(scalars[ladder.LEADER]), gaps == 0.0
+        for rung in range(self._rung_count()):
+            weight, rate = scalars[ladder.WEIGHT + rung], scalars[ladder.RATE + rung]
+            if rate < 0.0:
+                law += weight * (np.arange(len(gaps)) == leader if leader >= 0 else 1.0 / len(gaps))
+            elif rate == ladder.FOLLOW:
+                law += weight * tied / np.count_nonzero(tied)
+            else:
+                law += weight * pareto_winner_law(scalars[ladder.ETA] * rate * gaps, self.alpha)
+        return law
 
     def exploration_law(self, state: State) -> Floats:
         law = np.empty(state.floats.shape[1])
@@ -204,9 +347,42 @@ class FTPL(ComposedPolicy):
             return law
         row = self.layout.row
         law[row(state, "order")] = row(state, "surrogate") / row(state, "surrogate_sum")
+        if self.gate == "soft":
+            self._mix_two_best(state, law)
         return law
+
+    def _mix_two_best(self, state: State, law: Floats) -> None:
+        """Give their share of the exploration to the leader by mean and to its challenger or the unseen arms."""
+        scalars = state.scalars
+        mixed, leader, challenger = (
+            scalars[ladder.MIXED],
+            int(scalars[ladder.LEADER]),
+            int(scalars[ladder.CHALLENGER]),
+        )
+        law *= 1.0 - mixed
+        if mixed == 0.0:
+            return
+        others = mixed
+        if leader >= 0:
+            others = mixed * (1.0 - ladder.LEADERS_SHARE)
+            law[leader] += mixed - others
+        unseen = self.layout.row(state, "counts") == 0.0
+        if unseen.any():
+            law[unseen] += others / np.count_nonzero(unseen)
+        else:
+            law[leader if challenger < 0 else challenger] += others
 
 
 @lru_cache(maxsize=64)  # every decision among some arms needs it, and checking parameters takes time
 def _ranked(policy: FTPL, ranking: str) -> FTPL:
-    return replace(policy, ranking=ranking)
+    if ranking == "improved":
+        return replace(policy, ranking=ranking)
+    plain: dict[str, Any] = {
+        "gate": "hard",
+        "theta": 0.0,
+        "start_at": "half",
+        "rungs": (),
+        "prior": (),
+        "mix": 0.0,
+    }
+    return replace(policy, ranking=ranking, **plain)

@@ -60,6 +60,9 @@ class Twin(ABC):
         self.observations += 1
         self.estimates[arm] += weight * loss
 
+    def follow(self, learner: Any) -> None:
+        """Look at a learner that is one observation ahead, where a twin cannot know what the learner drew."""
+
     def replay(self, arm: int, weight: float, loss: float) -> None:
         """Learn from a log that brings a weight and nothing else."""
         self.update(arm, weight, loss)

@@ -17,6 +17,7 @@ from support.twins import (
     tsallis_law_by_brentq,
     twin_for,
 )
+from support.twins.ladder import LadderTwin
 
 
 class Centring(Twin):
@@ -133,6 +134,8 @@ def centred_twin(arms: int, policy: Any) -> Centring:
 
 @twin_for("FTPL")
 def ftpl_twin(policy: Any, arms: int) -> Twin:
+    if policy.gate == "soft":
+        return LadderTwin(arms, policy)
     if not policy.published:
         return centred_twin(arms, policy)
     return (StrataTwin if policy.ranking == "strata" else FTPLTwin)(arms, policy.alpha, policy.c)

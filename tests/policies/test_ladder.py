@@ -1,0 +1,168 @@
+"""The ladder: what its rungs are judged by, losses of any scale, and its forms for many arms."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from support.twins import Floats, pareto_law_by_quad
+
+import decoupled as dc
+from decoupled.kernels.laws import ladder
+from decoupled.kernels.state import ROUND, State
+
+RUNGS = dc.FTPL(
+    c=0.5, estimator="centred", gate="soft", schedule="losses", start_at="first", lam=0.15,
+    rungs=(0.5, 8.0, 1e100), mix=0.5,
+)  # fmt: skip
+ARMS = 5
+LOSSES = np.array([0.9, 0.2, 0.4, 0.8, 0.5])
+
+
+def played(policy: dc.FTPL, rounds: int, seed: int) -> State:
+    """The state of a learner after some rounds."""
+    learner = policy.start(arms=ARMS, seed=seed)
+    generator = np.random.default_rng(seed)
+    for _ in range(rounds):
+        decision = learner.decide()
+        learner.observe(decision, loss=float(generator.random() < LOSSES[decision.explore]))
+    return learner._running.state
+
+
+def rung_laws(policy: dc.FTPL, state: State) -> Floats:
+    """The exact law of every rung."""
+    estimates = policy.layout.row(state, "estimates")
+    gaps = estimates - estimates.min()
+    laws = []
+    for rung in range(4):
+        rate = state.scalars[ladder.RATE + rung]
+        if rate == ladder.FOLLOW:
+            laws.append((gaps == 0) / np.count_nonzero(gaps == 0))
+        elif rate < 0:
+            laws.append(np.eye(ARMS)[int(state.scalars[ladder.LEADER])])
+        else:
+            laws.append(pareto_law_by_quad(state.scalars[ladder.ETA] * rate * gaps, policy.alpha))
+    return np.array(laws)
+
+
+@pytest.mark.parametrize("rounds", [7, 60])
+def test_rungs_are_judged_without_bias(rounds: int) -> None:
+    # The mean over the explored arm is exact, that over the hashed draws is of 1,500: an error of more than 4.5
+    # standard errors has a probability below 1e-5 for each rung. Surprises of the boldest rung may be too rare for
+    # its standard error to know of them, but are worth less than 1e-4.
+    state, draws = played(RUNGS, rounds, seed=3), 1_500
+    params, laws = RUNGS.params(), rung_laws(RUNGS, state)
+    chances = RUNGS.exploration_law(state)
+    baseline, highest = state.floats[ladder.BASELINE], state.scalars[ladder.HIGHEST]
+    steps = np.zeros((draws, 4))
+    for draw in range(draws):
+        for arm in range(ARMS):
+            part = State(*(each.copy() for each in state))
+            part.scalars[ROUND] = 10_000 + draw  # another key; nothing else in here depends on the round
+            ladder.judge_rungs(params, part, arm, 1 / chances[arm], LOSSES[arm] - baseline[arm])
+            steps[draw] += chances[arm] * part.scalars[ladder.STEP : ladder.STEP + 4]
+    error = steps.std(axis=0) / np.sqrt(draws)
+    assert (np.abs(steps.mean(axis=0) - (laws @ LOSSES - highest)) < 4.5 * error + 1e-4).all()
+
+
+def test_no_observation_takes_more_than_half_an_arms_gap_off_its_estimate() -> None:
+    policy = dc.FTPL.recommended()
+    learner = policy.start(arms=ARMS, seed=1)
+    generator = np.random.default_rng(1)
+    for _ in range(400):
+        state = learner._running.state
+        before, rate = learner.estimates(), state.scalars[ladder.ETA] * state.scalars[ladder.RATE]
+        told = learner.round > 1 and state.scalars[ladder.LARGEST] > 0
+        least = state.scalars[ladder.LEAST]
+        decision = learner.decide()
+        loss = float(generator.random() < LOSSES[decision.explore])
+        learner.observe(decision, loss=loss)
+        if told and loss >= least:
+            arm = decision.explore
+            gap = before[arm] - before.min()
+            fall = before[arm] - learner.estimates()[arm]
+            assert fall <= 0.5 * gap + 0.5 / rate + 1e-9
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(0.1, 0.0), (0.01, 0.0), (0.1, 0.7)])
+def test_losses_of_any_scale_cost_the_same_share_of_regret(scale: float, shift: float) -> None:
+    # Measured with 2,000 runs, the ratio is 0.95 to 1.05; with 100 runs its standard error is about 0.12.
+    policy, generator = dc.FTPL.recommended(), np.random.default_rng(5)
+    table = (generator.random((3_000, 6)) < np.array([0.3, 0.5, 0.5, 0.5, 0.5, 0.5])).astype(float)
+    regrets = [
+        dc.simulate(
+            [policy],
+            dc.environments.LossTable(rows, noise="none"),
+            horizon=3_000,
+            runs=100,
+            seed=2,
+            workers=1,
+        )
+        .final_regret(policy)
+        .mean()
+        for rows in (table, shift + scale * table)
+    ]
+    assert regrets[1] / scale < 1.5 * regrets[0]
+
+
+def test_the_hard_gate_costs_more_on_such_losses() -> None:
+    """The test above can fail: the setting of version 0.1.0 does not pass it."""
+    policy, generator = (
+        dc.FTPL(c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, lam=0.1, schedule="losses"),
+        np.random.default_rng(5),
+    )
+    table = (generator.random((3_000, 6)) < np.array([0.3, 0.5, 0.5, 0.5, 0.5, 0.5])).astype(float)
+    regrets = [
+        dc.simulate(
+            [policy],
+            dc.environments.LossTable(rows, noise="none"),
+            horizon=3_000,
+            runs=100,
+            seed=2,
+            workers=1,
+        )
+        .final_regret(policy)
+        .mean()
+        for rows in (table, 0.01 * table)
+    ]
+    assert regrets[1] / 0.01 > 1.5 * regrets[0]
+
+
+def test_many_arms_have_the_form_with_strata() -> None:
+    policy = dc.FTPL.recommended()
+    assert policy.at(4_095).gate == "soft"
+    many = policy.at(4_096)
+    assert (many.gate, many.ranking, many.rungs, many.c_exploit) == ("hard", "strata", (), 3.0)
+
+
+def test_crossing_that_number_keeps_estimates_and_drops_what_only_rungs_know() -> None:
+    learner = dc.FTPL.recommended().start(arms=4_095, seed=1)
+    for _ in range(5):
+        decision = learner.decide()
+        learner.observe(decision, loss=0.25 * (decision.explore % 4))
+    before = learner.estimates()
+    learner.add_arms(["new"])
+    np.testing.assert_allclose(learner.estimates()[:4_095], before)
+    learner.observe(learner.decide(), loss=0.5)
+    learner.retire_arms(["new"])
+    assert learner.diagnostics()["hedge_regret"] == 0.0
+    learner.observe(learner.decide(), loss=0.5)
+    assert np.isfinite(learner.estimates()).all()
+
+
+def test_one_rung_is_the_policy_without_a_ladder() -> None:
+    plain = dc.FTPL(c=1.0, c_exploit=3.0, estimator="centred", gate="soft")
+    laddered = dataclasses.replace(plain, rungs=(3.0,), c_exploit=None)
+    for each in (plain, laddered):
+        learner = each.start(arms=4, seed=9)
+        for round_ in range(50):
+            decision = learner.decide()
+            learner.observe(decision, loss=(decision.explore + round_) % 3 / 2)
+        assert learner.estimates().tolist() == pytest.approx([*played_once(plain)])
+
+
+def played_once(policy: dc.FTPL) -> list[float]:
+    learner = policy.start(arms=4, seed=9)
+    for round_ in range(50):
+        decision = learner.decide()
+        learner.observe(decision, loss=(decision.explore + round_) % 3 / 2)
+    return [float(each) for each in learner.estimates()]
