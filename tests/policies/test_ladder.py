@@ -4,11 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
-from support.twins import Floats, pareto_law_by_quad
 
 import decoupled as dc
 from decoupled.kernels.laws import ladder
 from decoupled.kernels.state import ROUND, State
+from support.twins import Floats, pareto_law_by_quad
 
 RUNGS = dc.FTPL(
     c=0.5, estimator="centred", gate="soft", schedule="losses", start_at="first", lam=0.15,

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from support.twins import Floats
 
 from decoupled.kernels.laws.hedge import fill_hedge, hedge_step
+from support.twins import Floats
 
 PRIOR, LOSS, WEIGHT, STEP = 0, 5, 10, 15
 BOLDNESS = 3.0

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from support.twins import Floats, chi_square_p, pareto_law_by_quad
 
 from decoupled.kernels.laws.rival import chance_against, strongest_rival
 from decoupled.kernels.random.hashed import scrambled
+from support.twins import Floats, chi_square_p, pareto_law_by_quad
 
 DRAWS = 20_000
 LEVEL = 1e-4  # of each test below: the rate of false alarms

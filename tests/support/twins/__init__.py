@@ -62,6 +62,7 @@ class Twin(ABC):
 
     def follow(self, learner: Any) -> None:
         """Look at a learner that is one observation ahead, where a twin cannot know what the learner drew."""
+        del learner  # most twins know everything
 
     def replay(self, arm: int, weight: float, loss: float) -> None:
         """Learn from a log that brings a weight and nothing else."""
