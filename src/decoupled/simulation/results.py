@@ -65,6 +65,18 @@ class Results:
         plan: dict[str, Any] = json.loads(self.data.attrs["plan"])
         return plan
 
+    @property
+    def world(self) -> str:
+        """The environment, and what traffic did to feedback if it was not direct: for titles.
+
+        >>> import decoupled as dc
+        >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
+        >>> dc.simulate(dc.FTPL(), easy, horizon=100, runs=20, seed=0, delay=10, missing=0.5).world
+        'Bernoulli(rewards=(0.2, 0.7)), delay 10, missing 0.5'
+        """
+        traffic = self.data.attrs.get("traffic")
+        return ", ".join(filter(None, (str(self.data.attrs["environment"]), traffic)))
+
     def _label(self, policy: Policy | str) -> str:
         label = policy.label if isinstance(policy, Policy) else policy
         if label not in self.labels:
@@ -116,7 +128,7 @@ class Results:
 
     def plot(self, path: str | os.PathLike[str] | None = None, *, log: bool = False) -> "Figure":
         """Plot the mean regret by round with bands of one standard deviation; save it to `path` if given."""
-        title = f"{self.data.attrs['environment']}, {self.data.sizes['run']:,} runs"
+        title = f"{self.world}, {self.data.sizes['run']:,} runs"
         panel = Panel("", self.series(), y_label="regret (mean, band of one standard deviation)", log_x=log)
         figure = draw(Picture("regret", title, "", (panel,)))
         if path is not None:
@@ -210,6 +222,7 @@ def assemble(
             "version": VERSION,
             "environment": plan.environment.label,
             "plan": json.dumps(plan.to_dict()),
+            **({} if plan.traffic.direct else {"traffic": plan.traffic.label}),
         },
     )
     if curves is not None:

@@ -13,8 +13,10 @@ from ..environments import Environment
 from ..errors import ParameterError, near_name
 from ..policies import Policy
 from .plan import DEFAULT_CHECKPOINTS, Plan, make_plan
+from .traffic import Traffic
 
-KEYS = ("horizon", "runs", "seed", "checkpoints", "policy", "environment")
+TRAFFIC = ("delay", "missing", "slice", "reported")
+KEYS = ("horizon", "runs", "seed", "checkpoints", *TRAFFIC, "policy", "environment")
 REQUIRED = ("horizon", "runs", "policy", "environment")
 
 _HEAD = re.compile(r"\s*\[\[?\s*(\w+)\s*\]")
@@ -79,7 +81,8 @@ def read_specification(path: str | os.PathLike[str]) -> list[Plan]:
     checkpoints = values.get("checkpoints", DEFAULT_CHECKPOINTS)
     for environment in environments:
         try:
-            plans.append(make_plan(policies, environment, *size, checkpoints))
+            traffic = Traffic(**{name: values[name] for name in TRAFFIC if name in values})
+            plans.append(make_plan(policies, environment, *size, checkpoints, traffic=traffic))
         except ParameterError as error:
             word, last = _first_word(error), len(values["policy"]) - 1
             line = text.line_of("name", "policy", last) if word == "policies" else text.line_of(word)
