@@ -23,7 +23,7 @@ from .late import (
     UNIFORM,
     Late,
     Rules,
-)  # fmt: skip
+)
 
 Delay: TypeAlias = int | tuple[str, float] | tuple[str, int, int]
 Reported: TypeAlias = tuple[str, float] | tuple[str, float, float] | None
