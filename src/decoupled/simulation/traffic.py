@@ -222,6 +222,11 @@ def room_for(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> Room:
     return Room(slots, OWN_FLOATS + scalars + floats * arms, OWN_INTS + ints * arms)
 
 
+def pending_bytes(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> int:
+    """The memory of the pending decisions of a run; none if feedback is direct."""
+    return 0 if traffic.direct else room_for(policy, arms, traffic, horizon).bytes()
+
+
 def check_traffic(traffic: Traffic, policies: tuple[Policy, ...], arms: int, horizon: int) -> None:
     """Raise an error if a policy cannot be simulated with this traffic."""
     for policy in policies:
