@@ -130,9 +130,11 @@ def _shown(value: Any) -> str:
     return f"{value:g}"
 
 
-def _parts(name: str, value: Any, laws: dict[str, int], allowed: str) -> tuple[str, list[Any]]:
+def _parts(
+    name: str, value: Any, laws: dict[str, int], allowed: str, example: tuple[str, float]
+) -> tuple[str, list[Any]]:
     """The name of a law and its numbers, as many as it takes."""
-    rule, remedy = f"must be {allowed}", "see Traffic in docs/simulation.md"
+    rule, remedy = f"must be {allowed}", f"for example {example}"
     if not isinstance(value, tuple | list) or not value or not isinstance(value[0], str):
         raise ParameterError(invalid_value(name, value, rule, remedy))
     if value[0] not in laws:
@@ -145,7 +147,7 @@ def _parts(name: str, value: Any, laws: dict[str, int], allowed: str) -> tuple[s
 def _checked_delay(delay: Any) -> Delay:
     if not isinstance(delay, tuple | list | str | dict):
         return _rounds(delay, _DELAYS)
-    law, numbers = _parts("delay", delay, {"geometric": 1, "uniform": 2}, _DELAYS)
+    law, numbers = _parts("delay", delay, {"geometric": 1, "uniform": 2}, _DELAYS, ("geometric", 100))
     if law == "geometric":
         return law, number_in("delay[1]", numbers[0], 0.0, 1e12, "give the mean in rounds")
     low, high = (_rounds(each, "give two numbers of rounds") for each in numbers)
@@ -165,7 +167,9 @@ def _rounds(value: Any, remedy: str) -> int:
 def _checked_report(reported: Any) -> Reported:
     if reported is None:
         return None
-    how, numbers = _parts("reported", reported, {"flip": 1, "noise": 1, "scale": 2}, _REPORTS)
+    how, numbers = _parts(
+        "reported", reported, {"flip": 1, "noise": 1, "scale": 2}, _REPORTS, ("noise", 0.2)
+    )
     if how == "noise":
         return how, number_in("reported[1]", numbers[0], 0.0, 1e6, "give a standard deviation")
     known = [as_float(each) for each in numbers]
