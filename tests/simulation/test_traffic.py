@@ -6,16 +6,21 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import decoupled as dc
+from decoupled.base.arrays import Words
+from decoupled.kernels.dispatch import Functions
+from decoupled.kernels.jit import compiled
+from decoupled.kernels.late import OWN_FLOATS, OWN_INTS
 from decoupled.kernels.random.stream import uniform
+from decoupled.kernels.state import ROUND, Layout, State
 from decoupled.simulation.cpu import checked_table, run_block, run_streams, table_loop
-from decoupled.simulation.late import OWN_FLOATS, OWN_INTS
 from decoupled.simulation.plan import make_plan
 from decoupled.simulation.traffic import (
     MOST_BYTES,
@@ -64,7 +69,7 @@ def delay_of(traffic: Traffic, mark: float) -> int:
     if isinstance(traffic.delay, int):
         return traffic.delay
     if traffic.delay[0] == "uniform":
-        _, low, high = traffic.delay
+        low, high = map(int, traffic.delay[1:])
         return low + min(math.floor((1.0 - mark) * (high - low + 1)), high - low)
     return math.floor(math.log(mark) / -math.log1p(1.0 / traffic.delay[1]))
 
@@ -173,7 +178,6 @@ def test_rules_that_change_nothing_give_the_bits_of_the_game(world: dc.environme
         same = dc.simulate(policies, world, **given, **how).data  # type: ignore[arg-type]
         assert np.array_equal(same.regret, plain.regret)
         assert np.array_equal(same.plays, plain.plays)
-    assert "traffic" not in plain.attrs
     assert set(json.loads(plain.attrs["plan"])) == {
         *("policies", "environment", "horizon", "runs", "seed", "checkpoints")
     }
@@ -249,6 +253,48 @@ def test_delays_and_shares_have_their_laws() -> None:
     for purpose in range(5):
         at_most = np.mean([marks.at(t, purpose) <= 0.3 for t in range(20_000)])
         assert abs(at_most - 0.3) < 4.5 * math.sqrt(0.21 / 20_000)
+
+
+class StampedParams(NamedTuple):
+    nothing: float
+
+
+@compiled
+def init(params: StampedParams, state: State) -> None:
+    state.scalars[2] = state.scalars[ROUND]
+
+
+@compiled
+def decide(params: StampedParams, state: State, stream: Words) -> tuple[int, int, float, float]:
+    return 0, 1, 1.0, 1.0
+
+
+@compiled
+def update_stamped(params: StampedParams, state: State, arm: int, weight: float, loss: float) -> None:
+    state.floats[0, arm] += state.scalars[2]
+    state.scalars[2] = state.scalars[ROUND]
+
+
+@dataclass(frozen=True)
+class Stamped(dc.Policy):
+    """Adds up the rounds of its decisions, which only the decisions know."""
+
+    layout = Layout(scalars=("stamp",), floats=("estimates",), learned=("estimates",))
+    kept = ("stamp",)
+    params_type = StampedParams
+    functions = Functions(init, decide, update_stamped)
+
+    def params(self) -> StampedParams:
+        return StampedParams(0.0)
+
+
+@pytest.mark.parametrize(
+    "policy", [Stamped(), dc.Forgetting(Stamped(), period=1_000)], ids=lambda each: each.label
+)
+def test_a_policy_names_what_its_decisions_must_keep(policy: dc.Policy) -> None:
+    # Decision t (from 0) is made after max(0, t - 4) observations; those of the last four rounds are not learned.
+    found = estimates(policy, Traffic(delay=4), rounds=20, runs=1)
+    assert found[0].tolist() == [0.0, sum(1.0 + max(0, t - 4) for t in range(16)), 0.0]
 
 
 def test_pending_decisions_keep_what_their_updates_read() -> None:

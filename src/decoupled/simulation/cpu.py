@@ -11,11 +11,11 @@ from ..environments import Environment
 from ..environments.base import Adversary
 from ..errors import ParameterError
 from ..kernels.jit import is_ours, translate
+from ..kernels.late import drive_adaptive_late, drive_late
 from ..kernels.numba_later import compiling_for
 from ..kernels.random.stream import new_stream
 from ..kernels.rounds import Table, against_best, drive, drive_adaptive
 from ..policies import Policy
-from .late import drive_adaptive_late, drive_late
 from .traffic import DIRECT, Traffic, new_late, traffic_key
 
 
@@ -98,8 +98,10 @@ def checked_table(environment: Environment, horizon: int) -> Table:
 
 def table_loop(policy: Policy, traffic: Traffic = DIRECT) -> Callable[..., None]:
     """The round loop for a policy; see `drive` for its arguments."""
-    loop = _loop_for(policy, traffic, drive, drive_late)
-    return loop if is_ours(policy.params_type, *policy.functions) else _UNCACHED[loop]
+    loop: Callable[..., None] = _loop_for(policy, traffic, drive, drive_late)
+    if not is_ours(policy.params_type, *policy.functions):
+        loop = _UNCACHED[loop]
+    return loop
 
 
 def _loop_for(policy: Policy, traffic: Traffic, direct: Any, late: Any) -> Any:

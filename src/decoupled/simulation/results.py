@@ -15,6 +15,7 @@ from ..errors import ParameterError, StorageError, invalid_value, near_name
 from ..plots import Panel, Picture, Series, draw
 from ..policies import Policy
 from .plan import Plan
+from .traffic import traffic_of
 
 with needed_for("a simulation"):
     import xarray as xr
@@ -74,8 +75,8 @@ class Results:
         >>> dc.simulate(dc.FTPL(), easy, horizon=100, runs=20, seed=0, delay=10, missing=0.5).world
         'Bernoulli(rewards=(0.2, 0.7)), delay 10, missing 0.5'
         """
-        traffic = self.data.attrs.get("traffic")
-        return ", ".join(filter(None, (str(self.data.attrs["environment"]), traffic)))
+        traffic = traffic_of(self.specification)
+        return ", ".join(filter(None, (str(self.data.attrs["environment"]), traffic.label)))
 
     def _label(self, policy: Policy | str) -> str:
         label = policy.label if isinstance(policy, Policy) else policy
@@ -222,7 +223,6 @@ def assemble(
             "version": VERSION,
             "environment": plan.environment.label,
             "plan": json.dumps(plan.to_dict()),
-            **({} if plan.traffic.direct else {"traffic": plan.traffic.label}),
         },
     )
     if curves is not None:

@@ -13,10 +13,9 @@ from ..environments import Environment
 from ..errors import ParameterError, near_name
 from ..policies import Policy
 from .plan import DEFAULT_CHECKPOINTS, Plan, make_plan
-from .traffic import Traffic
+from .traffic import NAMES, traffic_of
 
-TRAFFIC = ("delay", "missing", "slice", "reported")
-KEYS = ("horizon", "runs", "seed", "checkpoints", *TRAFFIC, "policy", "environment")
+KEYS = ("horizon", "runs", "seed", "checkpoints", *NAMES, "policy", "environment")
 REQUIRED = ("horizon", "runs", "policy", "environment")
 
 _HEAD = re.compile(r"\s*\[\[?\s*(\w+)\s*\]")
@@ -81,8 +80,7 @@ def read_specification(path: str | os.PathLike[str]) -> list[Plan]:
     checkpoints = values.get("checkpoints", DEFAULT_CHECKPOINTS)
     for environment in environments:
         try:
-            traffic = Traffic(**{name: values[name] for name in TRAFFIC if name in values})
-            plans.append(make_plan(policies, environment, *size, checkpoints, traffic=traffic))
+            plans.append(make_plan(policies, environment, *size, checkpoints, traffic=traffic_of(values)))
         except ParameterError as error:
             word, last = _first_word(error), len(values["policy"]) - 1
             line = text.line_of("name", "policy", last) if word == "policies" else text.line_of(word)

@@ -1,6 +1,7 @@
 """What real traffic does to feedback: it comes late or never, on a share of the rounds, or altered."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, TypeAlias
 
@@ -9,9 +10,7 @@ import numpy as np
 from ..base.arrays import Floats, Ints, Words
 from ..base.validation import MOST_ROUNDS, as_float, number_from, number_in, whole_number
 from ..errors import ParameterError, invalid_value, near_name
-from ..kernels.random.stream import new_stream
-from ..policies import Policy
-from .late import (
+from ..kernels.late import (
     CONSTANT,
     EXACT,
     FLIP,
@@ -24,6 +23,8 @@ from .late import (
     Late,
     Rules,
 )
+from ..kernels.random.stream import new_stream
+from ..policies import Policy
 
 Delay: TypeAlias = int | tuple[str, float] | tuple[str, int, int]
 Reported: TypeAlias = tuple[str, float] | tuple[str, float, float] | None
@@ -114,9 +115,9 @@ class Traffic:
             law, low, span = UNIFORM, self.delay[1], self.delay[2] - self.delay[1] + 1
         else:
             law, tail = GEOMETRIC, _tail(self.delay[1])
-        how, *numbers = self.reported or ("exact",)
+        altered: tuple[Any, ...] = self.reported or ("exact",)
+        how, first, second, *_ = (*altered, 0.0, 0.0)
         report = {"exact": EXACT, "flip": FLIP, "noise": NOISE, "scale": SCALE}[how]
-        first, second, *_ = (*numbers, 0.0, 0.0)
         return Rules(law, low, span, tail, self.missing, self.slice, report, first, second)
 
 
@@ -186,6 +187,12 @@ def _checked_report(reported: Any) -> Reported:
 
 
 DIRECT = Traffic()
+NAMES = tuple(field.name for field in fields(Traffic))
+
+
+def traffic_of(values: Mapping[str, Any]) -> Traffic:
+    """The traffic that a specification describes among other things."""
+    return Traffic(**{name: values[name] for name in NAMES if name in values})
 
 
 class Room(NamedTuple):
@@ -204,14 +211,14 @@ def kept_places(policy: Policy, arms: int) -> Ints:
     """What a pending decision keeps of the state: three counts, then places of scalars, rows of floats and of ints.
 
     These are what `set_baselines` writes, which is where a learner puts the baselines of a late decision, and what the
-    policy names in `kept`, if it names any.
+    policy names in `kept`.
     """
     layout, least = policy.layout, np.iinfo(np.int64).min
     state = layout.new_state(arms)
     state.scalars[:], state.floats[:], state.ints[:] = math.nan, math.nan, least
     if policy.baseline is not None:
         policy.set_baselines(state, np.arange(arms), np.ones(arms))
-    for name in getattr(policy, "kept", ()):
+    for name in policy.kept:
         layout.row(state, name)[:] = 0
     scalars = np.flatnonzero(~np.isnan(state.scalars))
     floats = np.flatnonzero(~np.isnan(state.floats).all(axis=1))

@@ -18,13 +18,13 @@ from ...environments.base import Adversary, Environment
 from ...errors import UnsupportedError
 from ...kernels.adversary import Memory
 from ...kernels.jit import cache_folder, compiled, is_ours, kept_in
+from ...kernels.late import Late, drive_adaptive_late, drive_late
 from ...kernels.random.noise import BERNOULLI
 from ...kernels.random.seed_sequence import fill_stream
 from ...kernels.rounds import Table, against_best, drive, drive_adaptive
 from ...kernels.specialise import common_values, pinned
 from ...kernels.state import ARMS, ROUND, State
 from ...policies import Policy
-from ..late import Late, drive_adaptive_late, drive_late
 from ..traffic import KEY
 from .devices import REMEDY, simulated, toolkit
 from .memory import registers

@@ -1,11 +1,12 @@
-"""The round loops with late, lost, rare or altered feedback: see `Traffic` for the rules in words.
+"""The round loops with late, lost, rare or altered feedback: see `simulation.traffic` for the rules in words.
 
 A pending decision keeps what its update needs: the explored arm, its weight, the reported loss, and what the state held
-for it when it was made (the rows that `kept_places` finds). The slots of a ring hold the pending decisions, as many as
+for it when it was made (the rows in `Late.kept`). The slots of a ring hold the pending decisions, as many as
 the longest delay can have. Each slot also heads the list of those that arrive in its round, the oldest first.
 
 The random numbers of these rules are addressed by round and purpose instead of drawn in a row, so no rule moves the
-numbers of another, and none touches the losses or the policy's draws. Nothing here ships as machine code.
+numbers of another, and none touches the losses or the policy's draws. None of this ships as machine code, since
+the library would grow by two loops for every policy.
 """
 
 import math
@@ -15,14 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.arrays import Floats, Ints, Words
-from ..kernels.adversary import Memory, fill_losses, note_play
-from ..kernels.dispatch import decide, init, update
-from ..kernels.jit import compiled
-from ..kernels.numba_later import overload
-from ..kernels.random.noise import BERNOULLI, draw_loss
-from ..kernels.random.stream import unit
-from ..kernels.rounds import Table, count_plays
-from ..kernels.state import State
+from .adversary import Memory, fill_losses, note_play
+from .dispatch import decide, init, update
+from .jit import compiled
+from .numba_later import overload
+from .random.noise import BERNOULLI, draw_loss
+from .random.stream import unit
+from .rounds import Table, count_plays
+from .state import State
 
 CONSTANT, GEOMETRIC, UNIFORM = range(3)  # laws of the delay
 EXACT, FLIP, NOISE, SCALE = range(4)  # how losses are reported
