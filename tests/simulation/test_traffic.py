@@ -199,7 +199,8 @@ def test_workers_and_blocks_change_no_bit(tmp_path: Path) -> None:
     saved = dc.Results.load(tmp_path / "out" / "results.nc")
     assert saved.specification["delay"] == ["geometric", 30.0]
     assert saved.world.endswith("delay geometric(30), missing 0.2, slice 0.7, reported noise(0.3)")
-    assert saved.plot().get_suptitle() == f"{saved.world}, 40 runs"
+    figure = saved.plot()
+    assert f"{figure.get_suptitle()[: -len(', 40 runs')]}, {figure.axes[0].get_title()}" == saved.world
 
 
 def estimates(policy: dc.Policy, traffic: Traffic, rounds: int, runs: int) -> Any:
@@ -352,6 +353,56 @@ def test_pending_decisions_must_fit_into_memory() -> None:
     assert make_plan(dc.FTPL(), many, 10**6, 1, 0, traffic=Traffic(delay=1_000))
     with pytest.raises(dc.ParameterError, match=rf"delay = 5000: needs .* {MOST_BYTES:,} are allowed"):
         make_plan(dc.FTPL.recommended(), many, 10**6, 1, 0, traffic=Traffic(delay=5_000))
+
+
+STRANGER = """
+from dataclasses import dataclass
+from typing import NamedTuple
+import decoupled as dc
+from decoupled.extend import Functions, Layout, compiled
+
+class Params(NamedTuple):
+    nothing: float
+
+@compiled
+def init(params, state):
+    pass
+
+@compiled
+def decide(params, state, stream):
+    return 0, 1, 1.0, 1.0
+
+@compiled
+def update(params, state, arm, weight, loss):
+    state.floats[0, arm] += weight * loss
+
+@dataclass(frozen=True)
+class Stranger(dc.Policy):
+    layout = Layout(floats=("estimates",), learned=("estimates",))
+    params_type = Params
+    functions = Functions(init, decide, update)
+
+    def params(self):
+        return Params(0.0)
+"""
+MEETING = """
+import strangers
+import decoupled as dc
+easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
+print(dc.simulate(strangers.Stranger(), easy, 10, 1, delay=3).final_regret("Stranger").tolist())
+"""
+
+
+def test_the_code_of_a_user_s_policy_is_not_cached_on_disk(tmp_path: Path) -> None:
+    # A process without the user's module could load nothing from an index that names it.
+    (tmp_path / "strangers.py").write_text(STRANGER)
+    paths = os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": paths}
+    done = subprocess.run([sys.executable, "-c", MEETING], capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("[5.0")
+    indices = list((tmp_path / "cache").rglob("*.nbi"))
+    assert [path.name for path in indices if b"strangers" in path.read_bytes()] == []
 
 
 def test_without_numba_the_error_names_the_extra(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ the library would grow by two loops for every policy.
 """
 
 import math
+from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ import numpy as np
 from ..base.arrays import Floats, Ints, Words
 from .adversary import Memory, fill_losses, note_play
 from .dispatch import decide, init, update
-from .jit import compiled
+from .jit import compiled, translate
 from .numba_later import overload
 from .random.noise import BERNOULLI, draw_loss
 from .random.stream import unit
@@ -190,7 +191,8 @@ def _wait(state: State, late: Late, t: int, arm: int, weight: float, loss: float
     ints[arrival, _LAST] = slot
 
 
-@compiled
+# Not cached on disk by itself: the parameters may be a user's, which no other process can load.
+@partial(translate, keep=False, counting=False)
 def _learn_arrived(params: Any, state: State, late: Late, t: int) -> None:
     """Learn from all feedback that arrives in round t, in the order of the decisions."""
     ints = late.ints

@@ -129,8 +129,11 @@ class Results:
 
     def plot(self, path: str | os.PathLike[str] | None = None, *, log: bool = False) -> "Figure":
         """Plot the mean regret by round with bands of one standard deviation; save it to `path` if given."""
-        title = f"{self.world}, {self.data.sizes['run']:,} runs"
-        panel = Panel("", self.series(), y_label="regret (mean, band of one standard deviation)", log_x=log)
+        title = f"{self.data.attrs['environment']}, {self.data.sizes['run']:,} runs"
+        traffic = traffic_of(self.specification).label  # below, because both together are too wide
+        panel = Panel(
+            traffic, self.series(), y_label="regret (mean, band of one standard deviation)", log_x=log
+        )
         figure = draw(Picture("regret", title, "", (panel,)))
         if path is not None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
