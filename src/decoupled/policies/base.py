@@ -99,6 +99,15 @@ class Policy(Description, kind="policy", package=__package__):
         return False
 
     @property
+    def kept(self) -> tuple[str, ...]:
+        """The derived rows and scalars, by name, that `update` needs as they were when the decision was made.
+
+        Those that `set_baselines` writes need not be named. A simulation with late feedback keeps them with every
+        pending decision and writes them back before its update.
+        """
+        return ()
+
+    @property
     def interpreted(self) -> bool:
         """Whether a step needs the Python interpreter. Then only a learner can run the policy."""
         return False

@@ -185,6 +185,10 @@ class Forgetting(Policy):
     def baseline(self) -> str | None:
         return self.policy.baseline
 
+    @property
+    def kept(self) -> tuple[str, ...]:
+        return self.policy.kept
+
     def params(self) -> Any:
         own = self.discount if self.period is None else float(self.period)
         return self.params_type(*self.policy.params(), own)
