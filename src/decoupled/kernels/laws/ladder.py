@@ -84,7 +84,7 @@ LAYOUT = Layout(
 
 # `from_first` above 0: the running mean and the unit of the losses come from the losses themselves. Rates are multiples
 # of c, and -1 stands for the leader by mean.
-Params = namedtuple(
+Params: Any = namedtuple(
     "Params",
     [
         *("alpha", "sharing", "c", "lam", "by_losses", "theta", "from_first", "boldness", "mix", "floor"),
