@@ -27,7 +27,6 @@ class ComposedPolicy(Policy):
     schedule: str
 
     published_fields: ClassVar[tuple[str, ...]]
-    fading: tuple[str, ...] | None = ("estimates", "spread")  # the running mean forgets by itself
     branching: tuple[str, ...] = ("centred", "by_losses", "exploit_ratio")
 
     def _check_options(self) -> None:
@@ -73,6 +72,11 @@ class ComposedPolicy(Policy):
         """The rows that the law needs with these options."""
         more = self.estimator == "centred" or self.two_rates
         return _layout(self.composed.law, more, self.published, self.schedule == "losses")
+
+    @property
+    def fading(self) -> tuple[str, ...] | None:
+        """The sums; the running mean forgets by itself."""
+        return ("estimates", "spread")
 
     @property
     def params_type(self) -> Any:
