@@ -15,6 +15,7 @@ from decoupled.kernels.state import MOST_PAIRED_ARMS
 from decoupled.learner.arm_ids import Serials
 from decoupled.learner.arms import ArmNames
 from decoupled.policies.ftpl import MANY_ARMS
+from support.centred_ftpl import CENTRED_FTPL
 
 POLICIES: list[dc.Policy] = [
     dc.FTPL(),
@@ -23,6 +24,7 @@ POLICIES: list[dc.Policy] = [
     dc.FTPL(ranking="auto"),
     dc.FTPL(c=0.5, c_exploit=3.0),
     dc.FTPL(estimator="centred"),
+    CENTRED_FTPL,
     dc.FTPL.recommended(),
     dc.TsallisINF(),
     dc.TsallisINF(beta=0.3),
@@ -213,7 +215,7 @@ def test_a_restricted_decision_keeps_its_arms_while_places_shift() -> None:
 
 
 def test_decisions_made_between_two_retirements_keep_their_arms_too() -> None:
-    learner = dc.FTPL.recommended().start(NAMES, seed=5)
+    learner = CENTRED_FTPL.start(NAMES, seed=5)
     learner.retire_arms(["a"])
     whole, part = learner.decide(), learner.decide(available=["c", "e"])
     while whole.explore != "d" or part.explore != "e":

@@ -191,16 +191,20 @@ class Running:
 
     def weighs(self) -> bool:
         """Whether learning depends on the weight of an observation; a mean does not."""
-        one, two = self._after_two(1.0), self._after_two(2.0)
+        one, two = self._learned_with(1.0), self._learned_with(2.0)
         return any(not np.array_equal(*rows) for rows in zip(one, two, strict=True))
 
-    def _after_two(self, weight: float) -> list[Any]:
-        """The learned rows of two new arms after two observations; the first loss may only set a level."""
-        state = self.layout.new_state(2)
+    def _learned_with(self, weight: float) -> list[Any]:
+        """The learned rows of two new arms after one and after two observations.
+
+        The first loss may only set a level, and a policy that forgets may start again with the second.
+        """
+        state, rows = self.layout.new_state(2), []
         self.entries.init(self.values, *state)
-        for loss in (0.0, 1.0):
+        for loss in (1.0, 0.0):
             self.entries.update(self.values, *state, 0, weight, loss)
-        return [self.layout.row(state, name) for name in self.layout.learned]
+            rows += [self.layout.row(state, name).copy() for name in self.layout.learned]
+        return rows
 
     def unknown(self) -> NDArray[np.bool_]:
         """A mask of the arms about which nothing is learned, except perhaps losses of 0."""
