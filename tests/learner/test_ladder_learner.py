@@ -56,6 +56,11 @@ def added(learner: dc.Learner, decision: dc.Decision, loss: float) -> Floats:
     return once.estimates() - learner.estimates()
 
 
+def diagnostics_of(learner: dc.Learner) -> dict[str, float]:
+    """Without the steps of the hedge, which are room to work in."""
+    return {name: value for name, value in learner.diagnostics().items() if "rung_step" not in name}
+
+
 def test_a_decision_among_some_arms_before_the_first_loss_gives_absent_arms_their_charge_only() -> None:
     learner = LADDER.start(ARMS, seed=1)
     decisions = one_for_each_arm(learner, SOME)
@@ -76,7 +81,6 @@ def test_a_decision_among_some_arms_before_the_first_loss_gives_absent_arms_thei
 
 def test_so_does_a_decision_that_newer_arms_were_no_part_of() -> None:
     learner = LADDER.start(ARMS, seed=1)
-    decisions = one_for_each_arm(learner, list(range(ARMS)))
     decisions = {explored(each): each for each in learner.decide(count=60)}  # among all arms
     learner.replay(LOG)
     learner.add_arms(["new", "newer"])
@@ -132,31 +136,28 @@ def test_it_continues_bit_for_bit(policy: dc.Policy) -> None:
         learner.observe(pending, loss=float(generator.random() < LOSSES[explored(pending)]))
         again = dc.Learner.from_json(learner.to_json())
         assert again.to_json() == learner.to_json()
-        assert again.diagnostics() == learner.diagnostics()
+        assert diagnostics_of(again) == diagnostics_of(learner)
         learner = again
 
 
-@pytest.mark.parametrize("policy", [LADDER, dc.Forgetting(LADDER, period=1_000)], ids=lambda p: p.label)
+@pytest.mark.parametrize("policy", [LADDER, LADDERS[3]], ids=lambda policy: policy.label)
 def test_a_prediction_counts_up_to_the_bound_of_the_gate(policy: dc.Policy) -> None:
     """Otherwise one wrong prediction of a seldom explored arm would make it the leader for ever."""
-    learner = policy.start(ARMS, seed=5)
-    losses = np.array([0.0, 1.0, 1.0, 1.0, 1.0])
-    for _ in range(400):
-        decision = learner.decide()
-        learner.observe(decision, loss=losses[explored(decision)])
+    learner = policy.start(30, seed=5)
+    learner.replay([(arm, 0.1, float(arm % 2)) for arm in range(30)])
     own, estimates, law = baselines_of(learner), learner.estimates(), learner.exploration_probabilities()
     found = learner.diagnostics()
     gaps = estimates - estimates.min()
     bound = law * (1.0 / (found["eta"] * found["rung_rate_0"]) + gaps) / 2.0  # the smallest loss is 0
-    assert bound.min() < 0.5 < bound.max()
     np.testing.assert_allclose(own, np.minimum(0.5 + found["rise"], bound), rtol=1e-9)
-    decision = learner.decide(baseline=[1.0] * ARMS)
+    assert bound.min() < 0.5 < 1.0 < bound.max()
+    decision = learner.decide(baseline=[1.0] * 30)
     learner.decide()
     arm = explored(decision)
     b = np.minimum(bound, 1.0)
     expected = b.copy()
-    expected[arm] += decision.weight * (losses[arm] - b[arm])
-    np.testing.assert_allclose(added(learner, decision, losses[arm]), expected, rtol=1e-9)
+    expected[arm] += decision.weight * (0.25 - b[arm])
+    np.testing.assert_allclose(added(learner, decision, 0.25), expected, rtol=1e-9)
 
 
 def test_predictions_of_zero_do_not_stop_the_hedge() -> None:
@@ -180,7 +181,7 @@ def test_an_arm_without_a_loss_is_named_even_after_others_moved_its_estimate() -
 # Thousands of arms, which run another form
 
 
-def many(seed: int = 0, rounds: int = 3_000) -> dc.Learner:
+def many(seed: int = 0, rounds: int = 400) -> dc.Learner:
     learner = LADDER.start(MANY_CENTRED + 4, seed)
     for _ in range(rounds):
         decision = learner.decide(available=range(20))
@@ -200,7 +201,7 @@ def test_a_few_of_very_many_arms_are_chosen_by_what_was_learned() -> None:
 def test_a_learner_that_falls_below_4096_arms_still_knows_the_best(wrap: bool) -> None:
     policy = dc.Forgetting(LADDER, period=10**6) if wrap else LADDER
     learner = policy.start(MANY_CENTRED + 4, seed=1)
-    for _ in range(1_500):
+    for _ in range(400):
         decision = learner.decide(available=range(20))
         learner.observe(decision, loss=0.1 if decision.explore == 7 else 0.9)
     before = learner.estimates()[:20]

@@ -12,6 +12,9 @@ from ..kernels.state import Layout, State
 from .base import Policy
 
 
+BRANCHING = ("centred", "by_losses", "exploit_ratio")  # of every law
+
+
 class ComposedPolicy(Policy):
     """A published policy with our options: centred losses, a rate for each of the two arms, rates that follow the losses.
 
@@ -27,7 +30,6 @@ class ComposedPolicy(Policy):
     schedule: str
 
     published_fields: ClassVar[tuple[str, ...]]
-    branching: tuple[str, ...] = ("centred", "by_losses", "exploit_ratio")
 
     def _check_options(self) -> None:
         set_number(self, "c", 0.0, 1e100, "the default is 2")
@@ -72,6 +74,11 @@ class ComposedPolicy(Policy):
         """The rows that the law needs with these options."""
         more = self.estimator == "centred" or self.two_rates
         return _layout(self.composed.law, more, self.published, self.schedule == "losses")
+
+    @property
+    def branching(self) -> tuple[str, ...]:
+        """The options."""
+        return BRANCHING
 
     @property
     def fading(self) -> tuple[str, ...] | None:

@@ -17,7 +17,7 @@ from ..kernels.laws.leader_tiered import BASELINE, COVERED, COVERED_ARMS, fill_e
 from ..kernels.laws.winner_law import pareto_winner_law
 from ..kernels.state import ROUND, Layout, State
 from .base import Policy
-from .composed import ComposedPolicy
+from .composed import BRANCHING, ComposedPolicy
 
 RANKINGS = ("improved", "sorting", "strata", "auto")
 
@@ -144,7 +144,6 @@ class FTPL(ComposedPolicy):
 
     presets = ("recommended",)
     published_fields = ("alpha", "c", "ranking")
-    branching = ("alpha", "sorting", "sharing", "from_first", "rungs", "mix", *ComposedPolicy.branching)
     before: ClassVar[dict[str, Any]] = {"ties": "numbered"}
 
     def __post_init__(self) -> None:
@@ -261,6 +260,12 @@ class FTPL(ComposedPolicy):
     @property
     def functions(self) -> Functions:
         return ladder.FUNCTIONS if self.gate == "soft" else super().functions
+
+    @property
+    def branching(self) -> tuple[str, ...]:
+        if self.gate == "soft":
+            return ("alpha", "sharing", "by_losses", "from_first", "rungs", "mix")
+        return ("alpha", *(() if self.ranking == "strata" else ("sorting",)), "sharing", *BRANCHING)
 
     @property
     def fading(self) -> tuple[str, ...] | None:
