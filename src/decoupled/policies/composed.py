@@ -11,7 +11,6 @@ from ..kernels.dispatch import Functions
 from ..kernels.state import Layout, State
 from .base import Policy
 
-
 BRANCHING = ("centred", "by_losses", "exploit_ratio")  # of every law
 
 
