@@ -108,8 +108,8 @@ def test_the_ladder_forgets_by_a_discount() -> None:
     """Sums and counts fade; means, the level and the largest surprise do not; a weak discount changes no draw."""
     ladder = dc.FTPL.recommended()
     learner = dc.Forgetting(ladder, discount=0.5).start(ARMS, seed=3)
-    log = [(t % 2, 0.5, 0.25 + 0.5 * (t % 2)) for t in range(12)]
-    learner.replay(log)
+    for t in range(12):
+        learner.replay([(t % 2, 0.5, 0.25 + 0.5 * (t % 2))])
     running = learner._running
     counts, means = (running.layout.row(running.state, name) for name in ("counts", "means"))
     fading = 0.5 ** np.arange(1, 13)
