@@ -164,7 +164,7 @@ def test_it_draws_as_without() -> None:
     for policy in (CENTRED_FTPL, dc.FTPL.recommended()):
         one, two = (policy.start(3, seed=1) for _ in range(2))
         for learner in (one, two):
-            learner.replay([(0, 0.5, 0.2), (1, 0.25, 0.7)])
+            learner.replay([(0, 0.5, 0.2), (1, 0.25, 0.7), (2, 0.25, 0.4)])
         assert one.decide(baseline=[0.1, 0.2, 0.3]) == two.decide()
 
 

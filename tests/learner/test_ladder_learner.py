@@ -220,17 +220,21 @@ def test_a_learner_that_falls_below_4096_arms_still_knows_the_best(wrap: bool) -
 
 
 def test_a_learner_that_grows_beyond_4096_arms_keeps_its_estimates() -> None:
-    learner = LADDER.start(20, seed=1)
-    for _ in range(300):
-        decision = learner.decide()
-        learner.observe(decision, loss=0.1 if decision.explore == 7 else 0.9)
+    learner = LADDER.start(30, seed=1)
+    learner.replay([(arm, 0.1, float(arm % 2)) for arm in range(30)])
     late = learner.decide(count=3)
-    before = learner.estimates()
+    before, b = learner.estimates(), baselines_of(learner)
+    assert len(set(b.tolist())) > 2  # the hard gate of the other form gives one baseline to all arms
     learner.add_arms([f"new {number}" for number in range(MANY_CENTRED)])
-    assert learner.estimates()[:20].tolist() == before.tolist()
+    assert learner.estimates()[:30].tolist() == before.tolist()
     for decision in late:
+        gained = added(learner, decision, 0.5)
+        expected = b.copy()
+        expected[explored(decision)] += decision.weight * (0.5 - b[explored(decision)])
+        np.testing.assert_allclose(gained[:30], expected, rtol=1e-9)
+        np.testing.assert_allclose(gained[30:], 0.5, rtol=1e-9)
         learner.observe(decision, loss=0.5)
-    assert learner.round == 304
+    assert learner.round == 34
     assert dc.Learner.from_json(learner.to_json()).decide() == learner.decide()
 
 

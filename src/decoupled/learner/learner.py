@@ -184,9 +184,9 @@ class Learner:
         >>> centred = dc.FTPL.recommended().start(arms=["a", "b", "c"], seed=7)
         >>> centred.observe(centred.decide(), loss=0.5)    # its first loss only sets a level
         >>> decision = centred.decide(baseline={"a": 0.9, "b": 0.2, "c": 0.4})
-        >>> centred.observe(decision, loss=0.2)
+        >>> centred.observe(decision, loss=0.9)
         >>> decision.explore, centred.estimates().tolist()    # a perfect prediction: each arm learns its loss
-        ('b', [0.9, 0.2, 0.4])
+        ('a', [0.9, 0.2, 0.4])
         """
         if count is None and available is None and baseline is None:
             decision: Decision | None = self._quick_decide()

@@ -10,7 +10,8 @@ from ..base.arrays import Floats, Ints
 from ..decision import Arm, Decision
 from ..errors import FeedbackError, shown
 
-# The arms that have a baseline, their baselines, and whether a user predicted them; the baseline of all others is 0.
+# The arms that have a baseline, their baselines, and whether these may be any numbers, because a user predicted them or
+# the policy takes any; the baseline of all others is 0.
 Baseline: TypeAlias = tuple[Ints, Floats, bool]
 
 # The arms that a decision could choose from: these serials, all serials below a number, or (None) all arms.
@@ -126,8 +127,7 @@ class Waiting:
             "made": self.made,
             "forgotten": self.forgotten,
             "baselines": [
-                [serials.tolist(), values.tolist(), predicted]
-                for serials, values, predicted in held.values()
+                [serials.tolist(), values.tolist(), free] for serials, values, free in held.values()
             ],
             "pending": [
                 [*decision, arm, covered, *([] if baseline is None else [number[id(baseline)]])]
@@ -143,8 +143,8 @@ class Waiting:
         waiting = cls(content["tag"], limit)
         waiting.counter.value, waiting.forgotten = content["made"], content["forgotten"]
         shared = [
-            (np.array(serials, np.int64), np.array(values, np.float64), predicted)
-            for serials, values, predicted in content.get("baselines", [])
+            (np.array(serials, np.int64), np.array(values, np.float64), free)
+            for serials, values, free in content.get("baselines", [])
         ]
         fields = len(Decision._fields)
         for record in content["pending"]:

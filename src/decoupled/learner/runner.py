@@ -107,8 +107,11 @@ class Running:
 
     def _known(self, places: Ints, values: Floats, predicted: bool = False) -> Baseline | None:
         """Baselines as a pending decision keeps them: by serial, and without zeros if those are no baselines."""
-        found = np.arange(len(values)) if self.form.any_baseline else np.flatnonzero(values)
-        return None if len(found) == 0 else (self.serials.of(places[found]), values[found], predicted)
+        free = self.form.any_baseline
+        found = np.arange(len(values)) if free else np.flatnonzero(values)
+        return (
+            None if len(found) == 0 else (self.serials.of(places[found]), values[found], predicted or free)
+        )
 
     # Learning
 
@@ -152,12 +155,12 @@ class Running:
 
     def _restore_baseline(self, arm: int, baseline: Baseline) -> None:
         """Write a decision's baselines where the update of the arm reads them."""
-        serials, values, predicted = baseline
+        serials, values, free = baseline
         places, found = self.serials.places(serials)
         values = values[found]
-        if predicted and not self.form.any_baseline:
+        if free and not self.form.any_baseline:
             # The update may rely on a property of the policy's own baselines, such as one amount for all. So it gets
-            # the predicted baseline of the explored arm only, and the others are added here.
+            # the baseline of the explored arm only, and the others are added here.
             others = places != arm
             self.layout.row(self.state, str(self.policy.cumulative))[places[others]] += values[others]
             self.calls.init()

@@ -147,7 +147,7 @@ class Policy(Description, kind="policy", package=__package__):
         return self
 
     def among(self, arms: int, whole: int) -> "Policy":
-        """The form in which a decision among `arms` of `whole` arms is drawn. It learns the same rows as `at(whole)`."""
+        """The form that draws a decision among `arms` of `whole` arms. It learns the same rows as `at(whole)`."""
         return self.at(arms)
 
     def init_form(self, state: State, known: tuple[str, ...]) -> None:

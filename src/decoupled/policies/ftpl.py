@@ -67,13 +67,14 @@ class FTPL(ComposedPolicy):
 
     where b_i = B_t for arms with p_i >= kappa * eta_t and 0 for the others, and B_t is a running mean of the losses
     seen: B += lam * (loss - B), starting from 1/2. The estimate is unbiased, because b is fixed before the draw. A
-    pending decision keeps the b of its own round; `replay` uses b = 0. With the schedule "losses", both rates fall with
-    the spread of the losses seen instead of the number of rounds,
+    pending decision keeps the b of its own round; `replay` uses b = 0, and with the soft gate the b of the moment. With
+    the schedule "losses", both rates fall with the spread of the losses seen instead of the number of rounds,
 
     - eta_t = c * K ** (1/alpha - 1/2) / sqrt(1 + V_t), V_t = 4 * sum of (loss - B)^2,
 
     where each loss is compared with the B before it. A loss that is 0 or 1 like a fair coin adds a whole round to V_t,
-    and a loss close to B adds almost nothing. `FTPL.recommended()` uses all three options.
+    and a loss close to B adds almost nothing. `FTPL.recommended()` uses all three options and those that `gate` and the
+    parameters after it describe.
 
     Args:
         alpha: shape of the Pareto perturbations, above 1 (and below 1e9, where they are nearly constant).
@@ -95,9 +96,9 @@ class FTPL(ComposedPolicy):
             least the q of the last of those ranks and sum q is the same. "numbered": the lower number comes first, as
             the paper's rule says literally; then the first of four fresh arms is explored with probability 0.40 and the
             last with 0.16.
-        gate: for "centred": "hard", as above, or "soft", where every arm has a baseline of at most B_t, which is the
-            smaller, the more seldom the arm is explored. The soft gate goes with the rankings "improved" and "auto", and
-            the options below need it. From 4,096 arms on, "auto" has the hard gate and none of them.
+        gate: for "centred": "hard", as above, or "soft": every arm has a baseline of at most B_t, and a lower one if it
+            is seldom explored. The soft gate goes with the rankings "improved" and "auto", and the parameters below
+            need it. From 4,096 arms on, "auto" has the hard gate and none of them.
         theta: how much a round adds to V_t, whatever its loss, from 0 to below 1, for the schedule "losses".
         start_at: where B_t starts: "half", at 1/2, or "first", at the first loss, which then only sets the level. The
             losses also give the unit in which V_t is measured.
