@@ -144,7 +144,11 @@ class Running:
         if not alone:
             self.record_baselines()
         if not current:
-            self._restore_baseline(arm, recorded(baseline) or NO_BASELINE)
+            known = recorded(baseline)
+            if known is None:
+                self.form.clear_baselines(self.state)
+            else:
+                self._restore_baseline(arm, known)
         self.calls.update(arm, weight, loss)
         self._start_round(reusing=alone)
 

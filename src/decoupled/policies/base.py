@@ -198,6 +198,10 @@ class Policy(Description, kind="policy", package=__package__):
                 found &= row == 0
         return found
 
+    def clear_baselines(self, state: State) -> None:
+        """Tell `update` that a decision has no baselines, or that those of its own round count: see `any_baseline`."""
+        self.set_baselines(state, np.empty(0, np.int64), np.empty(0))
+
     def init_new_arms(self, state: State, first: int) -> None:
         """Set the learned rows of new arms: the arms from place `first` on, which are zero so far.
 

@@ -228,6 +228,9 @@ class Forgetting(Policy):
     def unknown(self, state: State) -> NDArray[np.bool_]:
         return self.policy.unknown(_inside(state))
 
+    def clear_baselines(self, state: State) -> None:
+        self.policy.clear_baselines(_inside(state))
+
     def init_new_arms(self, state: State, first: int) -> None:
         self.policy.init_new_arms(_inside(state), first)
 

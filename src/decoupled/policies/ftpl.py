@@ -375,8 +375,7 @@ class FTPL(ComposedPolicy):
     def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
         if self.gate == "soft":
             super().set_baselines(state, places, values)
-            # Without any, the update fills in those of its own round.
-            state.scalars[ladder.HIGHEST] = values.max(initial=LEAST_HIGHEST) if len(places) else 0.0
+            state.scalars[ladder.HIGHEST] = values.max(initial=LEAST_HIGHEST)
             state.scalars[ladder.DRIFT] = 0.0
             state.scalars[ladder.JUDGING] = float(len(places) == state.floats.shape[1])
             return
@@ -386,6 +385,12 @@ class FTPL(ComposedPolicy):
         state.scalars[COVERED] = len(places)
         state.ints[COVERED_ARMS, : len(places)] = places
         state.floats[BASELINE, : len(places)] = values
+
+    def clear_baselines(self, state: State) -> None:
+        if self.gate == "soft":
+            state.scalars[ladder.HIGHEST] = 0.0  # the update fills in those of its own round
+        else:
+            super().clear_baselines(state)
 
     def unknown(self, state: State) -> NDArray[np.bool_]:
         if self.gate != "soft":
