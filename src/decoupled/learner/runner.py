@@ -13,7 +13,6 @@ from .arm_ids import Serials
 from .pending import Baseline, Covered, Pending, Recorded, RoundBaseline, recorded
 from .protocol import RunnablePolicy
 
-NO_BASELINE: Baseline = (np.array([], np.int64), np.array([], np.float64), False)
 
 
 class Running:
