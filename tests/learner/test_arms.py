@@ -32,6 +32,7 @@ POLICIES: list[dc.Policy] = [
     dc.AvnerExp3(horizon=40, mixing=0.1),
     dc.JinHybrid(),
     dc.JinHybrid(barrier=0.1, theta=2.0, horizon=200),
+    dc.MatchedFTPL(),
     dc.TopTwo(),
     dc.CoupledFTPL(),
     dc.CoupledFTPL(perturbation="pareto", resampling="conditional"),
