@@ -85,9 +85,8 @@ def test_a_discount_shrinks_what_takes_the_place_of_the_round() -> None:
 
 
 def test_it_suffers_less_than_ftpl_from_an_adversary_that_punishes() -> None:
-    # Measured over 1,000 runs: MATCHED and FTPL_HERE. With 40 runs each, the margin is five standard errors.
+    # Over 1,000 runs it is 722, and that of FTPL 888. With 100 runs the standard error of each is 16.
     world = dc.environments.PunishLast(8)
-    results = dc.simulate([dc.MatchedFTPL(), dc.FTPL()], world, horizon=10_000, runs=40, seed=0, workers=1)
+    results = dc.simulate([dc.MatchedFTPL(), dc.FTPL()], world, horizon=10_000, runs=100, seed=0, workers=1)
     matched, published = results.summary()["mean"]
-    assert 650 < matched < 850
-    assert matched < published
+    assert 650 < matched < 800 < published
