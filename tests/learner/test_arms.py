@@ -166,7 +166,9 @@ def test_feedback_of_a_retired_arm_is_as_good_as_that_of_one_that_stayed(policy:
     late.retire_arms(gone)
     assert early.diagnostics()["round"] == late.diagnostics()["round"] == early.round == late.round
     np.testing.assert_allclose(early.estimates(), late.estimates(), rtol=1e-12)
-    if not isinstance(policy, (dc.JinHybrid, dc.MatchedFTPL)):  # rates that follow laws with the arm in them
+    if not isinstance(
+        policy, (dc.JinHybrid, dc.MatchedFTPL)
+    ):  # rates that follow laws with the arm in them
         one, two = (json.loads(each.to_json())["content"]["learned"] for each in (early, late))
         for name in one:
             if not name.startswith(LEARNED_OF_THE_ARM):

@@ -11,7 +11,6 @@ from ..base.validation import set_number
 from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
 from ..kernels.laws.rank_limits import fill_limits, limited_surrogates
-from ..kernels.laws.surrogates import share_ties
 from ..kernels.laws.winner_law import pareto_winner_law
 from ..kernels.order.ranked import move_arm, sort_arms
 from ..kernels.random.sampling import categorical, pareto_leader, total
@@ -34,35 +33,37 @@ class Params(NamedTuple):
 
 
 @compiled
-def fill_surrogates(params: Params, state: State) -> None:
-    """Fill q ** ((alpha + 1) / (2 alpha)) in rank order, at the current rate."""
+def fill_surrogates(params: Params, state: State, sharing: float) -> None:
+    """Fill q ** ((alpha + 1) / (2 alpha)) in rank order, at the current rate; tied arms may share theirs."""
     floats, exponent = state.floats, 0.5 * (params.alpha + 1.0)
     ranked, surrogate = floats[RANKED], floats[SURROGATE]
-    limited_surrogates(floats, RANK_LIMIT, ranked, state.scalars[ETA], exponent, 0.0, surrogate)
+    limited_surrogates(floats, RANK_LIMIT, ranked, state.scalars[ETA], exponent, sharing, surrogate)
 
 
 @compiled
 def growth(params: Params, surrogate: Floats) -> float:
-    """z / h in the terms of the docstring of `MatchedFTPL`; 0 if h is 0, as with a single arm."""
-    alpha = params.alpha
-    ratio = 2.0 * (alpha - 1.0) / (alpha + 1.0)  # q ** (1 - 1/alpha) is the surrogate to this power: 1 at alpha = 3
-    rest = powers = 0.0
-    for k in range(1, len(surrogate)):
-        rest += surrogate[k]
-        powers += surrogate[k] if ratio == 1.0 else surrogate[k] ** ratio
-    if powers == 0.0:
+    """Compute z / h, as the docstring of `MatchedFTPL` defines them; 0 if h is 0, as with a single arm."""
+    alpha, arms = params.alpha, len(surrogate)
+    if arms == 1:
         return 0.0
-    return params.kappa * (surrogate[0] + rest) * (rest / powers) * (alpha - 1.0) / alpha
+    scale = params.kappa * total(surrogate) * (alpha - 1.0) / alpha
+    exponent = 2.0 * (alpha - 1.0) / (alpha + 1.0)  # the surrogate to this power is q ** (1 - 1/alpha)
+    if exponent == 1.0:  # alpha = 3: both sums without the leader are the same
+        return scale
+    rest = powers = 0.0
+    for k in range(1, arms):
+        rest += surrogate[k]
+        powers += surrogate[k] ** exponent
+    return scale * rest / powers if powers > 0.0 else 0.0
 
 
 @compiled
 def refresh(params: Params, state: State) -> None:
     """Derive the rate and the surrogates that exploration draws from."""
-    scalars, surrogate = state.scalars, state.floats[SURROGATE]
+    scalars = state.scalars
     scalars[ETA] = scalars[FIRST_ETA] / math.sqrt(1.0 + scalars[PASSED])
-    fill_surrogates(params, state)
-    share_ties(state.floats[RANKED], surrogate)
-    scalars[SURROGATE_SUM] = total(surrogate)
+    fill_surrogates(params, state, 1.0)
+    scalars[SURROGATE_SUM] = total(state.floats[SURROGATE])
 
 
 @compiled
@@ -94,7 +95,7 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     floats[ESTIMATES, arm] = after
     if after != before:  # a loss of zero moves nothing
         move_arm(floats[RANKED], state.ints[ORDER], arm, before, after)
-    fill_surrogates(params, state)
+    fill_surrogates(params, state, 0.0)
     step = growth(params, floats[SURROGATE]) * scalars[ETA] * scalars[ETA]
     factor = min(2.0 ** (1.0 / params.alpha), 1.0 + step)
     scalars[PASSED] = (1.0 + scalars[PASSED]) * factor * factor - 1.0
