@@ -141,7 +141,7 @@ class MatchedFTPL(Policy):
     ...     decision = learner.decide()
     ...     learner.observe(decision, loss=0.2 if decision.explore == 3 else 0.8)
     >>> learner.exploitation_probabilities().round(2).tolist()
-    [0.01, 0.0, 0.0, 0.99]
+    [0.0, 0.0, 0.0, 0.99]
     >>> 1 / learner.diagnostics()["eta"] > 2.0
     True
     """
