@@ -13,14 +13,15 @@ class MatchedTwin(FTPLTwin):
     def __init__(self, arms: int, alpha: float, kappa: float, c: float) -> None:
         super().__init__(arms, alpha, c)
         self.kappa = kappa
-        self.beta = arms ** (1 / 2 - 1 / alpha) / c
+        self.beta: float = arms ** (1 / 2 - 1 / alpha) / c
 
     @property
     def eta(self) -> float:
         return 1 / self.beta
 
     def q(self) -> Floats:
-        return np.minimum((1 + self.gaps() / self.beta) ** -self.alpha, 1 / self.ranks())
+        q: Floats = np.minimum((1 + self.gaps() / self.beta) ** -self.alpha, 1 / self.ranks())
+        return q
 
     def next_beta(self) -> float:
         q, others = self.q(), self.ranks() > 1
