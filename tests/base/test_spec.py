@@ -64,6 +64,7 @@ POLICIES: st.SearchStrategy[dc.Policy] = st.one_of(
     st.builds(dc.FollowTheLeader),
     st.builds(dc.AvnerExp3, horizon=st.none() | st.integers(1, 10**9), mixing=st.floats(0, 0.9)),
     st.builds(dc.JinHybrid, theta=st.floats(0.01, 10), horizon=st.none() | st.integers(1, 10**9)),
+    st.builds(dc.MatchedFTPL, alpha=st.floats(1.01, 20), kappa=st.floats(0.01, 10), c=st.floats(0.01, 10)),
     st.builds(dc.TopTwo, epsilon=st.floats(0, 1, exclude_min=True), beta=st.floats(0.01, 0.99)),
     st.builds(
         dc.CoupledFTPL,

@@ -33,6 +33,7 @@ POLICIES = [
     dc.FollowTheLeader(),
     dc.AvnerExp3(horizon=100),
     dc.JinHybrid(),
+    dc.MatchedFTPL(),
     dc.TopTwo(),
     dc.CoupledFTPL(resampling="conditional"),
     dc.CoupledTsallisINF(estimator="reduced-variance", c=1.5),

@@ -23,6 +23,7 @@ POLICIES = [
     dc.FollowTheLeader(),
     dc.AvnerExp3(horizon=ROUNDS),
     dc.JinHybrid(),
+    dc.MatchedFTPL(),
     dc.TopTwo(),
     dc.CoupledFTPL(),
     dc.CoupledFTPL(perturbation="pareto", resampling="conditional"),

@@ -28,6 +28,7 @@ POLICIES: tuple[dc.Policy, ...] = (
     dc.Exp3(),
     dc.FollowTheLeader(),
     dc.UCB1(),
+    dc.MatchedFTPL(),
     dc.TopTwo(),
     dc.Forgetting(dc.FTPL(), period=7),
     ScriptedGreedy(),

@@ -26,6 +26,7 @@ POLICIES: tuple[dc.Policy, ...] = (
     dc.FollowTheLeader(),
     dc.UCB1(),
     dc.ThompsonSampling(),
+    dc.MatchedFTPL(),
     dc.TopTwo(),
     dc.JinHybrid(),
     dc.AvnerExp3(),
