@@ -14,7 +14,6 @@ from .pending import Baseline, Covered, Pending, Recorded, RoundBaseline, record
 from .protocol import RunnablePolicy
 
 
-
 class Running:
     """A policy's state, and the operations on it.
 

@@ -17,7 +17,7 @@ from .stream import unit
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
-_DIGITS = 2.0**52
+_DIGITS = 2.0**20
 
 
 @compiled
@@ -30,7 +30,10 @@ def scrambled(word: np.uint64) -> np.uint64:
 
 @compiled
 def key_with(key: np.uint64, value: float) -> np.uint64:
-    """A key that also depends on the whole part and the digits of a number from 0 to 2^53."""
+    """A key that also depends on a number from 0 to 2^53, to six digits after the point.
+
+    Processors may differ in the last digit of a logarithm, and must not differ in every draw that follows.
+    """
     whole = math.floor(value)
     digits = np.uint64(int((value - whole) * _DIGITS))
     return scrambled((key ^ digits) + np.uint64(int(whole)) * _STEP)
