@@ -52,6 +52,7 @@ CONTRACTS = {
 # The nearest tests of a file or folder, where they are not in the test file of the same name.
 NEAREST = {
     "environments/movielens/": "tests/environments",
+    "kernels/late.py": "tests/simulation/test_traffic.py",
     "kernels/laws/leader_tiered.py": "tests/policies/test_ftpl_strata.py tests/policies/test_ties.py",
     "kernels/laws/winner_law.py": "tests/kernels/laws/test_winner_law.py tests/kernels/random/test_frechet.py",
     "kernels/laws/winner_moments.py": "tests/theory/test_probabilities.py",
@@ -111,6 +112,13 @@ MISTAKES = [
     ("kernels/random/noise.py", "1.0 if uniform(noise) <= mean", "1.0 if uniform(noise) <= 0.98 * mean"),
     ("kernels/random/noise.py", "return first / (first + second)", "return first / (first + 1.02 * second)"),
     ("kernels/rounds.py", "so_far += rows[row, exploit]", "so_far += 0.98 * rows[row, exploit]"),
+    ("kernels/late.py", "<= rules.share", "<= 0.98 * rules.share"),
+    ("kernels/late.py", "<= rules.missing", "<= 1.02 * rules.missing"),
+    ("kernels/late.py", "int(math.log(mark) / rules.tail)", "int(1.02 * math.log(mark) / rules.tail)"),
+    ("kernels/late.py", "loss += rules.first * (radius", "loss += 1.02 * rules.first * (radius"),
+    ("kernels/late.py", "(t + delay) % slots", "(t + delay + 1) % slots"),
+    ("kernels/late.py", "        _restore(state, late, slot)\n", ""),
+    ("kernels/late.py", "so_far += losses[exploit]", "so_far += 0.98 * losses[exploit]"),
     ("kernels/laws/surrogates.py", "x = 1.0 + eta *", "x = 1.0 + 1.02 * eta *"),
     ("kernels/laws/surrogates.py", "mean = whole / (end - first)", "mean = whole / (end - first + 0.02)"),
     ("kernels/laws/surrogates.py", "ties += ranked[k + 1] == ranked[k]", "ties += 0"),

@@ -1,7 +1,7 @@
 """Adding and retiring arms, compared with a plain model that keeps every arm in dictionaries by its identity.
 
 The model is written from the rules in docs/learner.md. It has no places that shift: an arm is a number
-that no other arm ever gets. Both laws come from the twins.
+that no other arm ever gets. Both laws come from the twins; the ladder's laws and baselines are the learner's own.
 """
 
 from collections.abc import Callable
@@ -22,12 +22,15 @@ from hypothesis.stateful import (
 )
 
 import decoupled as dc
+from decoupled.learner.pending import recorded
+from support.centred_ftpl import CENTRED_FTPL
 from support.twins import Exp3Twin, Floats, FTPLTwin, Twin
 from support.twins.centred import CentredFTPLTwin
 
 pytestmark = pytest.mark.slow
 
-POLICIES = [dc.FTPL(), dc.FTPL.recommended(), dc.Exp3(), dc.FollowTheLeader()]
+LADDER = dc.FTPL.recommended()
+POLICIES = [dc.FTPL(), CENTRED_FTPL, LADDER, dc.Exp3(), dc.FollowTheLeader()]
 
 POOL: list[str | int] = ["north", "east", 7, "south", "west", -1, "centre", 0]
 MOST = len(POOL)
@@ -65,6 +68,11 @@ class Model:
         for arm in arms:
             del self.names[arm], self.sums[arm], self.seen[arm]
 
+    def set_level(self) -> None:
+        """The ladder's first loss: no estimate moves."""
+        self.sums = dict.fromkeys(self.names, 0.0)
+        self.round += 1
+
     def learn(self, awaited: Awaited, loss: float) -> None:
         for arm in self.names:
             b = awaited.baseline.get(arm, 0.0)
@@ -90,7 +98,7 @@ def twin_of(
 ) -> Twin | None:
     """A twin in the given state; follow the leader explores uniformly and needs none."""
     twin: Twin
-    if isinstance(policy, dc.FollowTheLeader):
+    if isinstance(policy, dc.FollowTheLeader) or policy == LADDER:
         return None
     if isinstance(policy, dc.Exp3):
         twin = Exp3Twin(arms, policy.c)
@@ -185,11 +193,19 @@ class ArmsMachine(RuleBasedStateMachine):
         arm = {name: who for who, name in model.names.items()}[decision.explore]
         assert arm in reachable
         law = np.full(len(reachable), 1 / len(reachable)) if twin is None else twin.exploration_law()
+        if self.policy == LADDER:
+            some = [model.names[each] for each in reachable]
+            whole = dict(zip(everyone, self.learner.exploration_probabilities(available=some), strict=True))
+            law = np.array([whole[each] for each in reachable])
         assert decision.propensity == pytest.approx(law[reachable.index(arm)], rel=1e-9)
         baseline: dict[int, float] = {}
         if isinstance(twin, CentredFTPLTwin):
             own = dict(zip(reachable, twin.baseline().tolist(), strict=True))
             baseline = {who: expected.get(who, b) if b > 0 else 0.0 for who, b in own.items()}
+        if self.policy == LADDER:
+            kept = recorded(self.learner._waiting.find(decision)[3])
+            baseline = {} if kept is None else dict(zip(kept[0].tolist(), kept[1].tolist(), strict=True))
+            assert set(baseline) == (set(reachable) if model.round > 1 else set())
         model.pending.append(Awaited(decision, arm, frozenset(reachable), baseline))
 
     # Learning
@@ -198,8 +214,15 @@ class ArmsMachine(RuleBasedStateMachine):
     @rule(place=st.integers(0, 20), share=SHARES)
     def observe(self, place: int, share: float) -> None:
         awaited = self.model.pending.pop(place % len(self.model.pending))
+        if self.policy == LADDER and not awaited.baseline:  # decided before the first loss
+            running = self.learner._running
+            values = running.form.baselines(running.state)[1].tolist()
+            awaited.baseline = dict(zip(self.model.names, values, strict=False))
         self.learner.observe(awaited.decision, loss=4.0 * share - 1.0)
-        self.model.learn(awaited, share)
+        if self.policy == LADDER and self.model.round == 1:
+            self.model.set_level()
+        else:
+            self.model.learn(awaited, share)
 
     @precondition(lambda self: self.model.pending)
     @rule(share=SHARES)

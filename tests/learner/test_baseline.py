@@ -9,11 +9,13 @@ import pytest
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.learner.pending import recorded
+from support.centred_ftpl import CENTRED_FTPL
 from support.twins.centred import CentredFTPLTwin
 
 ARMS = 6
 CENTRED: list[dc.Policy] = [
     dc.FTPL.recommended(),
+    CENTRED_FTPL,
     dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", ranking="sorting", kappa=0.6),
     dc.CoupledTsallisINF(estimator="reduced-variance", c=0.9),
 ]
@@ -89,11 +91,13 @@ def test_with_arms_away_too(policy: dc.Policy) -> None:
 
 @every_centred
 def test_perfect_predictions_leave_no_noise(policy: dc.Policy) -> None:
-    # A decision teaches the exact loss of every arm that passes the gate, whichever arm it explores.
+    # A decision teaches the exact loss of every arm that passes the gate, whichever arm it explores. A soft gate lets
+    # predictions pass up to its bound.
     learner = trained(policy)
     running, before = learner._running, learner.estimates()
     passes = np.zeros(len(LOSSES), bool)
-    passes[running.policy.baselines(running.state)[0]] = True
+    passes[running.form.baselines(running.state)[0]] = True
+    passes &= running.form.most_predicted(running.state) >= LOSSES
     assert passes.any()
     decision = learner.decide(baseline=LOSSES)
     learner.observe(decision, loss=float(LOSSES[explored(decision)]))
@@ -132,7 +136,7 @@ def test_predictions_are_losses_of_the_declared_range() -> None:
         {"b": 250, "a": 100.0, "c": 0},
         iter((100, 250, 0)),
     ):
-        learner = dc.FTPL.recommended().start(["a", "b", "c"], seed=1, loss_range=(0, 250))
+        learner = CENTRED_FTPL.start(["a", "b", "c"], seed=1, loss_range=(0, 250))
         learner.decide(baseline=baseline)
         texts.append(learner.to_json())
     assert len(set(texts)) == 1
@@ -144,7 +148,7 @@ def test_predictions_are_losses_of_the_declared_range() -> None:
 
 
 def test_a_decision_that_only_explores_and_many_at_once_take_it_too() -> None:
-    learner = dc.FTPL.recommended().start(3, seed=1)
+    learner = CENTRED_FTPL.start(3, seed=1)
     single = learner.explore(baseline=[0.1, 0.2, 0.3])
     several = learner.decide(count=3, baseline=[0.1, 0.2, 0.3])
     kept = [recorded(learner._waiting.find(decision)[3]) for decision in (single, *several)]
@@ -157,8 +161,11 @@ def test_a_decision_that_only_explores_and_many_at_once_take_it_too() -> None:
 
 
 def test_it_draws_as_without() -> None:
-    one, two = (dc.FTPL.recommended().start(3, seed=1) for _ in range(2))
-    assert one.decide(baseline=[0.1, 0.2, 0.3]) == two.decide()
+    for policy in (CENTRED_FTPL, dc.FTPL.recommended()):
+        one, two = (policy.start(3, seed=1) for _ in range(2))
+        for learner in (one, two):
+            learner.replay([(0, 0.5, 0.2), (1, 0.25, 0.7)])
+        assert one.decide(baseline=[0.1, 0.2, 0.3]) == two.decide()
 
 
 @pytest.mark.parametrize("policy", WITHOUT, ids=lambda policy: policy.label)
@@ -243,7 +250,7 @@ def test_a_good_model_lowers_regret_and_a_bad_one_is_outlived() -> None:
 
 
 @pytest.mark.parametrize(
-    "policy", [dc.FTPL.recommended(), dc.Exp3(estimator="centred")], ids=lambda p: p.label
+    "policy", [dc.FTPL.recommended(), CENTRED_FTPL, dc.Exp3(estimator="centred")], ids=lambda p: p.label
 )
 def test_baselines_that_are_computed_late_are_those_of_their_round(policy: dc.Policy) -> None:
     """A decision's baselines are computed when its round ends, if at all; the learner below has them at once."""

@@ -161,6 +161,7 @@ def test_json_round_trip(policy: dc.Policy) -> None:
 
 NEVER_NUMBERS = [math.nan, math.inf, -math.inf, "2", b"2", True, False, None, [2.0], (2.0,), 2j, {}]
 NEVER_HORIZONS = [0, -5, 10.0, 10**16, *(value for value in NEVER_NUMBERS if value is not None)]
+NEVER_LISTS = [2.0, "2", b"2", True, None, 2j, {}, {"a": 1.0}, math.inf]
 BAD: list[tuple[type[dc.Policy], str, list[Any]]] = [
     (dc.FTPL, "alpha", [1.0, 1, 0.5, 0.0, -3.0, np.float64(1.0), *NEVER_NUMBERS]),
     (dc.FTPL, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
@@ -170,6 +171,19 @@ BAD: list[tuple[type[dc.Policy], str, list[Any]]] = [
     (dc.FTPL, "kappa", [0.0, -0.1, *NEVER_NUMBERS]),
     (dc.FTPL, "lam", [-0.1, 1.0, 1, *NEVER_NUMBERS]),
     (dc.FTPL, "schedule", ["round", "", None, 1]),
+    (dc.FTPL, "gate", ["Soft", "", None, 1, "soft"]),  # soft: only with centred losses
+    (dc.FTPL, "theta", [-0.1, 1.0, 1, 0.5, *NEVER_NUMBERS]),  # numbers in range need the soft gate
+    (dc.FTPL, "start_at", ["mean", "", None, 1, "first"]),
+    (dc.FTPL, "rungs", [*NEVER_LISTS, (1.0,), (2.0, 1.0), (1.0, 1.0), (0.0,), (-1.0,), (1.0, math.nan)]),
+    (
+        dc.FTPL,
+        "rungs",
+        [(1.0, 2.0, 3.0, 4.0, 5.0), (math.inf, 1.0), ("1",), (True,), (1.0, None), ((1.0,),)],
+    ),
+    (dc.FTPL, "prior", [*NEVER_LISTS, (1.0,), (1.0, 2.0), (0.0,), (-1.0,), (math.inf,), (1e200,), ("1",)]),
+    (dc.FTPL, "boldness", [0.0, -1.0, *NEVER_NUMBERS]),
+    (dc.FTPL, "mix", [-0.1, 1.0, 1, 0.5, *NEVER_NUMBERS]),
+    (dc.FTPL, "floor", [-0.1, 1.0, 1, *NEVER_NUMBERS]),
     (dc.TsallisINF, "beta", [0.0, 1.0, 1, -0.1, 1.5, *NEVER_NUMBERS]),
     (dc.TsallisINF, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
     (dc.Exp3, "c", [0.0, 0, -1.0, *NEVER_NUMBERS]),
@@ -209,6 +223,30 @@ def test_bad_parameters_are_refused_by_name_and_value(cls: type[dc.Policy], name
     with pytest.raises(dc.ParameterError) as refusal:
         cls(**{name: value})
     assert f"{name} = {value!r}" in str(refusal.value)
+
+
+SOFT: dict[str, Any] = {"estimator": "centred", "gate": "soft"}
+
+
+@pytest.mark.parametrize(
+    ("given", "argument"),
+    [
+        ({**SOFT, "ranking": "strata"}, "ranking = 'strata'"),
+        ({**SOFT, "ranking": "sorting"}, "ranking = 'sorting'"),
+        ({**SOFT, "prior": (1.0, 2.0)}, "prior = (1.0, 2.0): must be a number above"),
+        ({**SOFT, "rungs": (1.0, 2.0), "prior": (1.0,)}, "prior = (1.0,): must be 2 numbers"),
+        ({**SOFT, "rungs": (1.0, 2.0), "prior": (1.0, 2.0), "mix": 0.5}, "must be 3 numbers"),
+        ({"gate": "soft"}, "gate = 'soft': is a gate of the centred estimator; add estimator=\"centred\""),
+        ({"estimator": "centred", "theta": 0.5}, 'theta = 0.5: needs the soft gate; add gate="soft"'),
+        ({"estimator": "centred", "mix": 0.5}, "mix = 0.5: needs the soft gate"),
+    ],
+    ids=str,
+)
+def test_options_of_the_ladder_that_do_not_go_together(given: dict[str, Any], argument: str) -> None:
+    with pytest.raises(dc.ParameterError) as refusal:
+        dc.FTPL(**given)
+    assert argument in str(refusal.value)
+    assert "; " in str(refusal.value)
 
 
 @pytest.mark.parametrize(("cls", "name"), [(dc.FTPL, "alpha"), (dc.FTPL, "c"), (dc.Exp3, "c")])

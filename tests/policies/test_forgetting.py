@@ -18,6 +18,7 @@ from decoupled.base.arrays import Floats
 from decoupled.kernels.jit import is_ours
 from decoupled.simulation.plan import make_plan
 from decoupled.simulation.toml import read_specification
+from support.centred_ftpl import CENTRED_FTPL
 from support.twins import Exp3Twin, FTPLTwin, TsallisTwin, Twin
 from support.twins.centred import centred_twin
 from support.twins.classic import AvnerTwin
@@ -104,6 +105,29 @@ def test_saved_and_loaded_it_goes_on_bit_for_bit(policy: dc.Policy, how: dict[st
     assert fork.estimates().tolist() == learner.estimates().tolist()
 
 
+def test_the_ladder_forgets_by_a_discount() -> None:
+    """Sums and counts fade; means, the level and the largest surprise do not; a weak discount changes no draw."""
+    ladder = dc.FTPL.recommended()
+    learner = dc.Forgetting(ladder, discount=0.5).start(ARMS, seed=3)
+    log = [(t % 2, 0.5, 0.25 + 0.5 * (t % 2)) for t in range(12)]
+    learner.replay(log)
+    running = learner._running
+    counts, means = (running.layout.row(running.state, name) for name in ("counts", "means"))
+    fading = 0.5 ** np.arange(1, 13)
+    np.testing.assert_allclose(counts[:3], [fading[1::2].sum(), fading[::2].sum(), 0.0], rtol=1e-12)
+    np.testing.assert_allclose(means[:2], [0.25, 0.75], rtol=1e-12)
+    found = learner.diagnostics()
+    assert found["seen"] == pytest.approx(fading.sum(), rel=1e-12)
+    assert found["least"] == 0.25
+    assert found["forgetting_round"] == pytest.approx(1.0 + fading.sum(), rel=1e-12)
+    weak, none = dc.Forgetting(ladder, discount=1.0 - 1e-12).start(ARMS, seed=3), ladder.start(ARMS, seed=3)
+    for t in range(200):
+        ours, theirs = weak.decide(), none.decide()
+        assert (ours.exploit, ours.explore) == (theirs.exploit, theirs.explore)
+        for each, decision in ((weak, ours), (none, theirs)):
+            each.observe(decision, loss=float(LOSSES[t % len(LOSSES), int(decision.explore)]))
+
+
 # Discounts
 
 DISCOUNT = 0.9
@@ -118,10 +142,10 @@ FADING: list[tuple[dc.Policy, Twin]] = [
     *(
         (policy, centred_twin(ARMS, policy))
         for policy in (
-            dc.FTPL.recommended(),
+            CENTRED_FTPL,
             dc.FTPL(c_exploit=3.0, ranking="sorting"),
             dc.FTPL(estimator="centred", kappa=0.4, lam=0.2),
-            dc.FTPL.recommended().at(10_000),  # in strata
+            CENTRED_FTPL.at(10_000),  # in strata
             dc.Exp3(estimator="centred"),
             dc.TsallisINF(estimator="centred", c_exploit=3.0),
         )

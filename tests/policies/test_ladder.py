@@ -18,13 +18,17 @@ ARMS = 5
 LOSSES = np.array([0.9, 0.2, 0.4, 0.8, 0.5])
 
 
+def explored(decision: dc.Decision) -> int:
+    return int(decision.explore)
+
+
 def played(policy: dc.FTPL, rounds: int, seed: int) -> State:
     """The state of a learner after some rounds."""
     learner = policy.start(arms=ARMS, seed=seed)
     generator = np.random.default_rng(seed)
     for _ in range(rounds):
         decision = learner.decide()
-        learner.observe(decision, loss=float(generator.random() < LOSSES[decision.explore]))
+        learner.observe(decision, loss=float(generator.random() < LOSSES[explored(decision)]))
     return learner._running.state
 
 
@@ -56,7 +60,7 @@ def test_rungs_are_judged_without_bias(rounds: int) -> None:
     steps = np.zeros((draws, 4))
     for draw in range(draws):
         for arm in range(ARMS):
-            part = State(*(each.copy() for each in state))
+            part = State(state.scalars.copy(), state.floats.copy(), state.ints.copy())
             part.scalars[ROUND] = 10_000 + draw  # another key; nothing else in here depends on the round
             ladder.judge_rungs(params, part, arm, 1 / chances[arm], LOSSES[arm] - baseline[arm])
             steps[draw] += chances[arm] * part.scalars[ladder.STEP : ladder.STEP + 4]
@@ -74,10 +78,10 @@ def test_no_observation_takes_more_than_half_an_arms_gap_off_its_estimate() -> N
         told = learner.round > 1 and state.scalars[ladder.LARGEST] > 0
         least = state.scalars[ladder.LEAST]
         decision = learner.decide()
-        loss = float(generator.random() < LOSSES[decision.explore])
+        loss = float(generator.random() < LOSSES[explored(decision)])
         learner.observe(decision, loss=loss)
         if told and loss >= least:
-            arm = decision.explore
+            arm = explored(decision)
             gap = before[arm] - before.min()
             fall = before[arm] - learner.estimates()[arm]
             assert fall <= 0.5 * gap + 0.5 / rate + 1e-9
@@ -138,7 +142,7 @@ def test_crossing_that_number_keeps_estimates_and_drops_what_only_rungs_know() -
     learner = dc.FTPL.recommended().start(arms=4_095, seed=1)
     for _ in range(5):
         decision = learner.decide()
-        learner.observe(decision, loss=0.25 * (decision.explore % 4))
+        learner.observe(decision, loss=0.25 * (explored(decision) % 4))
     before = learner.estimates()
     learner.add_arms(["new"])
     np.testing.assert_allclose(learner.estimates()[:4_095], before)
@@ -156,7 +160,7 @@ def test_one_rung_is_the_policy_without_a_ladder() -> None:
         learner = each.start(arms=4, seed=9)
         for round_ in range(50):
             decision = learner.decide()
-            learner.observe(decision, loss=(decision.explore + round_) % 3 / 2)
+            learner.observe(decision, loss=(explored(decision) + round_) % 3 / 2)
         assert learner.estimates().tolist() == pytest.approx([*played_once(plain)])
 
 
@@ -164,5 +168,5 @@ def played_once(policy: dc.FTPL) -> list[float]:
     learner = policy.start(arms=4, seed=9)
     for round_ in range(50):
         decision = learner.decide()
-        learner.observe(decision, loss=(decision.explore + round_) % 3 / 2)
+        learner.observe(decision, loss=(explored(decision) + round_) % 3 / 2)
     return [float(each) for each in learner.estimates()]

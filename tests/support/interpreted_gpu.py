@@ -41,6 +41,12 @@ ENVIRONMENTS: tuple[dc.environments.Environment, ...] = (
     ScriptedGrudge(arms=3),
 )
 HORIZON, RUNS = 12, 5
+LATE_POLICIES = (dc.FTPL(), dc.FTPL.recommended(), POLICIES[3], dc.UCB1(), ScriptedGreedy())
+LATE: tuple[dict[str, Any], ...] = (
+    {"delay": 3},
+    {"delay": ("geometric", 2.0), "missing": 0.2, "slice": 0.8, "reported": ("noise", 0.3)},
+    {"delay": ("uniform", 1, 4), "reported": ("flip", 0.3)},
+)
 
 
 def run(policy: dc.Policy | tuple[dc.Policy, ...], environment: Any, **how: Any) -> Any:
@@ -61,6 +67,22 @@ def compare() -> list[str]:
     return wrong
 
 
+def compare_late() -> list[str]:
+    """Late, lost, rare and altered feedback: the CPU's own bits, whatever an earlier run of the thread left behind."""
+    wrong = []
+    for environment in (ENVIRONMENTS[0], ENVIRONMENTS[3], ENVIRONMENTS[5]):
+        for policy in LATE_POLICIES:
+            for how in LATE:
+                given = {
+                    name: value for name, value in how.items() if name != "slice" or not policy.coupled
+                }
+                mine = run(policy, environment, device="cuda", **given)
+                theirs = run(policy, environment, workers=1, **given)
+                what = f"{policy.label}, {environment.label}, {given}"
+                wrong += [f"{what}: {name}" for name in differing(mine, theirs)]
+    return wrong
+
+
 def regroup(environment: dc.environments.Environment) -> list[str]:
     """Blocks of any size, or a folder that lost some of them, change no bit."""
     pair = (dc.FTPL(), dc.Exp3())
@@ -70,6 +92,9 @@ def regroup(environment: dc.environments.Environment) -> list[str]:
         for size in (1, 2, 4)
         if differing(run(pair, environment, device="cuda", block=size), whole)
     ]
+    late = run(pair, environment, device="cuda", **LATE[1])
+    if differing(run(pair, environment, device="cuda", block=2, **LATE[1]), late):
+        wrong.append("block=2, late")
     folder = Path(tempfile.mkdtemp())
     run(pair, environment, device="cuda", block=2, out=folder)
     lost = sorted((folder / "blocks").iterdir())[::2]
@@ -177,6 +202,7 @@ if __name__ == "__main__":
         json.dumps(
             {
                 "wrong": compare()
+                + compare_late()
                 + regroup(ENVIRONMENTS[0])
                 + regroup(ENVIRONMENTS[3])
                 + go_outside()

@@ -71,7 +71,7 @@ def show(
 
 def summary_table(plan: Plan, results: Results) -> Table:
     """The summary of final regret, for a terminal."""
-    title = f"{plan.environment.label}: regret after {plan.horizon:,} rounds, {plan.runs:,} runs"
+    title = f"{results.world}: regret after {plan.horizon:,} rounds, {plan.runs:,} runs"
     found = regret_table(title, {"": results})
     table = Table(title=title)
     for number, name in enumerate(found.head):
@@ -112,7 +112,7 @@ def estimate(plans: Sequence[Plan], workers: int | None, device: str = "cpu") ->
         size = plan.block_size() if plan.device == "cpu" else block_size(plan, cards())
         blocks = sum(1 for _ in plan.blocks(size))
         lines += [
-            f"{plan.environment!r}",
+            ", ".join(filter(None, (f"{plan.environment!r}", plan.traffic.label))),
             *(f"    {policy!r}" for policy in plan.policies),
             f"    {plan.runs:,} runs of {plan.horizon:,} rounds each, seed {plan.seed}, "
             f"{len(plan.checkpoints)} checkpoints, {blocks} blocks: about {duration(seconds)}",
@@ -126,10 +126,10 @@ def _seconds_a_round(plan: Plan, policy: int, budget: float = 0.2) -> float:
         return _seconds_on_device(plan, policy)
     rounds = min(plan.horizon, 1_000)
     arguments = (plan.policies[policy], plan.environment, rounds, np.array([rounds]), plan.seed)
-    run_block(*arguments, 0, 1)  # compile
+    run_block(*arguments, 0, 1, plan.traffic)  # compile
     start, runs = time.perf_counter(), 0
     while time.perf_counter() - start < budget:
-        run_block(*arguments, runs, runs + 1)
+        run_block(*arguments, runs, runs + 1, plan.traffic)
         runs += 1
     return (time.perf_counter() - start) / (runs * rounds)
 
@@ -143,9 +143,9 @@ def _seconds_on_device(plan: Plan, policy: int) -> float:
     found = devices_for(plan)
     rounds, runs = min(plan.horizon, 1_000), block_size(plan, found)
     arguments = (plan.policies[policy], plan.environment, rounds, np.array([rounds]), plan.seed, 0)
-    run_block_on(found[0], *arguments, 1)  # compile
+    run_block_on(found[0], *arguments, 1, plan.traffic)  # compile
     start = time.perf_counter()
-    run_block_on(found[0], *arguments, runs)
+    run_block_on(found[0], *arguments, runs, plan.traffic)
     return (time.perf_counter() - start) / (runs * rounds)
 
 

@@ -171,7 +171,9 @@ class Learner:
             baseline: your predictions of each arm's loss in this round: a mapping from arms to losses, or a list of
                 losses in the order of `arms`. A centred estimator subtracts them instead of its running mean, which it
                 keeps for arms without a prediction. Good predictions make estimates less noisy, and no prediction can
-                bias them. They count for arms that pass the policy's gate. Only centred estimators accept them.
+                bias them. They count for arms that pass the policy's gate, and with a soft gate only up to its bound,
+                so that a wrong prediction of an arm that is seldom explored does little harm. Only centred estimators
+                accept them.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -180,6 +182,7 @@ class Learner:
         >>> learner.decide(available=["b"]).propensity
         1.0
         >>> centred = dc.FTPL.recommended().start(arms=["a", "b", "c"], seed=7)
+        >>> centred.observe(centred.decide(), loss=0.5)    # its first loss only sets a level
         >>> decision = centred.decide(baseline={"a": 0.9, "b": 0.2, "c": 0.4})
         >>> centred.observe(decision, loss=0.2)
         >>> decision.explore, centred.estimates().tolist()    # a perfect prediction: each arm learns its loss

@@ -2,6 +2,9 @@
 
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..base.arrays import Floats, Ints
 from ..kernels.dispatch import Entries
 from ..kernels.state import Layout, State
@@ -26,8 +29,15 @@ class RunnablePolicy(Protocol):
     def baseline(self) -> str | None:
         """The row of baselines that a pending decision keeps, or None."""
 
+    @property
+    def any_baseline(self) -> bool:
+        """Whether the update takes any baselines, and otherwise those of the state."""
+
     def at(self, arms: int) -> "RunnablePolicy":
         """The form of this policy for a number of arms."""
+
+    def among(self, arms: int, whole: int) -> "RunnablePolicy":
+        """The form in which a decision among some of the arms is drawn."""
 
     def entries(self) -> Entries:
         """The compiled calls."""
@@ -49,6 +59,15 @@ class RunnablePolicy(Protocol):
 
     def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
         """Write a decision's baselines where the compiled update reads them."""
+
+    def most_predicted(self, state: State) -> Floats:
+        """The largest baseline that a prediction may give each arm."""
+
+    def unknown(self, state: State) -> NDArray[np.bool_]:
+        """A mask of the arms about which nothing is learned."""
+
+    def init_form(self, state: State, known: tuple[str, ...]) -> None:
+        """Set the learned rows that the form before did not have."""
 
     def init_new_arms(self, state: State, first: int) -> None:
         """Set what the arms from place `first` on have learned."""

@@ -24,12 +24,17 @@ class Running:
     """
 
     def __init__(
-        self, policy: RunnablePolicy, state: State, stream: Words, serials: Serials | None = None
+        self,
+        policy: RunnablePolicy,
+        state: State,
+        stream: Words,
+        serials: Serials | None = None,
+        form: RunnablePolicy | None = None,
     ) -> None:
         arms = state.floats.shape[1]
         self.serials = serials or Serials(arms)
         self.policy, self.state, self.stream = policy, state, stream
-        self.form = policy.at(arms)
+        self.form = form or policy.at(arms)
         self.layout = self.form.layout
         self.values = np.array(self.form.params(), np.float64)
         self.entries = self.form.entries()
@@ -54,8 +59,10 @@ class Running:
 
     def only(self, part: Ints) -> "Running":
         """A copy with only these arms, until something is learned; the learning rate stays that of all arms."""
-        state = self.layout.restrict(self.state, part, self.policy.at(len(part)).layout)
-        return Running(self.policy, state, self.stream)
+        form = self.policy.among(len(part), self.state.floats.shape[1])
+        return Running(
+            self.policy, self.layout.restrict(self.state, part, form.layout), self.stream, form=form
+        )
 
     def draw(self, part: Ints | None, among: "Running | None" = None) -> tuple[int, int, float, float]:
         """Draw the arm to exploit and the arm to explore, with its weight and propensity.
@@ -71,7 +78,7 @@ class Running:
         """The baselines of decisions made now, None if all are 0.
 
         Unavailable arms have none, and decisions of the same round share theirs. `predicted` replaces the policy's own
-        numbers, but only for arms to which the policy gives a baseline.
+        numbers, but only for arms to which the policy gives a baseline, and only up to the policy's bound.
         """
         if self.baseline is None:
             return None
@@ -81,14 +88,12 @@ class Running:
                 shared = self.shared[0] = RoundBaseline(self._own_baseline)
             self.sharing.value += 1
             return shared
-        if part is None:
-            places, values = self.form.baselines(self.state)
-        else:
-            some = self.only(part)
-            places, values = some.form.baselines(some.state)
-            places = part[places]
+        some = self if part is None else self.only(part)
+        within, values = some.form.baselines(some.state)
+        places = within if part is None else part[within]
         if predicted is not None:
-            values = _replaced(places, values, *predicted)
+            most = some.form.most_predicted(some.state)[within]
+            values = np.minimum(_replaced(places, values, *predicted), most)
         return self._known(places, values, predicted is not None)
 
     def _own_baseline(self) -> Baseline | None:
@@ -101,8 +106,8 @@ class Running:
             self.shared[0].get()
 
     def _known(self, places: Ints, values: Floats, predicted: bool = False) -> Baseline | None:
-        """Baselines as a pending decision keeps them: by serial, without zeros."""
-        found = np.flatnonzero(values)
+        """Baselines as a pending decision keeps them: by serial, and without zeros if those are no baselines."""
+        found = np.arange(len(values)) if self.form.any_baseline else np.flatnonzero(values)
         return None if len(found) == 0 else (self.serials.of(places[found]), values[found], predicted)
 
     # Learning
@@ -115,6 +120,8 @@ class Running:
             return
         arm = self.serials.place(serial)
         if covered is not None:
+            if self.form.any_baseline and recorded(baseline) is None:
+                baseline = self._current_baseline(covered)
             self._charge_absent(covered, loss)
         if arm is not None:
             self.learn(arm, decision.weight, loss, baseline)
@@ -162,13 +169,27 @@ class Running:
         if self.policy.cumulative is None:
             return
         self.record_baselines()
-        absent = np.ones(self.state.floats.shape[1], np.bool_)
-        if isinstance(covered, tuple):
-            absent[self.serials.places(np.array(covered, np.int64))[0]] = False
-        elif covered is not None:
-            absent[: self.serials.first_from(covered)] = False
-        self.layout.row(self.state, self.policy.cumulative)[absent] += loss
+        self.layout.row(self.state, self.policy.cumulative)[~self._could_choose(covered)] += loss
         self.calls.init()
+
+    def _could_choose(self, covered: Covered) -> NDArray[np.bool_]:
+        """A mask of the arms that a decision could choose."""
+        chosen = np.full(self.state.floats.shape[1], covered is None)
+        if isinstance(covered, tuple):
+            chosen[self.serials.places(np.array(covered, np.int64))[0]] = True
+        elif covered is not None:
+            chosen[: self.serials.first_from(covered)] = True
+        return chosen
+
+    def _current_baseline(self, covered: Covered) -> Baseline:
+        """The baselines that the state has now, of the arms that a decision could choose.
+
+        Absent arms are charged the loss and must not get a baseline as well. Call this before they are: a baseline that
+        depends on the loss would bias the estimates.
+        """
+        places, values = self.form.baselines(self.state)
+        chosen = self._could_choose(covered)[places]
+        return self.serials.of(places[chosen]), values[chosen], False
 
     def _observe_removed_arm(self, weight: float, loss: float) -> None:
         """Learn the loss of a retired arm: add it for this one observation, so that the round counts."""
@@ -186,27 +207,24 @@ class Running:
 
     def weighs(self) -> bool:
         """Whether learning depends on the weight of an observation; a mean does not."""
-        one, two = self._after_two(1.0), self._after_two(2.0)
+        one, two = self._learned_with(1.0), self._learned_with(2.0)
         return any(not np.array_equal(*rows) for rows in zip(one, two, strict=True))
 
-    def _after_two(self, weight: float) -> list[Any]:
-        """The learned rows of two new arms after two observations; the first loss may only set a level."""
-        state = self.layout.new_state(2)
+    def _learned_with(self, weight: float) -> list[Any]:
+        """The learned rows of two new arms after one and after two observations.
+
+        The first loss may only set a level, and a policy that forgets may start again with the second.
+        """
+        state, rows = self.layout.new_state(2), []
         self.entries.init(self.values, *state)
-        for loss in (0.0, 1.0):
+        for loss in (1.0, 0.0):
             self.entries.update(self.values, *state, 0, weight, loss)
-        return [self.layout.row(state, name) for name in self.layout.learned]
+            rows += [self.layout.row(state, name).copy() for name in self.layout.learned]
+        return rows
 
     def unknown(self) -> NDArray[np.bool_]:
         """A mask of the arms about which nothing is learned, except perhaps losses of 0."""
-        found = np.ones(self.state.floats.shape[1], np.bool_)
-        for name in self.layout.learned:
-            row = self.layout.row(self.state, name)
-            if name in self.layout.pairs:
-                found &= ~row.any(axis=1)
-            elif name not in self.layout.scalars:
-                found &= row == 0
-        return found
+        return self.form.unknown(self.state)
 
     # Adding and retiring arms
 
@@ -220,14 +238,17 @@ class Running:
         """A copy without the arms at these places."""
         self.record_baselines()
         left = np.delete(np.arange(self.state.floats.shape[1]), gone)
-        state = self.layout.restrict(self.state, left, self.policy.at(len(left)).layout)
+        form = self.policy.at(len(left))
+        state = self.layout.restrict(self.state, left, form.layout)
         state.scalars[ARMS] = len(left)
+        form.init_form(state, self.layout.learned)
         return Running(self.policy, state, self.stream, self.serials.only(left))
 
     def _extended(self, newcomers: int) -> State:
         arms = self.state.floats.shape[1]
         form = self.policy.at(arms + newcomers)
         state = self.layout.extend(self.state, newcomers, form.layout)
+        form.init_form(state, self.layout.learned)
         form.init_new_arms(state, arms)
         return state
 

@@ -5,6 +5,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..base.arrays import Floats, Ints
 from ..base.spec import Description
@@ -95,8 +96,17 @@ class Policy(Description, kind="policy", package=__package__):
 
     @property
     def any_baseline(self) -> bool:
-        """Whether the update takes any baselines, and uses those of its own round if it gets none."""
+        """Whether the update takes any baselines, and otherwise those that the state has when feedback arrives."""
         return False
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The derived rows and scalars, by name, that `update` needs as they were when the decision was made.
+
+        Those that `set_baselines` writes need not be named. A simulation with late feedback keeps them with every
+        pending decision and writes them back before its update.
+        """
+        return ()
 
     @property
     def interpreted(self) -> bool:
@@ -131,10 +141,17 @@ class Policy(Description, kind="policy", package=__package__):
     def at(self, arms: int) -> "Policy":
         """The same policy in its form for a number of arms, which may have other rows and other code.
 
-        The learned rows have the same names in every form. Learners and simulations run this form; it may change
-        when arms are added or retired.
+        Learners and simulations run this form; it may change when arms are added or retired. Learned rows keep their
+        values if the new form has rows of the same name; see `init_form` for others.
         """
         return self
+
+    def among(self, arms: int, whole: int) -> "Policy":
+        """The form in which a decision among `arms` of `whole` arms is drawn. It learns the same rows as `at(whole)`."""
+        return self.at(arms)
+
+    def init_form(self, state: State, known: tuple[str, ...]) -> None:
+        """Set the learned rows that are not in `known`, the rows of the form before; they are zero so far."""
 
     def params(self) -> Any:
         """The parameters as a tuple of floats, for compiled code."""
@@ -165,6 +182,21 @@ class Policy(Description, kind="policy", package=__package__):
         row = self.layout.row(state, str(self.baseline))
         row[:] = 0.0
         row[places] = values
+
+    def most_predicted(self, state: State) -> Floats:
+        """The largest baseline that a user's prediction may give each arm; larger ones are lowered to it."""
+        return np.full(state.floats.shape[1], np.inf)
+
+    def unknown(self, state: State) -> NDArray[np.bool_]:
+        """A mask of the arms about which nothing is learned, except perhaps losses of 0."""
+        found = np.ones(state.floats.shape[1], np.bool_)
+        for name in self.layout.learned:
+            row = self.layout.row(state, name)
+            if name in self.layout.pairs:
+                found &= ~row.any(axis=1)
+            elif name not in self.layout.scalars:
+                found &= row == 0
+        return found
 
     def init_new_arms(self, state: State, first: int) -> None:
         """Set the learned rows of new arms: the arms from place `first` on, which are zero so far.

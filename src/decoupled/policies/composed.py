@@ -11,6 +11,8 @@ from ..kernels.dispatch import Functions
 from ..kernels.state import Layout, State
 from .base import Policy
 
+BRANCHING = ("centred", "by_losses", "exploit_ratio")  # of every law
+
 
 class ComposedPolicy(Policy):
     """A published policy with our options: centred losses, a rate for each of the two arms, rates that follow the losses.
@@ -27,8 +29,6 @@ class ComposedPolicy(Policy):
     schedule: str
 
     published_fields: ClassVar[tuple[str, ...]]
-    fading: tuple[str, ...] | None = ("estimates", "spread")  # the running mean forgets by itself
-    branching: tuple[str, ...] = ("centred", "by_losses", "exploit_ratio")
 
     def _check_options(self) -> None:
         set_number(self, "c", 0.0, 1e100, "the default is 2")
@@ -73,6 +73,16 @@ class ComposedPolicy(Policy):
         """The rows that the law needs with these options."""
         more = self.estimator == "centred" or self.two_rates
         return _layout(self.composed.law, more, self.published, self.schedule == "losses")
+
+    @property
+    def branching(self) -> tuple[str, ...]:
+        """The options."""
+        return BRANCHING
+
+    @property
+    def fading(self) -> tuple[str, ...] | None:
+        """The sums; the running mean forgets by itself."""
+        return ("estimates", "spread")
 
     @property
     def params_type(self) -> Any:

@@ -4,13 +4,16 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..base.arrays import Floats, Ints
 from ..base.validation import MOST_ROUNDS, number_in, whole_number
 from ..errors import ParameterError, UnsupportedError, invalid_value
 from ..kernels.dispatch import Functions
 from ..kernels.jit import is_ours
-from ..kernels.state import SHARED_SCALARS, Layout, State
-from ..kernels.wrap import OWN_SCALARS, START, Fading, Wrapped, wrapped
+from ..kernels.state import ROUND, SHARED_SCALARS, Layout, State
+from ..kernels.wrap import KEPT, OWN_SCALARS, START, Fading, Wrapped, wrapped
 from .base import Policy
 from .ftpl import FTPL
 
@@ -145,6 +148,13 @@ class Forgetting(Policy):
     def at(self, arms: int) -> "Forgetting":
         return replace(self, policy=self.policy.at(arms))
 
+    def among(self, arms: int, whole: int) -> "Forgetting":
+        return replace(self, policy=self.policy.among(arms, whole))
+
+    def init_form(self, state: State, known: tuple[str, ...]) -> None:
+        state.scalars[START + ROUND] = 1.0 + state.scalars[KEPT]
+        self.policy.init_form(_inside(state), known)
+
     @property
     def label(self) -> str:
         """A short name for tables and figures."""
@@ -185,6 +195,14 @@ class Forgetting(Policy):
     def baseline(self) -> str | None:
         return self.policy.baseline
 
+    @property
+    def kept(self) -> tuple[str, ...]:
+        return self.policy.kept
+
+    @property
+    def any_baseline(self) -> bool:
+        return self.policy.any_baseline
+
     def params(self) -> Any:
         own = self.discount if self.period is None else float(self.period)
         return self.params_type(*self.policy.params(), own)
@@ -203,6 +221,12 @@ class Forgetting(Policy):
 
     def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
         self.policy.set_baselines(_inside(state), places, values)
+
+    def most_predicted(self, state: State) -> Floats:
+        return self.policy.most_predicted(_inside(state))
+
+    def unknown(self, state: State) -> NDArray[np.bool_]:
+        return self.policy.unknown(_inside(state))
 
     def init_new_arms(self, state: State, first: int) -> None:
         self.policy.init_new_arms(_inside(state), first)

@@ -1,22 +1,23 @@
 """FTPL: the paper's policy. No convex optimisation, no resampling."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..base.arrays import Floats, Ints
-from ..base.validation import number_from, one_of, set_number
+from ..base.validation import as_float, number_from, one_of, set_number
 from ..errors import ParameterError, invalid_value
-from ..kernels.compose import Composed
+from ..kernels.compose import START, Composed
 from ..kernels.dispatch import Functions
 from ..kernels.laws import ladder, leader, leader_tiered
 from ..kernels.laws.leader_tiered import BASELINE, COVERED, COVERED_ARMS, fill_exploration_law
 from ..kernels.laws.winner_law import pareto_winner_law
-from ..kernels.state import Layout, State
+from ..kernels.state import ROUND, Layout, State
 from .base import Policy
-from .composed import ComposedPolicy
+from .composed import BRANCHING, ComposedPolicy
 
 RANKINGS = ("improved", "sorting", "strata", "auto")
 
@@ -26,7 +27,20 @@ RANKINGS = ("improved", "sorting", "strata", "auto")
 MANY_ARMS = 1_024
 MANY_CENTRED = 4_096
 
-FOLLOW_THE_LEADER = 1e100  # rates from here on are infinite
+FOLLOW_THE_LEADER = 1e100  # stands for an infinite rate, which has no place in JSON
+
+# Marks baselines as those of a decision: with 0 as the highest one, the update would fill in its own.
+LEAST_HIGHEST = 5e-324
+
+# What strata do not have.
+NO_LADDER: dict[str, Any] = {
+    "gate": "hard",
+    "theta": 0.0,
+    "start_at": "half",
+    "rungs": (),
+    "prior": (),
+    "mix": 0.0,
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,7 +125,7 @@ class FTPL(ComposedPolicy):
             seen, and 4 * (largest surprise)^2 is the unit of the spread in place of 1, so that the decisions do not
             depend on the scale and level of the losses.
         rungs: the scales of the exploitation rates, like c_exploit: at most 4, increasing, above 0. The last may be
-            infinite, which follows the leader without perturbations. Empty for the one rate c_exploit.
+            infinite, stored as 1e100, which follows the leader without perturbations. Empty for the one rate c_exploit.
         prior: how much each rung is trusted at first: one number above 0 for each rung, the last for the means if mix
             is above 0. Empty for equal ones.
         boldness: how soon the weights follow the rungs' estimated losses, above 0.
@@ -148,15 +162,14 @@ class FTPL(ComposedPolicy):
     gate: str = "hard"
     theta: float = 0.0
     start_at: str = "half"
-    rungs: tuple[float, ...] = ()
-    prior: tuple[float, ...] = ()
+    rungs: tuple[float, ...] = field(default=(), metadata={"depth": 1})
+    prior: tuple[float, ...] = field(default=(), metadata={"depth": 1})
     boldness: float = 3.0
     mix: float = 0.0
     floor: float = 0.2
 
     presets = ("recommended",)
     published_fields = ("alpha", "c", "ranking")
-    branching = ("alpha", "sorting", "sharing", *ComposedPolicy.branching)
     before: ClassVar[dict[str, Any]] = {"ties": "numbered"}
 
     def __post_init__(self) -> None:
@@ -169,37 +182,40 @@ class FTPL(ComposedPolicy):
     def _check_ladder(self) -> None:
         one_of("gate", self.gate, ("hard", "soft"))
         one_of("start_at", self.start_at, ("half", "first"))
-        object.__setattr__(self, "theta", number_from("theta", self.theta, 0.0, 1.0, "the default is 0"))
-        object.__setattr__(self, "mix", number_from("mix", self.mix, 0.0, 1.0, "the default is 0"))
-        object.__setattr__(self, "floor", number_from("floor", self.floor, 0.0, 1.0, "the default is 0.2"))
+        for name, default in (("theta", "0"), ("mix", "0"), ("floor", "0.2")):
+            number = number_from(name, getattr(self, name), 0.0, 1.0, f"the default is {default}")
+            object.__setattr__(self, name, number)
         set_number(self, "boldness", 0.0, 1e100, "the default is 3")
-        for name in ("rungs", "prior"):
-            # Infinity has no place in JSON, nor in a call that can be copied from a table.
-            object.__setattr__(
-                self, name, tuple(min(float(each), FOLLOW_THE_LEADER) for each in getattr(self, name))
-            )
-        rungs, prior = self.rungs, self.prior
-        if (
-            len(rungs) > ladder.MOST_RATES
-            or any(not rate > 0.0 for rate in rungs)
-            or list(rungs) != sorted(set(rungs))
-        ):
-            rule = (
-                f"must be at most {ladder.MOST_RATES} increasing rates above 0, the last possibly infinite"
-            )
-            raise ParameterError(invalid_value("rungs", rungs, rule, "try (0.5, 8.0)"))
-        if prior and (len(prior) != self._rung_count() or not all(0.0 < each < np.inf for each in prior)):
-            rule = f"must be {self._rung_count()} numbers above 0, one for each rung (the last, if mix > 0, for the means)"
-            raise ParameterError(invalid_value("prior", prior, rule, "leave it out for equal ones"))
+        self._check_rungs()
+        self._check_prior()
         if self.gate == "soft":
             self._check_soft()
             return
-        for name, default in (("theta", 0.0), ("start_at", "half"), ("rungs", ()), ("mix", 0.0)):
-            if getattr(self, name) != default:
-                rule = "needs the soft gate"
+        for name in ("theta", "start_at", "rungs", "prior", "mix"):
+            if getattr(self, name) != NO_LADDER[name]:
+                remedy = 'add gate="soft" and estimator="centred", or leave it out'
                 raise ParameterError(
-                    invalid_value(name, getattr(self, name), rule, 'add gate="soft", estimator="centred"')
+                    invalid_value(name, getattr(self, name), "needs the soft gate", remedy)
                 )
+
+    def _check_rungs(self) -> None:
+        rungs = _numbers(self.rungs)
+        good = rungs is not None and len(rungs) <= ladder.MOST_RATES and list(rungs) == sorted(set(rungs))
+        if rungs is None or not good or not all(rate > 0.0 for rate in rungs):
+            rule = f"must be at most {ladder.MOST_RATES} increasing numbers above 0, of which the last may be infinite"
+            raise ParameterError(invalid_value("rungs", self.rungs, rule, "try (0.5, 8.0)"))
+        object.__setattr__(self, "rungs", tuple(min(rate, FOLLOW_THE_LEADER) for rate in rungs))
+
+    def _check_prior(self) -> None:
+        prior, count = _numbers(self.prior), self._rung_count()
+        good = (
+            prior is not None and len(prior) in (0, count) and all(1e-100 < each < 1e100 for each in prior)
+        )
+        if not good:
+            many = "a number" if count == 1 else f"{count} numbers"
+            rule = f"must be {many} above 1e-100 and below 1e+100, one for each rung, where mix > 0 adds a last rung"
+            raise ParameterError(invalid_value("prior", self.prior, rule, "leave it out for equal ones"))
+        object.__setattr__(self, "prior", prior)
 
     def _check_soft(self) -> None:
         if self.estimator != "centred":
@@ -207,7 +223,9 @@ class FTPL(ComposedPolicy):
             raise ParameterError(invalid_value("gate", self.gate, rule, 'add estimator="centred"'))
         if self.ranking not in ("improved", "auto"):
             rule = "does not go with the soft gate, which lifts arms by different amounts"
-            raise ParameterError(invalid_value("ranking", self.ranking, rule, 'use "improved" or "auto"'))
+            raise ParameterError(
+                invalid_value("ranking", self.ranking, rule, 'use "improved" or "auto", or gate="hard"')
+            )
 
     def _rung_count(self) -> int:
         return max(1, len(self.rungs)) + (self.mix > 0.0)
@@ -272,15 +290,28 @@ class FTPL(ComposedPolicy):
         return ladder.FUNCTIONS if self.gate == "soft" else super().functions
 
     @property
-    def fading(self) -> tuple[str, ...]:
+    def branching(self) -> tuple[str, ...]:
+        if self.gate == "soft":
+            return ("alpha", "sharing", "by_losses", "from_first", "rungs", "mix")
+        return ("alpha", *(() if self.ranking == "strata" else ("sorting",)), "sharing", *BRANCHING)
+
+    @property
+    def fading(self) -> tuple[str, ...] | None:
         if self.gate != "soft":
-            return ("estimates", "spread")
+            return super().fading
         kept = ("rise", "least", "largest", "means", "centred_means")  # means forget with their counts
         return tuple(name for name in ladder.LAYOUT.learned if name not in kept)
 
     @property
     def any_baseline(self) -> bool:
         return self.gate == "soft"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **super().to_dict(),
+            "rungs": list(self.rungs),
+            "prior": list(self.prior),
+        }  # JSON has no tuples
 
     def params(self) -> Any:
         if self.gate != "soft":
@@ -292,7 +323,7 @@ class FTPL(ComposedPolicy):
         rates += [-1.0] * (self.mix > 0.0)
         priors = list(self.prior or (1.0,) * len(rates))
         empty = [0.0] * (ladder.MOST_RUNGS - len(rates))
-        return ladder.Params(
+        return self.params_type(
             alpha=self.alpha,
             sharing=float(self.ties == "shared"),
             c=self.c,
@@ -330,6 +361,24 @@ class FTPL(ComposedPolicy):
         many = arms >= (MANY_ARMS if self.published else MANY_CENTRED)
         return _ranked(self, "strata" if many else "improved")
 
+    def among(self, arms: int, whole: int) -> "FTPL":
+        if self.gate == "soft" and self.at(whole).gate != "soft":
+            return _plain(self).at(arms)  # strata know nothing of the ladder
+        return self.at(arms)
+
+    def init_form(self, state: State, known: tuple[str, ...]) -> None:
+        """After strata: every arm counts as seen once, with the mean loss that its estimate says."""
+        rounds = state.scalars[ROUND] - 1.0
+        if self.gate != "soft" or "counts" in known or rounds <= 0.0:
+            return
+        row = self.layout.row
+        means = np.clip(row(state, "estimates") / rounds, 0.0, 1.0)
+        row(state, "counts")[:] = 1.0
+        row(state, "means")[:] = means
+        row(state, "centred_means")[:] = means - means.mean()
+        row(state, "seen")[:] = rounds
+        row(state, "largest")[:] = 0.5  # so that the rates are those of strata
+
     def init_new_arms(self, state: State, first: int) -> None:
         super().init_new_arms(state, first)
         if self.gate == "soft":
@@ -337,6 +386,10 @@ class FTPL(ComposedPolicy):
                 self.layout.row(state, name)[first:] = 0.0
 
     def baselines(self, state: State) -> tuple[Ints, Floats]:
+        if self.gate == "soft":
+            known = self.start_at == "half" or state.scalars[ROUND] > 1.0
+            arms = np.arange(state.floats.shape[1] if known else 0)
+            return arms, state.floats[ladder.BASELINE, arms]
         if self.ranking != "strata":
             return super().baselines(state)
         count = int(state.scalars[COVERED])
@@ -345,7 +398,8 @@ class FTPL(ComposedPolicy):
     def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
         if self.gate == "soft":
             super().set_baselines(state, places, values)
-            state.scalars[ladder.HIGHEST] = values.max(initial=0.0)
+            # Without any, the update fills in those of its own round.
+            state.scalars[ladder.HIGHEST] = values.max(initial=LEAST_HIGHEST) if len(places) else 0.0
             state.scalars[ladder.DRIFT] = 0.0
             state.scalars[ladder.JUDGING] = float(len(places) == state.floats.shape[1])
             return
@@ -355,6 +409,26 @@ class FTPL(ComposedPolicy):
         state.scalars[COVERED] = len(places)
         state.ints[COVERED_ARMS, : len(places)] = places
         state.floats[BASELINE, : len(places)] = values
+
+    def unknown(self, state: State) -> NDArray[np.bool_]:
+        if self.gate != "soft":
+            return super().unknown(state)
+        unseen: NDArray[np.bool_] = (
+            state.floats[ladder.COUNTS] == 0.0
+        )  # baselines move the estimates of all arms
+        return unseen
+
+    def most_predicted(self, state: State) -> Floats:
+        """The bound of the soft gate, least + p_i * (1 + rate * gap) / (2 * rate); see `fill_baselines`."""
+        if self.gate != "soft":
+            return super().most_predicted(state)
+        scalars, estimates = state.scalars, state.floats[ladder.ESTIMATES]
+        least, unit = 0.0, 1.0 / (scalars[ladder.ETA] * scalars[ladder.RATE])
+        if self.start_at == "first":
+            least = min(scalars[ladder.LEAST], START + scalars[ladder.RISE])
+            unit = np.inf if scalars[ladder.LARGEST] == 0.0 else unit
+        most: Floats = least + 0.5 * self.exploration_law(state) * (unit + estimates - estimates.min())
+        return most
 
     def exploitation_law(self, state: State) -> Floats:
         row = self.layout.row
@@ -411,16 +485,22 @@ class FTPL(ComposedPolicy):
             law[leader if challenger < 0 else challenger] += others
 
 
-@lru_cache(maxsize=64)  # every decision among some arms needs it, and checking parameters takes time
+# Every decision among some arms needs these two, and checking parameters takes time.
+
+
+@lru_cache(maxsize=64)
 def _ranked(policy: FTPL, ranking: str) -> FTPL:
-    if ranking == "improved":
-        return replace(policy, ranking=ranking)
-    plain: dict[str, Any] = {
-        "gate": "hard",
-        "theta": 0.0,
-        "start_at": "half",
-        "rungs": (),
-        "prior": (),
-        "mix": 0.0,
-    }
-    return replace(policy, ranking=ranking, **plain)
+    return replace(policy, ranking=ranking, **(NO_LADDER if ranking == "strata" else {}))
+
+
+@lru_cache(maxsize=64)
+def _plain(policy: FTPL) -> FTPL:
+    return replace(policy, **NO_LADDER)
+
+
+def _numbers(values: object) -> tuple[float, ...] | None:
+    """The values as numbers, of which any may be infinite; None if one is not a number."""
+    if not isinstance(values, (list, tuple, np.ndarray)):
+        return None
+    numbers = [np.inf if isinstance(each, float) and each == np.inf else as_float(each) for each in values]
+    return None if None in numbers else tuple(each for each in numbers if each is not None)

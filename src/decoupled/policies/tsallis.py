@@ -15,7 +15,7 @@ from ..kernels.laws.tsallis import Params
 from ..kernels.powers import tidy_exponent
 from ..kernels.state import ARMS, ROUND, State
 from . import scs as conic
-from .composed import ExplicitPolicy
+from .composed import BRANCHING, ExplicitPolicy
 
 
 def solve_by_scs(params: Any, state: State, t: float, estimates: Floats) -> None:
@@ -94,7 +94,7 @@ class TsallisINF(ExplicitPolicy):
     schedule: str = "rounds"
 
     published_fields = ("beta", "c", "solver")
-    branching = ("exploit_power", "explore_power", *ExplicitPolicy.branching)
+    branching = ("exploit_power", "explore_power", *BRANCHING)
 
     def __post_init__(self) -> None:
         set_number(self, "beta", 0.0, 1.0, "the default is 2/3; for beta = 1 use Exp3")

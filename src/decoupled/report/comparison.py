@@ -32,7 +32,7 @@ def compare(results: Mapping[str, Results], out: str | os.PathLike[str], title: 
     caption = "Mean regret by round, bands of one standard deviation."
     picture = Picture("comparison", title, caption, panels, columns=min(3, len(panels)))
     facts = {
-        name: f"{each.environment}: {each.runs:,} runs of {each.horizon:,} rounds, "
+        name: f"{each.world}: {each.runs:,} runs of {each.horizon:,} rounds, "
         f"seed {each.specification['seed']}"
         for name, each in results.items()
     }

@@ -11,9 +11,12 @@ from ..environments import Environment
 from ..environments.base import Adversary
 from ..errors import ParameterError
 from ..kernels.jit import is_ours, translate
+from ..kernels.late import drive_adaptive_late, drive_late
+from ..kernels.numba_later import compiling_for
 from ..kernels.random.stream import new_stream
 from ..kernels.rounds import Table, against_best, drive, drive_adaptive
 from ..policies import Policy
+from .traffic import DIRECT, Traffic, new_late, traffic_key
 
 
 class BlockResult(NamedTuple):
@@ -23,14 +26,16 @@ class BlockResult(NamedTuple):
     plays: Ints
 
 
-# Plays one run. Arguments: the policy's draws, the environment's noise, regret to fill, plays to add to.
-Player: TypeAlias = Callable[[Words, Words, Floats, Ints], None]
+# Plays one run. Arguments: the policy's draws, the environment's noise, what follows the arguments of the loop if
+# feedback is not direct, regret to fill, plays to add to.
+Player: TypeAlias = Callable[[Words, Words, tuple[Any, ...], Floats, Ints], None]
+
 
 # The same loops for policies and adversaries from outside the package, whose machine code is not cached.
-_drive_uncached = translate(getattr(drive, "py_func", drive), keep=False, counting=False)
-_drive_adaptive_uncached = translate(
-    getattr(drive_adaptive, "py_func", drive_adaptive), keep=False, counting=False
-)
+_UNCACHED: dict[Any, Any] = {
+    loop: translate(getattr(loop, "py_func", loop), keep=False, counting=False)
+    for loop in (drive, drive_adaptive, drive_late, drive_adaptive_late)
+}
 
 
 def run_block(
@@ -41,17 +46,20 @@ def run_block(
     seed: int,
     first: int,
     last: int,
+    traffic: Traffic = DIRECT,
 ) -> BlockResult:
     """Run `first` to `last - 1` of one policy, one after another."""
     policy = policy.at(environment.arms)
     policy.register()  # also in a process that has not seen the policy
     player = _adaptive_player if isinstance(environment, Adversary) else _table_player
-    play = player(policy, environment, horizon, checkpoints)
+    play = player(policy, environment, horizon, checkpoints, traffic)
+    late = None if traffic.direct else new_late(policy, environment.arms, traffic, horizon)
     regret = np.empty((last - first, len(checkpoints)))
     plays = np.zeros((2, environment.arms), np.int64)
     for run in range(first, last):
         noise, draws = run_streams(seed, run)
-        play(draws, noise, regret[run - first], plays)
+        more = () if late is None else (late._replace(key=traffic_key(seed, run)),)
+        play(draws, noise, more, regret[run - first], plays)
     return BlockResult(regret, plays)
 
 
@@ -88,36 +96,51 @@ def checked_table(environment: Environment, horizon: int) -> Table:
     return table._replace(rows=rows, row_at=row_at)
 
 
-def table_loop(policy: Policy) -> Callable[..., None]:
+def table_loop(policy: Policy, traffic: Traffic = DIRECT) -> Callable[..., None]:
     """The round loop for a policy; see `drive` for its arguments."""
-    return drive if is_ours(policy.params_type, *policy.functions) else _drive_uncached
+    loop: Callable[..., None] = _loop_for(policy, traffic, drive, drive_late)
+    if not is_ours(policy.params_type, *policy.functions):
+        loop = _UNCACHED[loop]
+    return loop
 
 
-def _table_player(policy: Policy, environment: Environment, horizon: int, checkpoints: Ints) -> Player:
+def _loop_for(policy: Policy, traffic: Traffic, direct: Any, late: Any) -> Any:
+    if traffic.direct:
+        return direct
+    compiling_for(f"{type(policy).__name__} with {traffic.label}")
+    return late
+
+
+def _table_player(
+    policy: Policy, environment: Environment, horizon: int, checkpoints: Ints, traffic: Traffic
+) -> Player:
     table, best = world(environment, horizon)
-    loop = table_loop(policy)
+    loop = table_loop(policy, traffic)
     params, layout, arms = policy.params(), policy.layout, environment.arms
     local = np.zeros(2, np.uint64)
 
-    def play(draws: Words, noise: Words, regret: Floats, plays: Ints) -> None:
+    def play(draws: Words, noise: Words, more: tuple[Any, ...], regret: Floats, plays: Ints) -> None:
         state = layout.new_state(arms)
-        loop(params, state, draws, noise, local, table, best, checkpoints, regret, plays)
+        loop(params, state, draws, noise, local, table, best, checkpoints, regret, plays, *more)
 
     return play
 
 
-def _adaptive_player(policy: Policy, environment: Any, horizon: int, checkpoints: Ints) -> Player:
+def _adaptive_player(
+    policy: Policy, environment: Any, horizon: int, checkpoints: Ints, traffic: Traffic
+) -> Player:
     environment.prepare()
     code = (policy.params_type, *policy.functions, environment.params_type, *environment.functions)
-    loop = drive_adaptive if is_ours(*code) else _drive_adaptive_uncached
+    loop = _loop_for(policy, traffic, drive_adaptive, drive_adaptive_late)
+    loop = loop if is_ours(*code) else _UNCACHED[loop]
     params, adversary, arms = policy.params(), environment.params(), environment.arms
     local, losses = np.zeros(2, np.uint64), np.zeros(arms)
     arm_losses = np.empty((len(checkpoints), arms))
 
-    def play(draws: Words, noise: Words, regret: Floats, plays: Ints) -> None:
+    def play(draws: Words, noise: Words, more: tuple[Any, ...], regret: Floats, plays: Ints) -> None:
         state, memory, sums = policy.layout.new_state(arms), environment.memory(), np.zeros(arms)
         game = (params, state, draws, noise, local, adversary, memory, horizon)
-        loop(*game, losses, sums, checkpoints, regret, arm_losses, plays)
+        loop(*game, losses, sums, checkpoints, regret, arm_losses, plays, *more)
         if not against_best(checkpoints, arm_losses, regret):
             raise outside_range(environment)
 

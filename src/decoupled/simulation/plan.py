@@ -16,6 +16,7 @@ from ..environments import Environment
 from ..errors import ParameterError, UnsupportedError, invalid_value
 from ..kernels.jit import is_ours, source_digest
 from ..policies import Policy
+from .traffic import DIRECT, Traffic, check_traffic
 
 Checkpoints: TypeAlias = int | str | Sequence[int] | dict[str, Any]
 
@@ -43,9 +44,10 @@ class Plan:
     seed: int
     checkpoints: tuple[int, ...]
     device: str = "cpu"  # functions such as exp may differ in their last digit from one to another
+    traffic: Traffic = DIRECT
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as plain values; it names the device if that is not the CPU."""
+        """The plan as plain values; it names the device if that is not the CPU, and what traffic does to feedback."""
         elsewhere = {} if self.device == "cpu" else {"device": self.device}
         return {
             "policies": [policy.to_dict() for policy in self.policies],
@@ -54,6 +56,7 @@ class Plan:
             "runs": self.runs,
             "seed": self.seed,
             "checkpoints": list(self.checkpoints),
+            **self.traffic.to_dict(),
             **elsewhere,
         }
 
@@ -88,6 +91,7 @@ def make_plan(
     seed: int,
     checkpoints: Checkpoints = DEFAULT_CHECKPOINTS,
     device: str = "cpu",
+    traffic: Traffic = DIRECT,
 ) -> Plan:
     """Check every part of a specification."""
     given: object = policies
@@ -120,7 +124,10 @@ def make_plan(
     runs = whole_number("runs", runs, 1, "the paper has 1,000")
     seed = whole_number("seed", seed, 0, "any will do, such as 0")
     one_of("device", device, DEVICES)
-    return Plan(chosen, environment, horizon, runs, seed, checkpoint_rounds(checkpoints, horizon), device)
+    rounds = checkpoint_rounds(checkpoints, horizon)
+    if not traffic.direct:
+        check_traffic(traffic, chosen, environment.arms, horizon)
+    return Plan(chosen, environment, horizon, runs, seed, rounds, device, traffic)
 
 
 def checkpoint_rounds(wanted: Checkpoints, horizon: int) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from ..policies import Policy
 from .labelled import Labelled
 from .plan import Plan
 from .student import t_quantile
+from .traffic import traffic_of
 
 # They are loaded when they are used, which may be after hours of work, or never.
 require("a simulation", "xarray", "scipy", "pandas", "h5netcdf")
@@ -89,6 +90,18 @@ class Results:
         plan: dict[str, Any] = json.loads(self._data.attrs["plan"])
         return plan
 
+    @property
+    def world(self) -> str:
+        """The environment, and what traffic did to feedback if it was not direct: for titles.
+
+        >>> import decoupled as dc
+        >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
+        >>> dc.simulate(dc.FTPL(), easy, horizon=100, runs=20, seed=0, delay=10, missing=0.5).world
+        'Bernoulli(rewards=(0.2, 0.7)), delay 10, missing 0.5'
+        """
+        traffic = traffic_of(self.specification)
+        return ", ".join(filter(None, (self.environment, traffic.label)))
+
     def _label(self, policy: Policy | str) -> str:
         label = policy.label if isinstance(policy, Policy) else policy
         if label not in self.labels:
@@ -155,7 +168,10 @@ class Results:
     def plot(self, path: str | os.PathLike[str] | None = None, *, log: bool = False) -> "Figure":
         """Plot the mean regret by round with bands of one standard deviation; save it to `path` if given."""
         title = f"{self.environment}, {self.runs:,} runs"
-        panel = Panel("", self.series(), y_label="regret (mean, band of one standard deviation)", log_x=log)
+        traffic = traffic_of(self.specification).label  # below, because both together are too wide
+        panel = Panel(
+            traffic, self.series(), y_label="regret (mean, band of one standard deviation)", log_x=log
+        )
         figure = draw(Picture("regret", title, "", (panel,)))
         if path is not None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)

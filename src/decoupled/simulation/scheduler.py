@@ -89,6 +89,7 @@ def _submit(executor: Executor, plan: Plan, block: Block) -> Future[tuple[BlockR
         plan.seed,
         block.first,
         block.last,
+        plan.traffic,
     )
 
 

@@ -13,8 +13,9 @@ from ..environments import Environment
 from ..errors import ParameterError, near_name
 from ..policies import Policy
 from .plan import DEFAULT_CHECKPOINTS, Plan, make_plan
+from .traffic import NAMES, traffic_of
 
-KEYS = ("horizon", "runs", "seed", "checkpoints", "policy", "environment")
+KEYS = ("horizon", "runs", "seed", "checkpoints", *NAMES, "policy", "environment")
 REQUIRED = ("horizon", "runs", "policy", "environment")
 
 _HEAD = re.compile(r"\s*\[\[?\s*(\w+)\s*\]")
@@ -79,7 +80,7 @@ def read_specification(path: str | os.PathLike[str]) -> list[Plan]:
     checkpoints = values.get("checkpoints", DEFAULT_CHECKPOINTS)
     for environment in environments:
         try:
-            plans.append(make_plan(policies, environment, *size, checkpoints))
+            plans.append(make_plan(policies, environment, *size, checkpoints, traffic=traffic_of(values)))
         except ParameterError as error:
             word, last = _first_word(error), len(values["policy"]) - 1
             line = text.line_of("name", "policy", last) if word == "policies" else text.line_of(word)

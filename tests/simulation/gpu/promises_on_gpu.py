@@ -23,6 +23,11 @@ def test_grouping_changes_nothing(block: int) -> None:
     assert bits(block=block) == bits()
 
 
+def test_grouping_changes_nothing_if_feedback_is_late() -> None:
+    how = {"delay": ("geometric", 30.0), "missing": 0.2, "slice": 0.7, "reported": ("noise", 0.3)}
+    assert bits(block=777, **how) == bits(**how) != bits()
+
+
 def test_a_rerun_on_a_device_resumes(tmp_path: Path) -> None:
     bits(block=500, out=tmp_path)
     for path in sorted((tmp_path / "blocks").iterdir())[::3]:

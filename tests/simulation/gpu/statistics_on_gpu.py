@@ -61,12 +61,23 @@ def test_arms_in_strata() -> None:
     compare(dc.FTPL(ranking="strata"), ENVIRONMENTS[:1])
 
 
-def compare(policy: dc.Policy, environments: tuple[dc.environments.Environment, ...]) -> None:
+@pytest.mark.parametrize(
+    "policy", [dc.FTPL(), dc.FTPL.recommended(), dc.TopTwo()], ids=lambda each: each.label
+)
+def test_late_lost_rare_and_altered_feedback(policy: dc.Policy) -> None:
+    worlds_met = (ENVIRONMENTS[0], ENVIRONMENTS[4], ENVIRONMENTS[6], ENVIRONMENTS[8])
+    compare(policy, worlds_met, delay=50, reported=("flip", 0.1))
+    compare(policy, worlds_met, delay=("uniform", 0, 40), missing=0.2, slice=0.5)
+
+
+def compare(policy: dc.Policy, environments: tuple[dc.environments.Environment, ...], **how: Any) -> None:
     lines: list[dict[str, Any]] = []
     for environment in environments:
-        cpu = dc.simulate(policy, environment, HORIZON, CPU_RUNS, seed=1, workers=1, checkpoints=4)
-        same = dc.simulate(policy, environment, HORIZON, CPU_RUNS, seed=1, device="cuda", checkpoints=4)
-        many = dc.simulate(policy, environment, HORIZON, RUNS, seed=2, device="cuda", checkpoints=4)
+        cpu = dc.simulate(policy, environment, HORIZON, CPU_RUNS, seed=1, workers=1, checkpoints=4, **how)
+        same = dc.simulate(
+            policy, environment, HORIZON, CPU_RUNS, seed=1, device="cuda", checkpoints=4, **how
+        )
+        many = dc.simulate(policy, environment, HORIZON, RUNS, seed=2, device="cuda", checkpoints=4, **how)
         # Regret at every checkpoint.
         spread = np.hypot(
             cpu.data.regret_std.values[0] / np.sqrt(CPU_RUNS),

@@ -121,6 +121,18 @@ def test_what_does_not_fit_in_a_thread_is_refused() -> None:
         check_fits(needs(64, 100_000, 100_000, adaptive=True), SMALL, "FTPL")
     with pytest.raises(UnsupportedError, match=r"horizon = 100000000: .*use device='cpu'"):
         check_fits(needs(8, horizon=10**8), LARGE, "FTPL")
+    with pytest.raises(UnsupportedError, match=r"pending decisions.*shorter delay, or use device='cpu'"):
+        check_fits(needs(8)._replace(pending=2**24), SMALL, "FTPL")
+
+
+def test_pending_decisions_of_all_threads_fit() -> None:
+    for card in (LARGE, SMALL):
+        for adaptive in (False, True):
+            asked = needs(8, adaptive=adaptive)._replace(pending=400_000)
+            check_fits(asked, card, "FTPL")
+            grid = launch_grid(asked, card, 10**6)
+            assert grid.size * asked.pending <= card.free * SHARE / AT_ONCE / (1 + adaptive)
+            assert grid.size < launch_grid(asked._replace(pending=0), card, 10**6).size
 
 
 def test_only_common_values_are_pinned() -> None:

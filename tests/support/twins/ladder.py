@@ -72,8 +72,8 @@ class LadderTwin(FTPLTwin):
         centred: dict[int, list[float]] = {}
         for arm, loss, mean in self.history:
             if arm in raw:
-                raw_error += (loss - np.mean(raw[arm])) ** 2
-                centred_error += (loss - mean - np.mean(centred[arm])) ** 2
+                raw_error += float(loss - np.mean(raw[arm])) ** 2
+                centred_error += float(loss - mean - np.mean(centred[arm])) ** 2
             raw.setdefault(arm, []).append(loss)
             centred.setdefault(arm, []).append(loss - mean)
         return raw_error, centred_error

@@ -84,14 +84,12 @@ LAYOUT = Layout(
 
 # `from_first` above 0: the running mean and the unit of the losses come from the losses themselves. Rates are multiples
 # of c, and -1 stands for the leader by mean.
-Params = namedtuple(
-    "Params",
-    [
-        *("alpha", "sharing", "c", "lam", "by_losses", "theta", "from_first", "boldness", "mix", "floor"),
-        *("rungs", "rate_0", "rate_1", "rate_2", "rate_3", "rate_4"),
-        *("prior_0", "prior_1", "prior_2", "prior_3", "prior_4"),
-    ],
+PARAMS = (
+    *("alpha", "sharing", "c", "lam", "by_losses", "theta", "from_first", "boldness", "mix", "floor"),
+    *("rungs", "rate_0", "rate_1", "rate_2", "rate_3", "rate_4"),
+    *("prior_0", "prior_1", "prior_2", "prior_3", "prior_4"),
 )
+Params: Any = namedtuple("Params", PARAMS)  # type: ignore[misc]
 
 
 @compiled
@@ -282,9 +280,13 @@ def exploited(params: Any, state: State, rung: int, stream: Words) -> int:
     if rate < 0.0:
         leader = int(scalars[LEADER])
         return leader if leader >= 0 else below(len(order), stream)
+    rank: int
     if rate == FOLLOW:
-        return order[below(tied_leaders(state), stream)]
-    return order[pareto_leader(ranked, scalars[ETA] * rate, params.alpha, stream)]
+        rank = below(tied_leaders(state), stream)
+    else:
+        rank = pareto_leader(ranked, scalars[ETA] * rate, params.alpha, stream)
+    arm: int = order[rank]
+    return arm
 
 
 @compiled

@@ -12,6 +12,7 @@ from ...errors import UnsupportedError
 from ...kernels.random.seed_sequence import MOST_RUNS
 from ..cpu import BlockResult
 from ..plan import Plan
+from ..traffic import pending_bytes
 from .devices import REMEDY, Card, cards
 from .launch import run_block_on
 from .memory import WORKERS, Needs, check_fits
@@ -26,9 +27,11 @@ def devices_for(plan: Plan) -> tuple[Card, ...]:
     if plan.runs > MOST_RUNS:
         raise UnsupportedError(f"runs = {plan.runs}: must be at most {MOST_RUNS} on a device; {REMEDY}")
     for policy in plan.policies:
-        shape = shape_of(policy.at(plan.environment.arms), plan.environment)
+        form = policy.at(plan.environment.arms)
+        pending = pending_bytes(form, plan.environment.arms, plan.traffic, plan.horizon)
+        needs = Needs(shape_of(form, plan.environment), plan.horizon, len(plan.checkpoints), pending)
         for card in found:
-            check_fits(Needs(shape, plan.horizon, len(plan.checkpoints)), card, policy.label)
+            check_fits(needs, card, policy.label)
     return found
 
 

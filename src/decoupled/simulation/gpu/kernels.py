@@ -18,12 +18,14 @@ from ...environments.base import Adversary, Environment
 from ...errors import UnsupportedError
 from ...kernels.adversary import Memory
 from ...kernels.jit import cache_folder, compiled, is_ours, kept_in
+from ...kernels.late import Late, drive_adaptive_late, drive_late
 from ...kernels.random.noise import BERNOULLI
 from ...kernels.random.seed_sequence import fill_stream
 from ...kernels.rounds import Table, against_best, drive, drive_adaptive
 from ...kernels.specialise import common_values, pinned
 from ...kernels.state import ARMS, ROUND, State
 from ...policies import Policy
+from ..traffic import KEY
 from .devices import REMEDY, simulated, toolkit
 from .memory import registers
 from .shapes import Shape
@@ -71,32 +73,43 @@ class Kernel:
             self._compiled.add(kind)
 
 
-def kernel_for(policy: Policy, environment: Environment, shape: Shape, noise: int = BERNOULLI) -> Kernel:
-    """The kernel of a policy; see `_table_kernel` and `_adaptive_kernel` for its arguments."""
+def kernel_for(
+    policy: Policy, environment: Environment, shape: Shape, noise: int = BERNOULLI, late: bool = False
+) -> Kernel:
+    """The kernel of a policy; see `_table_kernel` and `_adaptive_kernel` for its arguments.
+
+    With `late`, feedback may be late, lost, rare or altered: see `_late_table_kernel` and `_late_adaptive_kernel`.
+    """
     adversary = environment if isinstance(environment, Adversary) else None
     if adversary is not None:
         adversary.prepare()
     policy.register()
     values = common_values(policy.params(), policy.branching)
-    key = kernel_key(policy, environment, shape, noise)
+    key = kernel_key(policy, environment, shape, noise, late)
     with _making:
         if key not in _made:
             code = [policy.params_type, *policy.functions]
             if adversary is None:
-                made, what = _table_kernel(shape, values, noise), policy.label
+                made, what = (
+                    (_late_table_kernel if late else _table_kernel)(shape, values, noise),
+                    policy.label,
+                )
             else:
-                made, what = _adaptive_kernel(shape, values), f"{policy.label} with {adversary.label}"
+                made = (_late_adaptive_kernel if late else _adaptive_kernel)(shape, values)
+                what = f"{policy.label} with {adversary.label}"
                 code += [adversary.params_type, *adversary.functions]
             _made[key] = Kernel(_jit(made, registers(shape), keep=is_ours(*code)), 8 * shape.arms, what)
         return _made[key]
 
 
-def kernel_key(policy: Policy, environment: Environment, shape: Shape, noise: int) -> tuple[object, ...]:
+def kernel_key(
+    policy: Policy, environment: Environment, shape: Shape, noise: int, late: bool = False
+) -> tuple[object, ...]:
     """The key of a kernel: equal for everything that one kernel serves."""
     against = environment.params_type if isinstance(environment, Adversary) else None
     # As text, because the value that marks a free parameter does not equal itself.
     values = repr(common_values(policy.params(), policy.branching))
-    return policy.params_type, against, shape, values, noise
+    return policy.params_type, against, shape, values, noise, late
 
 
 def _jit(function: Any, most: int, keep: bool) -> Any:
@@ -273,3 +286,128 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...]) -> Any:
         add_counts(played, plays)
 
     return play_adversary
+
+
+def _late_table_kernel(shape: Shape, values: tuple[float, ...], noise_kind: int) -> Any:
+    arms, scalar_count, float_rows, int_rows = shape[:4]
+    whole = np.int32 if shape.int_bytes == 4 else np.int64
+
+    def play_late_table(
+        params: Any,
+        rows: Any,
+        row_at: Any,
+        concentration: Any,
+        best: Any,
+        checkpoints: Any,
+        pool: Any,
+        first: Any,
+        regret: Any,
+        plays: Any,
+        rules: Any,
+        kept: Any,
+        pending_floats: Any,
+        pending_ints: Any,
+    ) -> None:
+        scalars = cuda.local.array(scalar_count, float64)
+        floats = cuda.local.array((float_rows, arms), float64)
+        ints = cuda.local.array((int_rows, arms), whole)
+        played = cuda.shared.array((2, arms), int32)
+        draws = cuda.local.array(2, uint64)
+        noise = cuda.local.array(2, uint64)
+        local = cuda.local.array(2, uint64)
+        key = cuda.local.array(2, uint64)
+        begin_counts(played)
+        state = State(scalars, floats, ints)
+        known = pinned(params, values)
+        table = Table(rows, row_at, noise_kind, concentration)
+        me = cuda.grid(1)
+        late = Late(rules, kept, pending_floats[:, :, me], pending_ints[:, :, me], key)
+        for number in range(me, regret.shape[0], cuda.gridsize(1)):
+            begin(state)
+            fill_stream(pool, first + number, 0, noise)
+            fill_stream(pool, first + number, 1, draws)
+            fill_stream(pool, first + number, KEY, key)
+            drive_late(
+                known, state, draws, noise, local, table, best, checkpoints, regret[number], played, late
+            )
+        add_counts(played, plays)
+
+    return play_late_table
+
+
+def _late_adaptive_kernel(shape: Shape, values: tuple[float, ...]) -> Any:
+    arms, scalar_count, float_rows, int_rows, memory_floats, memory_ints = shape[:6]
+    float_room, int_room = max(1, memory_floats), max(1, memory_ints)
+    whole = np.int32 if shape.int_bytes == 4 else np.int64
+
+    def play_late_adversary(
+        params: Any,
+        adversary: Any,
+        first_floats: Any,
+        first_ints: Any,
+        horizon: Any,
+        checkpoints: Any,
+        pool: Any,
+        first: Any,
+        regret: Any,
+        plays: Any,
+        arm_losses: Any,
+        outside: Any,
+        rules: Any,
+        kept: Any,
+        pending_floats: Any,
+        pending_ints: Any,
+    ) -> None:
+        scalars = cuda.local.array(scalar_count, float64)
+        floats = cuda.local.array((float_rows, arms), float64)
+        ints = cuda.local.array((int_rows, arms), whole)
+        played = cuda.shared.array((2, arms), int32)
+        draws = cuda.local.array(2, uint64)
+        noise = cuda.local.array(2, uint64)
+        local = cuda.local.array(2, uint64)
+        key = cuda.local.array(2, uint64)
+        losses = cuda.local.array(arms, float64)
+        sums = cuda.local.array(arms, float64)
+        remembered = cuda.local.array(float_room, float64)
+        counted = cuda.local.array(int_room, int64)
+        begin_counts(played)
+        state = State(scalars, floats, ints)
+        known = pinned(params, values)
+        memory = Memory(remembered[:memory_floats], counted[:memory_ints])
+        me = cuda.grid(1)
+        late = Late(rules, kept, pending_floats[:, :, me], pending_ints[:, :, me], key)
+        would_have_cost = arm_losses[me]
+        for number in range(me, regret.shape[0], cuda.gridsize(1)):
+            begin(state)
+            for place in range(memory_floats):
+                remembered[place] = first_floats[place]
+            for place in range(memory_ints):
+                counted[place] = first_ints[place]
+            for arm in range(arms):
+                sums[arm] = 0.0
+            fill_stream(pool, first + number, 0, noise)
+            fill_stream(pool, first + number, 1, draws)
+            fill_stream(pool, first + number, KEY, key)
+            suffered = regret[number]
+            drive_adaptive_late(
+                known,
+                state,
+                draws,
+                noise,
+                local,
+                adversary,
+                memory,
+                horizon,
+                losses,
+                sums,
+                checkpoints,
+                suffered,
+                would_have_cost,
+                played,
+                late,
+            )
+            if not against_best(checkpoints, would_have_cost, suffered):
+                outside[0] = 1
+        add_counts(played, plays)
+
+    return play_late_adversary

@@ -16,6 +16,7 @@ from ...kernels.random.noise import BERNOULLI
 from ...kernels.random.seed_sequence import seed_pool
 from ...policies import Policy
 from ..cpu import BlockResult, outside_range, world
+from ..traffic import DIRECT, Traffic, kept_places, pending_bytes, room_for
 from .devices import Card, cards, simulated, toolkit
 from .kernels import kernel_for, kernel_key
 from .memory import Grid, Needs, launch_grid, most_runs, resident_threads
@@ -36,18 +37,20 @@ def run_block_on(
     seed: int,
     first: int,
     last: int,
+    traffic: Traffic = DIRECT,
 ) -> BlockResult:
     """Run `first` to `last - 1` of one policy, as many per launch as fit on the device."""
     cuda = toolkit()
     policy = policy.at(environment.arms)
-    needs = Needs(shape_of(policy, environment), horizon, len(checkpoints))
+    pending = pending_bytes(policy, environment.arms, traffic, horizon)
+    needs = Needs(shape_of(policy, environment), horizon, len(checkpoints), pending)
     regret = np.empty((last - first, len(checkpoints)))
     with cuda.gpus[card.number]:
         stream = cuda.stream()
         shared = cuda.to_device(checkpoints, stream), cuda.to_device(seed_pool(seed), stream)
         plays = cuda.to_device(np.zeros((2, environment.arms), np.int64), stream)
         launch = (_against_adversary if needs.shape.adaptive else _on_table)(
-            card, policy, environment, needs, shared, stream
+            card, policy, environment, needs, shared, traffic, stream
         )
         most = most_runs(needs, card)
         for start in range(first, last, most):
@@ -73,27 +76,60 @@ def compile_kernel(policy: Policy, environment: Environment) -> None:
     run_block_on(cards()[0], policy, environment, 2, np.array([2]), 0, 0, 1)
 
 
+def _pending(
+    policy: Policy, environment: Environment, needs: Needs, traffic: Traffic, stream: Any
+) -> Callable[[Grid], tuple[Any, ...]]:
+    """The last arguments of a kernel: the rules, and room for the pending decisions of every thread of a grid."""
+    if traffic.direct:
+        return lambda grid: ()
+    cuda = toolkit()
+    kept = cuda.to_device(kept_places(policy, environment.arms), stream)
+    room = room_for(policy, environment.arms, traffic, needs.horizon)
+
+    def allocated(grid: Grid) -> tuple[Any, ...]:
+        # Threads are last, so that neighbours read and write neighbouring numbers.
+        floats = cuda.device_array((room.slots, room.floats, grid.size), np.float64, stream=stream)
+        ints = cuda.device_array((room.slots, room.ints, grid.size), np.int64, stream=stream)
+        return traffic.rules(), kept, floats, ints
+
+    return allocated
+
+
 def _on_table(
-    card: Card, policy: Policy, environment: Environment, needs: Needs, shared: Any, stream: Any
+    card: Card,
+    policy: Policy,
+    environment: Environment,
+    needs: Needs,
+    shared: Any,
+    traffic: Traffic,
+    stream: Any,
 ) -> Launch:
     table, best = world(environment, needs.horizon)
     sent = _sent(environment, needs.horizon, card.number)
-    kernel = kernel_for(policy, environment, needs.shape, table.noise)
+    kernel = kernel_for(policy, environment, needs.shape, table.noise, not traffic.direct)
     facts = (policy.params(), *sent, table.concentration, best, *shared)
+    pending = _pending(policy, environment, needs, traffic, stream)
 
     def launch(first: int, regret: Any, plays: Any) -> None:
         grid = launch_grid(needs, card, regret.shape[0])
         with _turn(card, grid, needs, stream):
-            kernel.launch(*grid, stream, *facts, first, regret, plays)
+            kernel.launch(*grid, stream, *facts, first, regret, plays, *pending(grid))
 
     return launch
 
 
 def _against_adversary(
-    card: Card, policy: Policy, environment: Any, needs: Needs, shared: Any, stream: Any
+    card: Card,
+    policy: Policy,
+    environment: Any,
+    needs: Needs,
+    shared: Any,
+    traffic: Traffic,
+    stream: Any,
 ) -> Launch:
     cuda = toolkit()
-    kernel = kernel_for(policy, environment, needs.shape)
+    kernel = kernel_for(policy, environment, needs.shape, late=not traffic.direct)
+    pending = _pending(policy, environment, needs, traffic, stream)
     # One extra element, because an array on a device cannot be empty.
     memory = [cuda.to_device(np.append(each, each.dtype.type(0)), stream) for each in environment.memory()]
     facts = (policy.params(), environment.params(), *memory, needs.horizon, *shared)
@@ -105,7 +141,7 @@ def _against_adversary(
         outside = np.zeros(1, np.int64)
         there = cuda.to_device(outside, stream)
         with _turn(card, grid, needs, stream):
-            kernel.launch(*grid, stream, *facts, first, regret, plays, arm_losses, there)
+            kernel.launch(*grid, stream, *facts, first, regret, plays, arm_losses, there, *pending(grid))
         _fetch(there, outside, stream)
         if outside[0]:
             raise outside_range(environment)

@@ -40,12 +40,14 @@ class Grid(NamedTuple):
 class Needs(NamedTuple):
     """What determines how many runs fit: a thread's state, the horizon, and the number of checkpoints.
 
-    Against an adversary, each thread also stores the loss of every arm at every checkpoint.
+    Against an adversary, each thread also stores the loss of every arm at every checkpoint. If feedback is not direct,
+    it stores its pending decisions, which take `pending` bytes.
     """
 
     shape: Shape
     horizon: int
     checkpoints: int
+    pending: int = 0
 
 
 def resident_threads(shape: Shape) -> int:
@@ -65,6 +67,8 @@ def launch_grid(needs: Needs, card: Card, runs: int) -> Grid:
     if needs.shape.adaptive:
         room = _room(needs, card) // (8 * needs.checkpoints * needs.shape.arms)
         count = min(count, max(WARP, room // WARP * WARP))
+    if needs.pending:
+        count = min(count, max(WARP, _room(needs, card) // needs.pending // WARP * WARP))
     # The local memory of a warp is interleaved; a smaller block would leave part of each cache line empty.
     threads = 1 if simulated() else WARP
     return Grid(-(-count // threads), threads)
@@ -101,6 +105,11 @@ def check_fits(needs: Needs, card: Card, what: str) -> None:
         raise UnsupportedError(
             f"device = 'cuda': {what} with {shape.arms} arms and {needs.checkpoints} checkpoints needs more memory "
             f"than {card.name} has; record fewer checkpoints, or {REMEDY}"
+        )
+    if needs.pending * WARP > _room(needs, card):
+        raise UnsupportedError(
+            f"device = 'cuda': {what} with {shape.arms} arms needs {needs.pending:,} bytes per run for pending "
+            f"decisions, and {card.name} has too little memory for that; give a shorter delay, or {REMEDY}"
         )
     if WARP * needs.horizon > MOST_COUNT:
         raise UnsupportedError(

@@ -1,0 +1,273 @@
+"""What real traffic does to feedback: it comes late or never, on a share of the rounds, or altered."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ..base.arrays import Floats, Ints, Words
+from ..base.validation import MOST_ROUNDS, as_float, number_from, number_in, whole_number
+from ..errors import ParameterError, invalid_value, near_name
+from ..kernels.late import (
+    CONSTANT,
+    EXACT,
+    FLIP,
+    GEOMETRIC,
+    NOISE,
+    OWN_FLOATS,
+    OWN_INTS,
+    SCALE,
+    UNIFORM,
+    Late,
+    Rules,
+)
+from ..kernels.random.stream import new_stream
+from ..policies import Policy
+
+Delay: TypeAlias = int | tuple[str, float] | tuple[str, int, int]
+Reported: TypeAlias = tuple[str, float] | tuple[str, float, float] | None
+
+MOST_BYTES = 2**31  # of pending decisions, in each run under way
+
+_DELAYS = 'a number of rounds, ("geometric", mean) or ("uniform", low, high)'
+_REPORTS = '("flip", probability), ("noise", standard deviation) or ("scale", factor, shift)'
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """How feedback reaches the policy. The defaults are the game itself: at once, always, in every round, exactly.
+
+    Args:
+        delay: the feedback of round t arrives after the decision of round t + delay. A number of rounds, or a law from
+            which each round draws: ("geometric", mean), on 0, 1, 2, ..., or ("uniform", low, high), both ends included.
+        missing: the probability with which the feedback of a round never arrives.
+        slice: the share of rounds that explore, each by chance. The others exploit only, and nothing is learned there.
+        reported: how the reported loss differs from the one suffered. ("flip", probability) reports 1 - loss with this
+            probability; ("noise", sd) adds normal noise, clipped to [0, 1]; ("scale", factor, shift) reports
+            factor * loss + shift.
+
+    >>> Traffic(delay=["geometric", 100], missing=0.5).to_dict()
+    {'delay': ['geometric', 100.0], 'missing': 0.5}
+    >>> Traffic(delay=100, reported=("noise", 0.2)).label
+    'delay 100, reported noise(0.2)'
+    """
+
+    delay: Any = 0
+    missing: float = 0.0
+    slice: float = 1.0
+    reported: Any = None
+
+    def __post_init__(self) -> None:
+        share = as_float(self.slice)
+        if share is None or not 0.0 < share <= 1.0:
+            rule = "must be a number above 0 and at most 1"
+            raise ParameterError(invalid_value("slice", self.slice, rule, "leave it out to explore always"))
+        checked = {
+            "delay": _checked_delay(self.delay),
+            "missing": number_from("missing", self.missing, 0.0, 1.0, "leave it out if nothing is lost"),
+            "slice": share,
+            "reported": _checked_report(self.reported),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def direct(self) -> bool:
+        """Whether this is the game itself."""
+        return self == DIRECT
+
+    def to_dict(self) -> dict[str, Any]:
+        """What differs from the defaults, as plain values."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value for name, value in self._set().items()
+        }
+
+    @property
+    def label(self) -> str:
+        """What differs from the defaults, for titles; empty if nothing does."""
+        return ", ".join(f"{name} {_shown(value)}" for name, value in self._set().items())
+
+    def _set(self) -> dict[str, Any]:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value != getattr(DIRECT, name)}
+
+    @property
+    def longest(self) -> int:
+        """The longest delay that a round can have."""
+        if isinstance(self.delay, int):
+            return self.delay
+        law, *numbers = self.delay
+        # The least of the random numbers is 2 ** -53.
+        return int(numbers[1]) if law == "uniform" else int(53.0 * math.log(2.0) / -_tail(numbers[0])) + 1
+
+    def slots(self, horizon: int) -> int:
+        """How many decisions may be pending at once, among those whose feedback arrives within the horizon."""
+        return min(self.longest, horizon - 1) + 1
+
+    def rules(self) -> Rules:
+        """The rules as numbers."""
+        law, low, span, tail = CONSTANT, 0, 1, -1.0
+        if isinstance(self.delay, int):
+            low = self.delay
+        elif self.delay[0] == "uniform":
+            law, low, span = UNIFORM, self.delay[1], self.delay[2] - self.delay[1] + 1
+        else:
+            law, tail = GEOMETRIC, _tail(self.delay[1])
+        altered: tuple[Any, ...] = self.reported or ("exact",)
+        how, first, second, *_ = (*altered, 0.0, 0.0)
+        report = {"exact": EXACT, "flip": FLIP, "noise": NOISE, "scale": SCALE}[how]
+        return Rules(law, low, span, tail, self.missing, self.slice, report, first, second)
+
+
+def _tail(mean: float) -> float:
+    return -math.log1p(1.0 / mean)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"{value[0]}({', '.join(f'{each:g}' for each in value[1:])})"
+    return f"{value:g}"
+
+
+def _parts(
+    name: str, value: Any, laws: dict[str, int], allowed: str, example: tuple[str, float]
+) -> tuple[str, list[Any]]:
+    """The name of a law and its numbers, as many as it takes."""
+    rule, remedy = f"must be {allowed}", f"for example {example}"
+    if not isinstance(value, tuple | list) or not value or not isinstance(value[0], str):
+        raise ParameterError(invalid_value(name, value, rule, remedy))
+    if value[0] not in laws:
+        raise ParameterError(invalid_value(name, value, rule, near_name(value[0], tuple(laws))))
+    if len(value) != 1 + laws[value[0]]:
+        raise ParameterError(invalid_value(name, value, rule, f"give {laws[value[0]]} after the name"))
+    return value[0], list(value[1:])
+
+
+def _checked_delay(delay: Any) -> Delay:
+    if not isinstance(delay, tuple | list | str | dict):
+        return _rounds(delay, _DELAYS)
+    law, numbers = _parts("delay", delay, {"geometric": 1, "uniform": 2}, _DELAYS, ("geometric", 100))
+    if law == "geometric":
+        return law, number_in("delay[1]", numbers[0], 0.0, 1e12, "give the mean in rounds")
+    low, high = (_rounds(each, "give two numbers of rounds") for each in numbers)
+    if low > high:
+        rule = "must name the lower end first"
+        raise ParameterError(invalid_value("delay", delay, rule, f"write ('uniform', {high}, {low})"))
+    return law, low, high
+
+
+def _rounds(value: Any, remedy: str) -> int:
+    rounds = whole_number("delay", value, 0, remedy)
+    if rounds > MOST_ROUNDS:
+        raise ParameterError(invalid_value("delay", value, f"must not exceed {MOST_ROUNDS}", remedy))
+    return rounds
+
+
+def _checked_report(reported: Any) -> Reported:
+    if reported is None:
+        return None
+    how, numbers = _parts(
+        "reported", reported, {"flip": 1, "noise": 1, "scale": 2}, _REPORTS, ("noise", 0.2)
+    )
+    if how == "noise":
+        return how, number_in("reported[1]", numbers[0], 0.0, 1e6, "give a standard deviation")
+    known = [as_float(each) for each in numbers]
+    if how == "flip":
+        if known[0] is None or not 0.0 <= known[0] <= 1.0:
+            rule = "must be a probability in [0, 1]"
+            raise ParameterError(invalid_value("reported[1]", numbers[0], rule, "try 0.1"))
+        return how, known[0]
+    factor, shift = known
+    if factor is None or shift is None or not (0.0 <= shift <= 1.0 and 0.0 <= factor + shift <= 1.0):
+        rule = "must map losses in [0, 1] to [0, 1]: shift and factor + shift are both in [0, 1]"
+        raise ParameterError(invalid_value("reported", reported, rule, "try ('scale', 0.8, 0.1)"))
+    return how, factor, shift
+
+
+DIRECT = Traffic()
+NAMES = tuple(field.name for field in fields(Traffic))
+
+
+def traffic_of(values: Mapping[str, Any]) -> Traffic:
+    """The traffic that a specification describes among other things."""
+    return Traffic(**{name: values[name] for name in NAMES if name in values})
+
+
+class Room(NamedTuple):
+    """What the pending decisions of a run take: slots, and the columns of their floats and ints."""
+
+    slots: int
+    floats: int
+    ints: int
+
+    def bytes(self) -> int:
+        """The memory it takes."""
+        return 8 * self.slots * (self.floats + self.ints)
+
+
+def kept_places(policy: Policy, arms: int) -> Ints:
+    """What a pending decision keeps of the state: three counts, then places of scalars, rows of floats and of ints.
+
+    These are what `set_baselines` writes, which is where a learner puts the baselines of a late decision, and what the
+    policy names in `kept`.
+    """
+    layout, least = policy.layout, np.iinfo(np.int64).min
+    state = layout.new_state(arms)
+    state.scalars[:], state.floats[:], state.ints[:] = math.nan, math.nan, least
+    if policy.baseline is not None:
+        policy.set_baselines(state, np.arange(arms), np.ones(arms))
+    for name in policy.kept:
+        layout.row(state, name)[:] = 0
+    scalars = np.flatnonzero(~np.isnan(state.scalars))
+    floats = np.flatnonzero(~np.isnan(state.floats).all(axis=1))
+    ints = np.flatnonzero((state.ints != least).any(axis=1))
+    return np.concatenate([[len(scalars), len(floats), len(ints)], scalars, floats, ints]).astype(np.int64)
+
+
+def room_for(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> Room:
+    """The room that pending decisions of a policy take."""
+    scalars, floats, ints = kept_places(policy, arms)[:3].tolist()
+    slots = traffic.slots(horizon)
+    return Room(slots, OWN_FLOATS + scalars + floats * arms, OWN_INTS + ints * arms)
+
+
+def pending_bytes(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> int:
+    """The memory of the pending decisions of a run; none if feedback is direct."""
+    return 0 if traffic.direct else room_for(policy, arms, traffic, horizon).bytes()
+
+
+def check_traffic(traffic: Traffic, policies: tuple[Policy, ...], arms: int, horizon: int) -> None:
+    """Raise an error if a policy cannot be simulated with this traffic."""
+    for policy in policies:
+        if policy.coupled and traffic.slice < 1.0:
+            rule = f"is for decoupled policies, and {policy.label} sees the arm that it plays"
+            raise ParameterError(
+                invalid_value("slice", traffic.slice, rule, "leave out one of them, or use missing=")
+            )
+        needed = room_for(policy.at(arms), arms, traffic, horizon).bytes()
+        if needed > MOST_BYTES:
+            rule = (
+                f"needs {needed:,} bytes for pending decisions of {policy.label} with {arms} arms, "
+                f"and at most {MOST_BYTES:,} are allowed"
+            )
+            raise ParameterError(
+                invalid_value("delay", traffic.delay, rule, "give a shorter delay, or fewer arms")
+            )
+
+
+def new_late(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> Late:
+    """The rules for compiled code, and room for pending decisions."""
+    room = room_for(policy, arms, traffic, horizon)
+    floats: Floats = np.zeros((room.slots, room.floats))
+    ints: Ints = np.zeros((room.slots, room.ints), np.int64)
+    return Late(traffic.rules(), kept_places(policy, arms), floats, ints, np.zeros(2, np.uint64))
+
+
+KEY = 2  # the third child of a run's seed; the first two are the noise and the draws
+
+
+def traffic_key(seed: int, run: int) -> Words:
+    """The key of a run's random numbers for these rules."""
+    return new_stream(np.random.SeedSequence(seed, spawn_key=(run, KEY)))

@@ -1,0 +1,7 @@
+"""FTPL with centred losses, two rates and the hard gate: what FTPL.recommended() was in version 0.1.0."""
+
+import decoupled as dc
+
+CENTRED_FTPL = dc.FTPL(
+    c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, lam=0.1, schedule="losses"
+)
