@@ -1,5 +1,6 @@
 """Beyond the paper: the ladder, compared with the paper's policy, its predecessor and the simplest method."""
 
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -176,7 +177,7 @@ def before_claims(cells: dict[str, Results]) -> list[Claim]:
     equal = [name for name in ("stochastic hard", "adaptive alternating") if name in cells]
     lower = [name for name in cells if name not in equal]
 
-    def measures(names: list[str], factor: float) -> list[Measure]:
+    def measures(names: Sequence[str], factor: float) -> list[Measure]:
         return [
             mean_of(
                 name, factor * cells[name].final_regret(BEFORE) - cells[name].final_regret(OURS), len(names)
