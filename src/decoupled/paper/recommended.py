@@ -252,7 +252,8 @@ def table(cells: dict[str, Results]) -> Table:
         part = ratio_of(name, ours, paper)
         known = [results.final_regret(label) for label in NAMES if label in results.labels]
         regrets = [f"{each.mean():.0f} ({np.quantile(each, TAIL):.0f})" for each in known]
-        ratio = f"{part.value:.3f} ({part.low:.3f} to {part.high:.3f})"
+        # With movies, regret may be below 0: the best movie changes. A ratio would say nothing.
+        ratio = "negative" if part.value < 0.0 else f"{part.value:.3f} ({part.low:.3f} to {part.high:.3f})"
         rows.append((name, *regrets, ratio, f"{len(ours):,}"))
     heads = list(NAMES.values())[: len(rows[0]) - 3]
     title = "Regret after 10,000 rounds: mean (99th percentile)"
