@@ -17,10 +17,12 @@ import numpy as np
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
+from decoupled.paper.setup import RECOMMENDED_BEFORE
 
 TABLES = ("digits-01-x3", "phishing-01", "chicago-forecast", "flights-carrier")
 POLICIES = {
     "`FTPL.recommended()`": dc.FTPL.recommended(),
+    "`FTPL.recommended()` of 0.1.0": RECOMMENDED_BEFORE,
     "`FTPL()`": dc.FTPL(),
     "`TopTwo()`": dc.TopTwo(),
     "`FollowTheLeader()`": dc.FollowTheLeader(),

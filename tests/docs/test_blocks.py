@@ -143,7 +143,7 @@ def test_the_cost_of_a_decision_is_given_for_both_policies() -> None:
     assert len(parts) >= 3
     for part in parts:
         assert re.search(
-            r"`FTPL.recommended\(\)`,? (they cost )?1\b|1 with `FTPL.recommended\(\)`", part
+            r"`FTPL.recommended\(\)`,? (they cost )?2 to 3\b|2 to 3 with `FTPL.recommended\(\)`", part
         ), part
 
 

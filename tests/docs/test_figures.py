@@ -22,6 +22,7 @@ def test_the_committed_figure_is_up_to_date(name: str, tmp_path: Path) -> None:
     one, other = imread(kept), imread(drawn)
     assert one.shape == other.shape
     assert (np.abs(one - other).max(axis=2) > 0.3).mean() < 0.001
-    page, most = ("gpu", 800_000) if name.startswith("gpu") else ("understand", 150_000)
+    page = name.split("-")[0]
+    most = 800_000 if page == "gpu" else 150_000
     assert kept.stat().st_size < most
     assert f"(figures/{name}.png)" in (ROOT / "docs" / f"{page}.md").read_text()

@@ -11,6 +11,7 @@ from decoupled.paper import adaptive_adversaries as watched
 from decoupled.paper import recommended as less_regret
 from decoupled.paper.base import Scale
 from decoupled.paper.runner import EXPERIMENTS
+from decoupled.policies.warming import form
 from decoupled.report.claims import quantile_gap
 
 
@@ -94,8 +95,16 @@ def test_less_regret_is_measured_judged_and_drawn(tmp_path: Path, monkeypatch: p
     # The means are about 150 and 25, with equally large standard deviations: six runs are enough to see it.
     assert claims["less-regret-alternating"].parts[0].value < 0.6
     assert [len(table.rows) for table in section.tables] == [5, 4]
+    assert all("FTPL.recommended() of 0.1.0" in table.head for table in section.tables)
     assert len(section.pictures[0].panels) == 5
     assert section.warnings
+
+
+def test_all_forms_of_a_policy_are_compiled_before_anything_is_measured() -> None:
+    policies = (less_regret.PAPER, less_regret.BEFORE, less_regret.OURS, less_regret.SIMPLEST)
+    forms = {form(policy, 2) for policy in policies}
+    assert len(forms) == 4  # three of them are FTPL
+    assert {key[0] for key in less_regret.LessRegret().code(Scale(runs=2, quick=True))} == forms  # type: ignore[index]
 
 
 def test_a_group_is_made_of_experiments() -> None:

@@ -277,7 +277,7 @@ def test_theorem_e2() -> None:
     assert bounds.theorem_e2(10_000, 8) == pytest.approx(whole, rel=1e-3)
 
 
-def test_the_form_that_ships_has_37_at_eight_arms() -> None:
+def test_two_rungs_with_rates_by_losses_have_37_at_eight_arms() -> None:
     shipped = growth(lambda t: bounds.theorem_e2(t, 8, schedule="losses", what="shared"), 8)
     assert round(shipped) == 37
 

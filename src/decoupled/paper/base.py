@@ -14,6 +14,7 @@ import numpy as np
 
 from ..base.files import write_atomically
 from ..environments import Adversary, Alternating
+from ..policies.warming import form
 from ..report.section import Section
 from ..simulation import Results
 from ..simulation.api import run_plan
@@ -100,7 +101,7 @@ class Simulated(Experiment):
             adversary = isinstance(plan.environment, Adversary)
             world = plan.environment if adversary else Alternating(arms=2, gap=0.5)
             for policy in plan.policies:
-                calls[type(policy), type(world)] = partial(
+                calls[form(policy, world.arms), type(world)] = partial(
                     run_block, policy, world, 2, np.array([2]), 0, 0, 1
                 )
         return calls

@@ -38,6 +38,12 @@ ADVERSARIES: dict[str, Environment] = {
     "punish last": PunishLast(arms=8),
     "adaptive alternating": AdaptiveAlternating(arms=8, gap=0.125),
 }
+PUNISHED_ARMS = (2, 8, 32, 128)
+
+# What `FTPL.recommended()` was in version 0.1.0: the hard gate, and one exploitation rate.
+RECOMMENDED_BEFORE = FTPL(
+    c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, lam=0.1, schedule="losses"
+)
 
 
 def regret_panel(title: str, results: Results, log_x: bool = False) -> Panel:

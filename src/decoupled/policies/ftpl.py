@@ -60,21 +60,43 @@ class FTPL(ComposedPolicy):
     Kim, C., Lee, J. and Oh, M. (2026). Follow-the-perturbed-leader for decoupled bandits: best-of-both-worlds and
     practicality. ICML. Equations (5) to (7), algorithm 1.
 
-    Three options go beyond the paper. With `c_exploit`, the leader is perturbed at its own rate, with c_exploit instead
-    of c. With the estimator "centred", every arm has a baseline,
+    The other options are ours (docs/beyond.md). With `c_exploit`, the leader is perturbed at its own rate, with
+    c_exploit instead of c. With the estimator "centred", every arm has a baseline,
 
     - learns    hat_L_i += b_i + 1[j_t = i] * (loss - b_i) / p_i for every arm i,
 
-    where b_i = B_t for arms with p_i >= kappa * eta_t and 0 for the others, and B_t is a running mean of the losses
-    seen: B += lam * (loss - B), starting from 1/2. The estimate is unbiased, because b is fixed before the draw. A
-    pending decision keeps the b of its own round; `replay` uses b = 0, and with the soft gate the b of the moment. With
-    the schedule "losses", both rates fall with the spread of the losses seen instead of the number of rounds,
+    where b_i is at most B_t, a running mean of the losses seen: B += lam * (loss - B), starting from 1/2. The estimate
+    is unbiased, because b is fixed before the draw. The gate limits b_i where p_i is small, so that no lucky draw of a
+    bad arm makes it the leader:
 
-    - eta_t = c * K ** (1/alpha - 1/2) / sqrt(1 + V_t), V_t = 4 * sum of (loss - B)^2,
+    - gate "hard":  b_i = B_t for arms with p_i >= kappa * eta_t, and 0 for the others;
+    - gate "soft":  b_i = min(B_t, p_i * (1 / eta_t + u_i) / 2), with the rate eta_t of the first rung. One observation
+      then takes at most half of an arm's own gap, plus 1 / (2 * eta_t), off its estimate.
 
-    where each loss is compared with the B before it. A loss that is 0 or 1 like a fair coin adds a whole round to V_t,
-    and a loss close to B adds almost nothing. `FTPL.recommended()` uses all three options and those that `gate` and the
-    parameters after it describe.
+    A pending decision keeps the b of its own round; `replay` uses b = 0, and with the soft gate the b of the moment.
+
+    With the schedule "losses", the rates fall with the spread of the
+    losses seen instead of the number of rounds,
+
+    - eta_t = c * K ** (1/alpha - 1/2) / sqrt(1 + theta * (t - 1) + V_t), V_t = 4 * sum of (loss - b)^2,
+
+    where each loss is compared with the baseline before it: B with the hard gate, the b of its arm with the soft one,
+    which also adds a small term for arms whose b is below B. A loss that is 0 or 1 like a fair coin adds a whole round
+    to V_t, and a loss close to its baseline adds almost nothing.
+
+    With `rungs`, the policy is a *ladder*: what is exploited does not change what is seen, so several exploitation
+    rates, the rungs, share the same exploration and estimates. The losses of all rungs are estimated from the same
+    observations, and AdaHedge learns how often to play each. With `mix` above 0 there is one more rung, which exploits
+    the arm with the smallest mean loss, and a share g of the exploration goes half to that arm and half to its
+    challenger, the arm that is hardest to tell from it (to unseen arms while there are any):
+
+    - explores  j_t ~ (1 - g) * p + g * (those two), g = mix * max(weight of the last rung, floor).
+
+    What is proved for it (docs/ladder.md): with the soft gate, `start_at="half"` and `mix=0`, regret is O(sqrt(K T))
+    against any adversary, whatever the rungs above the first are, as long as c is at most the first. It is bounded for
+    all T in the stochastically constrained regime with rates by rounds, or by losses with theta above 0. No proof covers
+    the hard gate, `mix`, `start_at="first"` or late feedback. `FTPL.recommended()` uses the soft gate and all of these
+    options, so it has no proved bound itself.
 
     Args:
         alpha: shape of the Pareto perturbations, above 1 (and below 1e9, where they are nearly constant).
@@ -85,10 +107,11 @@ class FTPL(ComposedPolicy):
             knows sum q only as an unbiased estimate, at most 1.5 times too large and independent of j_t. So `weight` is
             an unbiased 1 / p and `propensity` is None. Estimates stay unbiased, with second moments within 1.5 times
             those of the paper. With centred losses only the first 64 ranks have a baseline. "auto" is "improved" below
-            1,024 arms (below 4,096 with any of the options above), and "strata" from there on.
+            1,024 arms (below 4,096 with any of our options), and "strata" from there on. The soft gate needs
+            "improved" or "auto"; in strata, "auto" has the hard gate and the one rate c_exploit in place of a ladder.
         estimator: "importance", as in the paper, or "centred".
-        c_exploit: scale of the rate at which the leader is perturbed, above 0; None for c.
-        kappa: for "centred": the gate, above 0. No observation lowers an estimate by more than B_t / (kappa * eta_t).
+        c_exploit: scale of the rate at which the leader is perturbed, above 0; None for c. `rungs` replaces it.
+        kappa: for the hard gate, above 0. No observation lowers an estimate by more than B_t / (kappa * eta_t).
         lam: for "centred": how fast the running mean of the losses moves, from 0 to below 1.
         schedule: what lowers the rates: "rounds", as in the paper, or "losses".
         ties: how arms with equal estimates are ranked. "shared": each has the mean q of the ranks that they occupy
@@ -96,19 +119,22 @@ class FTPL(ComposedPolicy):
             least the q of the last of those ranks and sum q is the same. "numbered": the lower number comes first, as
             the paper's rule says literally; then the first of four fresh arms is explored with probability 0.40 and the
             last with 0.16.
-        gate: for "centred": "hard", as above, or "soft": every arm has a baseline of at most B_t, and a lower one if it
-            is seldom explored. The soft gate goes with the rankings "improved" and "auto", and the parameters below
-            need it. From 4,096 arms on, "auto" has the hard gate and none of them.
-        theta: how much a round adds to V_t, whatever its loss, from 0 to below 1, for the schedule "losses".
-        start_at: where B_t starts: "half", at 1/2, or "first", at the first loss, which then only sets the level. The
-            losses also give the unit in which V_t is measured.
-        rungs: up to four increasing rates of exploitation, instead of `c_exploit`; the last may be infinite, which
-            is stored as 1e100. A hedge learns how often each of them plays.
-        prior: the share with which each rung starts, up to a factor; equal shares if empty.
-        boldness: how fast the hedge goes to the rungs with the smallest losses, above 0.
-        mix: above 0, a last rung exploits the arm with the smallest mean loss, and this part of the exploration, times
-            the share of that rung, goes to that arm and its challenger. Below 1.
-        floor: for `mix`: the share of the last rung counts as at least this much, from 0 to below 1.
+        gate: for "centred": what limits the baselines of arms that are rarely explored, "hard" or "soft". Everything
+            below needs "soft", which goes with the rankings "improved" and "auto". From 4,096 arms on, "auto" has the
+            hard gate and none of what is below.
+        theta: for the schedule "losses": what a round adds to the spread at least, from 0 to below 1.
+        start_at: where the running mean starts. "half": at 1/2, for losses in [0, 1]. "first": at the first loss, which
+            teaches nothing else. Then B moves by max(lam, 1 / number of losses), the gate counts from the least loss
+            seen, and 4 * (largest surprise)^2 is the unit of the spread in place of 1, so that the decisions do not
+            depend on the scale and level of the losses.
+        rungs: the scales of the exploitation rates, like c_exploit: at most 4, increasing, above 0. The last may be
+            infinite, stored as 1e100, which follows the leader without perturbations. Empty for the one rate c_exploit.
+        prior: how much each rung is trusted at first: one number above 0 for each rung, the last for the means if mix
+            is above 0. Empty for equal ones.
+        boldness: how soon the weights follow the rungs' estimated losses, above 0.
+        mix: the largest share of the exploration for the leader by mean and its challenger, from 0 to below 1. 0: no
+            such rung.
+        floor: which part of that share they have at least, from 0 to below 1.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL(alpha=3.0, c=2.0).start(arms=4, seed=1)
@@ -211,10 +237,10 @@ class FTPL(ComposedPolicy):
     def recommended(cls) -> Self:
         """The ladder, with one setting for all instances: three rungs, centred losses, rates that fall with their spread.
 
-        It was tuned on randomly drawn instances (`decoupled.paper.family`) and tested on others; see docs/beyond.md.
-        From 4,096 arms on it has the hard gate and the one rate `c_exploit`. Version 0.1.0 had those for any number of
-        arms, with another `lam`: `FTPL(c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, lam=0.1,
-        schedule="losses")`.
+        It was tuned on randomly drawn instances (`decoupled.paper.family`) and on made-up tables, and tested on others;
+        see docs/beyond.md. From 4,096 arms on it has the hard gate and the one rate `c_exploit`, as version 0.1.0
+        had for all numbers of arms (except that lam was 0.1):
+        `FTPL(c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, lam=0.1, schedule="losses")`.
 
         >>> import decoupled as dc
         >>> dc.FTPL.recommended().rungs

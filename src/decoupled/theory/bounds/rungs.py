@@ -90,7 +90,7 @@ def theorem_e2(
     """Theorem E2: the ladder against any adversary, by its first rung.
 
     The first rung obeys theorem B, or theorem D1 if the rates fall with the losses; theorem E1 adds the rest. The
-    other rungs need no condition. `schedule="losses"` and `what="shared"` is the form that ships.
+    other rungs need no condition. `schedule="losses"` is the form of `FTPL(gate="soft", rungs=...)`.
 
     Args:
         horizon: the number of rounds.
