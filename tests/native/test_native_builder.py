@@ -109,7 +109,7 @@ from decoupled.builder import catalogue
 from decoupled.builder.objects import objects_of
 from decoupled.builder.wrappers import types_of, wrap
 for number, export in enumerate(catalogue.group(catalogue.COMMON).exports):
-    made = objects_of(wrap(export.function, types_of(export.arguments)), f"f{{number}}", ("generic",), {AARCH64!r})
+    made = objects_of(wrap(export.function, types_of(export.arguments)), f"f{{number}}", ("generic",), triple={AARCH64!r})
     Path(sys.argv[1], f"f{{number}}.o").write_bytes(made.code["generic"])
 """
 
