@@ -40,7 +40,7 @@ def test_shares_are_of_their_step_alone() -> None:
             assert sum(each["explore"]) == pytest.approx(1.0, abs=1e-3)
     first, second = (steps[i]["policies"][1]["exploit"] for i in (24, 49))
     assert first[0] > 0.9
-    assert second[1] > 0.7
+    assert second[1] > 0.6
 
 
 @pytest.fixture

@@ -402,7 +402,6 @@ class FTPL(ComposedPolicy):
         if self.gate == "soft":
             super().set_baselines(state, places, values)
             state.scalars[ladder.HIGHEST] = values.max(initial=LEAST_HIGHEST)
-            state.scalars[ladder.DRIFT] = 0.0
             state.scalars[ladder.JUDGING] = float(len(places) == state.floats.shape[1])
             return
         if self.ranking != "strata":
