@@ -30,6 +30,7 @@ from decoupled.simulation.traffic import (
     room_for,
     traffic_key,
 )
+from support.centred_ftpl import CENTRED_FTPL
 
 ROUNDS, SEED, RUN = 300, 11, 5
 RNG = np.random.default_rng(0)
@@ -125,11 +126,11 @@ class Twin:
     ("policy", "world"),
     [
         (dc.FTPL(), WORLD),
-        (dc.FTPL.recommended(), WORLD),
+        (CENTRED_FTPL, WORLD),
         (STRATA, CROWD),
         (dc.TsallisINF(c=1.5, c_exploit=6.0, estimator="centred"), WORLD),
         (dc.CoupledTsallisINF(estimator="reduced-variance"), WORLD),
-        (dc.Forgetting(dc.FTPL.recommended(), period=150), WORLD),
+        (dc.Forgetting(CENTRED_FTPL, period=150), WORLD),
         (dc.TopTwo(), WORLD),
     ],
     ids=lambda each: getattr(each, "label", ""),
@@ -154,7 +155,7 @@ def test_plays_as_a_learner_with_a_heap(
 
 @pytest.mark.parametrize("traffic", TRAFFIC, ids=lambda each: each.label)
 def test_adversaries_answer_what_is_exploited(traffic: Traffic) -> None:
-    world, policy = dc.environments.AdaptiveAlternating(6, gap=0.25), dc.FTPL.recommended()
+    world, policy = dc.environments.AdaptiveAlternating(6, gap=0.25), CENTRED_FTPL
     engine = run_block(policy, world, ROUNDS, np.arange(1, ROUNDS + 1), SEED, RUN, RUN + 1, traffic)
     twin, suffered, met = Twin(policy, world.arms, traffic), [], []
     last = -1
@@ -230,7 +231,7 @@ def estimates(policy: dc.Policy, traffic: Traffic, rounds: int, runs: int) -> An
     ],
     ids=lambda each: getattr(each, "label", ""),
 )
-@pytest.mark.parametrize("policy", [dc.FTPL(), dc.FTPL.recommended()], ids=lambda each: each.label)
+@pytest.mark.parametrize("policy", [dc.FTPL(), CENTRED_FTPL], ids=lambda each: each.label)
 def test_estimates_are_unbiased_for_what_is_reported(
     policy: dc.Policy, traffic: Traffic, share: float, slope: float, base: float
 ) -> None:
@@ -300,7 +301,7 @@ def test_a_policy_names_what_its_decisions_must_keep(policy: dc.Policy) -> None:
 
 def test_pending_decisions_keep_what_their_updates_read() -> None:
     assert kept_places(dc.FTPL(), 4).tolist() == [0, 0, 0]
-    recommended = dc.FTPL.recommended().at(4)
+    recommended = CENTRED_FTPL.at(4)
     row = recommended.layout.floats.index("baseline")
     assert kept_places(recommended, 4).tolist() == [0, 1, 0, row]
     layout = STRATA.layout

@@ -14,7 +14,7 @@ class Decision:
 
     >>> decision = client.decide("models")
     >>> decision.exploit, decision.explore, decision.status
-    ('large', 'small', 'pending')
+    ('small', 'large', 'pending')
     """
 
     id: str
