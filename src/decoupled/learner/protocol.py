@@ -60,6 +60,9 @@ class RunnablePolicy(Protocol):
     def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
         """Write a decision's baselines where the compiled update reads them."""
 
+    def clear_baselines(self, state: State) -> None:
+        """Say that a decision has no baselines of its own."""
+
     def most_predicted(self, state: State) -> Floats:
         """The largest baseline that a prediction may give each arm."""
 
