@@ -21,6 +21,7 @@ from .adversary import Memory, fill_losses, note_play
 from .dispatch import decide, init, update
 from .jit import compiled, translate
 from .numba_later import overload
+from .random.hashed import scrambled
 from .random.noise import BERNOULLI, draw_loss
 from .random.stream import unit
 from .rounds import Table, count_plays
@@ -68,18 +69,10 @@ class Late(NamedTuple):
 
 
 @compiled
-def _mixed(word: np.uint64) -> np.uint64:
-    # The finaliser of SplitMix64.
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))
-
-
-@compiled
 def mark_at(key: Words, t: int, purpose: int) -> float:
     """The random number of a round for one purpose, uniform in (0, 1]."""
     counter = np.uint64(t) * np.uint64(_PURPOSES) + np.uint64(purpose) + _ONE
-    return unit(_mixed(_mixed(key[0] + counter * _GOLDEN) ^ key[1]))
+    return unit(scrambled(scrambled(key[0] + counter * _GOLDEN) ^ key[1]))
 
 
 @compiled

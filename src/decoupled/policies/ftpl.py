@@ -29,9 +29,6 @@ MANY_CENTRED = 4_096
 
 FOLLOW_THE_LEADER = 1e100  # stands for an infinite rate, which has no place in JSON
 
-# Marks baselines as those of a decision: with 0 as the highest one, the update would fill in its own.
-LEAST_HIGHEST = 5e-324
-
 # What strata do not have.
 NO_LADDER: dict[str, Any] = {
     "gate": "hard",
@@ -401,8 +398,9 @@ class FTPL(ComposedPolicy):
     def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
         if self.gate == "soft":
             super().set_baselines(state, places, values)
-            state.scalars[ladder.HIGHEST] = values.max(initial=LEAST_HIGHEST)
-            state.scalars[ladder.JUDGING] = float(len(places) == state.floats.shape[1])
+            state.scalars[ladder.HIGHEST] = values.max(initial=0.0)
+            everyone = len(places) == state.floats.shape[1]
+            state.scalars[ladder.COVERED] = ladder.ALL_ARMS if everyone else ladder.SOME_ARMS
             return
         if self.ranking != "strata":
             super().set_baselines(state, places, values)
@@ -413,7 +411,7 @@ class FTPL(ComposedPolicy):
 
     def clear_baselines(self, state: State) -> None:
         if self.gate == "soft":
-            state.scalars[ladder.HIGHEST] = 0.0  # the update fills in those of its own round
+            state.scalars[ladder.COVERED] = ladder.NO_ARMS  # the update fills in those of its own round
         else:
             super().clear_baselines(state)
 

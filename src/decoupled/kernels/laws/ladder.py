@@ -32,6 +32,7 @@ MOST_RUNGS = MOST_RATES + 1  # the last one plays the leader by mean
 LEADERS_SHARE = 0.5  # of what the leader by mean and its challenger are explored together
 SLACK = 0.1  # in standard deviations of a loss: how much worse than the leader is as good
 FOLLOW = 1e300  # the rate of a rung that follows the leader by estimate
+ALL_ARMS, SOME_ARMS, NO_ARMS = 1.0, 0.0, -1.0  # which arms have a baseline of the decision's own
 TINY = 1e-24  # in place of a largest surprise of 0, so that rates are finite
 
 ESTIMATES, RANKED, RANK_LIMIT, SURROGATE, BASELINE, COUNTS, MEANS, CENTRED, INVERSES = range(9)
@@ -55,7 +56,7 @@ DERIVED_SCALARS = (
     *(
         "highest",
         "drift",
-        "judging",
+        "covered",
         *_numbered("rung_weight"),
         *_numbered("rung_prior"),
         *_numbered("rung_rate"),
@@ -67,10 +68,10 @@ SCALARS = (*LEARNED_SCALARS, *DERIVED_SCALARS)
     len(SHARED_SCALARS), len(SHARED_SCALARS) + 8
 )
 LOSS = REGRET + 1
-(SCALE, DRIFT_SCALE, ETA, SURROGATE_SUM, MIXED, LEADER, CHALLENGER, UNSEEN, HIGHEST, DRIFT, JUDGING) = (
+(SCALE, DRIFT_SCALE, ETA, SURROGATE_SUM, MIXED, LEADER, CHALLENGER, UNSEEN, HIGHEST, DRIFT, COVERED) = (
     range(LOSS + MOST_RUNGS, LOSS + MOST_RUNGS + 11)
 )
-WEIGHT = JUDGING + 1
+WEIGHT = COVERED + 1
 PRIOR = WEIGHT + MOST_RUNGS
 RATE = PRIOR + MOST_RUNGS  # as multiples of the rate of exploration; negative for the leader by mean
 STEP = RATE + MOST_RUNGS
@@ -196,27 +197,28 @@ def fill_baselines(params: Any, state: State) -> None:
     """
     floats, scalars, order = state.floats, state.scalars, state.ints[ORDER]
     ranked, surrogate, baseline = floats[RANKED], floats[SURROGATE], floats[BASELINE]
-    mean, least, half_gap = START + scalars[RISE], 0.0, 0.5
+    mean, least = START + scalars[RISE], 0.0
     half_unit = 0.5 / (scalars[ETA] * scalars[RATE])
+    unknown = params.from_first > 0.0 and scalars[ROUND] <= 1.0
     if params.from_first > 0.0:
         least = min(scalars[LEAST], mean)
         if scalars[LARGEST] == 0.0:  # no surprise yet, so no unit to measure falls in
             half_unit = math.inf
-        if scalars[ROUND] <= 1.0:
-            mean = least = 0.0  # nothing is known yet: see `update`
+        if unknown:
+            mean = least = 0.0  # see `update`
     lowest = ranked[0]
     share = (1.0 - scalars[MIXED]) / scalars[SURROGATE_SUM]
     highest = whole = part = 0.0
     for k in range(len(order)):
         mass = surrogate[k]
-        bound = min(mean, least + share * mass * (half_unit + half_gap * (ranked[k] - lowest)))
+        bound = min(mean, least + share * mass * (half_unit + 0.5 * (ranked[k] - lowest)))
         baseline[order[k]] = bound
         highest = max(highest, bound)
         whole += mass * mass
         part += bound * (mass * mass)
     if scalars[MIXED] > 0.0:
         highest = max(highest, _lift_two_best(state, mean, half_unit, lowest))
-    scalars[HIGHEST], scalars[JUDGING] = highest, 1.0
+    scalars[HIGHEST], scalars[COVERED] = highest, NO_ARMS if unknown else ALL_ARMS
     scalars[DRIFT] = max(highest * whole - part, 0.0)
 
 
@@ -331,9 +333,7 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
         if weight > 0.0:
             note_loss(state, arm, loss, loss)
     else:
-        if (
-            scalars[HIGHEST] == 0.0
-        ):  # without baselines of its own: from a log, or decided before the first loss
+        if scalars[COVERED] == NO_ARMS:  # from a log, or decided before the first loss
             fill_baselines(params, state)
             limit_fall(params, state, arm, weight)
         surprise = loss - state.floats[BASELINE, arm]
@@ -388,7 +388,7 @@ def judge_rungs(params: Any, state: State, arm: int, weight: float, surprise: fl
     """
     floats, scalars, order = state.floats, state.scalars, state.ints[ORDER]
     rungs = int(params.rungs)
-    if rungs == 1 or scalars[JUDGING] == 0.0:  # 0: not all arms have a baseline
+    if rungs == 1 or scalars[COVERED] != ALL_ARMS:
         return
     ranked, baseline = floats[RANKED], floats[BASELINE]
     rank = rank_of(ranked, order, floats[ESTIMATES, arm], arm, 0)
