@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ...base.arrays import Words
+from ...base.arrays import Floats, Ints, Words
 from ..compose import MOST_SPREAD, START
 from ..dispatch import Functions
 from ..jit import compiled
-from ..order.ranked import rank_of, sort_arms
+from ..order.ranked import move_arm, rank_of, sort_arms
 from ..random.hashed import hashed_unit, key_with, scrambled
 from ..random.sampling import categorical, pareto_leader, total
 from ..random.stream import below, uniform
@@ -25,7 +25,7 @@ from ..state import ARMS, ROUND, SHARED_SCALARS, Layout, State
 from .hedge import fill_hedge, hedge_step
 from .rank_limits import fill_limits, limited_surrogates
 from .rival import chance_against
-from .two_best import challenger_of, leader_of
+from .two_best import count_of_value, fill_costs, fill_seen_means, least_of, place_of_value
 
 MOST_RATES = 4
 MOST_RUNGS = MOST_RATES + 1  # the last one plays the leader by mean
@@ -35,10 +35,10 @@ FOLLOW = 1e300  # the rate of a rung that follows the leader by estimate
 ALL_ARMS, SOME_ARMS, NO_ARMS = 1.0, 0.0, -1.0  # which arms have a baseline of the decision's own
 TINY = 1e-24  # in place of a largest surprise of 0, so that rates are finite
 
-ESTIMATES, RANKED, RANK_LIMIT, SURROGATE, BASELINE, COUNTS, MEANS, CENTRED, INVERSES = range(9)
+ESTIMATES, RANKED, RANK_LIMIT, SURROGATE, BASELINE, COUNTS, MEANS, CENTRED, INVERSES, BOUND = range(10)
 FLOATS = (
     *("estimates", "ranked", "rank_limit", "surrogate", "baseline"),
-    *("counts", "means", "centred_means", "inverse_counts"),
+    *("counts", "means", "centred_means", "inverse_counts", "bound"),
 )
 ORDER = 0
 
@@ -99,9 +99,11 @@ def init(params: Any, state: State) -> None:
     floats, scalars = state.floats, state.scalars
     fill_limits(floats, RANK_LIMIT, (params.alpha + 1.0) / (2.0 * params.alpha))
     sort_arms(floats[ESTIMATES], floats[RANKED], state.ints[ORDER])
+    scalars[UNSEEN] = 0.0
     for arm in range(floats.shape[1]):
         count = floats[COUNTS, arm]
         floats[INVERSES, arm] = 1.0 / count if count > 0.0 else 0.0
+        scalars[UNSEEN] += count == 0.0
     scalars[SCALE] = params.c * scalars[ARMS] ** (1.0 / params.alpha - 0.5)
     scalars[DRIFT_SCALE] = scalars[ARMS] ** (1.0 / params.alpha - 1.0)
     scalars[RATE], scalars[RATE + 1], scalars[RATE + 2] = params.rate_0, params.rate_1, params.rate_2
@@ -148,24 +150,34 @@ def state_key(state: State) -> np.uint64:
 
 @compiled
 def find_two_best(state: State) -> None:
-    """Store the leader by mean and its challenger (-1 if there is none), and the number of unseen arms.
+    """Store the leader by mean and its challenger (-1 if there is none).
 
     Two means of each arm are kept: of its losses, and of its losses less the running mean of all losses at the time. If
     the level of all losses moves, arms seen at different times compare only by the second; if not, the first has less
     noise. Whichever has predicted losses better so far is used.
     """
     floats, scalars = state.floats, state.scalars
-    inverses = floats[INVERSES]
     means = floats[MEANS if scalars[RAW_ERROR] <= scalars[CENTRED_ERROR] else CENTRED]
-    unseen = 0
-    for arm in range(len(inverses)):
-        unseen += inverses[arm] == 0.0
-    start = min(int(hashed_unit(state_key(state), 0) * len(inverses)), len(inverses) - 1)
-    leader, challenger = leader_of(means, inverses, start), -1
-    if leader >= 0 and unseen == 0:
+    inverses, spare = floats[INVERSES], floats[BASELINE]  # the baselines are filled after this
+    fill_seen_means(means, inverses, spare)
+    leader, challenger = arm_with_least(state, spare), -1
+    if leader >= 0 and scalars[UNSEEN] == 0.0:
         spread = scalars[SPREAD] / (MOST_SPREAD * max(scalars[SEEN], 1.0))
-        challenger = challenger_of(means, inverses, leader, SLACK * math.sqrt(spread), start)
-    scalars[LEADER], scalars[CHALLENGER], scalars[UNSEEN] = leader, challenger, unseen
+        fill_costs(means, inverses, leader, SLACK * math.sqrt(spread), spare)
+        challenger = arm_with_least(state, spare)
+    scalars[LEADER], scalars[CHALLENGER] = leader, challenger
+
+
+@compiled
+def arm_with_least(state: State, values: Floats) -> int:
+    """The arm with the smallest value, one of those drawn at random if they are several; -1 if all are infinite."""
+    least = least_of(values)
+    if least == math.inf:
+        return -1
+    tied, skip = count_of_value(values, least), 0
+    if tied > 1:
+        skip = min(int(hashed_unit(state_key(state), 0) * tied), tied - 1)
+    return place_of_value(values, least, skip)
 
 
 @compiled
@@ -196,7 +208,7 @@ def fill_baselines(params: Any, state: State) -> None:
     One observation then takes at most half of an arm's own gap, plus 1 / (2 * rate), off its estimate.
     """
     floats, scalars, order = state.floats, state.scalars, state.ints[ORDER]
-    ranked, surrogate, baseline = floats[RANKED], floats[SURROGATE], floats[BASELINE]
+    ranked, surrogate, baseline, bound = floats[RANKED], floats[SURROGATE], floats[BASELINE], floats[BOUND]
     mean, least = START + scalars[RISE], 0.0
     half_unit = 0.5 / (scalars[ETA] * scalars[RATE])
     unknown = params.from_first > 0.0 and scalars[ROUND] <= 1.0
@@ -208,18 +220,45 @@ def fill_baselines(params: Any, state: State) -> None:
             mean = least = 0.0  # see `update`
     lowest = ranked[0]
     share = (1.0 - scalars[MIXED]) / scalars[SURROGATE_SUM]
-    highest = whole = part = 0.0
     for k in range(len(order)):
-        mass = surrogate[k]
-        bound = min(mean, least + share * mass * (half_unit + 0.5 * (ranked[k] - lowest)))
-        baseline[order[k]] = bound
-        highest = max(highest, bound)
-        whole += mass * mass
-        part += bound * (mass * mass)
+        bound[k] = min(mean, least + share * surrogate[k] * (half_unit + 0.5 * (ranked[k] - lowest)))
+    for k in range(len(order)):
+        baseline[order[k]] = bound[k]
+    highest = largest_of(bound)
     if scalars[MIXED] > 0.0:
         highest = max(highest, _lift_two_best(state, mean, half_unit, lowest))
     scalars[HIGHEST], scalars[COVERED] = highest, NO_ARMS if unknown else ALL_ARMS
-    scalars[DRIFT] = max(highest * whole - part, 0.0)
+    scalars[DRIFT] = shortfall(bound, surrogate, highest)
+
+
+@compiled
+def largest_of(values: Floats) -> float:
+    """The largest value above 0, in four lanes, so that comparisons need not wait for each other."""
+    a = b = c = d = 0.0
+    whole = len(values) - len(values) % 4
+    for k in range(0, whole, 4):
+        a = max(values[k], a)
+        b = max(values[k + 1], b)
+        c = max(values[k + 2], c)
+        d = max(values[k + 3], d)
+    for k in range(whole, len(values)):
+        a = max(values[k], a)
+    return max(max(a, b), max(c, d))
+
+
+@compiled
+def shortfall(bound: Floats, surrogate: Floats, highest: float) -> float:
+    """The sum of q^2 * (highest - bound), in four lanes."""
+    a = b = c = d = 0.0
+    whole = len(bound) - len(bound) % 4
+    for k in range(0, whole, 4):
+        a += surrogate[k] * surrogate[k] * (highest - bound[k])
+        b += surrogate[k + 1] * surrogate[k + 1] * (highest - bound[k + 1])
+        c += surrogate[k + 2] * surrogate[k + 2] * (highest - bound[k + 2])
+        d += surrogate[k + 3] * surrogate[k + 3] * (highest - bound[k + 3])
+    for k in range(whole, len(bound)):
+        a += surrogate[k] * surrogate[k] * (highest - bound[k])
+    return (a + b) + (c + d)
 
 
 @compiled
@@ -372,6 +411,8 @@ def note_loss(state: State, arm: int, loss: float, mean: float) -> None:
     if floats[COUNTS, arm] > 0.0:
         scalars[RAW_ERROR] += raw * raw
         scalars[CENTRED_ERROR] += centred * centred
+    else:
+        scalars[UNSEEN] -= 1.0
     count = floats[COUNTS, arm] + 1.0
     inverse = 1.0 / count
     floats[COUNTS, arm], floats[INVERSES, arm] = count, inverse
@@ -415,22 +456,35 @@ def judge_rungs(params: Any, state: State, arm: int, weight: float, surprise: fl
 
 @compiled
 def move_estimates(state: State, moved: int, amount: float) -> None:
-    """Add every arm's baseline, and `amount` to one arm, and restore the rank order by insertion."""
+    """Add `amount` to one arm and every arm's baseline to its estimate, and restore the rank order.
+
+    The baselines of neighbours are almost equal, so few arms pass another.
+    """
     floats, order = state.floats, state.ints[ORDER]
     estimates, ranked, baseline = floats[ESTIMATES], floats[RANKED], floats[BASELINE]
+    if amount != 0.0:
+        move_arm(ranked, order, moved, estimates[moved], estimates[moved] + amount)
+    last, last_arm = -math.inf, -1
     for k in range(len(order)):
         arm = order[k]
         value = ranked[k] + baseline[arm]
-        if arm == moved:
-            value += amount
         estimates[arm] = value
-        place = k
-        while place > 0 and (
-            ranked[place - 1] > value or (ranked[place - 1] == value and order[place - 1] > arm)
-        ):
-            ranked[place], order[place] = ranked[place - 1], order[place - 1]
-            place -= 1
-        ranked[place], order[place] = value, arm
+        if value > last or (value == last and arm > last_arm):
+            ranked[k] = value
+            last, last_arm = value, arm
+        else:
+            insert(ranked, order, k, value, arm)
+
+
+@compiled
+def insert(ranked: Floats, order: Ints, place: int, value: float, arm: int) -> None:
+    """Put an arm where it belongs among those before `place`."""
+    while place > 0 and (
+        ranked[place - 1] > value or (ranked[place - 1] == value and order[place - 1] > arm)
+    ):
+        ranked[place], order[place] = ranked[place - 1], order[place - 1]
+        place -= 1
+    ranked[place], order[place] = value, arm
 
 
 FUNCTIONS = Functions(init, decide, update)
