@@ -1,4 +1,4 @@
-"""The round loop: compiled and NumPy, FTPL and Tsallis-INF, very many arms, and one or two threads."""
+"""The round loop: compiled and NumPy, FTPL and Tsallis-INF, the ladder, very many arms, one or two threads."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -47,6 +47,7 @@ def measure(repetitions: int = 15) -> Iterator[Ratio]:
     """Every line of this group."""
     yield from against_numpy(repetitions)
     yield from against_tsallis(repetitions)
+    yield from ladder(repetitions)
     yield from strata(repetitions)
     yield two_threads(repetitions)
 
@@ -85,6 +86,22 @@ def against_tsallis(repetitions: int) -> Iterator[Ratio]:
             runs_of(TsallisINF(), arms, rounds, runs),
             units=rounds * runs,
             rival_units=rounds * runs,
+            repetitions=repetitions,
+        )
+
+
+def ladder(repetitions: int) -> Iterator[Ratio]:
+    """The ladder and the single rate that was recommended before it."""
+    before = FTPL(c=0.5, estimator="centred", c_exploit=3.0, lam=0.1, schedule="losses")
+    for arms in (8, 64, 256):
+        runs = enough_runs(arms)
+        yield race(
+            f"FTPL recommended, K = {arms}",
+            runs_of(FTPL.recommended(), arms, ROUNDS, runs),
+            "FTPL recommended of 0.1.0",
+            runs_of(before, arms, ROUNDS, runs),
+            units=ROUNDS * runs,
+            rival_units=ROUNDS * runs,
             repetitions=repetitions,
         )
 
