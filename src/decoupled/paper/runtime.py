@@ -47,7 +47,7 @@ class Runtime(Timed):
     def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
         return {("step", type(policy)): partial(compiled_step, policy, 2, 10) for policy in COMPILED}
 
-    def times(self, scale: Scale, advance: Advance) -> dict[str, Any]:
+    def record(self, scale: Scale, advance: Advance) -> dict[str, Any]:
         arms, repetitions, compiled_rounds, textbook_rounds = self._work(scale)
         for policy in COMPILED:
             compiled_step(policy, 2, 10)  # compile before the clock starts
