@@ -11,6 +11,7 @@ from decoupled.paper import adaptive_adversaries as watched
 from decoupled.paper import recommended as less_regret
 from decoupled.paper.base import Scale
 from decoupled.paper.runner import EXPERIMENTS
+from decoupled.paper.setup import CONTENDERS, RIVALS
 from decoupled.policies.warming import form
 from decoupled.report.claims import quantile_gap
 
@@ -35,6 +36,21 @@ def test_growth_is_judged_by_its_exponents(power: float, verdict: str) -> None:
     assert all(abs(part.value - power) < 1e-9 for part in claim.parts)
     rows = watched.exponent_table(grown(power)).rows
     assert f"{power:.2f}" in rows[0][2]
+
+
+def test_less_regret_at_every_k_and_t_is_judged_against_every_rival() -> None:
+    cells = grown(0.5)
+    ours = FTPL.recommended().label
+    for axes in cells.values():
+        for known in axes.values():
+            known[ours] = {at: 0.9 * regret for at, regret in known[ours].items()}
+    assert watched.lower_claim(cells).verdict == "holds"
+    assert len(watched.lower_claim(cells).parts) == len(RIVALS) * 2 * (
+        len(watched.ARMS) + len(watched.HORIZONS)
+    )
+    cells["punish last"]["K"]["Exp3"][128] *= 0.5
+    claim = watched.lower_claim(cells)
+    assert claim.verdict == "holds only without EXP3, punish last, K = 128"
 
 
 def times(growth: float, tsallis: float, dense: float) -> dict[str, np.ndarray]:
@@ -96,14 +112,20 @@ def test_less_regret_is_measured_judged_and_drawn(tmp_path: Path, monkeypatch: p
     assert claims["less-regret-alternating"].parts[0].value < 0.6
     assert [len(table.rows) for table in section.tables] == [5, 4]
     assert all("FTPL.recommended() of 0.1.0" in table.head for table in section.tables)
+    assert set(CONTENDERS.values()) < set(section.tables[0].head)
+    assert {part.of.split(" - ")[0] for part in claims["less-regret-rivals"].parts} == {
+        "Tsallis-INF",
+        "EXP3",
+        "EXP3, centred",
+    }
+    assert len(claims["less-regret-tail-rivals"].parts) == 3 * 5
     assert len(section.pictures[0].panels) == 5
     assert section.warnings
 
 
 def test_all_forms_of_a_policy_are_compiled_before_anything_is_measured() -> None:
-    policies = (less_regret.PAPER, less_regret.BEFORE, less_regret.OURS, less_regret.SIMPLEST)
-    forms = {form(policy, 2) for policy in policies}
-    assert len(forms) == 4  # three of them are FTPL
+    forms = {form(policy, 2) for policy in CONTENDERS}
+    assert len(forms) == len(CONTENDERS)  # three of them are FTPL, two are EXP3
     assert {key[0] for key in less_regret.LessRegret().code(Scale(runs=2, quick=True))} == forms  # type: ignore[index]
 
 

@@ -46,7 +46,7 @@ class Watched(Simulated):
     def plans(self, scale: Scale) -> dict[str, Plan]:
         plans = {}
         few, some = scale.fewer(20), scale.fewer(5)
-        horizons = HORIZONS[:3] if scale.quick else HORIZONS
+        horizons = HORIZONS[:2] if scale.quick else HORIZONS
         for name, world in WORLDS.items():
             for arms in ARMS:
                 plan = make_plan(POLICIES, world(arms), HORIZON, some, scale.seed, 1)

@@ -17,7 +17,7 @@ from ..report.section import Section, Table
 from .base import Advance, Scale, Timed
 
 ARMS = tuple(4 * x + 2 for x in range(64))
-SERIES = ("FTPL (improved)", "FTPL (sorting)", "FTRL (Newton)")  # as in the paper's legend
+SERIES = ("FTPL (improved)", "FTPL (sorting)", "Tsallis-INF (Newton)")
 KINDS = ("compiled", "textbook")
 
 COMPILED = (FTPL(), FTPL(ranking="sorting"), TsallisINF())
@@ -80,8 +80,7 @@ class Runtime(Timed):
         picture = Picture(
             "runtime",
             "Microseconds per round by the number of arms",
-            f"Medians of {times.shape[-1]} repetitions, with least-squares lines. Left: compiled, {rounds[0]:,} rounds. Right: a textbook NumPy step, {rounds[1]:,} rounds. "
-            "FTRL is the paper's name for Tsallis-INF.",
+            f"Medians of {times.shape[-1]} repetitions, with least-squares lines. Left: compiled, {rounds[0]:,} rounds. Right: a textbook NumPy step, {rounds[1]:,} rounds.",
             tuple(runtime_panel(kind, arms, times[at]) for at, kind in enumerate(KINDS)),
             columns=2,
         )

@@ -21,7 +21,6 @@ NAMES = {
     "Exp3": "EXP3",
     "FollowTheLeader": "Follow the leader",
 }
-LEGENDS = {**NAMES, "TsallisINF": "FTRL"}  # as in the paper's figures
 
 EASY = (0.55, 0.6, 0.45, 0.3, 0.2)  # mean rewards, mu1
 HARD = (0.905, 0.91, 0.89, 0.908, 0.88)  # mu2
@@ -74,8 +73,8 @@ CONTENDER_NAMES = {policy.label: name for policy, name in CONTENDERS.items()}
 
 def regret_panel(title: str, results: Results, log_x: bool = False) -> Panel:
     """The paper's kind of figure: mean regret by round, with bands of one standard deviation."""
-    styles = {name: style for style, name in enumerate(LEGENDS.values())}  # the same in every figure
-    series = tuple(each._replace(style=styles[each.label]) for each in results.series(LEGENDS))
+    styles = {name: style for style, name in enumerate(NAMES.values())}  # the same in every figure
+    series = tuple(each._replace(style=styles[each.label]) for each in results.series(NAMES))
     return Panel(title, series, log_x=log_x)
 
 
@@ -90,10 +89,7 @@ def regret_picture(
 ) -> Picture:
     """A panel for each cell; `more` continues the caption."""
     runs = next(iter(cells.values())).runs
-    caption = (
-        f"Mean regret over {runs:,} runs, with bands of one standard deviation. Every policy has c = 2. "
-        f"FTRL is the paper's name for Tsallis-INF. {more}"
-    )
+    caption = f"Mean regret over {runs:,} runs, with bands of one standard deviation. Every policy has c = 2. {more}"
     panels = tuple(regret_panel(cell, results, log_x) for cell, results in cells.items())
     return Picture(name, title, caption.strip(), panels, columns=columns)
 

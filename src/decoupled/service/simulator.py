@@ -35,7 +35,7 @@ WORLDS: dict[WorldName, Callable[[int, float, int], Environment]] = {
 POLICIES: dict[str, Policy] = {
     "FTPL": FTPL(),
     "FTPL recommended": FTPL.recommended(),
-    "FTRL (Tsallis-INF)": TsallisINF(),
+    "Tsallis-INF": TsallisINF(),
     "EXP3": Exp3(),
 }
 
