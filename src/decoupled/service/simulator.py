@@ -35,7 +35,7 @@ WORLDS: dict[WorldName, Callable[[int, float, int], Environment]] = {
 POLICIES: dict[str, Policy] = {
     "FTPL": FTPL(),
     "FTPL recommended": FTPL.recommended(),
-    "Tsallis-INF": TsallisINF(),
+    "FTRL (Tsallis-INF)": TsallisINF(),
     "EXP3": Exp3(),
 }
 

@@ -418,7 +418,7 @@ def test_a_visitor_watches_the_policies_learn(tab: Tab) -> None:
     page.locator(".sim-results[data-state=done]").wait_for(timeout=15_000)
     late = regrets()
     names = [path.get_attribute("data-series") for path in page.locator("#regret-chart path.line").all()]
-    assert names == ["FTPL", "FTPL recommended", "Tsallis-INF", "EXP3"]
+    assert names == ["FTPL", "FTPL recommended", "FTRL (Tsallis-INF)", "EXP3"]
     assert len(early) == len(late) == 4
     assert all(0.0 < before < after for before, after in zip(early, late, strict=True))
     assert page.locator(".multiples .chart svg").count() == 4
