@@ -1,19 +1,21 @@
 """The verdicts of the experiments beyond the paper, on made-up numbers."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from decoupled import FTPL, TsallisINF
-from decoupled.paper import GROUPS, many_arms
+from decoupled import FTPL, Exp3, Policy, TsallisINF
+from decoupled.paper import GROUPS, many_arms, recommended_claims
 from decoupled.paper import adaptive_adversaries as watched
 from decoupled.paper import recommended as less_regret
 from decoupled.paper.base import Scale
 from decoupled.paper.runner import EXPERIMENTS
-from decoupled.paper.setup import CONTENDERS, RIVALS
+from decoupled.paper.setup import CONTENDERS, EXP3_CENTRED, RIVALS
 from decoupled.policies.warming import form
 from decoupled.report.claims import quantile_gap
+from support.made_up_results import MadeUp
 
 
 def grown(power: float) -> dict[str, dict[str, dict[str, dict[int, np.ndarray]]]]:
@@ -113,14 +115,42 @@ def test_less_regret_is_measured_judged_and_drawn(tmp_path: Path, monkeypatch: p
     assert [len(table.rows) for table in section.tables] == [5, 4]
     assert all("FTPL.recommended() of 0.1.0" in table.head for table in section.tables)
     assert set(CONTENDERS.values()) < set(section.tables[0].head)
-    assert {part.of.split(" - ")[0] for part in claims["less-regret-rivals"].parts} == {
-        "Tsallis-INF",
-        "EXP3",
-        "EXP3, centred",
-    }
-    assert len(claims["less-regret-tail-rivals"].parts) == 3 * 5
+    rivals = {part.of.split(" - ")[0] for part in claims["less-regret-rivals"].parts}
+    assert rivals == {"Tsallis-INF", "EXP3"}
+    assert len(claims["less-regret-tail-rivals"].parts) == 2 * 5
+    assert len(claims["less-regret-exp3-centred"].parts) == 2
+    assert len(claims["less-regret-exp3-close"].parts) == 3
     assert len(section.pictures[0].panels) == 5
     assert section.warnings
+
+
+OURS = FTPL.recommended()
+# What differs from a regret of 100 with 128 punished arms and in another world, and the claims that then do not hold.
+RIVAL_CASES: dict[str, tuple[dict[Policy, float], dict[Policy, float], set[str]]] = {
+    "all": ({OURS: 50.0, Exp3(): 45.0}, {OURS: 50.0, EXP3_CENTRED: 45.0}, set()),
+    "usual worlds": ({OURS: 50.0}, {OURS: 99.0, Exp3(): 80.0}, {"rivals", "tail-rivals"}),
+    "close to EXP3": ({OURS: 50.0}, {OURS: 90.0, EXP3_CENTRED: 60.0}, {"exp3-close"}),
+    "punished": (
+        {OURS: 90.0, Exp3(): 50.0, EXP3_CENTRED: 80.0},
+        {OURS: 50.0},
+        {"rivals-many", "exp3-centred"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RIVAL_CASES)
+def test_rivals_are_judged_where_the_claims_say(case: str) -> None:
+    punished, usual, failing = RIVAL_CASES[case]
+    same = dict.fromkeys(CONTENDERS, 100.0)
+    cells: Any = {
+        "punish last, K = 128": MadeUp({**same, **punished}),
+        "alternating": MadeUp({**same, **usual}),
+    }
+    verdicts = {claim.id: claim.verdict for claim in recommended_claims.rival_claims(cells)}
+    assert len(verdicts) == 5
+    assert {name for name, verdict in verdicts.items() if verdict != "holds"} == {
+        f"less-regret-{name}" for name in failing
+    }
 
 
 def test_all_forms_of_a_policy_are_compiled_before_anything_is_measured() -> None:
