@@ -1,7 +1,6 @@
 """Results without a simulation, for tests of claims."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
