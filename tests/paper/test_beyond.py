@@ -40,19 +40,20 @@ def test_growth_is_judged_by_its_exponents(power: float, verdict: str) -> None:
     assert f"{power:.2f}" in rows[0][2]
 
 
-def test_less_regret_at_every_k_and_t_is_judged_against_every_rival() -> None:
+def test_rivals_are_judged_at_every_k_and_t() -> None:
     cells = grown(0.5)
-    ours = FTPL.recommended().label
     for axes in cells.values():
         for known in axes.values():
-            known[ours] = {at: 0.9 * regret for at, regret in known[ours].items()}
-    assert watched.lower_claim(cells).verdict == "holds"
-    assert len(watched.lower_claim(cells).parts) == len(RIVALS) * 2 * (
-        len(watched.ARMS) + len(watched.HORIZONS)
-    )
-    cells["punish last"]["K"]["Exp3"][128] *= 0.5
-    claim = watched.lower_claim(cells)
-    assert claim.verdict == "holds only without EXP3, punish last, K = 128"
+            known[watched.OURS] = {at: 0.9 * regret for at, regret in known[watched.OURS].items()}
+    lower, behind = watched.lower_claim(cells), watched.behind_claim(cells)
+    assert lower.verdict == behind.verdict == "holds"
+    assert len(lower.parts) == 3 * len(RIVALS)
+    assert len(behind.parts) == 2 * (len(watched.ARMS) + len(watched.HORIZONS)) * len(RIVALS)
+    cells["punish last"]["T"]["Exp3"][100_000] *= 0.8
+    assert watched.lower_claim(cells).verdict == "holds only without EXP3, T = 100,000"
+    assert watched.behind_claim(cells).verdict == "holds"
+    cells["punish last"]["K"]["Exp3"][128] *= 0.1
+    assert watched.behind_claim(cells).verdict == "holds only without EXP3, punish last, K = 128"
 
 
 def times(growth: float, tsallis: float, dense: float) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ import pytest
 from decoupled import FTPL
 from decoupled.paper import held_out
 from decoupled.paper.base import Scale
-from decoupled.paper.family import SMOOTHING, family, score, smoothed
+from decoupled.paper.family import family, score
 
 QUICK = Scale(runs=120, quick=True)  # four runs of each of twelve instances
 
@@ -61,9 +61,3 @@ def test_a_small_run_is_recorded_once_and_scored_as_the_family_is(tmp_path: Path
     assert [row[0] for row in section.tables[0].rows] == list(held_out.POLICIES.values())
     assert section.tables[0].rows[0][1].startswith("1.000 (1.00 to 1.00)")
     assert "4 runs of 30,000 rounds" in experiment.extent(tmp_path)
-
-
-def test_a_regret_below_zero_counts_as_none() -> None:
-    instance = family(1, seed=0)[0]
-    extra = SMOOTHING * np.sqrt(instance.environment.arms * instance.horizon)
-    assert smoothed(instance, np.array([-5.0, 7.0])).tolist() == [extra, 7.0 + extra]

@@ -70,16 +70,20 @@ def score(policy: Policy, instances: Sequence[Instance], runs: int, seed: int = 
         results = simulate(
             [FTPL(), policy], instance.environment, instance.horizon, runs, seed + place, checkpoints=1
         )
-        paper, ours = (smoothed(instance, results.final_regret(each)) for each in (FTPL(), policy))
+        size = instance.environment.arms, instance.horizon
+        paper, ours = (smoothed(results.final_regret(each), *size) for each in (FTPL(), policy))
         means.append(math.log(ours.mean() / paper.mean()))
         tails.append(math.log(np.quantile(ours, TAIL) / np.quantile(paper, TAIL)))
     return Score(*(float(np.exp(each)) for each in (np.mean(means), np.mean(tails), np.max(means))))
 
 
-def smoothed(instance: Instance, regret: Floats) -> Floats:
-    """The regrets of an instance's runs as a score counts them: never negative, plus SMOOTHING * sqrt(K * T)."""
-    extra = SMOOTHING * math.sqrt(instance.environment.arms * instance.horizon)
-    counted: Floats = np.maximum(regret, 0.0) + extra
+def smoothed(regret: Floats, arms: int, horizon: int) -> Floats:
+    """The regrets of runs as a ratio should count them: never negative, plus SMOOTHING * sqrt(K * T).
+
+    >>> smoothed(np.array([-3.0, 3.0]), arms=4, horizon=10_000).tolist()
+    [4.0, 7.0]
+    """
+    counted: Floats = np.maximum(regret, 0.0) + SMOOTHING * math.sqrt(arms * horizon)
     return counted
 
 

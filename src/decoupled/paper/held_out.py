@@ -87,11 +87,16 @@ class HeldOut(Recorded):
 Cells = list[tuple[Instance, dict[str, Floats]]]
 
 
+def counted_regret(instance: Instance, regret: Floats) -> Floats:
+    """The regrets of an instance's runs as a score counts them."""
+    return smoothed(regret, instance.environment.arms, instance.horizon)
+
+
 def log_ratios(cells: Cells, policy: Policy, tail: bool = False) -> Floats:
     """The logarithm of a policy's regret over the paper's, one number per instance."""
 
     def size(instance: Instance, regret: Floats) -> float:
-        counted = smoothed(instance, regret)
+        counted = counted_regret(instance, regret)
         return float(np.quantile(counted, TAIL) if tail else counted.mean())
 
     return np.array(
@@ -119,8 +124,8 @@ def claims(cells: Cells) -> list[Claim]:
     single = [
         ratio_of(
             f"{place}: {instance.kind}, K = {instance.environment.arms}, T = {instance.horizon:,}",
-            smoothed(instance, kept[OURS.label]),
-            smoothed(instance, kept[PAPER.label]),
+            counted_regret(instance, kept[OURS.label]),
+            counted_regret(instance, kept[PAPER.label]),
             len(cells),
         )
         for place, (instance, kept) in enumerate(cells)
