@@ -44,7 +44,8 @@ def test_ratios_are_judged(factors: tuple[float, float, float], failing: set[str
 
 
 def test_a_small_run_is_recorded_once_and_scored_as_the_family_is(tmp_path: Path) -> None:
-    experiment, done = held_out.HeldOut(), []
+    experiment = held_out.HeldOut()
+    done: list[int] = []
     experiment.measure(QUICK, tmp_path, done.append)
     assert sum(done) == experiment.units(QUICK)
     before = (tmp_path / experiment.file).read_bytes()

@@ -43,7 +43,8 @@ def test_the_slow_rung_is_judged(benign: float, punished: float, verdicts: list[
 
 
 def test_a_small_run_shows_both_worlds(tmp_path: Path) -> None:
-    experiment, done = rungs.Rungs(), []
+    experiment = rungs.Rungs()
+    done: list[int] = []
     scale = Scale(runs=20, quick=True)
     experiment.measure(scale, tmp_path, done.append)
     assert sum(done) == experiment.units(scale) == 8

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ..environments import Environment, MovieLens
+from ..environments import MovieLens
 from ..plots import Panel, Picture
 from ..policies import Policy, TopTwo
 from ..report import comparison
@@ -18,7 +18,7 @@ POLICIES: tuple[Policy, ...] = (*CONTENDERS, TopTwo())
 NAMES = {**CONTENDER_NAMES, TopTwo().label: "Top two"}
 
 
-def worlds(quick: bool) -> dict[str, Environment]:
+def worlds(quick: bool) -> dict[str, MovieLens]:
     """Bernoulli noise for every number of movies, and random orders for the smallest and the largest."""
     data = source()["data"]
     noisy = {f"noise, K = {arms}": MovieLens(arms, noise="bernoulli", data=data) for arms in ARMS}
@@ -40,7 +40,7 @@ class NoisyMovies(Simulated):
     in_quick = False
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
-        runs = scale.most(8) if scale.quick else scale.fewer(4)
+        runs = scale.fewer(4)
         return {
             name: make_plan(POLICIES, world, HORIZON, runs, scale.seed, 50)
             for name, world in worlds(scale.quick).items()

@@ -57,7 +57,7 @@ class LessRegret(Simulated):
             for worlds, policies, runs, checkpoints in (
                 (BENCHMARKS, everyone, many, 50),
                 (adversaries, everyone, scale.runs, 50),
-                (movies, everyone, scale.most(20), 50),
+                (movies, everyone, scale.fewer(4), 50),
                 (grid, (PAPER, BEFORE, OURS), many, 1),
             )
             for name, world in worlds.items()

@@ -55,7 +55,7 @@ def weights_by_round(losses_after: Losses, seed: int) -> Floats:
     for t in range(ROUNDS):
         losses = losses_after(t, played, draw)
         decision = learner.decide()
-        played = int(decision.exploit)
+        played = int(decision.exploit or 0)  # the arms are numbers
         learner.observe(decision, loss=losses[int(decision.explore)])
         if t + 1 in wanted:
             inside = learner.diagnostics()
