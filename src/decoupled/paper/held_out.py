@@ -158,12 +158,19 @@ def table(cells: Cells) -> Table:
 
 def picture(cells: Cells, runs: int) -> Picture:
     """The ratios of every instance, sorted, for each policy."""
+    panels = tuple(
+        Panel(title, sorted_ratios(among), "instances, sorted for each policy", "regret over the paper's", log_y=True)
+        for title, among in (("all instances", cells), ("punishing adversaries", only(cells, PUNISHING)))
+    )  # fmt: skip
+    caption = f"Ratio of mean regrets to the paper's FTPL on {len(cells)} instances, {runs} runs of each. A curve below 1 is better than the paper's policy."
+    return Picture("held-out", "Regret over the paper's, instance by instance", caption, panels, columns=2)
+
+
+def sorted_ratios(cells: Cells) -> tuple[Series, ...]:
+    """A curve for each policy but the paper's."""
     place = np.arange(1.0, len(cells) + 1.0)
-    series = tuple(
+    return tuple(
         Series(name, place, np.sort(np.exp(log_ratios(cells, policy))), None, style)
         for style, (policy, name) in enumerate(POLICIES.items())
         if policy != PAPER
     )
-    panel = Panel("", series, "instances, sorted for each policy", "regret over the paper's", log_y=True)
-    caption = f"Ratio of mean regrets to the paper's FTPL on {len(cells)} instances, {runs} runs of each. A curve below 1 is better than the paper's policy."
-    return Picture("held-out", "Regret over the paper's, instance by instance", caption, (panel,))

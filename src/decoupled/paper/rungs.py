@@ -16,10 +16,7 @@ from .base import Advance, Recorded, Scale
 
 RUNGS = ("slow: c = 0.5", "fast: c = 8", "the best mean")
 ARMS, ROUNDS = 8, 3_000
-BENIGN, PUNISHING = (
-    "alternating losses: committing pays",
-    "the arm exploited last costs 1: committing is punished",
-)
+BENIGN, PUNISHING = "alternating: committing pays", "punish last: committing is punished"
 
 # From the round, the arm exploited last (-1 at first) and a random generator to the losses of all arms.
 Losses: TypeAlias = Callable[[int, int, np.random.Generator], Floats]
@@ -106,7 +103,7 @@ class Rungs(Recorded):
         picture = Picture(
             "rungs",
             "Weights of the three rungs by round",
-            f"Means of {len(weights[BENIGN])} runs with {ARMS} arms, with bands of one standard deviation.",
+            f"Means of {len(weights[BENIGN])} runs with {ARMS} arms.",
             panels,
             columns=2,
         )
@@ -120,7 +117,7 @@ class Rungs(Recorded):
 def series(rounds: Floats, weights: Floats) -> tuple[Series, ...]:
     """A curve for each rung."""
     return tuple(
-        Series(name, rounds, weights[:, :, rung].mean(axis=0), weights[:, :, rung].std(axis=0), rung)
+        Series(name, rounds, weights[:, :, rung].mean(axis=0), None, rung)
         for rung, name in enumerate(RUNGS)
     )
 
