@@ -10,7 +10,7 @@ from decoupled.paper import held_out
 from decoupled.paper.base import Scale
 from decoupled.paper.family import family, score
 
-QUICK = Scale(runs=120, quick=True)  # four runs of each of twelve instances
+QUICK = Scale(runs=60, quick=True)  # four runs of each of twelve instances
 
 
 def made_up(ours: float, punished: float, others: float = 1.0) -> held_out.Cells:

@@ -40,7 +40,7 @@ class HeldOut(Recorded):
 
     def plans(self, scale: Scale) -> list[Plan]:
         """A plan for each instance."""
-        runs = scale.fewer(30)
+        runs = scale.fewer(15)
         return [
             make_plan(tuple(POLICIES), world, horizon, runs, scale.seed + place, 1, scale.device)
             for place, (_, world, horizon) in enumerate(self.instances(scale))
