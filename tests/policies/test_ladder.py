@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.kernels.laws import ladder
+from decoupled.kernels.laws import ladder_state
+from decoupled.kernels.laws.ladder_rungs import judge_rungs
 from decoupled.kernels.state import ROUND, State
 from support.centred_ftpl import CENTRED_FTPL
 from support.twins import Floats, pareto_law_by_quad
@@ -39,13 +40,13 @@ def rung_laws(policy: dc.FTPL, state: State) -> Floats:
     gaps = estimates - estimates.min()
     laws = []
     for rung in range(4):
-        rate = state.scalars[ladder.RATE + rung]
-        if rate == ladder.FOLLOW:
+        rate = state.scalars[ladder_state.RATE + rung]
+        if rate == ladder_state.FOLLOW:
             laws.append((gaps == 0) / np.count_nonzero(gaps == 0))
         elif rate < 0:
-            laws.append(np.eye(ARMS)[int(state.scalars[ladder.LEADER])])
+            laws.append(np.eye(ARMS)[int(state.scalars[ladder_state.LEADER])])
         else:
-            laws.append(pareto_law_by_quad(state.scalars[ladder.ETA] * rate * gaps, policy.alpha))
+            laws.append(pareto_law_by_quad(state.scalars[ladder_state.ETA] * rate * gaps, policy.alpha))
     return np.array(laws)
 
 
@@ -57,14 +58,14 @@ def test_rungs_are_judged_without_bias(rounds: int) -> None:
     state, draws = played(RUNGS, rounds, seed=3), 1_500
     params, laws = RUNGS.params(), rung_laws(RUNGS, state)
     chances = RUNGS.exploration_law(state)
-    baseline, highest = state.floats[ladder.BASELINE], state.scalars[ladder.HIGHEST]
+    baseline, highest = state.floats[ladder_state.BASELINE], state.scalars[ladder_state.HIGHEST]
     steps = np.zeros((draws, 4))
     for draw in range(draws):
         for arm in range(ARMS):
             part = State(state.scalars.copy(), state.floats.copy(), state.ints.copy())
             part.scalars[ROUND] = 10_000 + draw  # another key; nothing else in here depends on the round
-            ladder.judge_rungs(params, part, arm, 1 / chances[arm], LOSSES[arm] - baseline[arm])
-            steps[draw] += chances[arm] * part.scalars[ladder.STEP : ladder.STEP + 4]
+            judge_rungs(params, part, arm, 1 / chances[arm], LOSSES[arm] - baseline[arm])
+            steps[draw] += chances[arm] * part.scalars[ladder_state.STEP : ladder_state.STEP + 4]
     error = steps.std(axis=0) / np.sqrt(draws)
     assert (np.abs(steps.mean(axis=0) - (laws @ LOSSES - highest)) < 4.5 * error + 1e-4).all()
 
@@ -75,9 +76,12 @@ def test_no_observation_takes_more_than_half_an_arms_gap_off_its_estimate() -> N
     generator = np.random.default_rng(1)
     for _ in range(400):
         state = learner._running.state
-        before, rate = learner.estimates(), state.scalars[ladder.ETA] * state.scalars[ladder.RATE]
-        told = learner.round > 1 and state.scalars[ladder.LARGEST] > 0
-        least = state.scalars[ladder.LEAST]
+        before, rate = (
+            learner.estimates(),
+            state.scalars[ladder_state.ETA] * state.scalars[ladder_state.RATE],
+        )
+        told = learner.round > 1 and state.scalars[ladder_state.LARGEST] > 0
+        least = state.scalars[ladder_state.LEAST]
         decision = learner.decide()
         loss = float(generator.random() < LOSSES[explored(decision)])
         learner.observe(decision, loss=loss)

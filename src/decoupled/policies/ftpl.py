@@ -12,7 +12,7 @@ from ..base.validation import as_float, number_from, one_of, set_number
 from ..errors import ParameterError, invalid_value
 from ..kernels.compose import START, Composed
 from ..kernels.dispatch import Functions
-from ..kernels.laws import ladder, leader, leader_tiered
+from ..kernels.laws import ladder, ladder_state, leader, leader_tiered
 from ..kernels.laws.leader_tiered import BASELINE, COVERED, COVERED_ARMS, fill_exploration_law
 from ..kernels.laws.winner_law import pareto_winner_law
 from ..kernels.state import ROUND, Layout, State
@@ -200,9 +200,13 @@ class FTPL(ComposedPolicy):
 
     def _check_rungs(self) -> None:
         rungs = _numbers(self.rungs)
-        good = rungs is not None and len(rungs) <= ladder.MOST_RATES and list(rungs) == sorted(set(rungs))
+        good = (
+            rungs is not None
+            and len(rungs) <= ladder_state.MOST_RATES
+            and list(rungs) == sorted(set(rungs))
+        )
         if rungs is None or not good or not all(rate > 0.0 for rate in rungs):
-            rule = f"must be at most {ladder.MOST_RATES} increasing numbers above 0, of which the last may be infinite"
+            rule = f"must be at most {ladder_state.MOST_RATES} increasing numbers above 0, of which the last may be infinite"
             raise ParameterError(invalid_value("rungs", self.rungs, rule, "try (0.5, 8.0)"))
         object.__setattr__(self, "rungs", tuple(min(rate, FOLLOW_THE_LEADER) for rate in rungs))
 
@@ -279,11 +283,11 @@ class FTPL(ComposedPolicy):
 
     @property
     def layout(self) -> Layout:
-        return ladder.LAYOUT if self.gate == "soft" else super().layout
+        return ladder_state.LAYOUT if self.gate == "soft" else super().layout
 
     @property
     def params_type(self) -> Any:
-        return ladder.Params if self.gate == "soft" else super().params_type
+        return ladder_state.Params if self.gate == "soft" else super().params_type
 
     @property
     def functions(self) -> Functions:
@@ -300,7 +304,7 @@ class FTPL(ComposedPolicy):
         if self.gate != "soft":
             return super().fading
         kept = ("rise", "least", "largest", "means", "centred_means")  # means forget with their counts
-        return tuple(name for name in ladder.LAYOUT.learned if name not in kept)
+        return tuple(name for name in ladder_state.LAYOUT.learned if name not in kept)
 
     @property
     def any_baseline(self) -> bool:
@@ -318,11 +322,12 @@ class FTPL(ComposedPolicy):
             return super().params()
         one = self.c if self.c_exploit is None else self.c_exploit
         rates = [
-            rate / self.c if rate < FOLLOW_THE_LEADER else ladder.FOLLOW for rate in self.rungs or (one,)
+            rate / self.c if rate < FOLLOW_THE_LEADER else ladder_state.FOLLOW
+            for rate in self.rungs or (one,)
         ]
         rates += [-1.0] * (self.mix > 0.0)
         priors = list(self.prior or (1.0,) * len(rates))
-        empty = [0.0] * (ladder.MOST_RUNGS - len(rates))
+        empty = [0.0] * (ladder_state.MOST_RUNGS - len(rates))
         return self.params_type(
             alpha=self.alpha,
             sharing=float(self.ties == "shared"),
@@ -389,7 +394,7 @@ class FTPL(ComposedPolicy):
         if self.gate == "soft":
             known = self.start_at == "half" or state.scalars[ROUND] > 1.0
             arms = np.arange(state.floats.shape[1] if known else 0)
-            return arms, state.floats[ladder.BASELINE, arms]
+            return arms, state.floats[ladder_state.BASELINE, arms]
         if self.ranking != "strata":
             return super().baselines(state)
         count = int(state.scalars[COVERED])
@@ -398,9 +403,11 @@ class FTPL(ComposedPolicy):
     def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
         if self.gate == "soft":
             super().set_baselines(state, places, values)
-            state.scalars[ladder.HIGHEST] = values.max(initial=0.0)
+            state.scalars[ladder_state.HIGHEST] = values.max(initial=0.0)
             everyone = len(places) == state.floats.shape[1]
-            state.scalars[ladder.COVERED] = ladder.ALL_ARMS if everyone else ladder.SOME_ARMS
+            state.scalars[ladder_state.COVERED] = (
+                ladder_state.ALL_ARMS if everyone else ladder_state.SOME_ARMS
+            )
             return
         if self.ranking != "strata":
             super().set_baselines(state, places, values)
@@ -411,7 +418,9 @@ class FTPL(ComposedPolicy):
 
     def clear_baselines(self, state: State) -> None:
         if self.gate == "soft":
-            state.scalars[ladder.COVERED] = ladder.NO_ARMS  # the update fills in those of its own round
+            state.scalars[ladder_state.COVERED] = (
+                ladder_state.NO_ARMS
+            )  # the update fills in those of its own round
         else:
             super().clear_baselines(state)
 
@@ -419,7 +428,7 @@ class FTPL(ComposedPolicy):
         if self.gate != "soft":
             return super().unknown(state)
         unseen: NDArray[np.bool_] = (
-            state.floats[ladder.COUNTS] == 0.0
+            state.floats[ladder_state.COUNTS] == 0.0
         )  # baselines move the estimates of all arms
         return unseen
 
@@ -427,11 +436,11 @@ class FTPL(ComposedPolicy):
         """The bound of the soft gate, least + p_i * (1 + rate * gap) / (2 * rate); see `fill_baselines`."""
         if self.gate != "soft":
             return super().most_predicted(state)
-        scalars, estimates = state.scalars, state.floats[ladder.ESTIMATES]
-        least, unit = 0.0, 1.0 / (scalars[ladder.ETA] * scalars[ladder.RATE])
+        scalars, estimates = state.scalars, state.floats[ladder_state.ESTIMATES]
+        least, unit = 0.0, 1.0 / (scalars[ladder_state.ETA] * scalars[ladder_state.RATE])
         if self.start_at == "first":
-            least = min(scalars[ladder.LEAST], START + scalars[ladder.RISE])
-            unit = np.inf if scalars[ladder.LARGEST] == 0.0 else unit
+            least = min(scalars[ladder_state.LEAST], START + scalars[ladder_state.RISE])
+            unit = np.inf if scalars[ladder_state.LARGEST] == 0.0 else unit
         most: Floats = least + 0.5 * self.exploration_law(state) * (unit + estimates - estimates.min())
         return most
 
@@ -446,15 +455,15 @@ class FTPL(ComposedPolicy):
     def _laddered_law(self, state: State, gaps: Floats) -> Floats:
         """The mixture of the rungs' laws."""
         scalars, law = state.scalars, np.zeros(len(gaps))
-        leader, tied = int(scalars[ladder.LEADER]), gaps == 0.0
+        leader, tied = int(scalars[ladder_state.LEADER]), gaps == 0.0
         for rung in range(self._rung_count()):
-            weight, rate = scalars[ladder.WEIGHT + rung], scalars[ladder.RATE + rung]
+            weight, rate = scalars[ladder_state.WEIGHT + rung], scalars[ladder_state.RATE + rung]
             if rate < 0.0:
                 law += weight * (np.arange(len(gaps)) == leader if leader >= 0 else 1.0 / len(gaps))
-            elif rate == ladder.FOLLOW:
+            elif rate == ladder_state.FOLLOW:
                 law += weight * tied / np.count_nonzero(tied)
             else:
-                law += weight * pareto_winner_law(scalars[ladder.ETA] * rate * gaps, self.alpha)
+                law += weight * pareto_winner_law(scalars[ladder_state.ETA] * rate * gaps, self.alpha)
         return law
 
     def exploration_law(self, state: State) -> Floats:
@@ -472,16 +481,16 @@ class FTPL(ComposedPolicy):
         """Give their share of the exploration to the leader by mean and to its challenger or the unseen arms."""
         scalars = state.scalars
         mixed, leader, challenger = (
-            scalars[ladder.MIXED],
-            int(scalars[ladder.LEADER]),
-            int(scalars[ladder.CHALLENGER]),
+            scalars[ladder_state.MIXED],
+            int(scalars[ladder_state.LEADER]),
+            int(scalars[ladder_state.CHALLENGER]),
         )
         law *= 1.0 - mixed
         if mixed == 0.0:
             return
         others = mixed
         if leader >= 0:
-            others = mixed * (1.0 - ladder.LEADERS_SHARE)
+            others = mixed * (1.0 - ladder_state.LEADERS_SHARE)
             law[leader] += mixed - others
         unseen = self.layout.row(state, "counts") == 0.0
         if unseen.any():

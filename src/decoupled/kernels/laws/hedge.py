@@ -13,6 +13,10 @@ import math
 from ...base.arrays import Floats
 from ..jit import compiled
 
+SMALLEST_REGRET = (
+    1e-200  # in place of 0: the rate is then so large that only the best rungs have any weight
+)
+
 
 @compiled
 def fill_hedge(
@@ -21,18 +25,16 @@ def fill_hedge(
     """Fill the weights of the rungs. Priors, losses and weights begin at these places of the scalars."""
     least = math.inf
     for m in range(rungs):
-        least = min(least, scalars[loss + m])
-    rate = boldness / regret if regret > 0.0 else math.inf
+        least = min(scalars[loss + m], least)
+    rate = boldness / max(regret, SMALLEST_REGRET)
     whole = 0.0
     for m in range(rungs):
-        behind = scalars[loss + m] - least
-        share = scalars[prior + m]
-        if behind > 0.0:
-            share *= math.exp(-rate * behind)
+        share = scalars[prior + m] * math.exp(-rate * (scalars[loss + m] - least))
         scalars[weight + m] = share
         whole += share
+    inverse = 1.0 / whole
     for m in range(rungs):
-        scalars[weight + m] /= whole
+        scalars[weight + m] *= inverse
 
 
 @compiled
@@ -50,10 +52,8 @@ def hedge_step(
         after = min(after, scalars[loss + m])
     mixed = after - before
     if regret > 0.0:
-        rate, whole = boldness / regret, 0.0
+        rate, whole = boldness / max(regret, SMALLEST_REGRET), 0.0
         for m in range(rungs):
-            share, ahead = scalars[weight + m], scalars[step + m] - lowest
-            if share > 0.0:
-                whole += share * math.exp(-rate * ahead) if ahead > 0.0 else share
+            whole += scalars[weight + m] * math.exp(-rate * max(scalars[step + m] - lowest, 0.0))
         mixed = lowest - math.log(whole) / rate
     return regret + max(mean - mixed, 0.0)

@@ -1,41 +1,65 @@
 """The leader by mean loss and its challenger, the arm that is hardest to tell from it.
 
-This is the rule of `TopTwo`, for arms that another law explores as well. Ties go to the first arm from `start` on, going
-round, so that a random start favours no arm.
+This is the rule of `TopTwo`, for arms that another law explores as well. The loops have no branches, since which arm is
+best so far cannot be predicted: with eight arms that takes a third of the time.
 """
+
+import math
 
 from ...base.arrays import Floats
 from ..jit import compiled
 
 
 @compiled
-def leader_of(means: Floats, inverses: Floats, start: int) -> int:
-    """The seen arm with the smallest mean, -1 if none was seen; `inverses` has 1 / N, and 0 for an unseen arm."""
-    found = _least_mean(means, inverses, start, len(means), -1)
-    return _least_mean(means, inverses, 0, start, found)
+def fill_seen_means(means: Floats, inverses: Floats, out: Floats) -> None:
+    """Fill the means of the arms, infinite for one not yet seen; `inverses` has 1 / N, and 0 for an unseen arm."""
+    for arm in range(len(out)):
+        out[arm] = means[arm] if inverses[arm] > 0.0 else math.inf
 
 
 @compiled
-def _least_mean(means: Floats, inverses: Floats, first: int, end: int, found: int) -> int:
-    for arm in range(first, end):
-        if inverses[arm] > 0.0 and (found < 0 or means[arm] < means[found]):
-            found = arm
-    return found
+def fill_costs(means: Floats, inverses: Floats, leader: int, slack: float, out: Floats) -> None:
+    """Fill (mean - leader's + slack)^2 / (1 / N + 1 / N_leader) for each arm, infinite for the leader.
 
-
-@compiled
-def challenger_of(means: Floats, inverses: Floats, leader: int, slack: float, start: int) -> int:
-    """The arm other than the leader with the least (mean - leader's + slack)^2 / (1 / N + 1 / N_leader).
-
-    -1 if there is none. All arms must have been seen.
+    The arm with the least is the challenger. All arms must have been seen.
     """
     edge, share = slack - means[leader], inverses[leader]
-    found = -1
-    top, bottom = 0.0, 0.0  # of the smallest fraction; fractions are compared without dividing
-    for part in range(2):
-        first, end = (start, len(means)) if part == 0 else (0, start)
-        for arm in range(first, end):
-            lag, whole = means[arm] + edge, inverses[arm] + share
-            if arm != leader and (found < 0 or lag * lag * bottom < top * whole):
-                found, top, bottom = arm, lag * lag, whole
-    return found
+    for arm in range(len(out)):
+        lag = means[arm] + edge
+        out[arm] = lag * lag / (inverses[arm] + share)
+    out[leader] = math.inf
+
+
+@compiled
+def least_of(values: Floats) -> float:
+    """The smallest value, in four lanes, so that comparisons need not wait for each other."""
+    a = b = c = d = math.inf
+    whole = len(values) - len(values) % 4
+    for k in range(0, whole, 4):
+        a = min(values[k], a)
+        b = min(values[k + 1], b)
+        c = min(values[k + 2], c)
+        d = min(values[k + 3], d)
+    for k in range(whole, len(values)):
+        a = min(values[k], a)
+    return min(min(a, b), min(c, d))
+
+
+@compiled
+def count_of_value(values: Floats, value: float) -> int:
+    """How many places have a value."""
+    count = 0
+    for k in range(len(values)):
+        count += values[k] == value
+    return count
+
+
+@compiled
+def place_of_value(values: Floats, value: float, skip: int) -> int:
+    """The place of a value that is there more than `skip` times, after skipping so many."""
+    place = 0
+    while values[place] != value or skip > 0:
+        if values[place] == value:
+            skip -= 1
+        place += 1
+    return place
