@@ -181,59 +181,21 @@ def _bad_arms(eta: float, lead: float, arms: int) -> tuple[float, float]:
 
 def rung_weights() -> Any:
     """How often the recommended ladder plays each rung, where committing pays and where it is punished."""
-    names = ("slow: c = 0.5", "fast: c = 8", "the best mean")
-    worlds = {
-        "alternating losses: committing pays": alternating_losses,
-        "the arm exploited last costs 1: committing is punished": punishing_losses,
-    }
+    from decoupled.paper.rungs import RUNGS, WORLDS, marks, weights_by_round
+
     figure, axes = canvas(5.4, panels=2)
-    marks = np.unique(np.logspace(0, np.log10(3_000), 60).round().astype(int))
-    for place, (title, losses_after) in enumerate(worlds.items()):
-        weights = np.mean([weights_by_round(losses_after, marks, seed) for seed in range(12)], axis=0)
-        for style, name in enumerate(names):
+    for place, (title, losses_after) in enumerate(WORLDS.items()):
+        weights = np.mean([weights_by_round(losses_after, seed) for seed in range(12)], axis=0)
+        for style, name in enumerate(RUNGS):
             dash, colour = DASHES[style], COLOURS[style]
-            axes[place].semilogx(marks, weights[:, style], dash, color=colour, label=name)
+            axes[place].semilogx(marks(), weights[:, style], dash, color=colour, label=name)
         axes[place].set_title(title, fontsize=9)
-        axes[place].set(ylabel="weight of the rung", ylim=(-0.02, 1.02), xlim=(1, marks[-1]))
+        axes[place].set(ylabel="weight of the rung", ylim=(-0.02, 1.02), xlim=(1, marks()[-1]))
     axes[1].set_xlabel("round")
     figure.legend(
         *axes[0].get_legend_handles_labels(), frameon=False, loc="outside upper center", ncols=3, fontsize=8
     )
     return figure
-
-
-def weights_by_round(
-    losses_after: Callable[[int, int, Any], NDArray[np.float64]], marks: NDArray[np.int64], seed: int
-) -> NDArray[np.float64]:
-    """The weights of the rungs after some of the rounds, marks x rungs."""
-    learner, draw = dc.FTPL.recommended().start(arms=8, seed=seed), np.random.default_rng(seed)
-    wanted, played, kept = set(marks.tolist()), -1, []
-    for t in range(marks[-1]):
-        losses = losses_after(t, played, draw)
-        decision = learner.decide()
-        played = int(decision.exploit)
-        learner.observe(decision, loss=losses[int(decision.explore)])
-        if t + 1 in wanted:
-            inside = learner.diagnostics()
-            kept.append([inside[f"rung_weight_{rung}"] for rung in range(3)])
-    return np.array(kept)
-
-
-ALTERNATING = dc.environments.Alternating(arms=8, gap=0.125).table(horizon=3_000)
-
-
-def alternating_losses(t: int, played: int, draw: Any) -> NDArray[np.float64]:
-    """The losses of `Alternating(8, 0.125)`."""
-    return np.asarray(draw.random(8) < ALTERNATING.rows[ALTERNATING.row_at[t]], float)
-
-
-def punishing_losses(t: int, played: int, draw: Any) -> NDArray[np.float64]:
-    """The losses of `PunishLast(8)`."""
-    losses = np.full(8, 0.5)
-    losses[0] = 0.45
-    if played >= 0:
-        losses[played] = 1.0
-    return losses
 
 
 def tuned_map(number: int) -> Any:

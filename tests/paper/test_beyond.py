@@ -1,18 +1,21 @@
 """The verdicts of the experiments beyond the paper, on made-up numbers."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from decoupled import FTPL, TsallisINF
-from decoupled.paper import GROUPS, many_arms
+from decoupled import FTPL, Exp3, Policy, TsallisINF
+from decoupled.paper import GROUPS, many_arms, recommended_claims
 from decoupled.paper import adaptive_adversaries as watched
 from decoupled.paper import recommended as less_regret
 from decoupled.paper.base import Scale
 from decoupled.paper.runner import EXPERIMENTS
+from decoupled.paper.setup import CONTENDERS, EXP3_CENTRED, RIVALS
 from decoupled.policies.warming import form
 from decoupled.report.claims import quantile_gap
+from support.made_up_results import MadeUp
 
 
 def grown(power: float) -> dict[str, dict[str, dict[str, dict[int, np.ndarray]]]]:
@@ -35,6 +38,25 @@ def test_growth_is_judged_by_its_exponents(power: float, verdict: str) -> None:
     assert all(abs(part.value - power) < 1e-9 for part in claim.parts)
     rows = watched.exponent_table(grown(power)).rows
     assert f"{power:.2f}" in rows[0][2]
+
+
+def test_rivals_are_judged_at_every_k_and_t() -> None:
+    cells = grown(0.5)
+    for axes in cells.values():
+        for known in axes.values():
+            known[watched.OURS] = {at: 0.9 * regret for at, regret in known[watched.OURS].items()}
+    lower, behind = watched.lower_claim(cells), watched.behind_claim(cells)
+    assert lower.verdict == behind.verdict == "holds"
+    assert len(lower.parts) == 3 * len(RIVALS)
+    assert len(behind.parts) == 2 * (len(watched.ARMS) + len(watched.HORIZONS)) * len(RIVALS)
+    part = next(each for each in behind.parts if each.of == "EXP3, punish last, K = 128")
+    theirs, extra = cells["punish last"]["K"]["Exp3"][128].mean(), 0.02 * np.sqrt(128 * 10_000)
+    assert part.value == pytest.approx((0.9 * theirs + extra) / (theirs + extra))
+    cells["punish last"]["T"]["Exp3"][100_000] *= 0.8
+    assert watched.lower_claim(cells).verdict == "holds only without EXP3, T = 100,000"
+    assert watched.behind_claim(cells).verdict == "holds"
+    cells["punish last"]["K"]["Exp3"][128] *= 0.1
+    assert watched.behind_claim(cells).verdict == "holds only without EXP3, punish last, K = 128"
 
 
 def times(growth: float, tsallis: float, dense: float) -> dict[str, np.ndarray]:
@@ -96,14 +118,48 @@ def test_less_regret_is_measured_judged_and_drawn(tmp_path: Path, monkeypatch: p
     assert claims["less-regret-alternating"].parts[0].value < 0.6
     assert [len(table.rows) for table in section.tables] == [5, 4]
     assert all("FTPL.recommended() of 0.1.0" in table.head for table in section.tables)
+    assert set(CONTENDERS.values()) < set(section.tables[0].head)
+    rivals = {part.of.split(" - ")[0] for part in claims["less-regret-rivals"].parts}
+    assert rivals == {"Tsallis-INF", "EXP3"}
+    assert len(claims["less-regret-tail-rivals"].parts) == 2 * 5
+    assert len(claims["less-regret-exp3-centred"].parts) == 2
+    assert len(claims["less-regret-exp3-close"].parts) == 3
     assert len(section.pictures[0].panels) == 5
     assert section.warnings
 
 
+OURS = FTPL.recommended()
+# What differs from a regret of 100 with 128 punished arms and in another world, and the claims that then do not hold.
+RIVAL_CASES: dict[str, tuple[dict[Policy, float], dict[Policy, float], set[str]]] = {
+    "all": ({OURS: 50.0, Exp3(): 45.0}, {OURS: 50.0, EXP3_CENTRED: 45.0}, set()),
+    "usual worlds": ({OURS: 50.0}, {OURS: 99.0, Exp3(): 80.0}, {"rivals", "tail-rivals"}),
+    "close to EXP3": ({OURS: 50.0}, {OURS: 90.0, EXP3_CENTRED: 60.0}, {"exp3-close"}),
+    "punished": (
+        {OURS: 90.0, Exp3(): 50.0, EXP3_CENTRED: 80.0},
+        {OURS: 50.0},
+        {"rivals-many", "exp3-centred"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RIVAL_CASES)
+def test_rivals_are_judged_where_the_claims_say(case: str) -> None:
+    punished, usual, failing = RIVAL_CASES[case]
+    same = dict.fromkeys(CONTENDERS, 100.0)
+    cells: Any = {
+        "punish last, K = 128": MadeUp({**same, **punished}),
+        "alternating": MadeUp({**same, **usual}),
+    }
+    verdicts = {claim.id: claim.verdict for claim in recommended_claims.rival_claims(cells)}
+    assert len(verdicts) == 5
+    assert {name for name, verdict in verdicts.items() if verdict != "holds"} == {
+        f"less-regret-{name}" for name in failing
+    }
+
+
 def test_all_forms_of_a_policy_are_compiled_before_anything_is_measured() -> None:
-    policies = (less_regret.PAPER, less_regret.BEFORE, less_regret.OURS, less_regret.SIMPLEST)
-    forms = {form(policy, 2) for policy in policies}
-    assert len(forms) == 4  # three of them are FTPL
+    forms = {form(policy, 2) for policy in CONTENDERS}
+    assert len(forms) == len(CONTENDERS)  # three of them are FTPL, two are EXP3
     assert {key[0] for key in less_regret.LessRegret().code(Scale(runs=2, quick=True))} == forms  # type: ignore[index]
 
 

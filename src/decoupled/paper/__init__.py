@@ -17,6 +17,13 @@ EXPERIMENTS = {
     "systems": "systems.Systems",
     "less-regret": "recommended.LessRegret",
     "watched": "adaptive_adversaries.Watched",
+    "held-out": "held_out.HeldOut",
+    "noisy-movies": "noisy_movies.NoisyMovies",
+    "rungs": "rungs.Rungs",
+    "first-version": "first_version.FirstVersion",
     "many-arms": "many_arms.ManyArms",
 }
-GROUPS = {"beyond": ("less-regret", "watched", "many-arms")}  # names for several at once
+# Names for several at once.
+GROUPS = {
+    "beyond": ("less-regret", "watched", "held-out", "noisy-movies", "rungs", "first-version", "many-arms")
+}

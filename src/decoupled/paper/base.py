@@ -93,18 +93,7 @@ class Simulated(Experiment):
         return sum(plan.rounds for plan in self.plans(scale).values())
 
     def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
-        calls: dict[object, Callable[[], object]] = {}
-        if scale.device != "cpu":
-            return device_code(self.plans(scale).values())
-        for plan in self.plans(scale).values():
-            # One loop serves all tables, so compiling the smallest suffices; each adversary has its own loop.
-            adversary = isinstance(plan.environment, Adversary)
-            world = plan.environment if adversary else Alternating(arms=2, gap=0.5)
-            for policy in plan.policies:
-                calls[form(policy, world.arms), type(world)] = partial(
-                    run_block, policy, world, 2, np.array([2]), 0, 0, 1
-                )
-        return calls
+        return code_of(self.plans(scale).values(), scale.device)
 
     def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
         plans = {name: replace(plan, device=scale.device) for name, plan in self.plans(scale).items()}
@@ -169,6 +158,22 @@ def note(folder: Path, name: str) -> None:
         write_atomically(path, json.dumps([*known, name]))
 
 
+def code_of(plans: Iterable[Plan], device: str) -> dict[object, Callable[[], object]]:
+    """Calls that compile what plans run."""
+    if device != "cpu":
+        return device_code(plans)
+    calls: dict[object, Callable[[], object]] = {}
+    for plan in plans:
+        # One loop serves all tables, so compiling the smallest suffices; each adversary has its own loop.
+        adversary = isinstance(plan.environment, Adversary)
+        world = plan.environment if adversary else Alternating(arms=2, gap=0.5)
+        for policy in plan.policies:
+            calls[form(policy, world.arms), type(world)] = partial(
+                run_block, policy, world, 2, np.array([2]), 0, 0, 1
+            )
+    return calls
+
+
 def device_code(plans: Iterable[Plan]) -> dict[object, Callable[[], object]]:
     """Calls that compile the kernels of plans. One kernel serves several numbers of arms."""
     from ..simulation.gpu.launch import compile_kernel, kernel_name
@@ -193,25 +198,32 @@ def _digest(folder: Path) -> str | None:
     return digest
 
 
-class Timed(Experiment):
-    """An experiment that measures times. A resumed run does not repeat finished measurements."""
+class Recorded(Experiment):
+    """An experiment that saves plain values. A resumed run does not repeat a finished measurement."""
 
-    unit = "timings"
+    file: ClassVar[str] = "values.json"
 
-    def times(self, scale: Scale, advance: Advance) -> dict[str, Any]:
+    def record(self, scale: Scale, advance: Advance) -> dict[str, Any]:
         """Measure, and return the results as plain values."""
         raise NotImplementedError
 
     def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
-        path = folder / TIMES_FILE
+        path = folder / self.file
         if path.exists() and json.loads(path.read_text()).get("scale") == scale._asdict():
             advance(self.units(scale))
             return
         folder.mkdir(parents=True, exist_ok=True)
-        measured = self.times(scale, advance)
+        measured = self.record(scale, advance)
         write_atomically(path, json.dumps({"scale": scale._asdict(), **measured}, indent=1))
 
     def saved(self, folder: Path) -> dict[str, Any]:
-        """The saved measurements."""
-        measured: dict[str, Any] = json.loads((folder / TIMES_FILE).read_text())
+        """The saved values."""
+        measured: dict[str, Any] = json.loads((folder / self.file).read_text())
         return measured
+
+
+class Timed(Recorded):
+    """An experiment that measures times."""
+
+    unit = "timings"
+    file = TIMES_FILE

@@ -44,7 +44,7 @@ class Conic(Timed):
             ("learner", TsallisINF): partial(one_round, TsallisINF()),
         }
 
-    def times(self, scale: Scale, advance: Advance) -> dict[str, Any]:
+    def record(self, scale: Scale, advance: Advance) -> dict[str, Any]:
         samples = 8 if scale.quick else 60
         try:
             TsallisINF(solver="scs")

@@ -19,6 +19,7 @@ from ..simulation import simulate
 ARMS = (2, 3, 5, 6, 7, 10, 12, 20, 24, 40, 48, 96)  # none of the paper's 4, 8, 16, 32, 64
 HORIZONS = (1_000, 3_000, 10_000, 30_000)
 SMOOTHING = 0.02
+TAIL = 0.95
 
 
 class Instance(NamedTuple):
@@ -65,14 +66,25 @@ def score(policy: Policy, instances: Sequence[Instance], runs: int, seed: int = 
     True
     """
     means, tails = [], []
-    for place, (_, world, horizon) in enumerate(instances):
-        results = simulate([FTPL(), policy], world, horizon, runs, seed + place, checkpoints=1)
-        regrets = [np.maximum(results.final_regret(each), 0.0) for each in (FTPL(), policy)]
-        extra = SMOOTHING * math.sqrt(world.arms * horizon)
-        paper, ours = ((each.mean() + extra, np.quantile(each, 0.95) + extra) for each in regrets)
-        means.append(math.log(ours[0] / paper[0]))
-        tails.append(math.log(ours[1] / paper[1]))
+    for place, instance in enumerate(instances):
+        results = simulate(
+            [FTPL(), policy], instance.environment, instance.horizon, runs, seed + place, checkpoints=1
+        )
+        size = instance.environment.arms, instance.horizon
+        paper, ours = (smoothed(results.final_regret(each), *size) for each in (FTPL(), policy))
+        means.append(math.log(ours.mean() / paper.mean()))
+        tails.append(math.log(np.quantile(ours, TAIL) / np.quantile(paper, TAIL)))
     return Score(*(float(np.exp(each)) for each in (np.mean(means), np.mean(tails), np.max(means))))
+
+
+def smoothed(regret: Floats, arms: int, horizon: int) -> Floats:
+    """The regrets of runs as a ratio should count them: never negative, plus SMOOTHING * sqrt(K * T).
+
+    >>> smoothed(np.array([-3.0, 3.0]), arms=4, horizon=10_000).tolist()
+    [4.0, 7.0]
+    """
+    counted: Floats = np.maximum(regret, 0.0) + SMOOTHING * math.sqrt(arms * horizon)
+    return counted
 
 
 def _draw(kind: str, draw: np.random.Generator) -> Instance:

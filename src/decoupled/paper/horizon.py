@@ -19,7 +19,6 @@ from .base import HORIZON, Scale, Simulated
 from .setup import (
     EASY,
     HARD,
-    LEGENDS,
     NAMES,
     POLICIES,
     STOCHASTIC_EASY,
@@ -201,7 +200,7 @@ def growth_picture(
         for style, (policy, known) in enumerate(regrets.items()):
             at = np.array(list(known), float)
             roots = np.sqrt(at * (HORIZON if label == "K" else ARMS_OF_HORIZONS))
-            series.append(mean_series(LEGENDS[policy], at, known.values(), style, scale=roots))
+            series.append(mean_series(NAMES[policy], at, known.values(), style, scale=roots))
         panels.append(Panel(title, tuple(series), label, "regret / sqrt(KT)", log_x=True))
     runs = len(next(iter(by_arms["FTPL"].values())))
     caption = f"Alternating losses at the worst of four gaps around sqrt(K/T), {runs:,} runs, with bands of the 95 % interval of the mean. Every policy has c = 2."

@@ -1,49 +1,35 @@
-"""Beyond the paper: the ladder, compared with the paper's policy, its predecessor and the simplest method."""
+"""Beyond the paper: the ladder, compared with the paper's policies, its predecessor and the simplest method."""
 
-from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from ..base.arrays import Floats
-from ..environments import Alternating, Environment, MovieLens, PunishLast
+from ..environments import Alternating, Environment, MovieLens
 from ..plots import Panel, Picture
-from ..policies import FTPL, FollowTheLeader
-from ..report.claims import (
-    Claim,
-    Measure,
-    judged_above,
-    judged_below,
-    mean_of,
-    not_judged,
-    quantile_gap,
-    ratio_of,
-)
+from ..report.claims import not_judged, ratio_of
 from ..report.section import Section, Table
 from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from .base import HORIZON, Scale, Simulated
-from .grid import ARMS, GAPS
 from .movielens import ARMS as MOVIES
 from .movielens import MISSING, STAND_IN, source, stand_in_warnings
-from .setup import ADVERSARIES, BENCHMARKS, PUNISHED_ARMS, RECOMMENDED_BEFORE, regret_ratio
-
-PAPER, BEFORE, OURS, SIMPLEST = FTPL(), RECOMMENDED_BEFORE, FTPL.recommended(), FollowTheLeader()
-NAMES = {
-    PAPER.label: "FTPL",
-    BEFORE.label: "FTPL.recommended() of 0.1.0",
-    OURS.label: "FTPL.recommended()",
-    SIMPLEST.label: "Follow the leader",
-}
-
-# "punish last" itself has 8 arms.
-PUNISHED = {f"punish last, K = {arms}": PunishLast(arms) for arms in PUNISHED_ARMS if arms != 8}
-MANY_PUNISHED = f"punish last, K = {PUNISHED_ARMS[-1]}"
-
-CELLS = {f"K = {arms}, gap {gap:g}": (arms, gap) for arms in ARMS for gap in GAPS}
-TAIL = 0.99
-AT_CEILING = 0.95  # of gap * T: a run with this much regret never found the best arm
+from .recommended_claims import (
+    BEFORE,
+    CELLS,
+    OURS,
+    PAPER,
+    PUNISHED,
+    TAIL,
+    before_claims,
+    finals,
+    lower_claim,
+    ratio_claims,
+    rival_claims,
+    simplest_claims,
+    tail_claim,
+)
+from .setup import ADVERSARIES, BENCHMARKS, CONTENDER_NAMES, CONTENDERS
 
 
 class LessRegret(Simulated):
@@ -51,12 +37,12 @@ class LessRegret(Simulated):
 
     name = "less-regret"
     title = "Less regret: the ladder"
-    about = "`FTPL.recommended()` against the paper's setting, its own of 0.1.0 and follow the leader, 3,000 runs"
+    about = "`FTPL.recommended()` against the paper's three policies, its own setting of 0.1.0, follow the leader and centred EXP3, 3,000 runs"
     origin = "ours, [beyond the paper](beyond.md)"
     in_quick = False  # the quick version of everything only has the paper's experiments
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
-        everyone = (PAPER, BEFORE, OURS, SIMPLEST)
+        everyone = tuple(CONTENDERS)
         # The quick version compiles and runs in seconds: no adversaries, and fewer sizes.
         many = scale.runs if scale.quick else 3 * scale.runs
         adversaries = {} if scale.quick else {**ADVERSARIES, **PUNISHED}
@@ -71,7 +57,7 @@ class LessRegret(Simulated):
             for worlds, policies, runs, checkpoints in (
                 (BENCHMARKS, everyone, many, 50),
                 (adversaries, everyone, scale.runs, 50),
-                (movies, everyone, scale.most(20), 50),
+                (movies, everyone, scale.fewer(4), 50),
                 (grid, (PAPER, BEFORE, OURS), many, 1),
             )
             for name, world in worlds.items()
@@ -88,6 +74,7 @@ class LessRegret(Simulated):
             *before_claims(cells),
             tail_claim(cells | grid),
             *simplest_claims(cells),
+            *rival_claims(cells),
         ]
         if data == STAND_IN:
             claims = [
@@ -98,9 +85,9 @@ class LessRegret(Simulated):
         span = f"{min(runs):,} to {max(runs):,}" if len(runs) > 1 else f"{max(runs):,}"
         picture = Picture(
             "less-regret",
-            "The paper's policy, the recommended setting now and in 0.1.0, and the simplest method",
+            "The recommended setting, its predecessor, the paper's policies and the simplest method",
             f"Mean regret over {span} runs, with bands of one standard deviation. The recommended setting is the same in every panel.",
-            tuple(Panel(name, results.series(NAMES)) for name, results in cells.items()),
+            tuple(Panel(name, results.series(CONTENDER_NAMES)) for name, results in cells.items()),
             columns=3,
         )
         text = (
@@ -119,142 +106,17 @@ def first(worlds: dict[str, Environment], count: int) -> dict[str, Environment]:
     return dict(islice(worlds.items(), count))
 
 
-def finals(results: Results) -> tuple[Floats, Floats]:
-    """The final regret of the paper's policy and of ours, run by run."""
-    return results.final_regret(PAPER), results.final_regret(OURS)
-
-
-def converged(grid: dict[str, Results]) -> dict[str, Results]:
-    """The cells in which the paper's policy has found the best arm: its regret is below half of gap * T."""
-    return {
-        name: results
-        for name, results in grid.items()
-        if finals(results)[0].mean() < 0.5 * CELLS[name][1] * HORIZON
-    }
-
-
-def ratio_claims(cells: dict[str, Results], grid: dict[str, Results]) -> list[Claim]:
-    """The share of the paper's regret that remains."""
-
-    def judged(name: str, statement: str, among: dict[str, Results], limit: float) -> Claim:
-        parts = [ratio_of(cell, *finals(each)[::-1], len(among)) for cell, each in among.items()]
-        statistic = "regret of FTPL.recommended() over the paper's"
-        return judged_below(f"less-regret-{name}", "ours", statement, statistic, parts, limit)
-
-    easy, alternating = "stochastic easy", "alternating"
-    punished = {name: each for name, each in cells.items() if name.startswith("punish")}
-    many = {name: punished.pop(name) for name in (MANY_PUNISHED,) if name in punished}
-    claims = [
-        judged(alternating, "On the paper's adversarial instance, the recommended setting has at most 0.2 of the regret of the paper's policy.", {alternating: cells[alternating]}, 0.2),
-        judged("easy", "On the easy stochastic instance, it has at most 0.35 of that regret.", {easy: cells[easy]}, 0.35),
-        judged("grid", "In each of the 16 instances where the paper's policy has converged, it has at most 0.3 of that regret.", converged(grid), 0.3),
-        judged("grid-lower", "It has less regret than the paper's policy in all 16 instances.", grid, 1.0),
-    ]  # fmt: skip
-    if punished:
-        claims += [
-            judged("punished", "Against an adversary that punishes the arm exploited last, it has at most 0.7 of that regret with 2, 8 and 32 arms.", punished, 0.7),
-            judged("punished-many", "With 128 arms, where the paper's policy still plays almost at random, it has at most 1.05 times that regret.", many, 1.05),
-        ]  # fmt: skip
-    return claims
-
-
-def lower_claim(cells: dict[str, Results]) -> Claim:
-    """The claim of less regret, without a factor."""
-    judged_elsewhere = ("alternating", "stochastic easy", *PUNISHED)
-    among = {name: each for name, each in cells.items() if name not in judged_elsewhere}
-    return judged_above(
-        "less-regret-lower",
-        "ours",
-        "It has less regret on the hard stochastic instance, with movies as arms, and against adaptive adversaries.",
-        "regret of the paper's policy minus that of FTPL.recommended()",
-        [mean_of(name, np.subtract(*finals(each)), len(among)) for name, each in among.items()],
-        0.0,
-    )
-
-
-def before_claims(cells: dict[str, Results]) -> list[Claim]:
-    """The claims about the setting of version 0.1.0, by differences: with movies, regret is negative."""
-    equal = [name for name in ("stochastic hard", "adaptive alternating") if name in cells]
-    lower = [name for name in cells if name not in equal]
-
-    def measures(names: Sequence[str], factor: float) -> list[Measure]:
-        return [
-            mean_of(
-                name, factor * cells[name].final_regret(BEFORE) - cells[name].final_regret(OURS), len(names)
-            )
-            for name in names
-        ]
-
-    return [
-        judged_above(
-            "less-regret-before",
-            "ours",
-            "It has less regret than in version 0.1.0 on alternating and easy stochastic losses, with movies, and where the arm exploited last is punished.",
-            "regret of FTPL.recommended() of 0.1.0 minus that of FTPL.recommended()",
-            measures(lower, 1.0),
-            0.0,
-        ),
-        judged_above(
-            "less-regret-as-before",
-            "ours",
-            "On the hard stochastic instance and against adaptive alternating losses, it has at most 1.15 times as much.",
-            "1.15 times the regret of FTPL.recommended() of 0.1.0 minus that of FTPL.recommended()",
-            measures(equal, 1.15),
-            0.0,
-        ),
-    ]
-
-
-def tail_claim(cells: dict[str, Results]) -> Claim:
-    """The claim about unlucky runs: a lower mean must not come from a worse tail."""
-
-    def at_ceiling(name: str) -> bool:
-        if name not in CELLS:
-            return False
-        ceiling = AT_CEILING * CELLS[name][1] * HORIZON
-        return all(np.quantile(each, TAIL) > ceiling for each in finals(cells[name]))
-
-    among = [name for name in cells if name != MANY_PUNISHED and not at_ceiling(name)]
-    return judged_above(
-        "less-regret-tail",
-        "ours",
-        "The 99th percentile of its regret is never higher than that of the paper's policy (without 128 punished arms, and without instances where both reach gap x T).",
-        "99th percentile of the paper's policy minus that of FTPL.recommended(), with intervals by bootstrap",
-        [quantile_gap(name, *finals(cells[name]), TAIL, len(among)) for name in among],
-        0.0,
-    )
-
-
-def simplest_claims(cells: dict[str, Results]) -> list[Claim]:
-    """The claims about follow the leader with uniform exploration."""
-
-    def judged(name: str, statement: str, among: tuple[str, ...], limit: float) -> Claim:
-        parts = [regret_ratio(cell, cells[cell], OURS, SIMPLEST, len(among)) for cell in among]
-        statistic = "regret of FTPL.recommended() over follow the leader's"
-        return judged_below(f"less-regret-{name}", "ours", statement, statistic, parts, limit)
-
-    claims = [
-        judged("simplest", "It has less regret than follow the leader on the adversarial and the easy stochastic instance.", ("alternating", "stochastic easy"), 1.0),
-        judged("simplest-hard", "On the hard stochastic instance, it has at most 1.2 times the regret of follow the leader.", ("stochastic hard",), 1.2),
-    ]  # fmt: skip
-    watching = tuple(name for name in (*ADVERSARIES, *PUNISHED) if name in cells)
-    if watching:
-        statement = "Against adaptive adversaries, it has less regret than follow the leader."
-        claims.append(judged("simplest-watched", statement, watching, 1.0))
-    return claims
-
-
 def table(cells: dict[str, Results]) -> Table:
     """The mean and 99th percentile of every policy, and the ratio."""
     rows = []
     for name, results in cells.items():
         paper, ours = finals(results)
         part = ratio_of(name, ours, paper)
-        known = [results.final_regret(label) for label in NAMES if label in results.labels]
+        known = [results.final_regret(label) for label in CONTENDER_NAMES if label in results.labels]
         regrets = [f"{each.mean():.0f} ({np.quantile(each, TAIL):.0f})" for each in known]
         # With movies, regret may be below 0: the best movie changes. A ratio would say nothing.
         ratio = "negative" if part.value < 0.0 else f"{part.value:.3f} ({part.low:.3f} to {part.high:.3f})"
         rows.append((name, *regrets, ratio, f"{len(ours):,}"))
-    heads = list(NAMES.values())[: len(rows[0]) - 3]
+    heads = list(CONTENDER_NAMES.values())[: len(rows[0]) - 3]
     title = "Regret after 10,000 rounds: mean (99th percentile)"
     return Table(title, ("", *heads, "recommended over paper (95 % interval)", "runs"), tuple(rows))

@@ -17,7 +17,7 @@ from ..report.section import Section, Table
 from .base import Advance, Scale, Timed
 
 ARMS = tuple(4 * x + 2 for x in range(64))
-SERIES = ("FTPL (improved)", "FTPL (sorting)", "FTRL (Newton)")  # as in the paper's legend
+SERIES = ("FTPL (improved)", "FTPL (sorting)", "Tsallis-INF (Newton)")
 KINDS = ("compiled", "textbook")
 
 COMPILED = (FTPL(), FTPL(ranking="sorting"), TsallisINF())
@@ -47,7 +47,7 @@ class Runtime(Timed):
     def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
         return {("step", type(policy)): partial(compiled_step, policy, 2, 10) for policy in COMPILED}
 
-    def times(self, scale: Scale, advance: Advance) -> dict[str, Any]:
+    def record(self, scale: Scale, advance: Advance) -> dict[str, Any]:
         arms, repetitions, compiled_rounds, textbook_rounds = self._work(scale)
         for policy in COMPILED:
             compiled_step(policy, 2, 10)  # compile before the clock starts
@@ -80,8 +80,7 @@ class Runtime(Timed):
         picture = Picture(
             "runtime",
             "Microseconds per round by the number of arms",
-            f"Medians of {times.shape[-1]} repetitions, with least-squares lines. Left: compiled, {rounds[0]:,} rounds. Right: a textbook NumPy step, {rounds[1]:,} rounds. "
-            "FTRL is the paper's name for Tsallis-INF.",
+            f"Medians of {times.shape[-1]} repetitions, with least-squares lines. Left: compiled, {rounds[0]:,} rounds. Right: a textbook NumPy step, {rounds[1]:,} rounds.",
             tuple(runtime_panel(kind, arms, times[at]) for at, kind in enumerate(KINDS)),
             columns=2,
         )

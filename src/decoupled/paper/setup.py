@@ -7,9 +7,9 @@ import numpy as np
 from ..base.arrays import Floats
 from ..environments import AdaptiveAlternating, Alternating, Bernoulli, Environment, PunishLast
 from ..plots import Panel, Picture, Series
-from ..policies import FTPL, Exp3, Policy, TsallisINF
+from ..policies import FTPL, Exp3, FollowTheLeader, Policy, TsallisINF
 from ..report import comparison
-from ..report.claims import Claim, Measure, judged_above, mean_of, ratio_of
+from ..report.claims import Claim, Measure, judged_above, mean_of, quantile_gap, ratio_of
 from ..report.section import Table
 from ..simulation import Results
 
@@ -21,7 +21,6 @@ NAMES = {
     "Exp3": "EXP3",
     "FollowTheLeader": "Follow the leader",
 }
-LEGENDS = {**NAMES, "TsallisINF": "FTRL"}  # as in the paper's figures
 
 EASY = (0.55, 0.6, 0.45, 0.3, 0.2)  # mean rewards, mu1
 HARD = (0.905, 0.91, 0.89, 0.908, 0.88)  # mu2
@@ -44,12 +43,38 @@ PUNISHED_ARMS = (2, 8, 32, 128)
 RECOMMENDED_BEFORE = FTPL(
     c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, lam=0.1, schedule="losses"
 )
+# A ladder without the third rung and the start from the first loss: all of it has a proof (docs/ladder.md).
+TWO_RUNGS = FTPL(
+    c=0.5,
+    estimator="centred",
+    gate="soft",
+    lam=0.1,
+    schedule="losses",
+    theta=0.01,
+    rungs=(0.5, 8.0),
+    prior=(0.05, 0.95),
+)
+# EXP3 with centred losses and two rates, tuned like the policy of 0.1.0.
+EXP3_CENTRED = Exp3(c=4.0, c_exploit=14.0, estimator="centred", kappa=0.25, lam=0.1)
+
+# The recommended policy and what it is compared with.
+CONTENDERS: dict[Policy, str] = {
+    FTPL(): "FTPL",
+    RECOMMENDED_BEFORE: "FTPL.recommended() of 0.1.0",
+    FTPL.recommended(): "FTPL.recommended()",
+    FollowTheLeader(): "Follow the leader",
+    TsallisINF(): "Tsallis-INF",
+    Exp3(): "EXP3",
+    EXP3_CENTRED: "EXP3, centred",
+}
+RIVALS = tuple(policy for policy in CONTENDERS if policy != FTPL.recommended())
+CONTENDER_NAMES = {policy.label: name for policy, name in CONTENDERS.items()}
 
 
 def regret_panel(title: str, results: Results, log_x: bool = False) -> Panel:
     """The paper's kind of figure: mean regret by round, with bands of one standard deviation."""
-    styles = {name: style for style, name in enumerate(LEGENDS.values())}  # the same in every figure
-    series = tuple(each._replace(style=styles[each.label]) for each in results.series(LEGENDS))
+    styles = {name: style for style, name in enumerate(NAMES.values())}  # the same in every figure
+    series = tuple(each._replace(style=styles[each.label]) for each in results.series(NAMES))
     return Panel(title, series, log_x=log_x)
 
 
@@ -64,10 +89,7 @@ def regret_picture(
 ) -> Picture:
     """A panel for each cell; `more` continues the caption."""
     runs = next(iter(cells.values())).runs
-    caption = (
-        f"Mean regret over {runs:,} runs, with bands of one standard deviation. Every policy has c = 2. "
-        f"FTRL is the paper's name for Tsallis-INF. {more}"
-    )
+    caption = f"Mean regret over {runs:,} runs, with bands of one standard deviation. Every policy has c = 2. {more}"
     panels = tuple(regret_panel(cell, results, log_x) for cell, results in cells.items())
     return Picture(name, title, caption.strip(), panels, columns=columns)
 
@@ -88,15 +110,38 @@ def mean_series(
 
 
 def leads(
-    cells: Mapping[str, Results], rivals: Sequence[str] = ("TsallisINF", "Exp3"), leader: str = "FTPL"
+    cells: Mapping[str, Results],
+    rivals: Sequence[str] = ("TsallisINF", "Exp3"),
+    leader: str = "FTPL",
+    names: Mapping[str, str] = NAMES,
 ) -> list[Measure]:
     """How much larger each rival's regret is than the leader's, paired by run, in every cell."""
     count = len(cells) * len(rivals)
     return [
         mean_of(
-            f"{NAMES[rival]} - {NAMES[leader]}{', ' if cell else ''}{cell}",
+            f"{names[rival]} - {names[leader]}{', ' if cell else ''}{cell}",
             results.final_regret(rival) - results.final_regret(leader),
             count,
+        )
+        for cell, results in cells.items()
+        for rival in rivals
+    ]
+
+
+def contender_leads(cells: Mapping[str, Results], rivals: Sequence[Policy] = RIVALS) -> list[Measure]:
+    """How much larger the regret of each rival is than that of the recommended policy, in every cell."""
+    return leads(cells, [each.label for each in rivals], FTPL.recommended().label, CONTENDER_NAMES)
+
+
+def tail_leads(cells: Mapping[str, Results], rivals: Sequence[Policy] = RIVALS) -> list[Measure]:
+    """The same for 99th percentiles, with intervals by bootstrap."""
+    return [
+        quantile_gap(
+            f"{CONTENDERS[rival]}, {cell}",
+            results.final_regret(rival),
+            results.final_regret(FTPL.recommended()),
+            0.99,
+            len(cells) * len(rivals),
         )
         for cell, results in cells.items()
         for rival in rivals

@@ -21,7 +21,7 @@ from .setup import NAMES
 RATES = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0)
 QUICK_RATES = (0.5, 2.0, 4.0, 6.0, 8.0, 16.0, 32.0)
 
-# By the paper's names, which saved results and legends use.
+# By the paper's names, which saved results use.
 FAMILIES: dict[str, Callable[[float], Policy]] = {
     "FTPL": lambda c: FTPL(c=c),
     "FTRL": lambda c: TsallisINF(c=c),
@@ -89,7 +89,7 @@ class Tuned(Simulated):
         text = (
             "The learning rate of every policy is c times a power of K over sqrt(t), and the paper sets c = 2 for all policies. "
             "That is not a fair comparison: at c = 2, the weights of Tsallis-INF behave like (1 + eta u / 3)<sup>-3</sup>, a third of FTPL's effective rate. "
-            "Here c is chosen for each policy and instance on one set of seeds, and the figures use another set. FTRL is the paper's name for Tsallis-INF."
+            "Here c is chosen for each policy and instance on one set of seeds, and the figures use another set."
         )
         claims = (order_claim(best, chosen), scale_claim(sweeps))
         pictures: tuple[Picture, ...] = (sweep_picture(sweeps), best_picture(best, chosen))
@@ -164,7 +164,7 @@ def sweep_picture(sweeps: dict[str, Results]) -> Picture:
             rates, labels = curve(swept, family)
             lines = swept.summary().loc[labels]
             mean, half = lines["mean"].to_numpy(), (lines["high"] - lines["mean"]).to_numpy()
-            series.append(Series(family, np.array(rates), mean, half, style))
+            series.append(Series(named(family), np.array(rates), mean, half, style))
         panels.append(Panel(name, tuple(series), "c", "regret", log_x=True, log_y=True))
     runs = next(iter(sweeps.values())).runs
     caption = f"Mean regret after 10,000 rounds, {runs:,} runs per point, with bands of the 95 % interval of the mean. The paper sets c = 2."
@@ -175,8 +175,8 @@ def best_picture(best: dict[str, Results], chosen: dict[str, dict[str, float]]) 
     """The paper's figures with tuned policies."""
     panels = []
     for name, results in best.items():
-        rates = ", ".join(f"{family} {c:g}" for family, c in chosen[name].items())
-        names = dict(zip(results.labels, FAMILIES, strict=True))
+        rates = ", ".join(f"{named(family)} {c:g}" for family, c in chosen[name].items())
+        names = dict(zip(results.labels, map(named, FAMILIES), strict=True))
         panels.append(Panel(f"{name} (c: {rates})", results.series(names)))
     runs = next(iter(best.values())).runs
     caption = f"Mean regret over {runs:,} runs on new seeds, with bands of one standard deviation. Each policy has its best c."
