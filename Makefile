@@ -113,8 +113,8 @@ unit: $(DEV_STAMP) ## Run the tests: unit, property and statistical tests, docte
 
 # `make test` compares them for a few policies, and for all with plain Python.
 twins: export DECOUPLED_TWINS = all
-twins: native ## Compare the machine code that ships with what Numba compiles here, for every policy (three minutes)
-	@$(BIN)/pytest -q --numprocesses 2 --dist worksteal tests/native/test_native_functions.py
+twins: native ## Compare the machine code that ships with what Numba compiles here, for every policy (six minutes)
+	@$(BIN)/pytest -q --numprocesses 2 --dist worksteal tests/native/test_native_functions.py tests/simulation/test_traffic.py
 
 $(CUDA_STAMP): requirements/cuda.txt $(DEV_STAMP)
 	@echo "Installing the packages for GPUs ..."
