@@ -189,6 +189,8 @@ def test_the_shell_waits_for_a_policy_that_compiles(tmp_path: Path) -> None:
         waiting = shell.submit(run, app, command)
         assert held.begun.wait(60)
         assert client.decide("other").explore in ("red", "blue"), "others go on"
+        # Asked after the shell, so the shell has its answer by then, too.
+        assert service.http.post("/v1/experiments/first/decisions").status_code == 503
         assert not waiting.done()
         held.let_go()
         result = waiting.result(60)
