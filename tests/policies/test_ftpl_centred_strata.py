@@ -123,7 +123,7 @@ def test_feedback_in_any_order_teaches_what_the_twin_learns() -> None:
     generator = np.random.default_rng(0)
     waiting: list[tuple[dc.Decision, Floats]] = []
     numbers = set()
-    for step in range(600):
+    for step in range(1000):
         waiting.append((learner.decide(), twin.baseline()))
         numbers.add(np.count_nonzero(waiting[-1][1]))
         if len(waiting) > 8 or generator.random() < 0.3:
