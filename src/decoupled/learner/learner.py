@@ -10,14 +10,25 @@ from typing import Any, ClassVar, Self, overload
 from ..base.arrays import Floats, Ints
 from ..base.files import write_atomically
 from ..base.validation import whole_number
-from ..decision import Arm, Decision
-from ..errors import ArmError, ParameterError, UnsupportedError, invalid_value
+from ..decision import Arm, Decision, Served
+from ..errors import (
+    ArmError,
+    FeedbackError,
+    LossError,
+    Message,
+    ParameterError,
+    UnsupportedError,
+    invalid_value,
+)
 from ..kernels.state import SHARED_SCALARS
 from .arms import ArmNames, Arms, listed
+from .guard import Guard
+from .guardrails import Guardrails
 from .loss_range import LossRange
 from .pending import Recorded, Waiting
 from .plain_round import plain_round
 from .predictions import Predictions, listed_predictions, scaled_predictions
+from .preferences import Preference, preference_loss
 from .protocol import RunnablePolicy
 from .replay import check_randomised, checked_records, listed_records, warn_of_unseen
 from .runner import Running
@@ -56,16 +67,18 @@ class Learner:
         *,
         loss_range: tuple[float, float] = (0.0, 1.0),
         max_pending: int = DEFAULT_PENDING,
+        guardrails: Guardrails | None = None,
     ) -> None:
         names, losses = ArmNames.checked(arms), LossRange.checked(loss_range)
         limit = whole_number("max_pending", max_pending, 1, f"the default is {DEFAULT_PENDING}")
         stream, tag = randomness(seed)
-        self._set_parts(
-            Parts(names, losses, Running.fresh(policy, len(names), stream), Waiting(tag, limit))
-        )
+        running = Running.fresh(policy, len(names), stream)
+        self._set_parts(Parts(names, losses, running, Waiting(tag, limit), Guard(Guardrails())))
+        if guardrails is not None:
+            self.guardrails = guardrails
 
     def _set_parts(self, parts: Parts) -> None:
-        self._arms, self._losses, self._running, self._waiting = parts
+        self._arms, self._losses, self._running, self._waiting, self._guard = parts
         self._policy = self._running.policy
         self._lock = Lock()
         # For the two calls of every round: they take a third of the time of `with`.
@@ -74,8 +87,10 @@ class Learner:
 
     def _bind(self) -> None:
         """Bind the calls of a plain round to the parts of the learner."""
-        parts = Parts(self._arms, self._losses, self._running, self._waiting)
-        self._quick_decide, self._quick_observe, self._stop_quick = plain_round(parts, self._lock)
+        self._quick_decide, self._quick_observe, self._stop_quick = plain_round(self._parts(), self._lock)
+
+    def _parts(self) -> Parts:
+        return Parts(self._arms, self._losses, self._running, self._waiting, self._guard)
 
     def _replace(self, arms: ArmNames, running: Running) -> None:
         self._stop_quick()
@@ -108,6 +123,33 @@ class Learner:
     def loss_range(self) -> tuple[float, float]:
         """The lowest and highest possible loss."""
         return self._losses.low, self._losses.high
+
+    @property
+    def guardrails(self) -> Guardrails:
+        """The rules about the arm that is served. Assign to it to change them; `Guardrails()` has none.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+        >>> learner.guardrails = dc.Guardrails(pinned="a")
+        >>> [learner.exploit() for _ in range(3)]
+        ['a', 'a', 'a']
+        """
+        return self._guard.rules
+
+    @guardrails.setter
+    def guardrails(self, rules: Guardrails) -> None:
+        if not isinstance(rules, Guardrails):
+            rule, remedy = "must be guardrails", "for example dc.Guardrails(pinned='a')"
+            raise ParameterError(invalid_value("guardrails", rules, rule, remedy))
+        if rules.replace_arms and self._policy.coupled:
+            raise UnsupportedError(
+                f"guardrails: {type(self._policy).__name__} plays the standard game and learns from the arm "
+                "that is served, so another must not be served; use a decoupled policy such as FTPL"
+            )
+        with self._lock:
+            rules.check_arms(self._arms)
+            self._guard = self._guard.following(rules)
+            self._replace(self._arms, self._running)
 
     @property
     def round(self) -> int:
@@ -194,7 +236,8 @@ class Learner:
                 return decision
             self._acquire()
             try:
-                return self._draw(None, self._running.baseline_of(None), exploiting=True)
+                part = self._part(None)
+                return self._draw(part, self._running.baseline_of(part), exploiting=True)
             finally:
                 self._release()
         some, expected = _listed(available), self._predictions(baseline)
@@ -240,7 +283,25 @@ class Learner:
         self._refuse_coupled("exploit")
         some = _listed(available)
         with self._lock:
-            return self._arms.names[self._running.draw(self._part(some))[0]]
+            part = self._part(some)
+            return self._arms.names[self._served(self._running.draw(part)[0], part)[0]]
+
+    def serve(self, *, available: Iterable[Arm] | None = None) -> Served:
+        """Draw an arm to use now, like `exploit`, and say which guardrail chose it.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
+        >>> learner.guardrails = dc.Guardrails(pinned="c")
+        >>> learner.serve()
+        Served(exploit='c', drawn='b', guard='pinned', limit=None)
+        """
+        self._refuse_coupled("serve")
+        some = _listed(available)
+        with self._lock:
+            part = self._part(some)
+            drawn = self._running.draw(part)[0]
+            exploit, guard = self._served(drawn, part)
+            return Served(self._arms.names[exploit], self._arms.names[drawn], guard)
 
     def _refuse_coupled(self, call: str) -> None:
         if self._policy.coupled:
@@ -271,26 +332,42 @@ class Learner:
             running.calls.decide() if part is None else running.draw(part, among)
         )
         known = propensity if propensity == propensity else None  # NaN means unknown
+        guarded = None
+        if exploiting and self._guard.rules:
+            drawn = exploit
+            exploit, guard = self._served(drawn, part)
+            guarded = None if guard is None else (names[drawn], guard)
         chosen = (running.round, names[exploit] if exploiting else None, names[explore], known, weight)
         if part is None and running.serials.kept is None:
-            return self._waiting.add(chosen, explore, None, baseline)
+            return self._waiting.add(chosen, explore, None, baseline, guarded)
         serials = running.serials
         covered = None if part is None else tuple(serials.of(part).tolist())
-        return self._waiting.add(chosen, serials.of_one(explore), covered, baseline)
+        return self._waiting.add(chosen, serials.of_one(explore), covered, baseline, guarded)
+
+    def _served(self, drawn: int, part: Ints | None) -> tuple[int, str | None]:
+        """The place of the arm to serve instead of the one drawn, and the guardrail that chose it."""
+        return self._guard.serve(drawn, self._arms, part, self._waiting.tag)
 
     def _part(self, some: list[object] | None) -> Ints | None:
         """The places of the available arms. The caller must hold the lock, since places shift."""
-        return None if some is None else self._arms.places(some)
+        return self._guard.available(None if some is None else self._arms.places(some), self._arms)
 
     # Learning
 
     def observe(
-        self, decision: Decision | str, loss: float | None = None, *, reward: float | None = None
+        self,
+        decision: Decision | str,
+        loss: float | None = None,
+        *,
+        reward: float | None = None,
+        preference: Preference | None = None,
     ) -> None:
         """Learn the loss of the arm that `decision` explored, given the decision or its id.
 
         You can give a `reward` instead of a loss: its mirror image within the loss range. Do not report the loss of the
-        *exploited* arm: it is suffered and not seen.
+        *exploited* arm: it is suffered and not seen. If you only know which of the two arms did better, give that as
+        the `preference`: "explore", "exploit" or "tie"; see `preference_loss` for what is learned then. Do not mix
+        preferences with losses.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7, loss_range=(0, 250))
@@ -298,16 +375,32 @@ class Learner:
         >>> learner.observe(prompt, loss=120)
         >>> learner.observe(late.id, reward=200)
         """
-        if reward is None and self._quick_observe(decision, loss):  # nearly always
+        if reward is None and preference is None and self._quick_observe(decision, loss):  # nearly always
             return
+        if preference is not None:
+            loss = self._preferred(preference, loss, reward)
         scaled = self._losses.scaled(loss, reward)
         self._acquire()
         try:
             pending = self._waiting.find(decision)
+            if preference is not None and pending[0].exploit is None:
+                problem = f"decision {pending[0].id!r}: has no exploited arm to compare with"
+                raise FeedbackError(Message(problem, "make decisions to compare with decide()"))
             self._running.settle(pending, scaled)
             del self._waiting.decisions[pending[0].id]  # last, so that a failing solver loses no feedback
         finally:
             self._release()
+
+    def _preferred(self, preference: Preference, loss: object, reward: object) -> float:
+        if loss is not None or reward is not None:
+            given = "loss" if loss is not None else "reward"
+            raise LossError(Message(f"preference, {given}: both were given", "give one of them"))
+        if self._policy.coupled:
+            raise UnsupportedError(
+                f"preference: {type(self._policy).__name__} plays the standard game, where a decision has one arm; "
+                "use a decoupled policy such as FTPL"
+            )
+        return preference_loss(preference, self.loss_range)
 
     def replay(self, records: Iterable[Any], *, unrandomised: bool = False) -> int:
         """Learn from a log, and return its number of records.
@@ -402,12 +495,21 @@ class Learner:
         with self._lock:
             gone = self._arms.places(given)
             if len(gone) > 0:
-                self._replace(self._arms.without(gone), self._running.without(gone))
+                self._guard.rules.check_retiring(given)
+                arms, running = self._arms.without(gone), self._running.without(gone)
+                self._guard = self._guard.following(self._guard.rules.without(given))
+                self._replace(arms, running)
 
     # Inspecting
 
-    def exploitation_probabilities(self, *, available: Iterable[Arm] | None = None) -> Floats:
+    def exploitation_probabilities(
+        self, *, available: Iterable[Arm] | None = None, guarded: bool = True
+    ) -> Floats:
         """The exact probability that `decide` now exploits each arm, in the order of `arms`.
+
+        Args:
+            available: the arms to choose from, as in `decide`.
+            guarded: apply the guardrails; False gives the policy's own probabilities.
 
         >>> import decoupled as dc
         >>> dc.FTPL().start(arms=4, seed=7).exploitation_probabilities().round(6).tolist()
@@ -415,7 +517,9 @@ class Learner:
         """
         some = _listed(available)
         with self._lock:
-            return self._running.law("exploitation_law", self._part(some))
+            part = self._part(some)
+            law = self._running.law("exploitation_law", part)
+            return self._guard.law(law, self._arms, part) if guarded and self._guard.rules else law
 
     def exploration_probabilities(self, *, available: Iterable[Arm] | None = None) -> Floats:
         """The exact probability that `decide` now explores each arm, in the order of `arms`.
@@ -484,7 +588,7 @@ class Learner:
         True
         """
         with self._lock:
-            return to_text(Parts(self._arms, self._losses, self._running, self._waiting))
+            return to_text(self._parts())
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:

@@ -10,6 +10,7 @@ from ..errors import StateError
 from ..kernels.state import ROUND
 from .arm_ids import Serials
 from .arms import ArmNames
+from .guard import Guard
 from .loss_range import LossRange
 from .pending import Waiting
 from .protocol import RunnablePolicy
@@ -26,11 +27,12 @@ class Parts(NamedTuple):
     losses: LossRange
     running: Running
     waiting: Waiting
+    guard: Guard
 
 
 def to_text(parts: Parts) -> str:
     """Everything a learner has learned, its pending decisions, its random stream and its settings."""
-    arms, losses, running, waiting = parts
+    arms, losses, running, waiting, guard = parts
     layout, serials = running.layout, running.serials
     content = {
         "policy": running.policy.to_dict(),
@@ -42,6 +44,7 @@ def to_text(parts: Parts) -> str:
         "learned": {name: layout.row(running.state, name).tolist() for name in layout.learned},
         "stream": [hex(int(word)) for word in running.stream],
         **waiting.to_json(),
+        **guard.to_json(),
     }
     return seal(FORMAT, VERSION, content)
 
@@ -73,4 +76,5 @@ def _restored(content: dict[str, Any], policy: RunnablePolicy) -> Parts:
     if "serials" in content:
         born, kept = content["serials"]
         serials = Serials(born, np.array(kept, np.int64))
-    return Parts(arms, losses, Running(policy, state, stream, serials), waiting)
+    guard = Guard.from_json(content)
+    return Parts(arms, losses, Running(policy, state, stream, serials), waiting, guard)
