@@ -84,19 +84,19 @@ class Served(NamedTuple):
         exploit: the arm to use.
         drawn: the arm that the policy drew; another than `exploit` if a guardrail replaced it.
         guard: the guardrail that chose `exploit`; None if the policy did.
-        limit: the part of a budget that kept a decision from exploring, see `Meter`; None if there was none.
+        limited_by: the part of a budget that kept a decision from exploring, see `Meter`; None if there was none.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["red", "green"], seed=7)
     >>> learner.guardrails = dc.Guardrails(pinned="red")
     >>> learner.serve()
-    Served(exploit='red', drawn='green', guard='pinned', limit=None)
+    Served(exploit='red', drawn='green', guard='pinned', limited_by=None)
     """
 
     exploit: Arm
     drawn: Arm
     guard: str | None = None
-    limit: str | None = None
+    limited_by: str | None = None
 
     @property
     def explore(self) -> None:

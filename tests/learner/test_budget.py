@@ -41,7 +41,7 @@ def played(budget: dc.Budget, course: list[Step]) -> list[tuple[float, Any, str 
     for later, available in course:
         clock.now += later
         decision = meter.decide(learner, available=available)
-        limit = None if isinstance(decision, dc.Decision) else decision.limit
+        limit = None if isinstance(decision, dc.Decision) else decision.limited_by
         made.append((clock.now, decision.explore, limit))
         if len(made) % 5 == 0:
             meter = dc.Meter.from_dict(meter.to_dict(), clock=clock)

@@ -24,7 +24,9 @@ LEVEL = FALSE_ALARM / 5
 SHARES = dc.Guardrails(floors={"a": 0.2, "d": 0.1}, holdout=0.15, control="c")
 
 
-def trained(rules: dc.Guardrails | None = None, policy: dc.Policy | None = None, rounds: int = 30) -> dc.Learner:
+def trained(
+    rules: dc.Guardrails | None = None, policy: dc.Policy | None = None, rounds: int = 30
+) -> dc.Learner:
     learner = dc.Learner(policy or dc.FTPL(), ARMS, 5, guardrails=rules)
     for _ in range(rounds):
         decision = learner.decide()
@@ -41,7 +43,9 @@ def course(policy: dc.Policy, *rules: dc.Guardrails) -> tuple[list[Any], list[An
         late = learner.decide(count=2)
         for turn in range(8):
             decision = learner.decide(available=["a", "b", "d"] if turn % 3 == 2 else None)
-            explored.append((decision.explore, decision.propensity, decision.weight, learner.explore().explore))
+            explored.append(
+                (decision.explore, decision.propensity, decision.weight, learner.explore().explore)
+            )
             served += [(decision.exploit, decision.guard), (learner.exploit(), None)]
             learner.observe(decision, loss=COST[str(decision.explore)])
         for decision in late:
@@ -81,7 +85,9 @@ def test_the_law_of_what_is_served_is_the_one_stated() -> None:
     # b and d alone: the control and the floor of a are not available, and fall back to the policy.
     within = learner.exploitation_probabilities(available=["b", "d"], guarded=False)
     expected = np.array([0.0, 0.0, 0.0, 0.1]) + 0.9 * within
-    np.testing.assert_allclose(learner.exploitation_probabilities(available=["b", "d"]), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        learner.exploitation_probabilities(available=["b", "d"]), expected, rtol=1e-12
+    )
     learner.guardrails = dc.Guardrails(holdout=0.4)
     np.testing.assert_allclose(learner.exploitation_probabilities(), 0.1 + 0.6 * law, rtol=1e-12)
 
@@ -224,7 +230,7 @@ def test_wrong_rules_are_refused(given: dict[str, Any], message: str) -> None:
 def test_rules_that_do_not_fit_the_learner_are_refused_and_change_nothing() -> None:
     learner = trained(SHARES)
     for rules, message in [
-        (dc.Guardrails(pinned="z"), "pinned = 'z': is not an arm of this learner"),
+        (dc.Guardrails(pinned="z"), "pinned = 'z': is not an arm"),
         (dc.Guardrails(floors={0: 0.5}), "floors = 0: is not an arm"),
         (dc.Guardrails(down=ARMS), "must not name every arm"),
     ]:

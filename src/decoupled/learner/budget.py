@@ -58,6 +58,9 @@ class Budget:
             rule, remedy = "limits nothing alone", "set total or allowance too"
             raise ParameterError(invalid_value("cost", self.cost, rule, remedy))
 
+    def __hash__(self) -> int:
+        return hash(repr(self))  # a mapping has no hash
+
     def __bool__(self) -> bool:
         """Whether there is any limit."""
         return any(each is not None for each in (self.share, self.rate, self.total, self.allowance))
@@ -116,7 +119,7 @@ class Meter:
     ...         learner.observe(decision, loss=0.3)
     >>> meter.explored, meter.decisions, learner.round
     (2, 8, 3)
-    >>> meter.decide(learner).limit
+    >>> meter.decide(learner).limited_by
     'share'
     """
 
@@ -142,7 +145,7 @@ class Meter:
             if limit is not None:
                 served = learner.serve(available=some)
                 self.count(None, now)
-                return served._replace(limit=limit)
+                return served._replace(limited_by=limit)
             decision = learner.decide(available=some)
             self.count(decision.explore, now)
             return decision
@@ -194,7 +197,7 @@ class Meter:
             self._period, self.spent_in_period = period, Decimal(0)
 
     def used(self, now: float) -> dict[str, float]:
-        """What counts against each limit now, by its name.
+        """What counts against each limit now, by its name. Nothing changes, so anyone may look at any time.
 
         >>> import decoupled as dc
         >>> meter = dc.Meter(dc.Budget(rate=(5, 60), cost=0.5, total=3))
@@ -206,12 +209,12 @@ class Meter:
         if budget.share is not None:
             found["share"] = self.explored / max(self.decisions, 1)
         if budget.rate is not None:
-            found["rate"] = self._in_window(now)
+            found["rate"] = sum(now - budget.rate[1] < each for each in self._times)
         if budget.total is not None:
             found["total"] = float(self.spent)
         if budget.allowance is not None:
-            self._begin_period(now)
-            found["allowance"] = float(self.spent_in_period)
+            over = self._period is not None and int(now // budget.allowance[1]) > self._period
+            found["allowance"] = 0.0 if over else float(self.spent_in_period)
         return found
 
     def following(self, budget: Budget) -> "Meter":

@@ -73,6 +73,9 @@ class Guardrails:
             rule = f"must sum to at most 1 together with holdout, and sum to {whole:g}"
             raise ParameterError(invalid_value("floors", dict(self.floors), rule, "lower some of them"))
 
+    def __hash__(self) -> int:
+        return hash(repr(self))  # a mapping has no hash
+
     def __bool__(self) -> bool:
         """Whether there is any rule."""
         return bool(self._named()) or self.holdout > 0.0
@@ -96,7 +99,7 @@ class Guardrails:
         for rule, name in self._named():
             if name not in arms:
                 remedy = near_name(name, arms.names)
-                raise ArmError(invalid_value(rule, name, "is not an arm of this learner", remedy))
+                raise ArmError(invalid_value(rule, name, "is not an arm", remedy))
         if len(self.down) >= len(arms):
             remedy = "leave one of them up"
             raise ArmError(invalid_value("down", list(self.down), "must not name every arm", remedy))

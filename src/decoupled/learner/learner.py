@@ -293,7 +293,7 @@ class Learner:
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
         >>> learner.guardrails = dc.Guardrails(pinned="c")
         >>> learner.serve()
-        Served(exploit='c', drawn='b', guard='pinned', limit=None)
+        Served(exploit='c', drawn='b', guard='pinned', limited_by=None)
         """
         self._refuse_coupled("serve")
         some = _listed(available)

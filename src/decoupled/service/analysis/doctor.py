@@ -69,6 +69,8 @@ def _checks(
     yield "durability", store.durability
     if store.path is not None:
         yield "disk", partial(disk, Path(store.path).parent)
+    if reader.version() != len(MIGRATIONS):
+        return  # this release cannot read its rows
     yield "clock", partial(clock, reader, now)
     yield "experiments", partial(experiments, reader)
     for row in reader.experiments(None):
@@ -79,7 +81,10 @@ def _checks(
 def schema(reader: Store) -> Result:
     """Whether the tables have the version of this release."""
     found = reader.version()
-    return found == len(MIGRATIONS), f"version {found} of {len(MIGRATIONS)}"
+    finding = f"version {found} of {len(MIGRATIONS)}"
+    if found < len(MIGRATIONS):
+        return False, f"{finding}; start the service on it once, which brings it up to date"
+    return found == len(MIGRATIONS), finding
 
 
 def integrity(reader: Store) -> Result:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...decision import Arm, Decision
+from ...learner.budget import Budget, Meter
+from ...learner.guardrails import Guardrails
 from ...learner.learner import Learner
 from ...learner.loss_range import LossRange
 from ...policies import Policy
@@ -121,6 +123,9 @@ class Running:
         self.learner: Learner = policy.start(
             self.names, self.seed, loss_range=self.settings.loss_range, max_pending=_UNLIMITED
         )
+        if self.settings.guardrails:
+            self.learner.guardrails = self.settings.guardrails
+        self.meter = Meter(self.settings.budget) if self.settings.budget else None
         self.tallies = Tallies()
         self.tallies.widen(len(self.names))
         self.pending: dict[int, tuple[Decided, Decision]] = {}
@@ -149,27 +154,42 @@ class Running:
     # Rows
 
     def draw(self, mode: Mode, available: str | None, at: float) -> Decided:
-        """Draw a decision, and return its row."""
+        """Draw a decision, and return its row. If the budget does not allow it to explore, its mode is "exploit"."""
         learner, places = self.learner, self.places
+        if learner.guardrails.down:
+            available = self.up(available)
         arms = None if available is None else [self.names[place] for place in json.loads(available)]
+        limited_by = None
+        if self.meter is not None and mode != "exploit":
+            limited_by = self.meter.limit(learner.arms if arms is None else arms, at)
+            mode = "exploit" if limited_by is not None else mode
         stream = learner.place_in_stream
         expires: float | None = None
         decision: Decision | None = None
+        guard, drawn = None, None
         if mode == "exploit":
-            exploit: int | None = places[learner.exploit(available=arms)]
+            served = learner.serve(available=arms)
+            exploit: int | None = places[served.exploit]
             explore, propensity, weight, turn = None, None, None, learner.round
+            if served.guard is not None:
+                drawn, guard = places[served.drawn], served.guard
         else:
             decision = learner.decide(available=arms) if mode == "both" else learner.explore(available=arms)
             _, turn, chosen, tried, propensity, weight = decision
             exploit = None if chosen is None else places[chosen]
             explore = places[tried]
+            if decision.guard is not None and decision.drawn is not None:
+                drawn, guard = places[decision.drawn], decision.guard
             if self.settings.deadline is not None:
                 expires = at + self.settings.deadline
         self.head = seq = self.head + 1
         self.last_at = at
         row = Decided(
-            seq, mode, available, exploit, explore, propensity, weight, turn, self.version, stream, at, expires
+            seq, mode, available, exploit, explore, propensity, weight, turn, self.version, stream, at, expires,
+            drawn, guard, limited_by,
         )  # fmt: skip
+        if self.meter is not None:
+            self.meter.count(None if explore is None else self.names[explore], at)
         tallies = self.tallies
         tallies.decisions += 1
         if exploit is not None:
@@ -179,6 +199,12 @@ class Running:
             self.pending[seq] = (row, decision)
             self._queue(seq)
         return row
+
+    def up(self, available: str | None) -> str:
+        """The places of the arms that are available and not down, as the log has them; "[]" if there are none."""
+        down = {self.places[name] for name in self.learner.guardrails.down}
+        asked = sorted(self.places.values()) if available is None else json.loads(available)
+        return json.dumps([place for place in asked if place not in down], separators=(",", ":"))
 
     def settle(self, decision: int, kind: str, loss: Loss | None, at: float) -> Settled:
         """Apply the loss of a pending decision, or drop the decision without one, and return the row."""
@@ -215,6 +241,10 @@ class Running:
         elif kind in ("added", "retired"):
             self._change_arms(kind, json.loads(content))
             self.version = self.head + 1
+        elif kind == "guardrails":
+            self.learner.guardrails = Guardrails.from_dict(json.loads(content))
+        elif kind == "budget":
+            self._change_budget(Budget.from_dict(json.loads(content)))
         else:
             raise ReplayError(f"experiment {self.name!r}: the log has a change {kind!r}; {REMEDY}")
         self.head += 1
@@ -233,13 +263,21 @@ class Running:
         self.tallies.widen(len(self.names))
         self.tallies.compare_anew()
 
+    def _change_budget(self, budget: Budget) -> None:
+        if self.meter is not None:
+            self.meter = self.meter.following(budget)
+        elif budget:
+            self.meter = Meter(budget)
+
     def replay(self, row: Row) -> None:
         """Apply a row of the log."""
         if row.seq != self.head + 1:
             raise self._mismatch(row, f"follows row {self.head}")
         again: Row
         if isinstance(row, Decided):
-            again = self.draw(row.mode, row.available, row.made_at)
+            # A decision that the budget limited asked for more; which mode it was does not matter.
+            mode: Mode = row.mode if row.limited_by is None else "both"
+            again = self.draw(mode, row.available, row.made_at)
         elif isinstance(row, Settled):
             if row.decision not in self.pending:
                 raise self._mismatch(row, f"settles {row.decision}, which is not pending")
@@ -280,4 +318,5 @@ class Running:
         return DecisionRecord(
             f"{self.tag}-{row.seq}", self.name, row.mode, exploit, explore, row.propensity, row.weight,
             self.policy, row.version, row.made_at, row.expires_at, status, loss, at,
+            exploit if row.drawn is None else self.names[row.drawn], row.guard, row.limited_by,
         )  # fmt: skip

@@ -2,17 +2,22 @@
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from ...decision import Arm
 from ...errors import shown
+from ...learner.budget import Budget
+from ...learner.guardrails import Guardrails
+from ...learner.preferences import Preference
 from ..errors import NotFound
 
 Mode: TypeAlias = Literal["both", "exploit", "explore"]
 MODES: tuple[Mode, ...] = get_args(Mode)
+FeedbackKind: TypeAlias = Literal["loss", "preference"]
+FEEDBACK_KINDS: tuple[FeedbackKind, ...] = get_args(FeedbackKind)
 Status: TypeAlias = Literal["pending", "applied", "expired", "unobserved"]
 ExperimentStatus: TypeAlias = Literal["compiling", "ready", "failed", "archived"]
 
@@ -91,6 +96,9 @@ class Settings:
         deadline: the seconds after which a decision expires; None for never.
         expired_loss: the loss that an expired decision counts as; None for nothing.
         demo: whether it is for test traffic only, so that made-up losses may be sent to it.
+        feedback: what is sent back: the "loss" (or reward) of the explored arm, or a "preference" between both arms.
+        guardrails: the guardrails that it starts with; they can be changed.
+        budget: the budget for exploring that it starts with; it can be changed.
 
     >>> Settings({"name": "FTPL"}, ("a", "b"), deadline=3600.0).expired_loss is None
     True
@@ -102,12 +110,15 @@ class Settings:
     deadline: float | None = None
     expired_loss: float | None = None
     demo: bool = False
+    feedback: FeedbackKind = "loss"
+    guardrails: Guardrails = field(default_factory=Guardrails)
+    budget: Budget = field(default_factory=Budget)
 
 
 class Feedback(NamedTuple):
-    """The loss, or the reward, of the arm that a decision *explored*.
+    """The loss, or the reward, of the arm that a decision *explored*, or which of its two arms did better.
 
-    `arm` names that arm, as a safeguard: any other arm is refused.
+    `arm` names the explored arm, as a safeguard: any other arm is refused.
 
     >>> Feedback("1f2e-7", loss=0.25).arm is None
     True
@@ -117,6 +128,7 @@ class Feedback(NamedTuple):
     loss: float | None = None
     reward: float | None = None
     arm: Arm | None = None
+    preference: Preference | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +138,7 @@ class Experiment:
     Attributes:
         status: "compiling" until its policy is compiled, then "ready"; "failed" if the policy does not compile
             (`problem` says why); "archived".
+        guardrails, budget: those that hold now.
     """
 
     tenant: str
@@ -139,6 +152,8 @@ class Experiment:
     seed: int
     status: ExperimentStatus
     problem: str | None = None
+    guardrails: Guardrails = field(default_factory=Guardrails)
+    budget: Budget = field(default_factory=Budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +168,9 @@ class DecisionRecord:
         state_version: the last row of the log that was part of the state it was drawn from.
         status: "pending", "applied", "expired", or "unobserved" for mode "exploit".
         loss: the loss applied, on the experiment's own scale.
+        drawn: the arm that the policy drew to exploit; another than `exploit` if a guardrail replaced it.
+        guard: the guardrail that chose `exploit`; None if the policy did.
+        limited_by: the part of the budget that kept it from exploring, so that its mode is "exploit"; None if none did.
     """
 
     id: str
@@ -169,6 +187,9 @@ class DecisionRecord:
     status: Status
     loss: float | None = None
     settled_at: float | None = None
+    drawn: Arm | None = None
+    guard: str | None = None
+    limited_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +211,7 @@ class State:
         late: decisions whose feedback came after their deadline.
         regret: of the exploited arms against the best single arm, on the experiment's own scale of losses, over
             the decisions observed since the arms last changed; None if the log cannot tell.
+        budget_used: what counts against each limit of the budget now, by its name.
     """
 
     experiment: str
@@ -207,3 +229,4 @@ class State:
     expired: int
     late: int
     regret: Interval | None
+    budget_used: tuple[tuple[str, float], ...] = ()

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ...base.signed_json import seal, unseal
+from ...learner.budget import Meter
 from ...learner.learner import Learner
 from ..errors import ReplayError
 from .live import REMEDY, Running, Tallies
@@ -28,6 +29,8 @@ def snapshot(running: Running) -> str:
         "pending": list(running.pending),
         "learner": running.learner.to_json(),
     }
+    if running.meter is not None:
+        content["meter"] = running.meter.to_dict()
     return seal(SNAPSHOT_FORMAT, SNAPSHOT_VERSION, content)
 
 
@@ -45,6 +48,7 @@ def restore(
     running.places = {name: place for place, name in enumerate(running.names) if place not in gone}
     running.tallies = Tallies(**content["tallies"])
     running.learner = Learner.from_json(content["learner"])
+    running.meter = Meter.from_dict(content["meter"]) if "meter" in content else None
     pending, rows = running.learner.pending, rows_of(content["pending"])
     if [each.seq for each in rows] != content["pending"] or len(rows) != len(pending):
         raise ReplayError(f"experiment {row.name!r}: pending decisions are missing from the log; {REMEDY}")

@@ -1,4 +1,4 @@
-"""The models that bodies share, and those of experiments, states and logs, with their JSON."""
+"""The models of experiments, states and logs, with their JSON."""
 
 import json
 import math
@@ -11,28 +11,27 @@ from pydantic import (
     AwareDatetime,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StrictBool,
     StrictInt,
-    StrictStr,
 )
 
 from ...errors import DecoupledError
 from ...policies import Policy
-from ..experiment.records import LONGEST_DEADLINE, Experiment, ExperimentStatus, State, moment
+from ..experiment.records import (
+    LONGEST_DEADLINE,
+    Experiment,
+    ExperimentStatus,
+    FeedbackKind,
+    State,
+    moment,
+)
 from ..experiment.settings import default_policy
+from .fields import Arm, Model, Number, Whole
+from .guardrails import BudgetIn, BudgetOut, GuardrailsIn, GuardrailsOut, budget_out, guardrails_out
 from .limits import LONGEST_NAME, MOST_ARMS
-from .strict_json import broken, one_rule, truth, whole
+from .strict_json import broken, one_rule
 
-Whole = BeforeValidator(whole)
-Arm = Annotated[
-    Annotated[StrictStr, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-    | Annotated[StrictInt, Field(ge=-(2**53), le=2**53), Whole],
-    one_rule("must be a string of 1 to 200 characters without control characters, or a whole number"),
-]
-Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
-Loss = Annotated[Number, BeforeValidator(truth, json_schema_input_type=Number | bool)]
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 NAMED = one_rule(
     f"must be 1 to {LONGEST_NAME} letters, digits, dots, dashes and underscores, a letter or a digit first"
@@ -44,24 +43,6 @@ AT_THIS_MOMENT = (
 )
 
 
-class Model(BaseModel):
-    """A body that takes only the fields it knows."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class Problem(BaseModel):
-    """An error (RFC 9457): every error of the service has this shape."""
-
-    type: str = Field(examples=["urn:decoupled:conflict"])
-    title: str
-    status: int
-    detail: str = Field(description="What was wrong, by which rule, and what to do.")
-    errors: list[dict[str, str]] = Field(
-        default=[], description="Each field that is wrong, if there are several."
-    )
-
-
 def _ordered(ends: list[float]) -> list[float]:
     low, high = ends
     if not low < high or not math.isfinite(high - low):
@@ -70,7 +51,7 @@ def _ordered(ends: list[float]) -> list[float]:
 
 
 class ExperimentIn(Model):
-    """The settings of an experiment. All but the arms are fixed when it is created."""
+    """The settings of an experiment. All but the arms, the guardrails and the budget are fixed when it is created."""
 
     policy: dict[str, Any] = Field(
         default_factory=default_policy,
@@ -105,6 +86,19 @@ class ExperimentIn(Model):
         description="Whether it is only for test traffic. The console sends made-up losses to such "
         "experiments, and to no others.",
     )
+    feedback: FeedbackKind = Field(
+        default="loss",
+        description="What is sent back: the loss (or reward) of the explored arm, or a preference between "
+        "the two arms of a decision.",
+    )
+    guardrails: GuardrailsIn | None = Field(
+        default=None, description="The guardrails that it starts with.", examples=[{"pinned": "a"}]
+    )
+    budget: BudgetIn | None = Field(
+        default=None,
+        description="The budget for exploring that it starts with.",
+        examples=[{"share": 0.01}],
+    )
 
 
 class ExperimentOut(BaseModel):
@@ -121,6 +115,9 @@ class ExperimentOut(BaseModel):
     created_at: str
     archived_at: str | None
     demo: bool = Field(description="Whether it was created for test traffic.")
+    feedback: FeedbackKind
+    guardrails: GuardrailsOut = Field(description="The guardrails that hold now.")
+    budget: BudgetOut = Field(description="The budget that holds now.")
     state_version: int
     status: ExperimentStatus = Field(
         description="compiling: its policy is new to this machine, and decisions are refused with 503 until it is "
@@ -179,6 +176,11 @@ class StateOut(BaseModel):
         description="Of the exploited arms against the best single arm, with its interval at this moment; null "
         "if the log cannot tell."
     )
+    budget_used: dict[str, float] = Field(
+        description="What counts against each limit of the budget now: the share of decisions that explored, those in "
+        "the window of the rate, the money spent in all, and in this period.",
+        examples=[{"rate": 12}],
+    )
 
 
 def _text(value: object) -> object:
@@ -236,7 +238,9 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
         "loss_range": list(settings.loss_range),
         "deadline_seconds": settings.deadline, "expired_loss": settings.expired_loss,
         "created_at": moment(experiment.created_at), "archived_at": moment(experiment.archived_at),
-        "demo": settings.demo, "state_version": experiment.state_version,
+        "demo": settings.demo, "feedback": settings.feedback,
+        "guardrails": guardrails_out(experiment.guardrails), "budget": budget_out(experiment.budget),
+        "state_version": experiment.state_version,
         "status": experiment.status, "problem": experiment.problem,
     }  # fmt: skip
 
@@ -254,4 +258,5 @@ def _label(policy: str) -> str:
 def state_out(state: State) -> dict[str, Any]:
     """A state as JSON."""
     regret = None if state.regret is None else asdict(state.regret)
-    return {**{each.name: getattr(state, each.name) for each in fields(state)}, "regret": regret}
+    values = {each.name: getattr(state, each.name) for each in fields(state)}
+    return {**values, "regret": regret, "budget_used": dict(state.budget_used)}

@@ -210,8 +210,8 @@ class Store(Database):
             "WHERE d.experiment = ? AND d.seq > ? ORDER BY d.seq"
         )
         for row in self.each(sql, (experiment, after)):
-            seq, kind, loss, at = row[12:]
-            yield Decided(*row[:12]), seq, kind, loss, at
+            *decided, seq, kind, loss, at = row
+            yield Decided(*decided), seq, kind, loss, at
 
     def arms_changed(self, experiment: int) -> int:
         """The row of the last change of arms; 0 if there is none."""
