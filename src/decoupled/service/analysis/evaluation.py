@@ -46,6 +46,7 @@ class Evaluation:
     Attributes:
         observed: how many decisions the estimates are based on.
         exploited: the mean loss of the exploited arms; None if the log cannot tell.
+        drawn: the mean loss of the arms that the policy drew to exploit: what it would have been without guardrails.
         remark: why a value is None, or an interval the whole loss range, if that is so.
     """
 
@@ -57,6 +58,7 @@ class Evaluation:
     arms: tuple[ArmValue, ...]
     exploited: Interval | None
     remark: str | None
+    drawn: Interval | None
 
 
 @dataclass(slots=True)
@@ -107,7 +109,7 @@ def evaluate(
 ) -> Evaluation:
     """Estimate the value of every arm and of what was exploited. The decisions must be in the order of the log."""
     known = _KnownLosses(0.5 * loss_range[0] + 0.5 * loss_range[1])
-    by_arm, used = {arm: _Sum() for arm in arms}, _Sum()
+    by_arm, used, drawn = {arm: _Sum() for arm in arms}, _Sum(), _Sum()
     baselines, exploit_baselines = _Sum(), _Sum()
     made, blind = 0, False
     for each in decisions:
@@ -131,8 +133,12 @@ def evaluate(
             exploit_baselines.add(0.0, baseline)
             if coupled:
                 used.add(baseline, each.loss - baseline)
-            elif each.exploit == each.explore:
+                drawn.add(baseline, each.loss - baseline)
+                continue
+            if each.exploit == each.explore:
                 used.add(baseline, rest)
+            if each.drawn == each.explore:
+                drawn.add(baseline, rest)
     few = baselines.count > 0 and min(used.count, *(rest.count for rest in by_arm.values())) < ENOUGH
     return Evaluation(
         experiment,
@@ -146,4 +152,5 @@ def evaluate(
         ),
         None if blind and not coupled else _interval(exploit_baselines, used, loss_range),
         BLIND if blind else FEW if few else None,
+        None if blind and not coupled else _interval(exploit_baselines, drawn, loss_range),
     )

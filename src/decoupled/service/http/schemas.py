@@ -212,6 +212,10 @@ class EvaluationOut(BaseModel):
         description="The mean loss of the exploited arms, with its interval at this moment."
     )
     remark: str | None
+    drawn: IntervalOut | None = Field(
+        description="The mean loss of the arms that the policy drew to exploit, with its interval at this moment: what "
+        "it would have been without guardrails."
+    )
 
 
 class RetentionIn(Model):
