@@ -206,6 +206,38 @@ def test_what_changes_a_live_experiment_is_asked_twice_and_by_name(tab: Tab, ser
     assert (found["arms"], found["archived_at"]) == (["red", "green", "blue"], None)
 
 
+def test_the_kill_switch_is_one_click_and_a_confirmation(tab: Tab, service: Service) -> None:
+    service.create("pinning", arms=["red", 7, "<b>blue</b>"])
+    service.http.put("/v1/experiments/pinning/budget", json={"share": 0.5, "cost": 1, "allowance": [2, 86400]})
+    service.http.patch("/v1/experiments/pinning/guardrails", json={"floors": {"7": 0.1}, "down": ["red"]})
+    service.decide("pinning", count=20)
+    page = tab.open("experiments/pinning")
+    page.locator("#pin-arm").select_option(label="<b>blue</b>")
+    page.get_by_role("button", name="Pin …", exact=True).click()
+    assert "Pin <b>blue</b> in pinning? Every decision uses it" in page.locator(".sure").inner_text()
+    page.keyboard.press("Enter")  # the safe answer
+    assert tab.changes == []
+    page.get_by_role("button", name="Pin …", exact=True).click()
+    page.get_by_role("button", name="Pin now").click()
+    page.locator("#pinned").wait_for()
+    assert "every decision uses <b>blue</b>" in page.locator("#pinned").inner_text()
+    assert len(tab.changes) == 1
+    assert {each["exploit"] for each in service.decide("pinning", count=5)["decisions"]} == {"<b>blue</b>"}
+    rules = page.locator("#guardrails .rules li").all_inner_texts()
+    assert rules == ["At least 10.0% of the decisions use 7.", "Down: red."]
+    tab.until(lambda: page.locator("[data-used=allowance]").inner_text() == "2.00")
+    assert "2.00 in a day" in page.locator("#guardrails table").inner_text()
+    page.locator("nav a, .list a", has_text="pinned").wait_for()
+    # Another visitor's change shows up by itself.
+    service.http.patch("/v1/experiments/pinning/guardrails", json={"pinned": None})
+    page.get_by_role("button", name="Pin …", exact=True).wait_for()
+    service.http.patch("/v1/experiments/pinning/guardrails", json={"pinned": 7})
+    page.get_by_role("button", name="Unpin …").click()
+    page.get_by_role("button", name="Unpin now").click()
+    page.get_by_text("Unpinned.").wait_for()
+    assert service.http.get("/v1/experiments/pinning").json()["guardrails"]["pinned"] is None
+
+
 def test_a_live_experiment_gets_no_made_up_losses(tab: Tab, service: Service) -> None:
     service.create("live", arms=["red", "green"])
     tab.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=service.url)
@@ -604,7 +636,7 @@ def test_only_what_the_key_may_do_is_offered(
             if role != "read":
                 wanted.append("Send test traffic" if name == "for-show" else "Copy the example")
             if role == "admin":
-                wanted += ["New", "Archive …"]
+                wanted += ["New", "Archive …", "Pin …"]
             assert sorted(buttons) == sorted(wanted)
             assert (page.get_by_text("Add or retire arms").count() > 0) == (role == "admin")
             if note is None:

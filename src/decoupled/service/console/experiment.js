@@ -3,6 +3,7 @@
 import { ask, experimentPath, may } from "./api.js";
 import { armsTable } from "./arms.js";
 import { count, decimal, el, setText } from "./dom.js";
+import { guardPanel } from "./guardrails.js";
 import { poll } from "./live.js";
 import { managePanel } from "./manage.js";
 import { programPanel } from "./program.js";
@@ -30,16 +31,18 @@ export function experimentPanel(host, experiment, changed, news) {
   if (experiment.status === "failed") Object.assign(problem, { textContent: experiment.problem, hidden: false });
   const table = armsTable();
   const shares = sharePanel(experiment);
+  const guards = guardPanel(experiment, changed);
   const sender = senderPanel(experiment);
   host.replaceChildren(
     el("div", { class: "title-row" },
       el("h1", {}, el("bdi", {}, experiment.name)),
       experiment.demo ? el("span", { class: "badge", title: "Created for test traffic" }, "demo") : null,
+      experiment.guardrails.pinned === null ? null : el("span", { class: "badge alarm" }, "pinned"),
       experiment.status === "ready" ? null : el("span", { class: "badge" }, BADGES[experiment.status] ?? experiment.status)),
     el("p", { class: "lead small" }, about(experiment)),
     ...(experiment.status === "compiling" ? [el("p", { class: "notice", role: "status" }, COMPILING)] : []),
     problem, tiles, shares.node, el("section", { class: "card" }, el("h2", {}, "Arms"), table.node, regret),
-    ...(sender ? [sender.node] : []),
+    ...(sender ? [sender.node] : []), guards.node,
     managePanel(experiment, changed, news));
   if (news) host.querySelector("#managed").focus();
 
@@ -67,6 +70,7 @@ export function experimentPanel(host, experiment, changed, news) {
     setText(regret, regretText(state.regret));
     const colours = shares.update(state);
     table.update(state, colours);
+    guards.update(state);
   }, () => (arms > 1000 ? 5000 : 1000));
 
   return () => {
@@ -85,7 +89,8 @@ function senderPanel(experiment) {
 function about(experiment) {
   const [low, high] = experiment.loss_range;
   const deadline = experiment.deadline_seconds === null ? "no deadline" : `feedback within ${experiment.deadline_seconds} s`;
-  return `${experiment.policy_label} · losses from ${low} to ${high} · ${deadline} · created ${new Date(experiment.created_at).toLocaleString("en-GB")}`;
+  const feedback = experiment.feedback === "preference" ? "preferences" : `losses from ${low} to ${high}`;
+  return `${experiment.policy_label} · ${feedback} · ${deadline} · created ${new Date(experiment.created_at).toLocaleString("en-GB")}`;
 }
 
 function regretText(regret) {
