@@ -208,7 +208,9 @@ def test_what_changes_a_live_experiment_is_asked_twice_and_by_name(tab: Tab, ser
 
 def test_the_kill_switch_is_one_click_and_a_confirmation(tab: Tab, service: Service) -> None:
     service.create("pinning", arms=["red", 7, "<b>blue</b>"])
-    service.http.put("/v1/experiments/pinning/budget", json={"share": 0.5, "cost": 1, "allowance": [2, 86400]})
+    service.http.put(
+        "/v1/experiments/pinning/budget", json={"share": 0.5, "cost": 1, "allowance": [2, 86400]}
+    )
     service.http.patch("/v1/experiments/pinning/guardrails", json={"floors": {"7": 0.1}, "down": ["red"]})
     service.decide("pinning", count=20)
     page = tab.open("experiments/pinning")

@@ -42,7 +42,7 @@ export function experimentPanel(host, experiment, changed, news) {
     el("p", { class: "lead small" }, about(experiment)),
     ...(experiment.status === "compiling" ? [el("p", { class: "notice", role: "status" }, COMPILING)] : []),
     problem, tiles, shares.node, el("section", { class: "card" }, el("h2", {}, "Arms"), table.node, regret),
-    ...(sender ? [sender.node] : []), guards.node,
+    guards.node, ...(sender ? [sender.node] : []),
     managePanel(experiment, changed, news));
   if (news) host.querySelector("#managed").focus();
 

@@ -58,7 +58,7 @@ export function guardPanel(experiment, changed) {
   };
 }
 
-const TITLES = { share: "Share of decisions", rate: "Explorations at a time", total: "Spent in all", allowance: "Spent in this period" };
+const TITLES = { share: "Share of decisions", rate: "Explorations", total: "Spent in all", allowance: "Spent in this period" };
 
 const used = (name, value) =>
   value === undefined ? "–" : name === "share" ? percent(value) : name === "rate" ? count(value) : decimal(value);
