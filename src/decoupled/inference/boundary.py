@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ..base.arrays import Floats
 
-BETS: Floats = 0.5 ** np.arange(1, 25)
+BETS: Floats = np.power(0.5, np.arange(1.0, 25.0))
 GUESSES: Floats = np.linspace(0.0, 1.0, 9)
 _NEWTON = 30  # steps at most; it converges from below, so that stopping early only widens an interval
 

@@ -9,17 +9,15 @@ evidence of the first arm against "my mean is at most m" and that of the second 
 different rounds. So their product is a supermartingale, and its minimum over m bears evidence against mu <= nu.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ..base.arrays import Floats, Ints
 from . import shares
-from .boundary import log_wealth, log_wealth_of_difference, lower_mean
+from .boundary import log_wealth, log_wealth_of_difference
+from .pairs import Pairs
 from .sums import Sums
 
 _STEPS = 30  # halvings of an interval of means
-_FARTHEST = 1e6  # times the observations so far that a look ahead reaches
 
 
 def weighted_evidence(sums: Sums, arms: Ints) -> Floats:
@@ -30,6 +28,14 @@ def weighted_evidence(sums: Sums, arms: Ints) -> Floats:
     evidence: Floats = log_wealth_of_difference(
         either - sums.rounds, losses[:, None] + gains + sums.rounds - 2.0 * either
     )
+    np.fill_diagonal(evidence, 0.0)
+    return evidence
+
+
+def paired_evidence(pairs: Pairs, arms: Ints) -> Floats:
+    """The same from arms compared two by two."""
+    both = np.ix_(arms, arms)
+    evidence = log_wealth_of_difference(pairs.differences[both], pairs.squares[both])
     np.fill_diagonal(evidence, 0.0)
     return evidence
 
@@ -63,7 +69,7 @@ def plain_evidence(sums: Sums, arms: Ints, rival: int, by: float = 0.0, times: f
 def lower_plain_difference(sums: Sums, risk: float, arm: int, rival: int) -> float:
     """A lower bound of an arm's mean loss minus a rival's, if neither changes."""
     arms = np.array([arm])
-    enough = -np.log(risk * shares.of_plain_differences(sums, arms, rival)[0])
+    enough = -np.log(risk * shares.of_lasting_difference(sums, arms, rival)[0])
     low, high = -1.0, 1.0
     while high - low > 1e-6:
         middle = 0.5 * (low + high)
@@ -72,62 +78,3 @@ def lower_plain_difference(sums: Sums, risk: float, arm: int, rival: int) -> flo
         else:
             high = middle
     return low
-
-
-# For verdicts: the p-value of "no other arm is better" for each arm, and the look ahead.
-
-
-def weighted_chances(sums: Sums, live: Ints) -> Floats:
-    """The smallest risk at which weighted losses show, for each arm, that another one is better."""
-    evidence = weighted_evidence(sums, live)
-    chances: Floats = np.exp(-np.maximum(evidence.max(axis=1), 0.0)) / shares.of_difference(sums)
-    return chances
-
-
-def plain_chances(sums: Sums, live: Ints) -> Floats:
-    """The same from unweighted losses, in comparison with the arm whose upper end is the lowest."""
-    moments = np.array([sums.arms[arm].plain for arm in live.tolist()])
-    seen = np.array([sums.arms[arm].seen for arm in live.tolist()])
-    rival = int(live[np.argmax(lower_mean(seen, moments[:, 2], moments[:, 3], 0.05))])
-    evidence = np.where(live == rival, 0.0, plain_evidence(sums, live, rival))
-    chances: Floats = np.exp(-np.maximum(evidence, 0.0)) / shares.of_plain_differences(sums, live, rival)
-    return chances
-
-
-def weighted_times(sums: Sums, arms: Ints, leader: int, risk: float) -> float:
-    """How many times the observations it takes until these arms are out, if all sums grow in proportion."""
-    loss, losses = np.array([sums.arms[arm].comparable[:2] for arm in arms.tolist()]).T
-    gain, gains = sums.arms[leader].comparable[2:]
-    total = loss + gain - sums.rounds
-    squares = losses + gains + sums.rounds - 2.0 * (loss + gain)
-    goal = -np.log(risk * shares.of_difference(sums))
-    if np.any(total <= 0.0):
-        return np.inf
-    return _times(
-        lambda times: float(np.min(log_wealth_of_difference(times * total, times * squares) - goal))
-    )
-
-
-def plain_times(sums: Sums, arms: Ints, leader: int, risk: float) -> float:
-    """The same from unweighted losses."""
-    seen = np.array([sums.arms[arm].seen for arm in arms.tolist()])
-    if sums.arms[leader].seen == 0 or np.any(seen == 0):
-        return np.inf
-    goals = -np.log(risk * shares.of_plain_differences(sums, arms, leader))
-    last = np.argmin(plain_evidence(sums, arms, leader) - goals)
-    slowest, goal = arms[last : last + 1], float(goals[last])
-    return _times(lambda times: float(plain_evidence(sums, slowest, leader, times=times)[0]) - goal)
-
-
-def _times(surplus: Callable[[float], float]) -> float:
-    """The factor from 1 on at which a surplus of evidence becomes positive, to a few percent."""
-    high = 1.0
-    while surplus(high) < 0.0:
-        high *= 4.0
-        if high > _FARTHEST:
-            return np.inf
-    low = max(high / 4.0, 1.0)
-    while high > 1.02 * low:
-        middle = np.sqrt(low * high)
-        low, high = (low, middle) if surplus(middle) >= 0.0 else (middle, high)
-    return high

@@ -1,7 +1,7 @@
 """Confidence sequences for the losses of arms, of what was exploited, and of their differences."""
 
 import operator
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -98,6 +98,7 @@ class Sequences:
         loss: float,
         exploit: int | None = None,
         available: Collection[int] | None = None,
+        law: Sequence[float] | Floats | None = None,
     ) -> None:
         """Add an observation.
 
@@ -109,6 +110,8 @@ class Sequences:
             exploit: the arm that was exploited; None if none was.
             available: the arms that could be explored; None for all. Rounds that could not explore every arm count for
                 the arms that they could, and for what was exploited. They are left out of the differences.
+            law: the probability with which each arm was explored in that round, 0 for those that could not be. Only
+                `paired_difference` and verdicts use it, and they gain much by it.
 
         >>> from decoupled.inference import Sequences
         >>> Sequences(arms=2).update(explore=0, weight=2.0, loss=7.0)
@@ -127,7 +130,8 @@ class Sequences:
         ):
             rule = f"must be numbers from 0 to {len(self._sums.arms) - 1} that include the explored arm"
             raise ArmError(invalid_value("available", available, rule, "leave it out for all arms"))
-        self._sums.add(Observation(explore, weight, loss, exploit, available))
+        chances = None if law is None else self._checked_law(explore, law)
+        self._sums.add(Observation(explore, weight, loss, exploit, available, chances))
 
     def add_arms(self, count: int = 1) -> None:
         """Add arms, numbered on from the last. Differences begin anew; the intervals of the other arms do not.
@@ -197,15 +201,38 @@ class Sequences:
             return Interval(0.0, 0.0, 0.0)
         estimates = self.estimates(drift=drift)
         estimate = float(estimates[arm] - estimates[other])
-        if self._allows_drift(drift):
-            risk = self._risk * shares.of_difference(self._sums)
-            ends = [lower_difference(*self.pair(*pair), risk) for pair in ((arm, other), (other, arm))]
-        else:
-            ends = [
-                lower_plain_difference(self._sums, self._risk, *pair)
-                for pair in ((arm, other), (other, arm))
-            ]
-        return Interval.around(estimate, float(ends[0]), -float(ends[1]))
+        low, high = (self._lower_difference(*pair, drift) for pair in ((arm, other), (other, arm)))
+        return Interval.around(estimate, low, -high)
+
+    def _lower_difference(self, arm: int, other: int, drift: bool | None) -> float:
+        if not self._allows_drift(drift):
+            return lower_plain_difference(self._sums, self._risk, arm, other)
+        risk = self._risk * shares.of_difference(self._sums)
+        return float(lower_difference(*self.pair(arm, other), risk))
+
+    def paired_difference(self, arm: int, other: int) -> Interval:
+        """The interval of one arm's mean loss minus another's, over rounds weighted by the chance to explore both.
+
+        The weight of a round is the smaller of the two probabilities. Losses may drift; if the difference of the two
+        arms does not, the interval covers it. Only rounds whose law is known count. See `decoupled.inference.pairs`.
+
+        >>> from decoupled.inference import Sequences
+        >>> sequences = Sequences(arms=2)
+        >>> for n in range(2_000):
+        ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75, law=[0.5, 0.5])
+        >>> [round(each, 2) for each in sequences.paired_difference(0, 1)]
+        [0.5, 0.46, 0.55]
+        """
+        self._arm(arm), self._arm(other)
+        pairs = self._sums.pairs
+        if pairs is None or arm == other or pairs.weights[arm, other] == 0.0:
+            return Interval(0.0, 0.0, 0.0) if arm == other else Interval(0.0, -1.0, 1.0)
+        weight, total, squares = (
+            float(each[arm, other]) for each in (pairs.weights, pairs.differences, pairs.squares)
+        )
+        risk = self._risk * float(shares.of_lasting_difference(self._sums, np.array([arm]), other)[0])
+        ends = (lower_difference(weight, sign * total, squares, risk) for sign in (1.0, -1.0))
+        return Interval.around(total / weight, float(next(ends)), -float(next(ends)))
 
     def against_served(self, arm: int, *, drift: bool | None = None) -> Interval:
         """The interval of an arm's mean loss minus that of what was exploited: above 0 if the arm is worse."""
@@ -244,6 +271,18 @@ class Sequences:
             raise ArmError(invalid_value(name, arm, rule, "see Sequences.live"))
         return place
 
+    def _checked_law(self, explore: int, law: Sequence[float] | Floats) -> Floats:
+        chances = np.asarray(law, np.float64)
+        if (
+            chances.shape != (len(self._sums.arms),)
+            or not chances.min() >= 0.0
+            or not abs(chances.sum() - 1.0) < 1e-6
+            or chances[explore] == 0.0
+        ):
+            rule = f"must be {len(self._sums.arms)} probabilities, above 0 for the explored arm"
+            raise ParameterError(invalid_value("law", law, rule, "leave it out if it is not known"))
+        return chances
+
     def _moments(self, drift: bool) -> tuple[Floats, Floats]:
         """For each arm, the number of rounds that its moments are over, and a row for each moment."""
         arms, rounds = self._sums.arms, self._sums.rounds
@@ -262,7 +301,9 @@ class Sequences:
     def _used(self) -> Floats:
         """The share of each arm in what was exploited."""
         used = np.array([arm.used for arm in self._sums.arms], np.float64)
-        return used / max(used.sum(), 1.0)
+        total: float = max(float(used.sum()), 1.0)
+        shared: Floats = used / total
+        return shared
 
     # Saving
 

@@ -42,7 +42,7 @@ def of_served_difference(sums: Sums) -> float:
     return of_batch(sums.batches) / (2 * sums.contenders)
 
 
-def of_plain_differences(sums: Sums, firsts: Ints, second: int) -> Floats:
+def of_lasting_difference(sums: Sums, firsts: Ints, second: int) -> Floats:
     """The share of "the first arm is worse than the second" in a comparison that never begins anew."""
     batches = np.array([arm.batch for arm in sums.arms])
     ever = np.cumsum(np.bincount(batches, minlength=sums.batches + 1))

@@ -6,8 +6,11 @@ given arm, with zeros in the rounds that explored another arm, their means are i
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple
+
+from ..base.arrays import Floats
+from .pairs import MOST, Pairs
 
 # A sum of losses and of their squares, then the same of gains.
 Moments = list[float]
@@ -61,6 +64,7 @@ class Observation(NamedTuple):
         loss: the loss of that arm, in [0, 1].
         exploit: the arm that was exploited; None if none was.
         available: the arms that could be explored; None for all.
+        law: the probability with which each arm was explored, 0 for retired arms; None if it is not known.
     """
 
     explore: int
@@ -68,6 +72,7 @@ class Observation(NamedTuple):
     loss: float
     exploit: int | None = None
     available: Collection[int] | None = None
+    law: Floats | None = None
 
 
 @dataclass(slots=True)
@@ -84,6 +89,7 @@ class Sums:
         common: the part of `ArmSums.against` that is the same for every arm.
         served_rounds: the number of rounds that exploited an arm.
         served: moments of the estimated losses of the exploited arms.
+        pairs: the arms two by two, from rounds whose law is known; None if there are too many arms for it.
     """
 
     coupled: bool = False
@@ -95,11 +101,13 @@ class Sums:
     common: Moments = field(default_factory=new_moments)
     served_rounds: int = 0
     served: Moments = field(default_factory=new_moments)
+    pairs: Pairs | None = None
 
     @classmethod
     def start(cls, arms: int, coupled: bool) -> "Sums":
         """The sums of arms of which nothing is known."""
-        return cls(coupled, [ArmSums() for _ in range(arms)], contenders=arms)
+        pairs = Pairs.start(arms) if arms <= MOST else None
+        return cls(coupled, [ArmSums() for _ in range(arms)], contenders=arms, pairs=pairs)
 
     @property
     def live(self) -> list[int]:
@@ -117,15 +125,19 @@ class Sums:
         self.common = new_moments()
         self.arms += [ArmSums(self.batches) for _ in range(count)]
         self.contenders = len(self.live)
+        if self.pairs is not None:
+            self.pairs = self.pairs.extended(count) if len(self.arms) <= MOST else None
 
     def add(self, seen: Observation) -> None:
         """Add an observation."""
-        explore, weight, loss, exploit, available = seen
+        explore, weight, loss, exploit, available, law = seen
         arm, gain = self.arms[explore], 1.0 - loss
         arm.seen += 1
         add_to(arm.plain, loss, gain)
         if exploit is not None:
             self.arms[exploit].used += 1
+        if law is not None and self.pairs is not None:
+            self.pairs.add(explore, law, loss)
         if weight is None:
             return
         if weight == 1.0:  # no other arm had a chance
@@ -177,12 +189,16 @@ class Sums:
 
     def to_dict(self) -> dict[str, Any]:
         """The sums as plain values."""
-        return asdict(self)
+        content = {each.name: getattr(self, each.name) for each in fields(self)}
+        arms = [asdict(arm) for arm in self.arms]
+        return {**content, "arms": arms, "pairs": None if self.pairs is None else self.pairs.to_dict()}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Sums":
         """Restore the result of `to_dict`."""
-        return cls(**{**content, "arms": [ArmSums(**arm) for arm in content["arms"]]})
+        arms, pairs = [ArmSums(**arm) for arm in content["arms"]], content["pairs"]
+        matrices = None if pairs is None else Pairs.from_dict(len(arms), pairs)
+        return cls(**{**content, "arms": arms, "pairs": matrices})
 
 
 def _correct(moments: Moments, above: float, below: float, new_above: float, new_below: float) -> None:

@@ -7,11 +7,11 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import Ints
 from ..base.validation import number_in
 from ..decision import Arm
 from ..errors import ArmError, Message
-from .evidence import plain_chances, plain_times, weighted_chances, weighted_times
+from . import comparisons
+from .comparisons import Basis
 from .sequences import Sequences
 
 State: TypeAlias = Literal["decided", "narrowed", "open"]
@@ -35,7 +35,8 @@ class Verdict:
         sure: the highest level at which the verdict holds, None while it is open.
         more_observations: about how many more it takes to decide, if the arms differ as much as they seem to and are
             explored as often as until now; None if it is decided, or if nobody can tell.
-        drift: whether it holds for losses that drift, where it is about running means.
+        basis: what the arms were compared by. "paired": the difference of two arms, over rounds weighted by the chance
+            to explore both; "running": running means; "stationary": the losses seen of each arm, if no mean changes.
 
     >>> from decoupled.inference import Sequences, verdict
     >>> sequences = Sequences(arms=2)
@@ -52,7 +53,7 @@ class Verdict:
     out: tuple[Arm, ...]
     sure: float | None
     more_observations: int | None
-    drift: bool
+    basis: Basis
 
     def __str__(self) -> str:
         return self.text
@@ -78,7 +79,8 @@ def verdict(
         sequences: the sequences.
         names: the name of each arm, also of retired ones; by default its number.
         risk: another risk than that of the sequences. Choose it before you look.
-        drift: whether losses may drift; by default as the sequences say. See `Sequences`.
+        drift: whether losses may drift; by default as the sequences say. If they may, arms are compared two by two in
+            the rounds whose law of exploration is known, or by their running means if no law is.
 
     >>> from decoupled.inference import Sequences, verdict
     >>> print(verdict(Sequences(arms=2)))
@@ -90,31 +92,34 @@ def verdict(
         raise ArmError(Message(rule, "name every arm, also retired ones"))
     limit = sequences.risk if risk is None else number_in("risk", risk, 0.0, 1.0, "the default is 0.05")
     allows = sequences.drift if drift is None else bool(drift)
+    paired = sequences.sums.pairs is not None and sequences.sums.pairs.rounds > 0
+    basis: Basis = "stationary" if not allows else "paired" if paired else "running"
     live = np.array(sequences.live, np.int64)
-    chances = (weighted_chances if allows else plain_chances)(sequences.sums, live)
+    chances = comparisons.chances(sequences.sums, live, basis)
     gone = chances <= limit
-    estimates = np.where(gone, np.inf, sequences.estimates(drift=allows)[live])
+    if gone.all():  # each is worse than another in the rounds that compare these two: they take turns
+        gone[:] = False
+    estimates = np.where(gone, np.inf, sequences.estimates(drift=basis == "running")[live])
     leader = int(np.argmin(estimates))
     state: State = "open" if not gone.any() else "decided" if np.sum(~gone) == 1 else "narrowed"
     best = None if sequences.observed == 0 else names[int(live[leader])]
     left, out = (tuple(names[arm] for arm in live[rows].tolist()) for rows in (~gone, gone))
     sure = 1.0 - float(chances[gone].max()) if out else None
     rivals = np.delete(live, np.append(np.flatnonzero(gone), leader))
-    more = (
-        None
-        if best is None or not len(rivals)
-        else _more(sequences, rivals, int(live[leader]), limit, allows)
-    )
+    more = None
+    if best is not None and len(rivals) > 0:
+        more = _more(
+            sequences.observed, comparisons.times(sequences.sums, rivals, int(live[leader]), limit, basis)
+        )
     text = _sentence(state, best, left, out, sure, more)
-    return Verdict(text, state, best, left, out, sure, more, allows)
+    return Verdict(text, state, best, left, out, sure, more, basis)
 
 
-def _more(sequences: Sequences, rivals: Ints, leader: int, risk: float, drift: bool) -> int | None:
-    """About how many more observations it takes until every rival is out, if all sums grow as they did."""
-    times = (weighted_times if drift else plain_times)(sequences.sums, rivals, leader, risk)
-    if not math.isfinite(times) or sequences.observed * times > _MOST:
+def _more(observed: int, times: float) -> int | None:
+    """How many more observations make so many times those so far."""
+    if not math.isfinite(times) or observed * times > _MOST:
         return None
-    more = sequences.observed * (times - 1.0)
+    more = observed * (times - 1.0)
     step = 10 ** max(math.floor(math.log10(max(more, 1.0))) - 1, 0)  # two digits: it is a guess
     return max(int(math.ceil(more / step) * step), 1)
 
