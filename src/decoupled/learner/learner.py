@@ -23,11 +23,12 @@ from .replay import check_randomised, checked_records, listed_records, warn_of_u
 from .runner import Running
 from .saving import Parts, from_text, to_text
 from .seeds import Seed, randomness
+from .watchable import Watchable
 
 DEFAULT_PENDING = 100_000
 
 
-class Learner:
+class Learner(Watchable):
     """A running policy. Make one with `policy.start(arms, seed)`.
 
     Only `observe` and `replay` learn: they change the estimates and the round, which is 1 + the number of observations
@@ -65,7 +66,7 @@ class Learner:
         )
 
     def _set_parts(self, parts: Parts) -> None:
-        self._arms, self._losses, self._running, self._waiting = parts
+        self._arms, self._losses, self._running, self._waiting, self._watch = parts
         self._policy = self._running.policy
         self._lock = Lock()
         # For the two calls of every round: they take a third of the time of `with`.
@@ -74,12 +75,21 @@ class Learner:
 
     def _bind(self) -> None:
         """Bind the calls of a plain round to the parts of the learner."""
-        parts = Parts(self._arms, self._losses, self._running, self._waiting)
-        self._quick_decide, self._quick_observe, self._stop_quick = plain_round(parts, self._lock)
+        self._quick_decide, self._quick_observe, self._stop_quick = plain_round(self._parts, self._lock)
+
+    def _rebind(self) -> None:
+        self._stop_quick()
+        self._bind()
+
+    @property
+    def _parts(self) -> Parts:
+        return Parts(self._arms, self._losses, self._running, self._waiting, self._watch)
 
     def _replace(self, arms: ArmNames, running: Running) -> None:
         self._stop_quick()
         self._arms, self._running = arms, running
+        if self._watch is not None:
+            self._watch.follow(running.serials)
         self._bind()
 
     def __repr__(self) -> str:
@@ -272,11 +282,15 @@ class Learner:
         )
         known = propensity if propensity == propensity else None  # NaN means unknown
         chosen = (running.round, names[exploit] if exploiting else None, names[explore], known, weight)
-        if part is None and running.serials.kept is None:
-            return self._waiting.add(chosen, explore, None, baseline)
         serials = running.serials
-        covered = None if part is None else tuple(serials.of(part).tolist())
-        return self._waiting.add(chosen, serials.of_one(explore), covered, baseline)
+        if part is None and serials.kept is None:
+            decision = self._waiting.add(chosen, explore, None, baseline)
+        else:
+            covered = None if part is None else tuple(serials.of(part).tolist())
+            decision = self._waiting.add(chosen, serials.of_one(explore), covered, baseline)
+        if self._watch is not None:
+            self._watch.draw(decision, exploit if exploiting else None, part, running, self._waiting.limit)
+        return decision
 
     def _part(self, some: list[object] | None) -> Ints | None:
         """The places of the available arms. The caller must hold the lock, since places shift."""
@@ -306,6 +320,8 @@ class Learner:
             pending = self._waiting.find(decision)
             self._running.settle(pending, scaled)
             del self._waiting.decisions[pending[0].id]  # last, so that a failing solver loses no feedback
+            if self._watch is not None:
+                self._watch.observe(pending, scaled)
         finally:
             self._release()
 
@@ -341,6 +357,8 @@ class Learner:
             warn_of_unseen(checked, self._arms, self._running)  # first, since warnings may be errors
             for arm, weight, loss in checked:
                 self._running.learn(arm, weight, loss)  # a log has no baselines
+                if self._watch is not None:
+                    self._watch.replay(self._running.serials.of_one(arm), weight, loss)
         return len(checked)
 
     def forget(self, decision: Decision | str) -> None:
@@ -354,6 +372,8 @@ class Learner:
         """
         with self._lock:
             self._waiting.forget(decision)
+            if self._watch is not None:
+                self._watch.forget(decision if isinstance(decision, str) else decision.id)
 
     # Adding and retiring arms
 
@@ -484,7 +504,7 @@ class Learner:
         True
         """
         with self._lock:
-            return to_text(Parts(self._arms, self._losses, self._running, self._waiting))
+            return to_text(self._parts)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:

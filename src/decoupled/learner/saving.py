@@ -1,6 +1,6 @@
 """The state of a learner as text, and back."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from .pending import Waiting
 from .protocol import RunnablePolicy
 from .runner import Running
 
+if TYPE_CHECKING:  # loaded when a learner is watched
+    from .watch import Watch
+
 FORMAT = "decoupled-learner"
 VERSION = 1
 
@@ -26,11 +29,12 @@ class Parts(NamedTuple):
     losses: LossRange
     running: Running
     waiting: Waiting
+    watch: "Watch | None" = None
 
 
 def to_text(parts: Parts) -> str:
     """Everything a learner has learned, its pending decisions, its random stream and its settings."""
-    arms, losses, running, waiting = parts
+    arms, losses, running, waiting, watch = parts
     layout, serials = running.layout, running.serials
     content = {
         "policy": running.policy.to_dict(),
@@ -42,6 +46,7 @@ def to_text(parts: Parts) -> str:
         "learned": {name: layout.row(running.state, name).tolist() for name in layout.learned},
         "stream": [hex(int(word)) for word in running.stream],
         **waiting.to_json(),
+        **({} if watch is None else {"watch": watch.to_json()}),
     }
     return seal(FORMAT, VERSION, content)
 
@@ -73,4 +78,12 @@ def _restored(content: dict[str, Any], policy: RunnablePolicy) -> Parts:
     if "serials" in content:
         born, kept = content["serials"]
         serials = Serials(born, np.array(kept, np.int64))
-    return Parts(arms, losses, Running(policy, state, stream, serials), waiting)
+    return Parts(arms, losses, Running(policy, state, stream, serials), waiting, _watch(content))
+
+
+def _watch(content: dict[str, Any]) -> "Watch | None":
+    if "watch" not in content:
+        return None
+    from .watch import Watch
+
+    return Watch.from_json(content["watch"])
