@@ -42,7 +42,7 @@ def slow_lower(numbers: Any, risk: float, least: float, guesses: Any) -> float:
         for guess in guesses:
             spread = np.sum((values - guess) ** 2)
             reach = guess - least
-            for bet in BETS:
+            for bet in BETS / (max(guess, 0.25) if least == 0.0 else 1.0):
                 price = bet**2 / 2 if reach == 0 else (-np.log1p(-bet * reach) - bet * reach) / reach**2
                 terms.append(bet * np.sum(values - mean) - price * spread)
         return float(np.logaddexp.reduce(terms) - np.log(len(terms)))
