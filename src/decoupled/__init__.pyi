@@ -1,5 +1,6 @@
 # What the package exports, for type checkers and at run time: see base/lazy.py.
 from . import environments as environments
+from . import inference as inference
 from . import testing as testing
 from . import theory as theory
 from .decision import Decision as Decision

@@ -21,17 +21,30 @@ class Guard:
         rules: the guardrails.
         draws: how many draws were made.
         released: whether another arm was found to be better than the incumbent. It stays so.
+        next_look: after how many observations to look for that again.
     """
 
-    __slots__ = ("draws", "released", "rules")
+    __slots__ = ("draws", "next_look", "released", "rules")
 
-    def __init__(self, rules: Guardrails, draws: int = 0, released: bool = False) -> None:
-        self.rules, self.draws, self.released = rules, draws, released
+    def __init__(
+        self, rules: Guardrails, draws: int = 0, released: bool = False, next_look: int = 0
+    ) -> None:
+        self.rules, self.draws, self.released, self.next_look = rules, draws, released, next_look
 
     def following(self, rules: Guardrails) -> "Guard":
         """The guard for other rules: draws go on, and a new incumbent has not been released."""
         same = rules.incumbent == self.rules.incumbent
-        return Guard(rules, self.draws, self.released and same)
+        return Guard(rules, self.draws, self.released and same, self.next_look)
+
+    def is_due(self, observed: int) -> bool:
+        """Whether to look, after so many observations, if another arm is better than the incumbent.
+
+        A look costs more than an observation, so looks become rarer: the last one is never older than 2 %.
+        """
+        if self.rules.incumbent is None or self.released or observed < self.next_look:
+            return False
+        self.next_look = observed + max(1, observed // 50)
+        return True
 
     def available(self, part: Ints | None, arms: ArmNames) -> Ints | None:
         """The places of the available arms, without those that are down; None for all."""
@@ -104,7 +117,8 @@ class Guard:
         """Everything as plain values; nothing if there never was a rule."""
         if not self.rules and self.draws == 0:
             return {}
-        return {"guard": {"rules": self.rules.to_dict(), "draws": self.draws, "released": self.released}}
+        state = {"draws": self.draws, "released": self.released, "next_look": self.next_look}
+        return {"guard": {"rules": self.rules.to_dict(), **state}}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Guard":
@@ -112,7 +126,8 @@ class Guard:
         if "guard" not in content:
             return cls(Guardrails())
         saved = content["guard"]
-        return cls(Guardrails.from_dict(saved["rules"]), saved["draws"], saved["released"])
+        state = (saved["draws"], saved["released"], saved["next_look"])
+        return cls(Guardrails.from_dict(saved["rules"]), *state)
 
 
 def _place(name: object, arms: ArmNames, part: Ints | None) -> int | None:

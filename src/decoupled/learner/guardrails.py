@@ -37,7 +37,8 @@ class Guardrails:
         holdout: the share of decisions that exploit `control`.
         control: the arm of the hold-out; None draws one of the available arms, each with the same probability.
         incumbent: the arm to exploit until another is known to be better; None for none.
-        risk: the probability, at most, that the incumbent is left for an arm that is not better.
+        risk: the probability, at most, that the incumbent is ever left although no other arm is better. The learner
+            compares arms by confidence sequences from the moment at which an incumbent is set; see `Learner.watch`.
         down: arms that are not available, such as those that fail a health check.
 
     >>> import decoupled as dc

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 from ..base.arrays import Floats, Ints
 from ..base.files import write_atomically
@@ -34,11 +34,15 @@ from .replay import check_randomised, checked_records, listed_records, warn_of_u
 from .runner import Running
 from .saving import Parts, from_text, to_text
 from .seeds import Seed, randomness
+from .watchable import Watchable
+
+if TYPE_CHECKING:  # loaded when a learner is watched
+    from .watch import Watch
 
 DEFAULT_PENDING = 100_000
 
 
-class Learner:
+class Learner(Watchable):
     """A running policy. Make one with `policy.start(arms, seed)`.
 
     Only `observe` and `replay` learn: they change the estimates and the round, which is 1 + the number of observations
@@ -78,7 +82,7 @@ class Learner:
             self.guardrails = guardrails
 
     def _set_parts(self, parts: Parts) -> None:
-        self._arms, self._losses, self._running, self._waiting, self._guard = parts
+        self._arms, self._losses, self._running, self._waiting, self._guard, self._watch = parts
         self._policy = self._running.policy
         self._lock = Lock()
         # For the two calls of every round: they take a third of the time of `with`.
@@ -87,14 +91,21 @@ class Learner:
 
     def _bind(self) -> None:
         """Bind the calls of a plain round to the parts of the learner."""
-        self._quick_decide, self._quick_observe, self._stop_quick = plain_round(self._parts(), self._lock)
+        self._quick_decide, self._quick_observe, self._stop_quick = plain_round(self._parts, self._lock)
 
+    def _rebind(self) -> None:
+        self._stop_quick()
+        self._bind()
+
+    @property
     def _parts(self) -> Parts:
-        return Parts(self._arms, self._losses, self._running, self._waiting, self._guard)
+        return Parts(self._arms, self._losses, self._running, self._waiting, self._guard, self._watch)
 
     def _replace(self, arms: ArmNames, running: Running) -> None:
         self._stop_quick()
         self._arms, self._running = arms, running
+        if self._watch is not None:
+            self._watch.follow(running.serials)
         self._bind()
 
     def __repr__(self) -> str:
@@ -149,7 +160,24 @@ class Learner:
         with self._lock:
             rules.check_arms(self._arms)
             self._guard = self._guard.following(rules)
+            if rules.incumbent is not None and self._watch is None:
+                self._start_watch(rules.risk, drift=True)
             self._replace(self._arms, self._running)
+
+    @property
+    def incumbent_released(self) -> bool | None:
+        """Whether another arm was found to be better than the incumbent; None if the guardrails name none.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+        >>> learner.guardrails = dc.Guardrails(incumbent="a", risk=0.05)
+        >>> for _ in range(1_000):
+        ...     decision = learner.decide()
+        ...     learner.observe(decision, loss=0.3 if decision.explore == "a" else 0.6)
+        >>> learner.incumbent_released, decision.exploit, decision.guard
+        (False, 'a', 'incumbent')
+        """
+        return None if self._guard.rules.incumbent is None else self._guard.released
 
     @property
     def round(self) -> int:
@@ -338,11 +366,15 @@ class Learner:
             exploit, guard = self._served(drawn, part)
             guarded = None if guard is None else (names[drawn], guard)
         chosen = (running.round, names[exploit] if exploiting else None, names[explore], known, weight)
-        if part is None and running.serials.kept is None:
-            return self._waiting.add(chosen, explore, None, baseline, guarded)
         serials = running.serials
-        covered = None if part is None else tuple(serials.of(part).tolist())
-        return self._waiting.add(chosen, serials.of_one(explore), covered, baseline, guarded)
+        if part is None and serials.kept is None:
+            decision = self._waiting.add(chosen, explore, None, baseline, guarded)
+        else:
+            covered = None if part is None else tuple(serials.of(part).tolist())
+            decision = self._waiting.add(chosen, serials.of_one(explore), covered, baseline, guarded)
+        if self._watch is not None:
+            self._watch.draw(decision, exploit if exploiting else None, part, running, self._waiting.limit)
+        return decision
 
     def _served(self, drawn: int, part: Ints | None) -> tuple[int, str | None]:
         """The place of the arm to serve instead of the one drawn, and the guardrail that chose it."""
@@ -388,8 +420,17 @@ class Learner:
                 raise FeedbackError(Message(problem, "make decisions to compare with decide()"))
             self._running.settle(pending, scaled)
             del self._waiting.decisions[pending[0].id]  # last, so that a failing solver loses no feedback
+            if self._watch is not None:
+                self._watch.observe(pending, scaled)
+                self._judge_incumbent(self._watch)
         finally:
             self._release()
+
+    def _judge_incumbent(self, watch: "Watch") -> None:
+        """Release the incumbent once the sequences show that another arm is better."""
+        guard = self._guard
+        if guard.is_due(watch.sequences.observed):
+            guard.released = guard.rules.incumbent in self._judge(watch, guard.rules.risk).out
 
     def _preferred(self, preference: Preference, loss: object, reward: object) -> float:
         if loss is not None or reward is not None:
@@ -434,6 +475,9 @@ class Learner:
             warn_of_unseen(checked, self._arms, self._running)  # first, since warnings may be errors
             for arm, weight, loss in checked:
                 self._running.learn(arm, weight, loss)  # a log has no baselines
+                if self._watch is not None:
+                    self._watch.replay(self._running.serials.of_one(arm), weight, loss)
+                    self._judge_incumbent(self._watch)
         return len(checked)
 
     def forget(self, decision: Decision | str) -> None:
@@ -447,6 +491,8 @@ class Learner:
         """
         with self._lock:
             self._waiting.forget(decision)
+            if self._watch is not None:
+                self._watch.forget(decision if isinstance(decision, str) else decision.id)
 
     # Adding and retiring arms
 
@@ -588,7 +634,7 @@ class Learner:
         True
         """
         with self._lock:
-            return to_text(self._parts())
+            return to_text(self._parts)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:

@@ -1,6 +1,6 @@
 """The state of a learner as text, and back."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from .pending import Waiting
 from .protocol import RunnablePolicy
 from .runner import Running
 
+if TYPE_CHECKING:  # loaded when a learner is watched
+    from .watch import Watch
+
 FORMAT = "decoupled-learner"
 VERSION = 1
 
@@ -28,11 +31,12 @@ class Parts(NamedTuple):
     running: Running
     waiting: Waiting
     guard: Guard
+    watch: "Watch | None" = None
 
 
 def to_text(parts: Parts) -> str:
     """Everything a learner has learned, its pending decisions, its random stream and its settings."""
-    arms, losses, running, waiting, guard = parts
+    arms, losses, running, waiting, guard, watch = parts
     layout, serials = running.layout, running.serials
     content = {
         "policy": running.policy.to_dict(),
@@ -45,6 +49,7 @@ def to_text(parts: Parts) -> str:
         "stream": [hex(int(word)) for word in running.stream],
         **waiting.to_json(),
         **guard.to_json(),
+        **({} if watch is None else {"watch": watch.to_json()}),
     }
     return seal(FORMAT, VERSION, content)
 
@@ -77,4 +82,12 @@ def _restored(content: dict[str, Any], policy: RunnablePolicy) -> Parts:
         born, kept = content["serials"]
         serials = Serials(born, np.array(kept, np.int64))
     guard = Guard.from_json(content)
-    return Parts(arms, losses, Running(policy, state, stream, serials), waiting, guard)
+    return Parts(arms, losses, Running(policy, state, stream, serials), waiting, guard, _watch(content))
+
+
+def _watch(content: dict[str, Any]) -> "Watch | None":
+    if "watch" not in content:
+        return None
+    from .watch import Watch
+
+    return Watch.from_json(content["watch"])
