@@ -124,7 +124,7 @@ def test_arms_that_come_and_go_are_followed() -> None:
     assert learner.intervals()["c"] == (0.5, 0.0, 1.0)
     played(learner, 1_500)
     assert learner.verdict().best == "d"
-    assert learner.intervals(drift=False)["c"].low > 0.3
+    assert learner.intervals(drift=False)["c"].low > 0.0
     assert learner._watch is not None
     assert learner._watch.sequences.live == [0, 1, 3, 4]
 
