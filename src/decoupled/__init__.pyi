@@ -15,6 +15,8 @@ from .errors import StateError as StateError
 from .errors import StorageError as StorageError
 from .errors import UnseenArmWarning as UnseenArmWarning
 from .errors import UnsupportedError as UnsupportedError
+from .inference import Evaluation as Evaluation
+from .inference import evaluate as evaluate
 from .policies import *  # noqa: F403 # Learner as well: loading a saved one needs the policies known by name
 from .report.comparison import compare as compare
 from .simulation import Results as Results
