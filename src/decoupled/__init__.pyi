@@ -16,6 +16,8 @@ from .errors import StateError as StateError
 from .errors import StorageError as StorageError
 from .errors import UnseenArmWarning as UnseenArmWarning
 from .errors import UnsupportedError as UnsupportedError
+from .inference import Evaluation as Evaluation
+from .inference import evaluate as evaluate
 from .learner.budget import Budget as Budget
 from .learner.budget import Meter as Meter
 from .learner.guardrails import Guardrails as Guardrails

@@ -72,7 +72,7 @@ def played(cell: Cell, run: int, count: int, **options: Any) -> Run:
 
 def observed(cell: Cell) -> int:
     """How many losses are observed in an experiment."""
-    return 600 if not FULL else 1_000 if cell[0] == 50 else 2_000
+    return 600 if not FULL else 500 if cell[0] == 50 else 1_000
 
 
 def most_by_chance(runs: int) -> int:
@@ -117,10 +117,10 @@ def test_everything_holds_at_every_look_in_95_percent_of_experiments(cell: Cell)
 
 
 @pytest.mark.parametrize(
-    "cell", [each for each in EVERY if each[0] < 50 and each[3] != "late"] if FULL else FEW[1:2], ids=str
+    "cell", [each for each in EVERY if each[0] == 5 and each[3] != "late"] if FULL else FEW[1:2], ids=str
 )
 def test_pairs_hold_at_every_look_in_95_percent_of_experiments(cell: Cell) -> None:
-    runs, count = (2_000, 1_000) if FULL else (50, 400)
+    runs, count = (2_000, 500) if FULL else (50, 400)
     wrong = sum(paired_wrong(played(cell, number, count, laws=True), RISK) for number in range(runs))
     print(f"| {' | '.join(map(str, cell))} | {wrong / runs:.1%} (≤ {highest_rate(wrong, runs):.1%}) |")
     assert wrong <= most_by_chance(runs)
