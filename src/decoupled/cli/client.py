@@ -44,11 +44,6 @@ def _show(content: Any) -> None:
     typer.echo(json.dumps(content, indent=1, ensure_ascii=False))
 
 
-def _at_this_moment(interval: dict[str, float] | None) -> dict[str, Any] | None:
-    """An interval with a note on what it holds for, which is not repeated looks."""
-    return None if interval is None else {**interval, "interval": "95 %, at this moment"}
-
-
 def _described(policy: str) -> dict[str, Any]:
     """A policy as the service takes it, from its name or its JSON."""
     from ..errors import ParameterError, invalid_value
@@ -95,6 +90,16 @@ def client_create(
     feedback: Annotated[
         str, typer.Option(help="loss, or preference: which of the two arms did better.")
     ] = "loss",
+    risk: Annotated[
+        float, typer.Option(help="The probability with which its intervals and its verdict may ever fail.")
+    ] = 0.05,
+    stationary: Annotated[
+        bool,
+        typer.Option("--stationary", help="No arm's mean loss ever changes, which narrows the intervals."),
+    ] = False,
+    incumbent: Annotated[
+        str | None, typer.Option(help="The arm to exploit until another is known to be better.")
+    ] = None,
     url: Url = URL,
     key_file: KeyFile = None,
 ) -> None:
@@ -112,6 +117,9 @@ def client_create(
                 seed=seed,
                 demo=demo,
                 feedback=kind,
+                risk=risk,
+                drift=not stationary,
+                guardrails=None if incumbent is None else {"incumbent": incumbent, "risk": risk},
             )
         )
 
@@ -177,20 +185,34 @@ def client_show(
         if name is None:
             _show(service.experiments())
             return
-        state = service.state(name)
-        _show({**state, "regret": _at_this_moment(state["regret"])})
+        _show(service.state(name))
+
+
+@client.command("verdict")
+def client_verdict(
+    name: Annotated[str, typer.Argument(help="The experiment.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON.")] = False,
+    url: Url = URL,
+    key_file: KeyFile = None,
+) -> None:
+    """Say which arm is best, as far as that is decided, with the mean loss of each arm and the regret."""
+    from .verdict import verdict_text
+
+    with report_errors(), _client(url, key_file) as service:
+        found = service.verdict(name)
+        if as_json:
+            _show(found)
+        else:
+            typer.echo(verdict_text(found))
 
 
 @client.command("evaluate")
 def client_evaluate(
     name: Annotated[str, typer.Argument(help="The experiment.")], url: Url = URL, key_file: KeyFile = None
 ) -> None:
-    """The value of every arm and of the exploited arms, from the log, with intervals at this moment."""
+    """The value of every arm and of the exploited arms, from the log, with their intervals."""
     with report_errors(), _client(url, key_file) as service:
-        found = service.evaluation(name)
-        arms = [{**each, "value": _at_this_moment(each["value"])} for each in found["arms"]]
-        values = {name: _at_this_moment(found[name]) for name in ("exploited", "drawn")}
-        _show({**found, "arms": arms, **values})
+        _show(service.evaluation(name))
 
 
 @client.command("log")

@@ -45,7 +45,10 @@ def _arms(arms: list[dict[str, Any]]) -> list[str]:
         ends = (_number(each["loss"][end]) for end in ("estimate", "low", "high"))
         rows.append((str(each["arm"]), *ends, f"{each['observed']:,}"))  # type: ignore[arg-type]
     widths = [max(len(row[i]) for row in rows) for i in range(5)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
 
 
 def _regret(regret: dict[str, float], arm: object) -> str:

@@ -20,6 +20,13 @@ Basis: TypeAlias = Literal["running", "paired", "stationary"]
 _FARTHEST = 1e6  # times the observations so far that a look ahead reaches
 
 
+def basis_of(sums: Sums, drift: bool) -> Basis:
+    """How to compare arms: two by two if losses may drift and a law of exploration was known."""
+    if not drift:
+        return "stationary"
+    return "paired" if sums.pairs is not None and sums.pairs.rounds > 0 else "running"
+
+
 def chances(sums: Sums, live: Ints, basis: Basis) -> Floats:
     """For each of the arms, the smallest risk at which it is shown that another one is better."""
     return _CHANCES[basis](sums, live)

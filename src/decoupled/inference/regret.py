@@ -23,6 +23,12 @@ def best_looking(sequences: Sequences, *, drift: bool | None = None) -> int | No
     return live[int(np.argmin(sequences.estimates(drift=basis == "running")[live]))]
 
 
+def compared_rounds(sequences: Sequences, *, drift: bool | None = None) -> int:
+    """The number of rounds that `regret` is over."""
+    allows = sequences.drift if drift is None else bool(drift)
+    return sequences.sums.compared if allows else sum(each.used for each in sequences.sums.arms)
+
+
 def regret(
     sequences: Sequences, against: int | None = None, *, drift: bool | None = None
 ) -> Interval | None:
@@ -44,8 +50,7 @@ def regret(
     [500, 398, 582]
     """
     arm = best_looking(sequences, drift=drift) if against is None else against
-    sums, allows = sequences.sums, sequences.drift if drift is None else bool(drift)
-    rounds = sums.compared if allows else sum(each.used for each in sums.arms)
+    rounds = compared_rounds(sequences, drift=drift)
     if arm is None or rounds == 0:
         return None
     less, low, high = sequences.against_served(arm, drift=drift)

@@ -168,10 +168,14 @@ class Sequences:
         self._arm(arm)
         return self.arms(drift=drift)[arm]
 
-    def bounds(self, *, drift: bool | None = None) -> tuple[Floats, Floats, Floats]:
-        """Arrays over all arms: the estimates, the lower and the upper ends."""
+    def bounds(
+        self, *, drift: bool | None = None, among: Sequence[int] | None = None
+    ) -> tuple[Floats, Floats, Floats]:
+        """Arrays over all arms, or over those in `among`: the estimates, the lower and the upper ends."""
         risks = self._risk * shares.of_arms(self._sums)[0] / 2.0
-        rounds, moments = self._moments(self._allows_drift(drift))
+        if among is not None:
+            risks = risks[[self._place("among", arm) for arm in among]]
+        rounds, moments = self._moments(self._allows_drift(drift), among)
         lows = lower_mean(rounds, moments[0], moments[1], risks)
         highs = 1.0 - lower_mean(rounds, moments[2], moments[3], risks)
         return _ratio(moments[0], moments[2]), lows, highs
@@ -186,7 +190,7 @@ class Sequences:
         sums = self._sums
         if not self._allows_drift(drift):
             estimates, lows, highs = self.bounds(drift=False)
-            used = self._used()
+            used = self.used()
             return Interval.around(*(float(used @ each) for each in (estimates, lows, highs)))
         risk = self._risk * shares.of_arms(sums)[1] / 2.0
         loss, losses, gain, gains = sums.served
@@ -237,10 +241,10 @@ class Sequences:
     def against_served(self, arm: int, *, drift: bool | None = None) -> Interval:
         """The interval of an arm's mean loss minus that of what was exploited: above 0 if the arm is worse."""
         mine, sums = self._arm(arm), self._sums
-        estimates, lows, highs = self.bounds(drift=drift)
-        used = self._used()
+        estimates, used = self.estimates(drift=drift), self.used()
         estimate = float(estimates[arm] - used @ estimates)
         if not self._allows_drift(drift):
+            _, lows, highs = self.bounds(drift=False)
             apart = used.sum() - used[arm]  # the arm does not differ from itself
             used[arm] = 0.0
             low, high = apart * lows[arm] - used @ highs, apart * highs[arm] - used @ lows
@@ -283,9 +287,11 @@ class Sequences:
             raise ParameterError(invalid_value("law", law, rule, "leave it out if it is not known"))
         return chances
 
-    def _moments(self, drift: bool) -> tuple[Floats, Floats]:
+    def _moments(self, drift: bool, among: Sequence[int] | None = None) -> tuple[Floats, Floats]:
         """For each arm, the number of rounds that its moments are over, and a row for each moment."""
         arms, rounds = self._sums.arms, self._sums.rounds
+        if among is not None:
+            arms = [arms[place] for place in among]
         if not drift:
             return np.array([arm.seen for arm in arms], np.float64), np.array([arm.plain for arm in arms]).T
         moments = np.array([arm.comparable for arm in arms]) + np.array([arm.other for arm in arms])
@@ -298,8 +304,8 @@ class Sequences:
         gain, gains = self._sums.arms[other].comparable[2:]
         return n, loss + gain - n, losses + gains + n - 2.0 * (loss + gain)
 
-    def _used(self) -> Floats:
-        """The share of each arm in what was exploited."""
+    def used(self) -> Floats:
+        """The share of each arm in what was exploited, over the observed rounds."""
         used = np.array([arm.used for arm in self._sums.arms], np.float64)
         total: float = max(float(used.sum()), 1.0)
         shared: Floats = used / total

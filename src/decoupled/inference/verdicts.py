@@ -91,9 +91,7 @@ def verdict(
         rule = f"names: has {len(names)} names for {len(sequences.sums.arms)} arms"
         raise ArmError(Message(rule, "name every arm, also retired ones"))
     limit = sequences.risk if risk is None else number_in("risk", risk, 0.0, 1.0, "the default is 0.05")
-    allows = sequences.drift if drift is None else bool(drift)
-    paired = sequences.sums.pairs is not None and sequences.sums.pairs.rounds > 0
-    basis: Basis = "stationary" if not allows else "paired" if paired else "running"
+    basis = comparisons.basis_of(sequences.sums, sequences.drift if drift is None else bool(drift))
     live = np.array(sequences.live, np.int64)
     chances = comparisons.chances(sequences.sums, live, basis)
     gone = chances <= limit

@@ -13,6 +13,11 @@ from .pending import Covered, Pending
 from .runner import Running
 
 
+MOST_NUMBERS = (
+    1_000_000  # in the laws of pending decisions; feedback that is later than that counts without its law
+)
+
+
 class Drawn(NamedTuple):
     """What a decision's observation will need: the serial of the exploited arm, and the law by serial.
 
@@ -28,10 +33,11 @@ class Watch:
 
     def __init__(self, sequences: Sequences, weighs: bool) -> None:
         self.sequences = sequences
-        self.weighs = (
-            weighs  # whether the weight of a decision estimates 1 / propensity, if that is not known
-        )
+        # Whether the policy learns from weights. If so, a weight estimates 1 / propensity where that is not known, and
+        # every available arm has a chance to be explored.
+        self.weighs = weighs
         self.drawn: dict[str, Drawn] = {}
+        self._with_law: dict[str, None] = {}  # the drawn decisions that have a law, oldest first
         self._law: tuple[object, Floats] | None = None  # of the last draw, with the state it belongs to
 
     @classmethod
@@ -49,11 +55,17 @@ class Watch:
     ) -> None:
         """Remember a decision: the place of its exploited arm, and the places it was drawn from (None for all)."""
         law = None
-        if decision.propensity is not None and self.sequences.sums.pairs is not None:
+        if decision.propensity is not None and (self.sequences.sums.pairs is not None or not self.weighs):
             law = self._law_of(part, running)
         self.drawn[decision.id] = Drawn(None if exploit is None else running.serials.of_one(exploit), law)
+        if law is not None:
+            self._with_law[decision.id] = None
+            if len(self._with_law) * len(law) > MOST_NUMBERS:
+                oldest = next(iter(self._with_law))
+                del self._with_law[oldest]
+                self.drawn[oldest] = self.drawn[oldest]._replace(law=None)
         if len(self.drawn) > limit:
-            del self.drawn[next(iter(self.drawn))]
+            self._take(next(iter(self.drawn)))
 
     def _law_of(self, part: Ints | None, running: Running) -> Floats:
         """The law of exploration by serial. Decisions of the same round share it."""
@@ -71,15 +83,16 @@ class Watch:
     def observe(self, pending: Pending, loss: float) -> None:
         """Add the feedback of a decision. One that was made before the watch began tells nothing of what was exploited."""
         decision, serial, covered, _ = pending
-        exploit, law = self.drawn.pop(decision.id, Drawn(None, None))
+        exploit, law = self._take(decision.id)
         arms = len(self.sequences.sums.arms)
         if law is not None and len(law) < arms:  # arms that came later had no chance
             law = np.pad(law, (0, arms - len(law)))
         if law is not None and not law[serial] > 0.0:
             law = None  # the law is exact, and the arm was drawn by a rounded one
-        self.sequences.sums.add(
-            Observation(serial, self._weight(decision), loss, exploit, _available(covered), law)
-        )
+        weight, available = self._weight(decision, law), _available(covered)
+        if law is not None and not self.weighs:
+            available = tuple(np.flatnonzero(law).tolist())
+        self.sequences.sums.add(Observation(serial, weight, loss, exploit, available, law))
 
     def replay(self, serial: int, weight: float, loss: float) -> None:
         """Add a record of a log."""
@@ -87,12 +100,16 @@ class Watch:
 
     def forget(self, key: str) -> None:
         """A decision will have no feedback."""
-        self.drawn.pop(key, None)
+        self._take(key)
 
-    def _weight(self, decision: Decision) -> float | None:
-        if decision.propensity is not None:
-            return 1.0 / decision.propensity
-        return decision.weight if self.weighs else None
+    def _take(self, key: str) -> Drawn:
+        self._with_law.pop(key, None)
+        return self.drawn.pop(key, Drawn(None, None))
+
+    def _weight(self, decision: Decision, law: Floats | None) -> float | None:
+        if not self.weighs and law is None:
+            return None  # arms may have had no chance, and it is not known which
+        return decision.weight if decision.propensity is None else 1.0 / decision.propensity
 
     # Arms
 
@@ -128,6 +145,8 @@ class Watch:
         laws = [np.array(law, np.float64) for law in content["laws"]]
         for key, (exploit, number) in content["drawn"].items():
             watch.drawn[key] = Drawn(exploit, None if number is None else laws[number])
+            if number is not None:
+                watch._with_law[key] = None
         return watch
 
 

@@ -11,6 +11,7 @@ from .runner import Running
 
 if TYPE_CHECKING:  # loaded when a learner is watched
     from ..inference.interval import Interval
+    from ..inference.sequences import Sequences
     from ..inference.verdicts import Verdict
     from .watch import Watch
 
@@ -61,6 +62,32 @@ class Watchable:
             self._start_watch(risk, drift)
             self._rebind()
 
+    def unwatch(self) -> None:
+        """Drop the confidence sequences. What is learned stays as it is.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+        >>> learner.watch()
+        >>> learner.unwatch()
+        >>> learner.watched
+        False
+        """
+        with self._lock:
+            self._watch = None
+            self._rebind()
+
+    @property
+    def sequences(self) -> "Sequences":
+        """The confidence sequences. They number arms in the order in which these came, also after some are retired.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+        >>> learner.watch()
+        >>> learner.sequences
+        <Sequences of 2 arms, risk 0.05, 0 observations>
+        """
+        return self._watching("sequences").sequences
+
     def _start_watch(self, risk: float, drift: bool) -> None:
         from .watch import Watch
 
@@ -97,6 +124,27 @@ class Watchable:
         """The estimated mean loss of what was exploited, with an interval that holds at every moment at once."""
         with self._lock:
             return self._watching("served").sequences.served(drift=drift).scaled(*self._losses)
+
+    def regret(self, *, drift: bool | None = None) -> "Interval | None":
+        """How much more was lost in all than by always exploiting the arm that looks best now, with its interval.
+
+        It holds at every moment at once. None if nothing can be compared yet; see `decoupled.inference.regret`.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL.recommended().start(arms=["small", "large"], seed=7)
+        >>> learner.watch()
+        >>> for _ in range(1_000):
+        ...     decision = learner.decide()
+        ...     learner.observe(decision, loss=0.2 if decision.explore == "large" else 0.6)
+        >>> estimate, low, high = learner.regret()
+        >>> low < estimate < high
+        True
+        """
+        from ..inference.regret import regret
+
+        with self._lock:
+            found = regret(self._watching("regret").sequences, drift=drift)
+            return None if found is None else found.scaled(*self._losses, difference=True)
 
     def difference(self, arm: Arm, other: Arm | None = None, *, drift: bool | None = None) -> "Interval":
         """The mean loss of an arm minus that of another, or of what was exploited, with its interval.

@@ -1,13 +1,14 @@
 """How an experiment came to be what it is: counts and mean losses at some points of its log, with their intervals.
 
 A history reads the log once and goes on where it stopped. It keeps a point for every `step` rows; when there are too
-many, it drops every second one and doubles the step. No policy runs, so a million rows take seconds. The intervals are
-those that the experiment showed at that time, bit for bit, unless they compare arms two by two, which needs the policy.
+many, it drops every second one and doubles the step. The intervals are those that the experiment showed at that time,
+bit for bit. No policy runs, so a million rows take seconds; the exception are policies that do not learn from weights:
+which arms they could explore is not in the log, so it is replayed.
 """
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...decision import Arm
 from ...inference.interval import Interval
@@ -34,6 +35,13 @@ class Point:
     exploited: tuple[int, ...]
     explored: tuple[int, ...]
     losses: tuple[Interval | None, ...]
+
+    def widened(self, arms: int) -> "Point":
+        """With room for arms that came later."""
+        more = arms - len(self.losses)
+        exploited, explored = (each + (0,) * more for each in (self.exploited, self.explored))
+        losses = self.losses + (None,) * more
+        return replace(self, exploited=exploited, explored=explored, losses=losses) if more else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +80,22 @@ class History:
     running: Running  # at the start of the log; only its counts and its sequences go on
     shown: list[int]  # places of the arms that are shown
     chosen_at: int  # the last row of the log when they were chosen
+    weighs: bool  # whether the policy learns from weights
     step: int = 1
     points: list[Point] = field(default_factory=list)
     waiting: dict[int, _Waiting] = field(default_factory=dict)
-    weighs: bool = True
 
     @classmethod
     def start(cls, reader: Store, row: ExperimentRow) -> "History":
         """A history at the start of the log, about the arms that are exploited most now."""
         running = from_beginning(reader, row)
-        running.learner.sequences.sums.pairs = None  # they need the law of every round
-        history = cls(running, _shown(reader, row), row.head)
+        weighs = Policy.from_dict(running.settings.policy).cumulative is not None
+        if weighs:
+            running.learner.sequences.sums.pairs = None  # no interval here needs them
+        history = cls(running, _shown(reader, row), row.head, weighs)
         history.waiting = {
             seq: _Waiting(made, len(running.names)) for seq, (made, _) in running.pending.items()
         }
-        history.weighs = Policy.from_dict(running.settings.policy).cumulative is not None
         return history
 
     def still_holds(self, reader: Store, row: ExperimentRow) -> bool:
@@ -119,13 +128,18 @@ class History:
         return HistoryRecord(
             row.name, 1.0 - running.settings.risk, running.watched_since,
             tuple(names[place] for place in self.shown), tuple(place in gone for place in self.shown),
-            len(names) - len(self.shown), tuple(_thinned(points, most)),
+            len(names) - len(self.shown),
+            tuple(each.widened(len(self.shown)) for each in _thinned(points, most)),
         )  # fmt: skip
 
     # Rows
 
     def _apply(self, row: Row) -> None:
         running = self.running
+        if not self.weighs:
+            running.replay(row)
+            self._show_new()
+            return
         running.head = row.seq
         if isinstance(row, Decided):
             running.last_at = row.made_at
@@ -153,9 +167,7 @@ class History:
         if row.loss is None or made.row.explore is None:
             return
         decided, sums = made.row, self.running.learner.sequences.sums
-        weight = decided.weight if self.weighs else None
-        if decided.propensity is not None:
-            weight = 1.0 / decided.propensity
+        weight = decided.weight if decided.propensity is None else 1.0 / decided.propensity
         some: Sequence[int] | None = None if decided.available is None else json.loads(decided.available)
         if some is None and made.arms < len(sums.arms):
             some = range(made.arms)  # arms that came later had no chance
@@ -171,13 +183,18 @@ class History:
                 running.places[name] = len(running.names)
                 running.names.append(name)
             running.tallies.widen(len(running.names))
-            if len(running.names) <= MOST_ARMS:
-                self.shown = list(range(len(running.names)))
+            self._show_new()
         elif row.kind == "retired":
             gone = [running.places.pop(name) for name in json.loads(row.content)]
             running.retired += gone
             for place in gone:
                 running.learner.sequences.retire(place)
+
+    def _show_new(self) -> None:
+        """Show arms that came after those to show were chosen."""
+        arms = len(self.running.names)
+        if self.shown[-1:] != [arms - 1] and arms <= MOST_ARMS:
+            self.shown += range(len(self.shown), arms)
 
     # Points
 
@@ -201,7 +218,9 @@ def _intervals(
 ) -> dict[int, Interval | None]:
     """The mean loss of each arm; None if none was seen of it."""
     ends = zip(*(each.tolist() for each in sequences.bounds(among=places)), strict=True)
-    found = {place: Interval.around(*each).scaled(*losses) for place, each in zip(places, ends, strict=True)}
+    found = {
+        place: Interval.around(*each).scaled(*losses) for place, each in zip(places, ends, strict=True)
+    }
     return {place: found[place] if sequences.sums.arms[place].seen else None for place in places}
 
 

@@ -193,8 +193,27 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         """
         return await self._run(self._calls.state(name))
 
+    async def verdict(self, name: str) -> dict[str, Any]:
+        """Return which arm is best, as far as that is decided, with the mean loss of each arm and the regret.
+
+        All of it holds at every moment at once: look as often as you like, and stop when you like.
+
+        >>> (await client.verdict("models"))["text"]
+        'too early: nothing was observed'
+        """
+        return await self._run(self._calls.verdict(name))
+
+    async def history(self, name: str, points: int = 200) -> dict[str, Any]:
+        """Return counts and mean losses, with their intervals, at up to `points` points of the log.
+
+        >>> decision = await client.decide("models")
+        >>> (await client.history("models"))["decisions"]
+        [1]
+        """
+        return await self._run(self._calls.history(name, points))
+
     async def evaluation(self, name: str) -> dict[str, Any]:
-        """Return the off-policy value of every arm and of what was exploited, each with a pointwise interval.
+        """Return the off-policy value of every arm and of what was exploited, each with its interval.
 
         >>> (await client.evaluation("models"))["observed"]
         0

@@ -40,6 +40,8 @@ class ExperimentSettings(TypedDict, total=False):
         feedback: "loss" (the default), or "preference" for feedback that says which of the two arms did better.
         guardrails: the guardrails that it starts with: see `GuardrailChanges`.
         budget: the budget for exploring that it starts with: see `BudgetLimits`.
+        risk: the probability with which its intervals and its verdict may ever fail; 0.05 by default.
+        drift: whether losses may drift; True by default.
 
     >>> import decoupled as dc
     >>> settings: ExperimentSettings = {"policy": dc.FTPL(alpha=2.5), "deadline_seconds": 60}
@@ -56,6 +58,8 @@ class ExperimentSettings(TypedDict, total=False):
     feedback: Literal["loss", "preference"]
     guardrails: GuardrailChanges | None
     budget: BudgetLimits | None
+    risk: float | None
+    drift: bool
 
 
 class DecideOptions(TypedDict, total=False):
@@ -101,6 +105,8 @@ class Operations:
         feedback: str = "loss",
         guardrails: GuardrailChanges | None = None,
         budget: BudgetLimits | None = None,
+        risk: float | None = None,
+        drift: bool = True,
     ) -> Exchange[Json]:
         settings = {
             "policy": None if policy is None else _described(policy),
@@ -113,6 +119,8 @@ class Operations:
             "feedback": None if feedback == "loss" else feedback,
             "guardrails": None if guardrails is None else as_json(guardrails),
             "budget": None if budget is None else as_json(budget),
+            "risk": risk,
+            "drift": None if drift is True else drift,
         }
         given = {field: value for field, value in settings.items() if value is not None}
         return create(name, Request("PUT", _experiment(name), given), self._endpoint)
@@ -144,6 +152,12 @@ class Operations:
 
     def state(self, name: str) -> Exchange[Json]:
         return self._json("GET", f"{_experiment(name)}/state")
+
+    def verdict(self, name: str) -> Exchange[Json]:
+        return self._json("GET", f"{_experiment(name)}/verdict")
+
+    def history(self, name: str, points: int) -> Exchange[Json]:
+        return self._json("GET", f"{_experiment(name)}/history", params={"points": points})
 
     def evaluation(self, name: str) -> Exchange[Json]:
         return self._json("GET", f"{_experiment(name)}/evaluation")

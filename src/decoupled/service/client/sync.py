@@ -65,7 +65,8 @@ class Client(BaseClient[httpx.Client]):
         """Create an experiment, and wait until its policy is compiled.
 
         The settings are `policy`, `loss_range`, `deadline_seconds`, `expired_loss`, `seed`, `demo`, `feedback`,
-        `guardrails` and `budget`: see `ExperimentSettings`. An experiment that exists with the same settings is returned as it is.
+        `guardrails`, `budget`, `risk` and `drift`: see `ExperimentSettings`. An experiment that exists with the same
+        settings is returned as it is.
 
         >>> import decoupled as dc
         >>> client.put_experiment("prompts", arms=["short", "long"], policy=dc.FTPL(alpha=3.0))["status"]
@@ -245,8 +246,27 @@ class Client(BaseClient[httpx.Client]):
         """
         return self._run(self._calls.state(name))
 
+    def verdict(self, name: str) -> dict[str, Any]:
+        """Return which arm is best, as far as that is decided, with the mean loss of each arm and the regret.
+
+        All of it holds at every moment at once: look as often as you like, and stop when you like.
+
+        >>> client.verdict("models")["text"]
+        'too early: nothing was observed'
+        """
+        return self._run(self._calls.verdict(name))
+
+    def history(self, name: str, points: int = 200) -> dict[str, Any]:
+        """Return counts and mean losses, with their intervals, at up to `points` points of the log.
+
+        >>> decision = client.decide("models")
+        >>> client.history("models")["decisions"]
+        [1]
+        """
+        return self._run(self._calls.history(name, points))
+
     def evaluation(self, name: str) -> dict[str, Any]:
-        """Return the off-policy value of every arm and of what was exploited, each with a pointwise interval.
+        """Return the off-policy value of every arm and of what was exploited, each with its interval.
 
         >>> client.evaluation("models")["observed"]
         0

@@ -5,11 +5,9 @@ replayed, and a replayed row must equal the logged one.
 """
 
 import json
-import math
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 from ...decision import Arm, Decision
 from ...learner.budget import Budget, Meter
@@ -18,8 +16,7 @@ from ...learner.learner import Learner
 from ...learner.loss_range import LossRange
 from ...policies import Policy
 from ..errors import ReplayError
-from .intervals import interval
-from .records import DecisionRecord, Interval, Mode, Settings, Status
+from .records import DecisionRecord, Mode, Settings, Status
 from .rows import Changed, Decided, ExperimentRow, Row, Settled
 from .settings import as_settings
 
@@ -36,71 +33,23 @@ class Loss(NamedTuple):
 
 @dataclass(slots=True)
 class Tallies:
-    """Counts by arm, and importance-weighted sums over the observed decisions.
-
-    `sums[a]` estimates the loss of always playing arm a, and `used` that of the exploited arms. The sums of squares
-    and products give the variance of `used - sums[a]` for any a. `exploited`, `explored` and `both` count, by arm,
-    the compared decisions. `blind` is set once a decision gave some arms no chance: nothing can be compared then.
-    """
+    """Counts, those by arm in the order of all arms that the experiment ever had."""
 
     exploit: list[int] = field(default_factory=list)
     explore: list[int] = field(default_factory=list)
     decisions: int = 0
     applied: int = 0
     expired: int = 0
-    sums: list[float] = field(default_factory=list)
-    squares: list[float] = field(default_factory=list)
-    shared: list[float] = field(default_factory=list)
-    used: float = 0.0
-    used_squares: float = 0.0
-    compared: int = 0
-    exploited: list[int] = field(default_factory=list)
-    explored: list[int] = field(default_factory=list)
-    both: list[int] = field(default_factory=list)
-    blind: bool = False
 
     def widen(self, arms: int) -> None:
         """Make room for that many arms."""
-        for each in (self.exploit, self.explore, self.exploited, self.explored, self.both):
+        for each in (self.exploit, self.explore):
             each.extend([0] * (arms - len(each)))
-        for sums in (self.sums, self.squares, self.shared):
-            sums.extend([0.0] * (arms - len(sums)))
 
-    def compare(self, exploit: int, explore: int, used: float, weighted: float) -> None:
-        """Add one observation: the estimated loss of the exploited arm, and that of the explored arm."""
-        self.compared += 1
-        self.exploited[exploit] += 1
-        self.explored[explore] += 1
-        self.both[explore] += exploit == explore
-        self.used += used
-        self.used_squares += used * used
-        self.sums[explore] += weighted
-        self.squares[explore] += weighted * weighted
-        self.shared[explore] += used * weighted
-
-    def compare_anew(self) -> None:
-        """Restart the comparison: with other arms, another may be the best."""
-        zeros = [0.0] * len(self.sums)
-        self.sums, self.squares, self.shared = zeros, zeros.copy(), zeros.copy()
-        self.used = self.used_squares = 0.0
-        self.exploited, self.explored, self.both = ([0] * len(zeros) for _ in range(3))
-        self.compared, self.blind = 0, False
-
-    def regret(self, arms: Sequence[int], width: float) -> Interval | None:
-        """The regret of the exploited arms against the best of `arms`, with its 95 % interval; None without data.
-
-        A decision that exploited the best arm has no regret, so the number of the others bounds it. Only those that
-        explored one of the two arms tell more. `width` is that of the loss range: the sums are of scaled losses.
-        """
-        if self.compared == 0 or self.blind:
-            return None
-        best = min(arms, key=self.sums.__getitem__)
-        apart = width * (self.compared - self.exploited[best])
-        telling = sum(self.both) + self.explored[best] - 2 * self.both[best]
-        estimate = self.used - self.sums[best]
-        squares = self.used_squares + self.squares[best] - 2.0 * self.shared[best]
-        variance = max(0.0, squares - estimate * estimate / self.compared)
-        return interval(width * estimate, width * math.sqrt(variance), telling, -apart, apart)
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "Tallies":
+        """The counts of a snapshot; one that an earlier version wrote has sums as well."""
+        return cls(**{each.name: content[each.name] for each in fields(cls)})
 
 
 class Running:
@@ -111,18 +60,20 @@ class Running:
         self.settings: Settings = as_settings(json.loads(row.settings))
         self.seed, self.created_at = int(row.seed), row.created_at
         self.archived_at: float | None = None
+        self.head = self.version = self.saved = 0
+        self.last_at = row.created_at
+        self.watched_since: float | None = None
         self.losses = LossRange.checked(self.settings.loss_range)
         policy = Policy.from_dict(self.settings.policy)
         self.policy = type(policy).__name__
         self.coupled = policy.coupled
-        # If a policy takes the loss as it is, its weight of 1 is no estimate of 1 / propensity.
-        self._weighs = policy.cumulative is not None
         self.names: list[Arm] = list(self.settings.arms)
         self.places = {name: place for place, name in enumerate(self.names)}
         self.retired: list[int] = []  # places; a name that comes back is a new arm, at a new place
         self.learner: Learner = policy.start(
             self.names, self.seed, loss_range=self.settings.loss_range, max_pending=_UNLIMITED
         )
+        self.watch()
         if self.settings.guardrails:
             self.learner.guardrails = self.settings.guardrails
         self.meter = Meter(self.settings.budget) if self.settings.budget else None
@@ -130,9 +81,12 @@ class Running:
         self.tallies.widen(len(self.names))
         self.pending: dict[int, tuple[Decided, Decision]] = {}
         self.waiting: deque[int] = deque()  # pending and settled decisions, oldest first
-        self.head = self.version = self.saved = 0
-        self.last_at = row.created_at
         self.late = 0
+
+    def watch(self) -> None:
+        """Keep confidence sequences from here on. Unless the experiment is new, `watched_since` says from when on."""
+        self.learner.watch(self.settings.risk, drift=self.settings.drift)
+        self.watched_since = self.last_at if self.head > 0 else None
 
     def now(self, clock: float) -> float:
         """The time of the next row: the log's times never go backwards, whatever the clock does."""
@@ -208,7 +162,7 @@ class Running:
 
     def settle(self, decision: int, kind: str, loss: Loss | None, at: float) -> Settled:
         """Apply the loss of a pending decision, or drop the decision without one, and return the row."""
-        row, made = self.pending[decision]
+        made = self.pending[decision][1]
         if loss is None:
             self.learner.forget(made)
         else:
@@ -222,17 +176,7 @@ class Running:
             self.tallies.expired += 1
         if loss is not None:
             self.version = seq
-            self._compare(row, made.weight, loss.scaled)
         return Settled(seq, decision, kind, None if loss is None else loss.value, at)
-
-    def _compare(self, row: Decided, weight: float, loss: float) -> None:
-        """Add an observation to the regret estimate, if every arm could have been chosen."""
-        if row.exploit is None or row.explore is None or row.available is not None:
-            return
-        if row.propensity == 1.0 or (row.propensity is None and not self._weighs):
-            self.tallies.blind = True  # the other arms had no chance, or an unknown one
-        used = loss if self.coupled else weight * loss if row.exploit == row.explore else 0.0
-        self.tallies.compare(row.exploit, row.explore, used, weight * loss)
 
     def change(self, kind: str, content: str, at: float) -> Changed:
         """Change the experiment itself, and return the row. If the learner refuses, nothing changes."""
@@ -261,7 +205,6 @@ class Running:
             self.learner.retire_arms(arms)
             self.retired += [self.places.pop(name) for name in arms]
         self.tallies.widen(len(self.names))
-        self.tallies.compare_anew()
 
     def _change_budget(self, budget: Budget) -> None:
         if self.meter is not None:

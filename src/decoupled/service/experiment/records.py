@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from ...decision import Arm
 from ...errors import shown
+from ...inference.interval import Interval
 from ...learner.budget import Budget
 from ...learner.guardrails import Guardrails
 from ...learner.preferences import Preference
@@ -23,6 +24,7 @@ ExperimentStatus: TypeAlias = Literal["compiling", "ready", "failed", "archived"
 
 MOST_DECISIONS = 1_000  # in one call, over HTTP or not
 LONGEST_DEADLINE = 1e9  # seconds
+RISK = 0.05  # of intervals and verdicts
 
 
 def moment(seconds: float | None) -> str | None:
@@ -99,6 +101,8 @@ class Settings:
         feedback: what is sent back: the "loss" (or reward) of the explored arm, or a "preference" between both arms.
         guardrails: the guardrails that it starts with; they can be changed.
         budget: the budget for exploring that it starts with; it can be changed.
+        risk: the probability with which its intervals and its verdict may ever fail.
+        drift: whether losses may drift; False narrows the intervals if no arm's mean loss ever changes.
 
     >>> Settings({"name": "FTPL"}, ("a", "b"), deadline=3600.0).expired_loss is None
     True
@@ -113,6 +117,8 @@ class Settings:
     feedback: FeedbackKind = "loss"
     guardrails: Guardrails = field(default_factory=Guardrails)
     budget: Budget = field(default_factory=Budget)
+    risk: float = RISK
+    drift: bool = True
 
 
 class Feedback(NamedTuple):
@@ -193,15 +199,6 @@ class DecisionRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
-    """An estimate and its interval at this moment: see `decoupled.service.experiment.intervals`."""
-
-    estimate: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
 class State:
     """What an experiment has learned; lists are in the order of `arms`.
 
@@ -209,8 +206,9 @@ class State:
         exploitation, exploration: the exact probabilities of the next decision.
         estimates: the policy's estimate for each arm, from losses scaled to [0, 1].
         late: decisions whose feedback came after their deadline.
-        regret: of the exploited arms against the best single arm, on the experiment's own scale of losses, over
-            the decisions observed since the arms last changed; None if the log cannot tell.
+        regret: of the exploited arms against the arm that looks best now, on the experiment's own scale of losses, over
+            the decisions observed since arms were last added; None if nothing can be compared. Its interval holds at
+            every moment at once.
         budget_used: what counts against each limit of the budget now, by its name.
     """
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import fields
 from typing import Any
 
-from ...base.validation import as_float
+from ...base.validation import as_float, number_in
 from ...errors import DecoupledError, argument_of, invalid_value, reworded
 from ...learner.arms import ArmNames
 from ...learner.budget import Budget
@@ -14,7 +14,7 @@ from ...learner.seeds import randomness
 from ...policies import FTPL, Policy
 from ..errors import Invalid, ServiceError
 from .guarding import changed_guardrails, checked_budget
-from .records import FEEDBACK_KINDS, LONGEST_DEADLINE, Settings
+from .records import FEEDBACK_KINDS, LONGEST_DEADLINE, RISK, Settings
 
 LONGEST_TEXT = 255
 _A_POLICY = 'for example {"name": "FTPL"}'
@@ -96,10 +96,6 @@ def _completed(settings: Settings) -> Settings:
     if expired is not None and deadline is None:
         remedy = "set a deadline, or leave both out"
         raise Invalid(invalid_value("expired_loss", expired, "needs a deadline", remedy))
-    if not isinstance(settings.demo, bool):
-        raise Invalid(
-            invalid_value("demo", settings.demo, "must be true or false", "leave it out for false")
-        )
     if settings.feedback not in FEEDBACK_KINDS:
         rule = "must be 'loss' or 'preference'"
         raise Invalid(invalid_value("feedback", settings.feedback, rule, "leave it out for 'loss'"))
@@ -117,11 +113,19 @@ def _completed(settings: Settings) -> Settings:
         (low, high),
         deadline,
         expired,
-        settings.demo,
+        _flag("demo", settings.demo, "false"),
         settings.feedback,
         changed_guardrails(Guardrails(), changes, arms, policy.coupled),
         checked_budget(limits, arms, policy.coupled),
+        number_in("risk", settings.risk, 0.0, 1.0, f"the default is {RISK}"),
+        _flag("drift", settings.drift, "true"),
     )
+
+
+def _flag(name: str, value: object, default: str) -> bool:
+    if not isinstance(value, bool):
+        raise Invalid(invalid_value(name, value, "must be true or false", f"leave it out for {default}"))
+    return value
 
 
 def as_text(settings: Settings) -> str:
@@ -142,6 +146,10 @@ def as_text(settings: Settings) -> str:
         content["guardrails"] = settings.guardrails.to_dict()
     if settings.budget:
         content["budget"] = settings.budget.to_dict()
+    if settings.risk != RISK:
+        content["risk"] = settings.risk
+    if not settings.drift:
+        content["drift"] = False
     return json.dumps(content, sort_keys=True, allow_nan=False)
 
 
@@ -158,6 +166,8 @@ def as_settings(content: dict[str, Any]) -> Settings:
         content.get("feedback", "loss"),
         Guardrails.from_dict(content.get("guardrails", {})),
         Budget.from_dict(content.get("budget", {})),
+        content.get("risk", RISK),
+        content.get("drift", True),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...decision import Arm
 from ...inference.interval import Interval
-from ...inference.regret import best_looking, regret
+from ...inference.regret import best_looking, compared_rounds, regret
 from ...inference.sequences import Sequences
 from ...inference.verdicts import Verdict, verdict
 from ...learner.loss_range import LossRange
@@ -39,6 +39,7 @@ class Judged:
         exploited: the mean loss of the exploited arms; None if none was observed.
         regret: what the exploited arms cost more, in all, than one arm would have; None if nothing can be compared.
         regret_against: that arm: the one that looks best now.
+        compared: how many decisions the regret is over: those that could explore every arm there is now.
         incumbent: the arm that is exploited until another is known to be better; None for none.
         incumbent_released: whether another was found to be better; None without an incumbent.
     """
@@ -54,6 +55,7 @@ class Judged:
     exploited: Interval | None
     regret: Interval | None
     regret_against: Arm | None
+    compared: int
     incumbent: Arm | None
     incumbent_released: bool | None
 
@@ -104,6 +106,7 @@ class Watched:
             None if exploited is None else exploited.scaled(*self.losses),
             None if against_best is None else against_best.scaled(*self.losses, difference=True),
             None if best is None else self.names[best],
+            compared_rounds(sequences),
             self.incumbent,
             self.incumbent_released,
         )

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict, fields
+from dataclasses import fields
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -17,9 +17,11 @@ from pydantic import (
 )
 
 from ...errors import DecoupledError
+from ...inference.interval import Interval
 from ...policies import Policy
 from ..experiment.records import (
     LONGEST_DEADLINE,
+    RISK,
     Experiment,
     ExperimentStatus,
     FeedbackKind,
@@ -37,9 +39,9 @@ NAMED = one_rule(
     f"must be 1 to {LONGEST_NAME} letters, digits, dots, dashes and underscores, a letter or a digit first"
 )
 MOMENT = "must be a string with a date, a time and its offset from UTC (RFC 3339)"
-AT_THIS_MOMENT = (
-    "The interval holds at this moment, with a probability of 95 %. It does not hold at all moments together: for "
-    "someone who looks repeatedly and stops when it looks good, it misses more often."
+AT_EVERY_MOMENT = (
+    "The interval holds at every moment at once, with probability 1 - `risk` of the experiment: you may look as often as "
+    "you like, and stop when you like."
 )
 
 
@@ -99,6 +101,16 @@ class ExperimentIn(Model):
         description="The budget for exploring that it starts with.",
         examples=[{"share": 0.01}],
     )
+    risk: Annotated[Number, Field(gt=0.0, lt=1.0)] = Field(
+        default=RISK,
+        description="The probability with which its intervals and its verdict may ever fail.",
+        examples=[0.01],
+    )
+    drift: StrictBool = Field(
+        default=True,
+        description="Whether losses may drift. False narrows the intervals, and is right only if no arm's mean loss "
+        "ever changes.",
+    )
 
 
 class ExperimentOut(BaseModel):
@@ -116,6 +128,10 @@ class ExperimentOut(BaseModel):
     archived_at: str | None
     demo: bool = Field(description="Whether it was created for test traffic.")
     feedback: FeedbackKind
+    risk: float = Field(
+        description="The probability with which its intervals and its verdict may ever fail."
+    )
+    drift: bool = Field(description="Whether its intervals allow for losses that drift.")
     guardrails: GuardrailsOut = Field(description="The guardrails that hold now.")
     budget: BudgetOut = Field(description="The budget that holds now.")
     state_version: int
@@ -148,11 +164,11 @@ class ArmsIn(Model):
 
 
 class IntervalOut(BaseModel):
-    """An estimate with the ends of its 95 % interval, at this moment."""
+    """An estimate with the ends of its interval, a confidence sequence."""
 
     estimate: float
-    low: float = Field(description=f"The lower end of the interval. {AT_THIS_MOMENT}")
-    high: float = Field(description=f"The upper end of the interval. {AT_THIS_MOMENT}")
+    low: float = Field(description=f"The lower end of the interval. {AT_EVERY_MOMENT}")
+    high: float = Field(description=f"The upper end of the interval. {AT_EVERY_MOMENT}")
 
 
 class StateOut(BaseModel):
@@ -173,8 +189,7 @@ class StateOut(BaseModel):
     expired: int
     late: int = Field(description="Feedback refused because it came after the deadline.")
     regret: IntervalOut | None = Field(
-        description="Of the exploited arms against the best single arm, with its interval at this moment; null "
-        "if the log cannot tell."
+        description="Of the exploited arms against the arm that looks best now, in all; null if nothing can be compared."
     )
     budget_used: dict[str, float] = Field(
         description="What counts against each limit of the budget now: the share of decisions that explored, those in "
@@ -195,7 +210,7 @@ class ArmValueOut(BaseModel):
     arm: Arm
     observed: int
     value: IntervalOut | None = Field(
-        description="The mean loss with its interval at this moment; null if the log cannot tell."
+        description="The mean loss with its interval; null if the log cannot tell."
     )
 
 
@@ -204,17 +219,19 @@ class EvaluationOut(BaseModel):
 
     experiment: str
     method: str
-    level: float = Field(description="The level of every interval, at this moment.")
+    level: float = Field(
+        description="The probability with which all intervals hold, at every moment at once."
+    )
     decisions: int
     observed: int
     arms: list[ArmValueOut]
     exploited: IntervalOut | None = Field(
-        description="The mean loss of the exploited arms, with its interval at this moment."
+        description="The mean loss of the exploited arms, with its interval."
     )
     remark: str | None
     drawn: IntervalOut | None = Field(
-        description="The mean loss of the arms that the policy drew to exploit, with its interval at this moment: what "
-        "it would have been without guardrails."
+        description="The mean loss of the arms that the policy drew to exploit, with its interval: what it would have "
+        "been without guardrails."
     )
 
 
@@ -242,7 +259,7 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
         "loss_range": list(settings.loss_range),
         "deadline_seconds": settings.deadline, "expired_loss": settings.expired_loss,
         "created_at": moment(experiment.created_at), "archived_at": moment(experiment.archived_at),
-        "demo": settings.demo, "feedback": settings.feedback,
+        "demo": settings.demo, "feedback": settings.feedback, "risk": settings.risk, "drift": settings.drift,
         "guardrails": guardrails_out(experiment.guardrails), "budget": budget_out(experiment.budget),
         "state_version": experiment.state_version,
         "status": experiment.status, "problem": experiment.problem,
@@ -259,8 +276,13 @@ def _label(policy: str) -> str:
         return str(json.loads(policy)["name"])
 
 
+def interval_out(interval: Interval | None) -> dict[str, float] | None:
+    """An interval as JSON."""
+    return None if interval is None else interval._asdict()
+
+
 def state_out(state: State) -> dict[str, Any]:
     """A state as JSON."""
-    regret = None if state.regret is None else asdict(state.regret)
+    regret = interval_out(state.regret)
     values = {each.name: getattr(state, each.name) for each in fields(state)}
     return {**values, "regret": regret, "budget_used": dict(state.budget_used)}

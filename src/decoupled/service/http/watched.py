@@ -53,6 +53,9 @@ class VerdictOut(BaseModel):
         description="What the exploited arms cost more, in all, than always using `regret_against` would have."
     )
     regret_against: Arm | None = Field(description="The arm that looks best now.")
+    compared: int = Field(
+        description="How many decisions the regret is over: those observed that could explore every arm there is now."
+    )
     incumbent: Arm | None = Field(
         description="The arm that is exploited until another is known to be better."
     )
@@ -83,7 +86,9 @@ class HistoryOut(BaseModel):
     """Counts and mean losses at some points of the log. The last point is now."""
 
     experiment: str
-    level: float = Field(description="The probability with which all intervals hold, at every moment at once.")
+    level: float = Field(
+        description="The probability with which all intervals hold, at every moment at once."
+    )
     since: str | None = Field(description=SINCE)
     at: list[str] = Field(description="The time of each point.")
     decisions: list[int] = Field(description="The decisions made until each point.")
@@ -104,8 +109,8 @@ def verdict_out(found: Judged) -> dict[str, Any]:
             {"arm": each.arm, "observed": each.observed, "loss": interval_out(each.loss)} for each in found.arms
         ],
         "exploited": interval_out(found.exploited), "regret": interval_out(found.regret),
-        "regret_against": found.regret_against, "incumbent": found.incumbent,
-        "incumbent_released": found.incumbent_released,
+        "regret_against": found.regret_against, "compared": found.compared,
+        "incumbent": found.incumbent, "incumbent_released": found.incumbent_released,
     }  # fmt: skip
 
 

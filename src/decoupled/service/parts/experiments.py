@@ -213,7 +213,7 @@ def _state(session: Session, *, about: Reference) -> State:
         tuple(learner.exploration_probabilities().tolist()),
         tuple(learner.estimates().tolist()), tuple(exploit), tuple(explore),
         tallies.decisions, len(running.pending), tallies.applied, tallies.expired, running.late,
-        tallies.regret(at, running.losses.high - running.losses.low),
+        learner.regret(),
         () if running.meter is None else tuple(running.meter.used(running.now(session.clock())).items()),
     )  # fmt: skip
 

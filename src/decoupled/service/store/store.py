@@ -218,6 +218,14 @@ class Store(Database):
         sql = "SELECT coalesce(max(seq), 0) FROM changed WHERE experiment = ? AND kind IN ('added', 'retired')"
         return int(self.run(sql, (experiment,))[0][0])
 
+    def most_exploited(self, experiment: int, most: int) -> list[int]:
+        """The places of the arms that the decisions of the log exploited most."""
+        sql = (
+            "SELECT exploit FROM decided WHERE experiment = ? AND exploit IS NOT NULL "
+            "GROUP BY exploit ORDER BY count(*) DESC, exploit LIMIT ?"
+        )
+        return [place for (place,) in self.run(sql, (experiment, most))]
+
     def lacks_propensity(self, experiment: int, after: int) -> bool:
         """Whether the log lacks the propensity of some explored arm."""
         sql = (

@@ -56,6 +56,8 @@ def experiment_routes(service: DecisionService) -> APIRouter:
             budget=checked_budget(body.budget.limits(), body.arms, False)
             if body.budget is not None
             else Budget(),
+            risk=body.risk,
+            drift=body.drift,
         )
         found, created = await experiments.put(access.tenant, name, settings, seed=body.seed)
         if found.status == "compiling":
