@@ -12,7 +12,6 @@ from .arm_ids import Serials
 from .pending import Covered, Pending
 from .runner import Running
 
-
 MOST_NUMBERS = (
     1_000_000  # in the laws of pending decisions; feedback that is later than that counts without its law
 )

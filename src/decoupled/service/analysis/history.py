@@ -26,7 +26,10 @@ MOST_ARMS = 20  # those that were exploited most, if there are more
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """An experiment after a row of its log. Lists are by arm; an arm that came later has None."""
+    """An experiment after a row of its log. Lists are by arm, and an arm that came later has None.
+
+    `all_exploited` and `all_explored` are over all arms, also those that are not shown.
+    """
 
     seq: int
     at: float
@@ -35,6 +38,8 @@ class Point:
     exploited: tuple[int, ...]
     explored: tuple[int, ...]
     losses: tuple[Interval | None, ...]
+    all_exploited: int
+    all_explored: int
 
     def widened(self, arms: int) -> "Point":
         """With room for arms that came later."""
@@ -209,7 +214,15 @@ class History:
             for counts in (tallies.exploit, tallies.explore)
         )
         return Point(
-            running.head, running.last_at, tallies.decisions, tallies.applied, exploited, explored, losses
+            running.head,
+            running.last_at,
+            tallies.decisions,
+            tallies.applied,
+            exploited,
+            explored,
+            losses,
+            sum(tallies.exploit),
+            sum(tallies.explore),
         )
 
 

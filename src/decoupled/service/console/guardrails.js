@@ -88,7 +88,7 @@ function sentences(rules) {
     found.push([`Hold-out: ${percent(rules.holdout)} of the decisions use `, rules.control === null ? "an arm drawn evenly" : name(rules.control), "."]);
   }
   if (rules.incumbent !== null) {
-    found.push(["Decisions use ", name(rules.incumbent), ` until another arm is known to be better, with a risk of ${percent(rules.risk)}.`]);
+    found.push(["Incumbent: ", name(rules.incumbent), `, used until another arm is known to be better, with a risk of ${percent(rules.risk)}.`]);
   }
   if (rules.down.length) found.push(["Down: ", name(rules.down.join(", ")), "."]);
   return found;

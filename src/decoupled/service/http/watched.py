@@ -93,6 +93,8 @@ class HistoryOut(BaseModel):
     at: list[str] = Field(description="The time of each point.")
     decisions: list[int] = Field(description="The decisions made until each point.")
     observed: list[int] = Field(description="The losses learned until each point.")
+    exploited: list[int] = Field(description="The decisions that exploited an arm until each point.")
+    explored: list[int] = Field(description="The decisions that explored an arm until each point.")
     arms: list[ArmHistoryOut] = Field(
         description="All arms that there ever were; of more than 20, those that were exploited most."
     )
@@ -130,6 +132,7 @@ def history_out(found: HistoryRecord) -> dict[str, Any]:
         "experiment": found.experiment, "level": found.level, "since": moment(found.since),
         "at": [moment(each.at) for each in points],
         "decisions": [each.decisions for each in points], "observed": [each.observed for each in points],
+        "exploited": [each.all_exploited for each in points], "explored": [each.all_explored for each in points],
         "arms": arms, "others": found.others,
     }  # fmt: skip
 
