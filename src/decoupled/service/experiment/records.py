@@ -212,6 +212,7 @@ class State:
         regret: of the exploited arms against the best single arm, on the experiment's own scale of losses, over
             the decisions observed since the arms last changed; None if the log cannot tell.
         budget_used: what counts against each limit of the budget now, by its name.
+        incumbent_released: whether another arm was found to be better than the incumbent; None if there is none.
     """
 
     experiment: str
@@ -230,3 +231,4 @@ class State:
     late: int
     regret: Interval | None
     budget_used: tuple[tuple[str, float], ...] = ()
+    incumbent_released: bool | None = None
