@@ -95,6 +95,12 @@ def client_create(
     feedback: Annotated[
         str, typer.Option(help="loss, or preference: which of the two arms did better.")
     ] = "loss",
+    guardrails: Annotated[
+        str | None, typer.Option(help='Guardrails as JSON, such as \'{"incumbent": "small"}\'.')
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="A budget for exploring as JSON, such as '{\"share\": 0.01}'.")
+    ] = None,
     url: Url = URL,
     key_file: KeyFile = None,
 ) -> None:
@@ -112,6 +118,8 @@ def client_create(
                 seed=seed,
                 demo=demo,
                 feedback=kind,
+                guardrails=None if guardrails is None else _object("--guardrails", guardrails),
+                budget=None if budget is None else _object("--budget", budget),
             )
         )
 
