@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import random
 from collections import Counter
 from typing import Any, cast
 
@@ -217,6 +218,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"holdout": float("nan")}, "holdout = nan"),
     ({"control": "a"}, "control = 'a': is the arm of the hold-out"),
     ({"risk": 0}, "risk = 0"),
+    ({"drift": 1}, "drift = 1: must be True or False"),
     ({"down": "a"}, "down = 'a': must be a list of arms"),
 ]
 
@@ -239,3 +241,57 @@ def test_rules_that_do_not_fit_the_learner_are_refused_and_change_nothing() -> N
     with pytest.raises(dc.ParameterError, match="must be guardrails"):
         learner.guardrails = cast(Any, {"pinned": "a"})
     assert learner.guardrails == SHARES
+
+
+# The incumbent
+
+SLOW = {"a": 0.9, "b": 0.1, "c": 0.9}
+
+
+def played(
+    incumbent: str, losses: dict[str, float], rounds: int, seed: int, **rules: Any
+) -> tuple[dc.Learner, list[str | None]]:
+    """A learner after some rounds of Bernoulli losses with these means, and the guard of each decision."""
+    rules_ = dc.Guardrails(incumbent=incumbent, **rules)
+    learner, luck = dc.Learner(dc.Exp3(c=0.2), list(losses), seed, guardrails=rules_), random.Random(seed)
+    guards = list[str | None]()
+    for _ in range(rounds):
+        decision = learner.decide()
+        guards.append(decision.guard)
+        learner.observe(decision, loss=float(luck.random() < losses[str(decision.explore)]))
+    return learner, guards
+
+
+@pytest.mark.parametrize("drift", [True, False])
+def test_an_incumbent_is_served_until_another_arm_is_known_to_be_better(drift: bool) -> None:
+    learner, guards = played("a", SLOW, 400, seed=1, drift=drift)
+    at = guards.index(None)
+    assert 10 < at < 200
+    assert set(guards[at:]) == {None}, "it stays released"
+    assert learner.incumbent_released
+    assert learner.exploitation_probabilities()[1] > 0.6
+    assert dc.Learner.from_json(learner.to_json()).incumbent_released
+    learner.guardrails = learner.guardrails.updated(floors={"a": 0.1})
+    assert learner.incumbent_released
+    learner.guardrails = learner.guardrails.updated(incumbent="b")
+    assert learner.decide().guard == "incumbent"
+
+
+def test_a_learner_saved_before_the_release_leaves_its_incumbent_at_the_same_moment() -> None:
+    one, _ = played("a", SLOW, 25, seed=1)
+    two, luck = dc.Learner.from_json(one.to_json()), random.Random(9)
+    for _ in range(200):
+        first, second = one.decide(), two.decide()
+        assert (first, first.guard) == (second, second.guard)
+        loss = float(luck.random() < SLOW[str(first.explore)])
+        one.observe(first, loss)
+        two.observe(second, loss)
+    assert (one.incumbent_released, one.to_json()) == (True, two.to_json())
+
+
+def test_a_best_incumbent_is_left_in_at_most_the_stated_share_of_runs() -> None:
+    """Three equal arms are the hardest case. If the share were the risk, 0.3, 23 of 40 would come once in 2,500 times."""
+    equal = dict.fromkeys("abc", 0.5)
+    left = sum(bool(played("a", equal, 150, seed, risk=0.3)[0].incumbent_released) for seed in range(40))
+    assert left < 23
+    assert not any(played("b", SLOW, 150, seed)[0].incumbent_released for seed in range(3))

@@ -97,8 +97,11 @@ def client_create(
         bool,
         typer.Option("--stationary", help="No arm's mean loss ever changes, which narrows the intervals."),
     ] = False,
-    incumbent: Annotated[
-        str | None, typer.Option(help="The arm to exploit until another is known to be better.")
+    guardrails: Annotated[
+        str | None, typer.Option(help='Guardrails as JSON, such as \'{"incumbent": "small"}\'.')
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="A budget for exploring as JSON, such as '{\"share\": 0.01}'.")
     ] = None,
     url: Url = URL,
     key_file: KeyFile = None,
@@ -119,7 +122,8 @@ def client_create(
                 feedback=kind,
                 risk=risk,
                 drift=not stationary,
-                guardrails=None if incumbent is None else {"incumbent": incumbent, "risk": risk},
+                guardrails=None if guardrails is None else _object("--guardrails", guardrails),
+                budget=None if budget is None else _object("--budget", budget),
             )
         )
 

@@ -7,10 +7,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from ..base.validation import number_in
 from ..decision import Arm
 from ..errors import ArmError, Message
 from . import comparisons
+from .beaten import compared
 from .comparisons import Basis
 from .sequences import Sequences
 
@@ -90,13 +90,7 @@ def verdict(
     if len(names) != len(sequences.sums.arms):
         rule = f"names: has {len(names)} names for {len(sequences.sums.arms)} arms"
         raise ArmError(Message(rule, "name every arm, also retired ones"))
-    limit = sequences.risk if risk is None else number_in("risk", risk, 0.0, 1.0, "the default is 0.05")
-    basis = comparisons.basis_of(sequences.sums, sequences.drift if drift is None else bool(drift))
-    live = np.array(sequences.live, np.int64)
-    chances = comparisons.chances(sequences.sums, live, basis)
-    gone = chances <= limit
-    if gone.all():  # each is worse than another in the rounds that compare these two: they take turns
-        gone[:] = False
+    live, chances, gone, basis, limit = compared(sequences, risk, drift)
     estimates = np.where(gone, np.inf, sequences.estimates(drift=basis == "running")[live])
     leader = int(np.argmin(estimates))
     state: State = "open" if not gone.any() else "decided" if np.sum(~gone) == 1 else "narrowed"

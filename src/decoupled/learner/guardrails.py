@@ -1,6 +1,6 @@
 """Guardrails: rules about the arm that is served, whatever the policy has drawn."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -39,6 +39,7 @@ class Guardrails:
         incumbent: the arm to exploit until another is known to be better; None for none.
         risk: the probability, at most, that the incumbent is ever left although no other arm is better. The learner
             compares arms by confidence sequences from the moment at which an incumbent is set; see `Learner.watch`.
+        drift: whether losses may drift. If no arm's mean loss ever changes, False finds a better arm sooner.
         down: arms that are not available, such as those that fail a health check.
 
     >>> import decoupled as dc
@@ -53,12 +54,13 @@ class Guardrails:
     """
 
     pinned: Arm | None = None
-    floors: Mapping[Arm, float] = field(default_factory=dict)
+    floors: Mapping[Any, float] = field(default_factory=dict)
     holdout: float = 0.0
     control: Arm | None = None
     incumbent: Arm | None = None
     risk: float = 0.05
-    down: tuple[Arm, ...] = ()
+    drift: bool = True
+    down: Sequence[Arm] = ()
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -66,6 +68,10 @@ class Guardrails:
         set_field(self, "down", _checked_down(self.down))
         set_field(self, "holdout", _share("holdout", self.holdout))
         set_field(self, "risk", number_in("risk", self.risk, 0.0, 1.0, _NO_RISK))
+        if not isinstance(self.drift, bool):
+            raise ParameterError(
+                invalid_value("drift", self.drift, "must be True or False", "the default is True")
+            )
         if self.control is not None and self.holdout == 0.0:
             rule = "is the arm of the hold-out, and holdout is 0"
             raise ParameterError(invalid_value("control", self.control, rule, "set holdout too"))
@@ -91,7 +97,7 @@ class Guardrails:
 
         >>> import decoupled as dc
         >>> dc.Guardrails(pinned="a", floors={"b": 0.1}).updated(pinned=None)
-        Guardrails(pinned=None, floors={'b': 0.1}, holdout=0.0, control=None, incumbent=None, risk=0.05, down=())
+        Guardrails(pinned=None, floors={'b': 0.1}, holdout=0.0, control=None, incumbent=None, risk=0.05, drift=True, down=())
         """
         return replace(self, **changes)
 
@@ -132,7 +138,8 @@ class Guardrails:
     def to_dict(self) -> dict[str, Any]:
         """The rules as plain values, without those that have their defaults. Floors are pairs: an arm may be a number."""
         values: dict[str, Any] = {
-            name: getattr(self, name) for name in ("pinned", "holdout", "control", "incumbent", "risk")
+            name: getattr(self, name)
+            for name in ("pinned", "holdout", "control", "incumbent", "risk", "drift")
         }
         values |= {"floors": [list(pair) for pair in self.floors.items()], "down": list(self.down)}
         return {name: value for name, value in values.items() if value != _PLAIN.get(name)}
@@ -149,7 +156,7 @@ class Guardrails:
         return cls(**{**values, "floors": dict(values.get("floors", []))})
 
 
-_PLAIN: dict[str, Any] = {"holdout": 0.0, "risk": 0.05, "floors": [], "down": []}
+_PLAIN: dict[str, Any] = {"holdout": 0.0, "risk": 0.05, "drift": True, "floors": [], "down": []}
 
 
 def _share(name: str, value: object) -> float:

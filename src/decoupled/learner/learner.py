@@ -5,14 +5,13 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
+from typing import Any, ClassVar, Self, overload
 
 from ..base.arrays import Floats, Ints
 from ..base.files import write_atomically
 from ..base.validation import whole_number
-from ..decision import Arm, Decision, Served
+from ..decision import Arm, Decision
 from ..errors import (
-    ArmError,
     FeedbackError,
     LossError,
     Message,
@@ -21,8 +20,9 @@ from ..errors import (
     invalid_value,
 )
 from ..kernels.state import SHARED_SCALARS
-from .arms import ArmNames, Arms, listed
+from .arms import ArmNames, Arms, listed, listed_available
 from .guard import Guard
+from .guarded import Guarded
 from .guardrails import Guardrails
 from .loss_range import LossRange
 from .pending import Recorded, Waiting
@@ -36,13 +36,10 @@ from .saving import Parts, from_text, to_text
 from .seeds import Seed, randomness
 from .watchable import Watchable
 
-if TYPE_CHECKING:  # loaded when a learner is watched
-    from .watch import Watch
-
 DEFAULT_PENDING = 100_000
 
 
-class Learner(Watchable):
+class Learner(Guarded, Watchable):
     """A running policy. Make one with `policy.start(arms, seed)`.
 
     Only `observe` and `replay` learn: they change the estimates and the round, which is 1 + the number of observations
@@ -136,50 +133,6 @@ class Learner(Watchable):
         return self._losses.low, self._losses.high
 
     @property
-    def guardrails(self) -> Guardrails:
-        """The rules about the arm that is served. Assign to it to change them; `Guardrails()` has none.
-
-        >>> import decoupled as dc
-        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
-        >>> learner.guardrails = dc.Guardrails(pinned="a")
-        >>> [learner.exploit() for _ in range(3)]
-        ['a', 'a', 'a']
-        """
-        return self._guard.rules
-
-    @guardrails.setter
-    def guardrails(self, rules: Guardrails) -> None:
-        if not isinstance(rules, Guardrails):
-            rule, remedy = "must be guardrails", "for example dc.Guardrails(pinned='a')"
-            raise ParameterError(invalid_value("guardrails", rules, rule, remedy))
-        if rules.replace_arms and self._policy.coupled:
-            raise UnsupportedError(
-                f"guardrails: {type(self._policy).__name__} plays the standard game and learns from the arm "
-                "that is served, so another must not be served; use a decoupled policy such as FTPL"
-            )
-        with self._lock:
-            rules.check_arms(self._arms)
-            self._guard = self._guard.following(rules)
-            if rules.incumbent is not None and self._watch is None:
-                self._start_watch(rules.risk, drift=True)
-            self._replace(self._arms, self._running)
-
-    @property
-    def incumbent_released(self) -> bool | None:
-        """Whether another arm was found to be better than the incumbent; None if the guardrails name none.
-
-        >>> import decoupled as dc
-        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
-        >>> learner.guardrails = dc.Guardrails(incumbent="a", risk=0.05)
-        >>> for _ in range(1_000):
-        ...     decision = learner.decide()
-        ...     learner.observe(decision, loss=0.3 if decision.explore == "a" else 0.6)
-        >>> learner.incumbent_released, decision.exploit, decision.guard
-        (False, 'a', 'incumbent')
-        """
-        return None if self._guard.rules.incumbent is None else self._guard.released
-
-    @property
     def round(self) -> int:
         """1 + the number of observations applied."""
         return self._running.round
@@ -268,7 +221,7 @@ class Learner(Watchable):
                 return self._draw(part, self._running.baseline_of(part), exploiting=True)
             finally:
                 self._release()
-        some, expected = _listed(available), self._predictions(baseline)
+        some, expected = listed_available(available), self._predictions(baseline)
         if count is None:
             with self._lock:
                 part = self._part(some)
@@ -295,7 +248,7 @@ class Learner(Watchable):
         True
         """
         self._refuse_coupled("explore")
-        some, expected = _listed(available), self._predictions(baseline)
+        some, expected = listed_available(available), self._predictions(baseline)
         with self._lock:
             part = self._part(some)
             return self._draw(part, self._baseline(part, expected), exploiting=False)
@@ -309,27 +262,10 @@ class Learner(Watchable):
         (['b', 'c', 'a', 'b'], 1, ())
         """
         self._refuse_coupled("exploit")
-        some = _listed(available)
+        some = listed_available(available)
         with self._lock:
             part = self._part(some)
             return self._arms.names[self._served(self._running.draw(part)[0], part)[0]]
-
-    def serve(self, *, available: Iterable[Arm] | None = None) -> Served:
-        """Draw an arm to use now, like `exploit`, and say which guardrail chose it.
-
-        >>> import decoupled as dc
-        >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
-        >>> learner.guardrails = dc.Guardrails(pinned="c")
-        >>> learner.serve()
-        Served(exploit='c', drawn='b', guard='pinned', limited_by=None)
-        """
-        self._refuse_coupled("serve")
-        some = _listed(available)
-        with self._lock:
-            part = self._part(some)
-            drawn = self._running.draw(part)[0]
-            exploit, guard = self._served(drawn, part)
-            return Served(self._arms.names[exploit], self._arms.names[drawn], guard)
 
     def _refuse_coupled(self, call: str) -> None:
         if self._policy.coupled:
@@ -376,10 +312,6 @@ class Learner(Watchable):
             self._watch.draw(decision, exploit if exploiting else None, part, running, self._waiting.limit)
         return decision
 
-    def _served(self, drawn: int, part: Ints | None) -> tuple[int, str | None]:
-        """The place of the arm to serve instead of the one drawn, and the guardrail that chose it."""
-        return self._guard.serve(drawn, self._arms, part, self._waiting.tag)
-
     def _part(self, some: list[object] | None) -> Ints | None:
         """The places of the available arms. The caller must hold the lock, since places shift."""
         return self._guard.available(None if some is None else self._arms.places(some), self._arms)
@@ -425,12 +357,6 @@ class Learner(Watchable):
                 self._judge_incumbent(self._watch)
         finally:
             self._release()
-
-    def _judge_incumbent(self, watch: "Watch") -> None:
-        """Release the incumbent once the sequences show that another arm is better."""
-        guard = self._guard
-        if guard.is_due(watch.sequences.observed):
-            guard.released = guard.rules.incumbent in self._judge(watch, guard.rules.risk).out
 
     def _preferred(self, preference: Preference, loss: object, reward: object) -> float:
         if loss is not None or reward is not None:
@@ -561,7 +487,7 @@ class Learner(Watchable):
         >>> dc.FTPL().start(arms=4, seed=7).exploitation_probabilities().round(6).tolist()
         [0.25, 0.25, 0.25, 0.25]
         """
-        some = _listed(available)
+        some = listed_available(available)
         with self._lock:
             part = self._part(some)
             law = self._running.law("exploitation_law", part)
@@ -575,7 +501,7 @@ class Learner(Watchable):
         >>> learner.exploration_probabilities(available=[0, 2]).round(3).tolist()
         [0.5, 0.0, 0.5]
         """
-        some = _listed(available)
+        some = listed_available(available)
         with self._lock:
             return self._running.law("exploration_law", self._part(some))
 
@@ -671,11 +597,3 @@ class Learner(Watchable):
 
 def _unpickled(kind: type[Learner], policy: object, text: str) -> Learner:
     return kind.from_json(text)
-
-
-def _listed(available: Iterable[Arm] | None) -> list[object] | None:
-    """The available arms as a list, made before the lock is taken because the iterable may use the learner."""
-    some = None if available is None else listed("available", available)
-    if some == []:
-        raise ArmError("available = []: names no arm; leave it out if every arm is available")
-    return some

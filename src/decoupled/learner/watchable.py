@@ -102,16 +102,14 @@ class Watchable:
             risk: another risk than that of `watch`. Choose it before you look.
             drift: as in `watch`, if you want the other kind.
         """
-        with self._lock:
-            return self._judge(self._watching("verdict"), risk, drift)
-
-    def _judge(self, watch: "Watch", risk: float | None, drift: bool | None = None) -> "Verdict":
         from ..inference.verdicts import verdict
 
-        names: list[Arm] = [""] * len(watch.sequences.sums.arms)
-        for place, name in enumerate(self._arms.names):
-            names[self._running.serials.of_one(place)] = name
-        return verdict(watch.sequences, names, risk=risk, drift=drift)
+        with self._lock:
+            watch = self._watching("verdict")
+            names: list[Arm] = [""] * len(watch.sequences.sums.arms)
+            for place, name in enumerate(self._arms.names):
+                names[self._running.serials.of_one(place)] = name
+            return verdict(watch.sequences, names, risk=risk, drift=drift)
 
     def intervals(self, *, drift: bool | None = None) -> "dict[Arm, Interval]":
         """The estimated mean loss of each arm, with an interval that holds at every moment at once."""

@@ -25,7 +25,7 @@ GOOD: dict[tuple[str, str], dict[str, Any]] = {
     },
     ("post", "/v1/experiments/{name}/arms"): {"arms": ["red"]},
     ("patch", "/v1/experiments/{name}/guardrails"): {
-        "pinned": "red", "floors": {"red": 0.1}, "holdout": 0.1, "control": "red", "incumbent": "red", "risk": 0.1,
+        "pinned": "red", "floors": {"red": 0.1}, "holdout": 0.1, "control": "red", "incumbent": "red", "risk": 0.1, "drift": False,
         "down": ["blue"],
     },
     ("put", "/v1/experiments/{name}/down"): {"arms": ["blue"]},

@@ -3,6 +3,7 @@
 import { ask, experimentPath, may } from "./api.js";
 import { confirmation, count, decimal, el, percent, select, setText } from "./dom.js";
 
+const RELEASED = "Another arm was found to be better than the incumbent, so the policy chooses now.";
 const LISTED = 1000; // arms to choose a pin from
 
 // `changed` is called with the changed experiment and a message.
@@ -43,16 +44,18 @@ export function guardPanel(experiment, changed) {
     el("caption", { class: "hidden" }, "The budget for exploring"),
     el("thead", {}, el("tr", {}, ...["Budget for exploring", "Limit", "Used"].map((title, i) => el("th", { scope: "col", class: i ? "number" : null }, title)))),
     el("tbody", {}, rows.map(([name, limit, used]) => el("tr", {}, el("th", { scope: "row" }, TITLES[name]), el("td", { class: "number" }, limit), used)))) : null;
+  const released = el("p", { class: "hint", id: "released" });
   const others = sentences(rules);
   const nothing = !others.length && !table && rules.pinned === null;
   const node = el("section", { class: "card", id: "guardrails" }, el("h2", {}, "Guardrails and budget"),
     pinned, sure.node, problem,
     others.length ? el("ul", { class: "rules" }, others.map((text) => el("li", {}, text))) : null,
-    table, nothing ? el("p", { class: "hint" }, "No other guardrail holds, and exploring has no budget.") : null);
+    released, table, nothing ? el("p", { class: "hint" }, "No other guardrail holds, and exploring has no budget.") : null);
 
   return {
     node,
     update(state) {
+      if (state.incumbent_released !== null) setText(released, state.incumbent_released ? RELEASED : "");
       for (const [name, , cell] of rows) setText(cell, used(name, state.budget_used[name]));
     },
   };

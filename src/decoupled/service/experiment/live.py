@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from ...decision import Arm, Decision
-from ...learner.budget import Budget, Meter
+from ...learner.budget import Budget
 from ...learner.guardrails import Guardrails
 from ...learner.learner import Learner
 from ...learner.loss_range import LossRange
+from ...learner.meter import Meter
 from ...policies import Policy
 from ..errors import ReplayError
 from .records import DecisionRecord, Mode, Settings, Status

@@ -210,6 +210,7 @@ class State:
             the decisions observed since arms were last added; None if nothing can be compared. Its interval holds at
             every moment at once.
         budget_used: what counts against each limit of the budget now, by its name.
+        incumbent_released: whether another arm was found to be better than the incumbent; None if there is none.
     """
 
     experiment: str
@@ -228,3 +229,4 @@ class State:
     late: int
     regret: Interval | None
     budget_used: tuple[tuple[str, float], ...] = ()
+    incumbent_released: bool | None = None

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from ...base.signed_json import seal, unseal
-from ...learner.budget import Meter
 from ...learner.learner import Learner
+from ...learner.meter import Meter
 from ..errors import ReplayError
 from .live import REMEDY, Running, Tallies
 from .rows import Decided, ExperimentRow

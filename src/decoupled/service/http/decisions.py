@@ -113,8 +113,8 @@ class FeedbackIn(Model):
     reward: Loss = Field(  # type: ignore[assignment]
         default=None, description="In place of a loss: its mirror image in the loss range.", examples=[0.75]
     )
-    preference: Preference = Field(  # type: ignore[assignment]
-        default=None,
+    preference: Preference = Field(
+        default=None,  # type: ignore[arg-type]
         description="In place of a loss: which of the two arms did better, or tie. Only for experiments that were "
         "created with feedback preference.",
         examples=["explore"],

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, StrictInt
+from pydantic import BaseModel, Field, StrictBool, StrictInt
 
 from ...learner.budget import MOST_IN_A_WINDOW, Budget
 from ...learner.guardrails import Guardrails
@@ -56,8 +56,13 @@ class GuardrailsIn(Model):
     )
     risk: Annotated[Number, Field(gt=0.0, lt=1.0)] | None = Field(
         default=None,
-        description="The probability, at most, that the incumbent is left for an arm that is not better.",
+        description="The probability, at most, that the incumbent is ever left although no other arm is better.",
         examples=[0.05],
+    )
+    drift: StrictBool | None = Field(
+        default=None,
+        description="Whether losses may drift. If no arm's mean loss ever changes, false finds a better arm sooner.",
+        examples=[True],
     )
     down: Annotated[list[Arm], Field(max_length=MOST_ARMS)] | None = Field(
         default=None,
@@ -83,6 +88,7 @@ class GuardrailsOut(BaseModel):
     control: Arm | None
     incumbent: Arm | None
     risk: float
+    drift: bool
     down: list[Arm]
 
 
@@ -137,7 +143,8 @@ def guardrails_out(rules: Guardrails) -> dict[str, Any]:
     """Guardrails as JSON."""
     return {
         "pinned": rules.pinned, "floors": _by_name(rules.floors), "holdout": rules.holdout,
-        "control": rules.control, "incumbent": rules.incumbent, "risk": rules.risk, "down": list(rules.down),
+        "control": rules.control, "incumbent": rules.incumbent, "risk": rules.risk, "drift": rules.drift,
+        "down": list(rules.down),
     }  # fmt: skip
 
 

@@ -196,6 +196,10 @@ class StateOut(BaseModel):
         "the window of the rate, the money spent in all, and in this period.",
         examples=[{"rate": 12}],
     )
+    incumbent_released: bool | None = Field(
+        description="Whether another arm was found to be better than the incumbent, so that the policy chooses; null if "
+        "the guardrails name no incumbent."
+    )
 
 
 def _text(value: object) -> object:

@@ -215,6 +215,7 @@ def _state(session: Session, *, about: Reference) -> State:
         tallies.decisions, len(running.pending), tallies.applied, tallies.expired, running.late,
         learner.regret(),
         () if running.meter is None else tuple(running.meter.used(running.now(session.clock())).items()),
+        learner.incumbent_released,
     )  # fmt: skip
 
 
