@@ -87,8 +87,7 @@ def test_every_form_of_a_candidate_agrees() -> None:
         lambda row: shares,
         lambda row: [0.25, 0.75, 0.0],
     ]
-    # Names are in the order in which they are first explored, unless they are given.
-    found = [dc.evaluate(ROWS, policy=form, arms=["a", "b", "c"]).candidate for form in forms]
+    found = [dc.evaluate(ROWS, policy=form).candidate for form in forms]
     for each in found[1:]:
         assert each is not None
         assert found[0] is not None

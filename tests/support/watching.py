@@ -5,12 +5,13 @@ A look is judged without computing an interval: it excludes a mean if the superm
 squares around any guess. So only looks at which this is large enough are computed exactly.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from decoupled.base.arrays import Bools, Floats, Ints
 from decoupled.decision import Decision
+from decoupled.environments import Alternating
 from decoupled.inference import shares
 from decoupled.inference.boundary import log_wealth, log_wealth_of_difference
 from decoupled.inference.sums import Sums
@@ -35,7 +36,7 @@ class Run(NamedTuple):
 
     @property
     def arms(self) -> int:
-        return self.means.shape[1]
+        return int(self.means.shape[1])
 
     def explored(self, values: Floats) -> Floats:
         """The values in the column of the explored arm, and 0 elsewhere."""
@@ -219,7 +220,4 @@ def stationary(arms: int) -> Table:
 
 def alternating(arms: int) -> Table:
     """Zimmert and Seldin's alternating losses."""
-    import decoupled as dc
-
-    table: Any = dc.environments.Alternating(arms=arms, gap=0.125).table(200_000)
-    return table
+    return Alternating(arms=arms, gap=0.125).table(200_000)

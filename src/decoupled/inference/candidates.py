@@ -35,9 +35,9 @@ def shares_of(candidate: Any, log: Log) -> tuple[str, Shares]:
         return f"always {candidate}", lambda place: float(place == only)
     if isinstance(candidate, Mapping):
         law = _mapped(candidate, log)
-        return ", ".join(f"{share:.0%} {arm}" for arm, share in candidate.items()), lambda place: float(
-            law[place]
-        )
+        return ", ".join(
+            f"{100 * share:.4g} % {arm}" for arm, share in candidate.items()
+        ), lambda place: float(law[place])
     if callable(candidate):
         return "the function", _of_columns(
             _checked(np.array([_called(candidate, row, log) for row in log.rows.tolist()]), log)

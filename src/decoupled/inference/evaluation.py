@@ -47,7 +47,7 @@ def evaluate(
         risk: the probability with which an interval may fail.
         drift: whether losses may drift. If no mean ever changes, False gives narrower intervals, and needs no
             propensities for the arms.
-        arms: the names of the arms in order, if the log may lack some.
+        arms: the names of the arms in order. By default those that the log has, sorted.
         coupled: whether the arm exploited is the arm explored. By default, the log tells.
 
     >>> import decoupled as dc

@@ -76,15 +76,16 @@ def read_log(log: Any, loss_range: tuple[float, float], arms: Sequence[Arm] | No
     seen = ~np.isnan(loss)
     if status is not None:
         seen &= np.array([each == "applied" for each in status], np.bool_)
-    names, explore = _coded(columns["explore"], list(arms or ()))
-    names, exploit = _coded(columns.get("exploit", [None] * count), names)
+    explored, exploited = columns["explore"], columns.get("exploit", [None] * count)
+    names = _names(list(arms or ()), explored, exploited)
+    explore, exploit = _places(explored, names), _places(exploited, names)
     seen &= explore >= 0
     _check_losses(loss, seen, loss_range)
     _check_propensities(propensity, seen)
     available = columns.get("available")
     whole = propensity != 1.0
     if available is not None:
-        whole &= np.array([is_missing(each) or each == "" for each in available], np.bool_)
+        whole &= _blank(available)
     kept = np.flatnonzero(seen & whole)
     low, high = loss_range
     order = np.arange(count, dtype=np.float64)
@@ -185,17 +186,33 @@ def _is_number(value: Any) -> bool:
         return False
 
 
-def _coded(column: Any, names: list[Arm]) -> tuple[list[Arm], Ints]:
-    """The names with those of a column added, and the place of each value, -1 where it is missing."""
-    values = column.tolist() if isinstance(column, np.ndarray) else column
-    places: dict[Any, int] = {name: place for place, name in enumerate(names)}
-    for value in dict.fromkeys(values):
-        if value == "" or is_missing(value):
-            places[value] = -1
-        elif value not in places:
-            places[value] = len(names)
-            names = [*names, value]
-    return names, np.array([places[value] for value in values], np.int64)
+def _names(given: list[Arm], *columns: Any) -> list[Arm]:
+    """The names given, then the others in order."""
+    found = {value for column in columns for value in set(_values(column)) if not _is_blank(value)}
+    return [*given, *sorted(found - set(given), key=lambda name: (isinstance(name, str), name))]
+
+
+def _places(column: Any, names: list[Arm]) -> Ints:
+    """The place of each name, -1 where it is missing."""
+    values = _values(column)
+    places = {name: place for place, name in enumerate(names)}
+    places.update((value, -1) for value in set(values) - places.keys())
+    return np.array([places[value] for value in values], np.int64)
+
+
+def _blank(column: Any) -> Bools:
+    """Whether each value is missing."""
+    values = _values(column)
+    blank = {value for value in set(values) if _is_blank(value)}
+    return np.array([value in blank for value in values], np.bool_)
+
+
+def _values(column: Any) -> Any:
+    return column.tolist() if isinstance(column, np.ndarray) else column
+
+
+def _is_blank(value: Any) -> bool:
+    return is_missing(value) or value == ""
 
 
 def _check_losses(loss: Floats, seen: Bools, loss_range: tuple[float, float]) -> None:

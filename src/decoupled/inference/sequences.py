@@ -165,8 +165,8 @@ class Sequences:
 
     def arm(self, arm: int, *, drift: bool | None = None) -> Interval:
         """The interval of one arm's mean loss."""
-        self._arm(arm)
-        return self.arms(drift=drift)[arm]
+        place = self._place("arm", arm)
+        return self.arms(drift=drift)[place]
 
     def bounds(
         self, *, drift: bool | None = None, among: Sequence[int] | None = None
@@ -187,10 +187,11 @@ class Sequences:
 
     def served(self, *, drift: bool | None = None) -> Interval:
         """The interval of the mean loss of what was exploited, over the observed rounds that exploited an arm."""
-        sums = self._sums
+        sums, used = self._sums, self.used()
         if not self._allows_drift(drift):
+            if not used.any():
+                return Interval(0.5, 0.0, 1.0)
             estimates, lows, highs = self.bounds(drift=False)
-            used = self.used()
             return Interval.around(*(float(used @ each) for each in (estimates, lows, highs)))
         risk = self._risk * shares.of_arms(sums)[1] / 2.0
         loss, losses, gain, gains = sums.served
@@ -200,7 +201,7 @@ class Sequences:
 
     def difference(self, arm: int, other: int, *, drift: bool | None = None) -> Interval:
         """The interval of one arm's mean loss minus another's: above 0 if the other arm is better."""
-        self._arm(arm), self._arm(other)
+        arm, other = self._place("arm", arm), self._place("other", other)
         if arm == other:
             return Interval(0.0, 0.0, 0.0)
         estimates = self.estimates(drift=drift)
@@ -227,7 +228,7 @@ class Sequences:
         >>> [round(each, 2) for each in sequences.paired_difference(0, 1)]
         [0.5, 0.46, 0.55]
         """
-        self._arm(arm), self._arm(other)
+        arm, other = self._place("arm", arm), self._place("other", other)
         pairs = self._sums.pairs
         if pairs is None or arm == other or pairs.weights[arm, other] == 0.0:
             return Interval(0.0, 0.0, 0.0) if arm == other else Interval(0.0, -1.0, 1.0)
@@ -240,8 +241,10 @@ class Sequences:
 
     def against_served(self, arm: int, *, drift: bool | None = None) -> Interval:
         """The interval of an arm's mean loss minus that of what was exploited: above 0 if the arm is worse."""
-        mine, sums = self._arm(arm), self._sums
-        estimates, used = self.estimates(drift=drift), self.used()
+        mine, sums, used = self._arm(arm), self._sums, self.used()
+        if not used.any():
+            return Interval(0.0, -1.0, 1.0)
+        estimates = self.estimates(drift=drift)
         estimate = float(estimates[arm] - used @ estimates)
         if not self._allows_drift(drift):
             _, lows, highs = self.bounds(drift=False)

@@ -139,6 +139,8 @@ class Sums:
         if law is not None and self.pairs is not None:
             self.pairs.add(explore, law, loss)
         if weight is None:
+            if self.coupled:  # what was exploited is what was seen
+                self._serve(seen, 0.0, 0.0)
             return
         if weight == 1.0:  # no other arm had a chance
             available = (explore,)
@@ -147,7 +149,8 @@ class Sums:
             for place in available:
                 self.arms[place].other_rounds += 1
             add_to(arm.other, *weighted)
-            self._serve(seen, *weighted)
+            if exploit in available:  # else the exploited arm had no chance to be explored
+                self._serve(seen, *weighted)
             return
         self.rounds += 1
         add_to(arm.comparable, *weighted)
