@@ -35,7 +35,7 @@ QUICK := tests/policies/test_contract.py tests/kernels tests/learner \
   src/decoupled/decision.py src/decoupled/base/spec.py src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper docs build native test quick install check lint types layers unit twins test-gpu bench mutations reliability lock clean
+.PHONY: help run paper docs build native test quick install check lint types layers unit twins test-gpu bench mutations reliability coverage lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -134,6 +134,10 @@ reliability: $(DEV_STAMP) ## Kill, pause, trace and starve the service, and chec
 	@$(BIN)/pytest -q -rsP tests/service/reliability --ignore tests/service/reliability/test_kills.py
 	@DECOUPLED_SCHEMA_CASES=2000 $(BIN)/pytest -q -rsP --numprocesses 2 tests/service/http/test_http_schema.py
 	@$(BIN)/decoupled bench service --soak 10 --out out/reliability.json
+
+coverage: export DECOUPLED_COVERAGE = full
+coverage: $(DEV_STAMP) ## Watch 2,000 experiments of every kind and count wrong confidence sequences (half an hour)
+	@$(BIN)/pytest -q -rP --numprocesses 2 --dist worksteal tests/inference/test_coverage.py
 
 bench: $(DEV_STAMP) ## Measure speed, as ratios within one run
 	@$(BIN)/decoupled bench

@@ -43,9 +43,15 @@ def experiment(page: Any, url: str, seconds: float) -> None:
     luck = random.Random(1)
     with Client(url) as client:
         client.put_experiment(
-            "checkout", policy={"name": "TsallisINF"}, arms=ARMS, deadline_seconds=20.0, seed=1
+            "checkout",
+            policy={"name": "TsallisINF"},
+            arms=ARMS,
+            deadline_seconds=20.0,
+            seed=1,
+            guardrails={"floors": {"control": 0.05}},
+            budget={"rate": (9_000, 3_600), "cost": 0.002, "total": 20.0},
         )
-        page.set_viewport_size({"width": 1280, "height": 1490})
+        page.set_viewport_size({"width": 1280, "height": 1960})
         page.goto(f"{url}/#experiments/checkout")
         page.locator("table.arms tbody tr").first.wait_for()
         batches = max(2, int(1000 * seconds / PAUSE))
@@ -55,7 +61,7 @@ def experiment(page: Any, url: str, seconds: float) -> None:
             items = [
                 Undelivered(each.id, loss=float(luck.random() < means[ARMS.index(str(each.explore))]))
                 for each in decisions
-                if luck.random() < 0.95
+                if each.explore is not None and luck.random() < 0.95
             ]
             client.feedback_many(items)
             page.wait_for_timeout(PAUSE)

@@ -1,8 +1,10 @@
 # What the package exports, for type checkers and at run time: see base/lazy.py.
 from . import environments as environments
+from . import inference as inference
 from . import testing as testing
 from . import theory as theory
 from .decision import Decision as Decision
+from .decision import Served as Served
 from .errors import ArmError as ArmError
 from .errors import ContractError as ContractError
 from .errors import DecoupledError as DecoupledError
@@ -14,6 +16,12 @@ from .errors import StateError as StateError
 from .errors import StorageError as StorageError
 from .errors import UnseenArmWarning as UnseenArmWarning
 from .errors import UnsupportedError as UnsupportedError
+from .inference import Evaluation as Evaluation
+from .inference import evaluate as evaluate
+from .learner.budget import Budget as Budget
+from .learner.guardrails import Guardrails as Guardrails
+from .learner.meter import Meter as Meter
+from .learner.preferences import preference_loss as preference_loss
 from .policies import *  # noqa: F403 # Learner as well: loading a saved one needs the policies known by name
 from .report.comparison import compare as compare
 from .simulation import Results as Results

@@ -19,6 +19,8 @@ class Decision(NamedTuple):
         propensity: the probability with which `explore` was drawn, or None if the policy can only estimate its inverse.
         weight: the factor by which learning multiplies the loss, an unbiased 1 / propensity; 1 if the policy takes the
             loss as it is and does not know the propensity.
+        drawn: the arm that the policy drew to exploit; `exploit`, unless a guardrail replaced it.
+        guard: the guardrail that chose `exploit` ("pinned", "holdout", "floor" or "incumbent"); None if the policy did.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["red", "green", "blue"], seed=7)
@@ -33,3 +35,70 @@ class Decision(NamedTuple):
     explore: Arm
     propensity: float | None
     weight: float
+
+    @property
+    def drawn(self) -> Arm | None:
+        """The arm that the policy drew to exploit."""
+        return self.exploit
+
+    @property
+    def guard(self) -> str | None:
+        """The guardrail that chose `exploit`; None if the policy did."""
+        return None
+
+
+class GuardedDecision(Decision):
+    """A decision whose `exploit` was chosen by a guardrail. It compares and unpacks like any other.
+
+    >>> import decoupled as dc
+    >>> learner = dc.FTPL().start(arms=["red", "green"], seed=7)
+    >>> learner.guardrails = dc.Guardrails(pinned="red")
+    >>> decision = learner.decide()
+    >>> decision.exploit, decision.guard
+    ('red', 'pinned')
+    """
+
+    _drawn: Arm | None = None
+    _guard: str | None = None
+
+    @property
+    def drawn(self) -> Arm | None:
+        """The arm that the policy drew to exploit."""
+        return self._drawn
+
+    @property
+    def guard(self) -> str | None:
+        """The guardrail that chose `exploit`."""
+        return self._guard
+
+    def marked(self, drawn: Arm, guard: str) -> "GuardedDecision":
+        """Set what the tuple has no place for, and return the decision."""
+        self._drawn, self._guard = drawn, guard
+        return self
+
+
+class Served(NamedTuple):
+    """An arm to use now, without exploring: what `Learner.serve` returns.
+
+    Attributes:
+        exploit: the arm to use.
+        drawn: the arm that the policy drew; another than `exploit` if a guardrail replaced it.
+        guard: the guardrail that chose `exploit`; None if the policy did.
+        limited_by: the part of a budget that kept a decision from exploring, see `Meter`; None if there was none.
+
+    >>> import decoupled as dc
+    >>> learner = dc.FTPL().start(arms=["red", "green"], seed=7)
+    >>> learner.guardrails = dc.Guardrails(pinned="red")
+    >>> learner.serve()
+    Served(exploit='red', drawn='green', guard='pinned', limited_by=None)
+    """
+
+    exploit: Arm
+    drawn: Arm
+    guard: str | None = None
+    limited_by: str | None = None
+
+    @property
+    def explore(self) -> None:
+        """None: there is nothing to try, and no feedback to send."""
+        return

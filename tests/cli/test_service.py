@@ -118,9 +118,11 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         check_settings(with_key)
         found = json.loads(run(app, ["client", "evaluate", "colours", *with_key]).output)
         assert found["observed"] == 1
-        shown = json.loads(run(app, ["client", "show", "colours", *with_key]).output)
-        for interval in (shown["regret"], found["exploited"], *(each["value"] for each in found["arms"])):
-            assert interval["interval"] == "95 %, at this moment"
+        verdict = run(app, ["client", "verdict", "colours", *with_key]).output
+        assert verdict.startswith("too early")
+        assert "at every moment at once, with a probability of 95 %" in verdict
+        answer = json.loads(run(app, ["client", "verdict", "colours", "--json", *with_key]).output)
+        assert [each["observed"] for each in answer["arms"]] == [each["observed"] for each in found["arms"]]
         assert run(app, ["client", "archive", "colours", *with_key]).exit_code == 0
         conflict = run(app, ["client", "decide", "colours", *with_key])
         assert (conflict.exit_code, "archived" in conflict.output) == (2, True)

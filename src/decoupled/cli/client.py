@@ -44,11 +44,6 @@ def _show(content: Any) -> None:
     typer.echo(json.dumps(content, indent=1, ensure_ascii=False))
 
 
-def _at_this_moment(interval: dict[str, float] | None) -> dict[str, Any] | None:
-    """An interval with a note on what it holds for, which is not repeated looks."""
-    return None if interval is None else {**interval, "interval": "95 %, at this moment"}
-
-
 def _described(policy: str) -> dict[str, Any]:
     """A policy as the service takes it, from its name or its JSON."""
     from ..errors import ParameterError, invalid_value
@@ -92,10 +87,27 @@ def client_create(
     demo: Annotated[
         bool, typer.Option("--demo", help="For test traffic only: the console may send it made-up losses.")
     ] = False,
+    feedback: Annotated[
+        str, typer.Option(help="loss, or preference: which of the two arms did better.")
+    ] = "loss",
+    risk: Annotated[
+        float, typer.Option(help="The probability with which its intervals and its verdict may ever fail.")
+    ] = 0.05,
+    stationary: Annotated[
+        bool,
+        typer.Option("--stationary", help="No arm's mean loss ever changes, which narrows the intervals."),
+    ] = False,
+    guardrails: Annotated[
+        str | None, typer.Option(help='Guardrails as JSON, such as \'{"incumbent": "small"}\'.')
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="A budget for exploring as JSON, such as '{\"share\": 0.01}'.")
+    ] = None,
     url: Url = URL,
     key_file: KeyFile = None,
 ) -> None:
     """Create an experiment."""
+    kind: Any = feedback
     with report_errors(), _client(url, key_file) as service:
         _show(
             service.put_experiment(
@@ -107,6 +119,11 @@ def client_create(
                 expired_loss=expired_loss,
                 seed=seed,
                 demo=demo,
+                feedback=kind,
+                risk=risk,
+                drift=not stationary,
+                guardrails=None if guardrails is None else _object("--guardrails", guardrails),
+                budget=None if budget is None else _object("--budget", budget),
             )
         )
 
@@ -131,6 +148,9 @@ def client_feedback(
     decision: Annotated[str, typer.Argument(help="The decision's id.")],
     loss: Annotated[float | None, typer.Option(help="The loss of the *explored* arm.")] = None,
     reward: Annotated[float | None, typer.Option(help="Or its reward.")] = None,
+    preference: Annotated[
+        str | None, typer.Option(help="Or which arm did better: explore, exploit or tie.")
+    ] = None,
     arm: Annotated[
         str | None,
         typer.Option(help="Whose loss it is, as a safeguard: any but the explored arm is refused."),
@@ -138,18 +158,20 @@ def client_feedback(
     url: Url = URL,
     key_file: KeyFile = None,
 ) -> None:
-    """Send the loss, or the reward, of the arm that a decision *explored*."""
+    """Send the loss, or the reward, of the arm that a decision *explored*, or which of its arms did better."""
     from dataclasses import asdict
 
     from ..service.errors import neither_or_both
 
-    wrong = neither_or_both(loss is not None, reward is not None, "--loss", "--reward")
+    given = (loss is not None, reward is not None)
+    wrong = neither_or_both(*given, "--loss", "--reward", preference_given=preference is not None)
     if wrong is not None:
         raise typer.BadParameter("; ".join(wrong))
     with report_errors(), _client(url, key_file) as service:
         explored = None if arm is None else service.decision(decision).explore
         whose = explored if str(explored) == arm else arm  # an arm may be a number
-        applied = service.feedback(decision, loss=loss, reward=reward, arm=whose)
+        preferred: Any = preference
+        applied = service.feedback(decision, loss=loss, reward=reward, arm=whose, preference=preferred)
         assert applied is not None  # without an outbox it is applied, or an error
         _show(asdict(applied))
 
@@ -167,19 +189,34 @@ def client_show(
         if name is None:
             _show(service.experiments())
             return
-        state = service.state(name)
-        _show({**state, "regret": _at_this_moment(state["regret"])})
+        _show(service.state(name))
+
+
+@client.command("verdict")
+def client_verdict(
+    name: Annotated[str, typer.Argument(help="The experiment.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON.")] = False,
+    url: Url = URL,
+    key_file: KeyFile = None,
+) -> None:
+    """Say which arm is best, as far as that is decided, with the mean loss of each arm and the regret."""
+    from .verdict import verdict_text
+
+    with report_errors(), _client(url, key_file) as service:
+        found = service.verdict(name)
+        if as_json:
+            _show(found)
+        else:
+            typer.echo(verdict_text(found))
 
 
 @client.command("evaluate")
 def client_evaluate(
     name: Annotated[str, typer.Argument(help="The experiment.")], url: Url = URL, key_file: KeyFile = None
 ) -> None:
-    """The value of every arm and of the exploited arms, from the log, with intervals at this moment."""
+    """The value of every arm and of the exploited arms, from the log, with their intervals."""
     with report_errors(), _client(url, key_file) as service:
-        found = service.evaluation(name)
-        arms = [{**each, "value": _at_this_moment(each["value"])} for each in found["arms"]]
-        _show({**found, "arms": arms, "exploited": _at_this_moment(found["exploited"])})
+        _show(service.evaluation(name))
 
 
 @client.command("log")
@@ -221,3 +258,86 @@ def client_archive(
     """End an experiment: it makes no more decisions, and still takes feedback."""
     with report_errors(), _client(url, key_file) as service:
         _show(service.archive(name))
+
+
+@client.command("pin")
+def client_pin(
+    name: Annotated[str, typer.Argument(help="The experiment.")],
+    arm: Annotated[str, typer.Argument(help="The arm that every decision exploits from now on.")],
+    url: Url = URL,
+    key_file: KeyFile = None,
+) -> None:
+    """Exploit one arm in every decision: the kill switch. Exploring and learning go on."""
+    with report_errors(), _client(url, key_file) as service:
+        _show(service.pin(name, _named(service, name, [arm])[0]))
+
+
+@client.command("unpin")
+def client_unpin(
+    name: Annotated[str, typer.Argument(help="The experiment.")], url: Url = URL, key_file: KeyFile = None
+) -> None:
+    """Let the policy choose the arm to exploit again."""
+    with report_errors(), _client(url, key_file) as service:
+        _show(service.unpin(name))
+
+
+@client.command("down")
+def client_down(
+    name: Annotated[str, typer.Argument(help="The experiment.")],
+    arms: Annotated[
+        list[str] | None, typer.Argument(help="The arms that are down; none if not given.")
+    ] = None,
+    url: Url = URL,
+    key_file: KeyFile = None,
+) -> None:
+    """Set the arms that are down, which no decision chooses, for a health check."""
+    with report_errors(), _client(url, key_file) as service:
+        _show(service.set_down(name, _named(service, name, arms or [])))
+
+
+@client.command("guardrails")
+def client_guardrails(
+    name: Annotated[str, typer.Argument(help="The experiment.")],
+    changes: Annotated[
+        str,
+        typer.Argument(help='What to change, as JSON, such as \'{"floors": {"a": 0.1}, "pinned": null}\'.'),
+    ],
+    url: Url = URL,
+    key_file: KeyFile = None,
+) -> None:
+    """Change the guardrails of an experiment; those that are not named stay as they are."""
+    with report_errors(), _client(url, key_file) as service:
+        _show(service.change_guardrails(name, **_object("CHANGES", changes)))
+
+
+@client.command("budget")
+def client_budget(
+    name: Annotated[str, typer.Argument(help="The experiment.")],
+    limits: Annotated[
+        str,
+        typer.Argument(help="The whole budget as JSON, such as '{\"share\": 0.01}'; '{}' for no limit."),
+    ],
+    url: Url = URL,
+    key_file: KeyFile = None,
+) -> None:
+    """Set how much an experiment may explore."""
+    with report_errors(), _client(url, key_file) as service:
+        _show(service.set_budget(name, **_object("LIMITS", limits)))
+
+
+def _named(service: "Client", name: str, arms: list[str]) -> list[Any]:
+    """Arms by their texts: an arm of the experiment may be a number."""
+    known = {str(arm): arm for arm in reversed(service.experiment(name)["arms"])}
+    return [known.get(arm, arm) for arm in arms]
+
+
+def _object(argument: str, text: str) -> Any:
+    from ..errors import ParameterError, invalid_value
+
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ParameterError(invalid_value(argument, text, f"is not JSON ({error})", "quote it")) from None
+    if not isinstance(found, dict):
+        raise ParameterError(invalid_value(argument, text, "must be a JSON object", "for example '{}'"))
+    return found

@@ -127,6 +127,14 @@ def listed(argument: str, names: object) -> list[object]:
     return list(names)
 
 
+def listed_available(available: Iterable[Arm] | None) -> list[object] | None:
+    """The available arms as a list, made before the lock is taken because the iterable may use the learner."""
+    some = None if available is None else listed("available", available)
+    if some == []:
+        raise ArmError("available = []: names no arm; leave it out if every arm is available")
+    return some
+
+
 def _checked_name(name: object, argument: str = "arms") -> Arm:
     if isinstance(name, str):
         return str(name)

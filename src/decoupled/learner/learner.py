@@ -11,23 +11,35 @@ from ..base.arrays import Floats, Ints
 from ..base.files import write_atomically
 from ..base.validation import whole_number
 from ..decision import Arm, Decision
-from ..errors import ArmError, ParameterError, UnsupportedError, invalid_value
+from ..errors import (
+    FeedbackError,
+    LossError,
+    Message,
+    ParameterError,
+    UnsupportedError,
+    invalid_value,
+)
 from ..kernels.state import SHARED_SCALARS
-from .arms import ArmNames, Arms, listed
+from .arms import ArmNames, Arms, listed, listed_available
+from .guard import Guard
+from .guarded import Guarded
+from .guardrails import Guardrails
 from .loss_range import LossRange
 from .pending import Recorded, Waiting
 from .plain_round import plain_round
 from .predictions import Predictions, listed_predictions, scaled_predictions
+from .preferences import Preference, preference_loss
 from .protocol import RunnablePolicy
 from .replay import check_randomised, checked_records, listed_records, warn_of_unseen
 from .runner import Running
 from .saving import Parts, from_text, to_text
 from .seeds import Seed, randomness
+from .watchable import Watchable
 
 DEFAULT_PENDING = 100_000
 
 
-class Learner:
+class Learner(Guarded, Watchable):
     """A running policy. Make one with `policy.start(arms, seed)`.
 
     Only `observe` and `replay` learn: they change the estimates and the round, which is 1 + the number of observations
@@ -56,16 +68,18 @@ class Learner:
         *,
         loss_range: tuple[float, float] = (0.0, 1.0),
         max_pending: int = DEFAULT_PENDING,
+        guardrails: Guardrails | None = None,
     ) -> None:
         names, losses = ArmNames.checked(arms), LossRange.checked(loss_range)
         limit = whole_number("max_pending", max_pending, 1, f"the default is {DEFAULT_PENDING}")
         stream, tag = randomness(seed)
-        self._set_parts(
-            Parts(names, losses, Running.fresh(policy, len(names), stream), Waiting(tag, limit))
-        )
+        running = Running.fresh(policy, len(names), stream)
+        self._set_parts(Parts(names, losses, running, Waiting(tag, limit), Guard(Guardrails())))
+        if guardrails is not None:
+            self.guardrails = guardrails
 
     def _set_parts(self, parts: Parts) -> None:
-        self._arms, self._losses, self._running, self._waiting = parts
+        self._arms, self._losses, self._running, self._waiting, self._guard, self._watch = parts
         self._policy = self._running.policy
         self._lock = Lock()
         # For the two calls of every round: they take a third of the time of `with`.
@@ -74,12 +88,21 @@ class Learner:
 
     def _bind(self) -> None:
         """Bind the calls of a plain round to the parts of the learner."""
-        parts = Parts(self._arms, self._losses, self._running, self._waiting)
-        self._quick_decide, self._quick_observe, self._stop_quick = plain_round(parts, self._lock)
+        self._quick_decide, self._quick_observe, self._stop_quick = plain_round(self._parts, self._lock)
+
+    def _rebind(self) -> None:
+        self._stop_quick()
+        self._bind()
+
+    @property
+    def _parts(self) -> Parts:
+        return Parts(self._arms, self._losses, self._running, self._waiting, self._guard, self._watch)
 
     def _replace(self, arms: ArmNames, running: Running) -> None:
         self._stop_quick()
         self._arms, self._running = arms, running
+        if self._watch is not None:
+            self._watch.follow(running.serials)
         self._bind()
 
     def __repr__(self) -> str:
@@ -194,10 +217,11 @@ class Learner:
                 return decision
             self._acquire()
             try:
-                return self._draw(None, self._running.baseline_of(None), exploiting=True)
+                part = self._part(None)
+                return self._draw(part, self._running.baseline_of(part), exploiting=True)
             finally:
                 self._release()
-        some, expected = _listed(available), self._predictions(baseline)
+        some, expected = listed_available(available), self._predictions(baseline)
         if count is None:
             with self._lock:
                 part = self._part(some)
@@ -224,7 +248,7 @@ class Learner:
         True
         """
         self._refuse_coupled("explore")
-        some, expected = _listed(available), self._predictions(baseline)
+        some, expected = listed_available(available), self._predictions(baseline)
         with self._lock:
             part = self._part(some)
             return self._draw(part, self._baseline(part, expected), exploiting=False)
@@ -238,9 +262,10 @@ class Learner:
         (['b', 'c', 'a', 'b'], 1, ())
         """
         self._refuse_coupled("exploit")
-        some = _listed(available)
+        some = listed_available(available)
         with self._lock:
-            return self._arms.names[self._running.draw(self._part(some))[0]]
+            part = self._part(some)
+            return self._arms.names[self._served(self._running.draw(part)[0], part)[0]]
 
     def _refuse_coupled(self, call: str) -> None:
         if self._policy.coupled:
@@ -271,26 +296,42 @@ class Learner:
             running.calls.decide() if part is None else running.draw(part, among)
         )
         known = propensity if propensity == propensity else None  # NaN means unknown
+        guarded = None
+        if exploiting and self._guard.rules:
+            drawn = exploit
+            exploit, guard = self._served(drawn, part)
+            guarded = None if guard is None else (names[drawn], guard)
         chosen = (running.round, names[exploit] if exploiting else None, names[explore], known, weight)
-        if part is None and running.serials.kept is None:
-            return self._waiting.add(chosen, explore, None, baseline)
         serials = running.serials
-        covered = None if part is None else tuple(serials.of(part).tolist())
-        return self._waiting.add(chosen, serials.of_one(explore), covered, baseline)
+        if part is None and serials.kept is None:
+            decision = self._waiting.add(chosen, explore, None, baseline, guarded)
+        else:
+            covered = None if part is None else tuple(serials.of(part).tolist())
+            decision = self._waiting.add(chosen, serials.of_one(explore), covered, baseline, guarded)
+        if self._watch is not None:
+            self._watch.draw(decision, exploit if exploiting else None, part, running, self._waiting.limit)
+        return decision
 
     def _part(self, some: list[object] | None) -> Ints | None:
         """The places of the available arms. The caller must hold the lock, since places shift."""
-        return None if some is None else self._arms.places(some)
+        return self._guard.available(None if some is None else self._arms.places(some), self._arms)
 
     # Learning
 
     def observe(
-        self, decision: Decision | str, loss: float | None = None, *, reward: float | None = None
+        self,
+        decision: Decision | str,
+        loss: float | None = None,
+        *,
+        reward: float | None = None,
+        preference: Preference | None = None,
     ) -> None:
         """Learn the loss of the arm that `decision` explored, given the decision or its id.
 
         You can give a `reward` instead of a loss: its mirror image within the loss range. Do not report the loss of the
-        *exploited* arm: it is suffered and not seen.
+        *exploited* arm: it is suffered and not seen. If you only know which of the two arms did better, give that as
+        the `preference`: "explore", "exploit" or "tie"; see `preference_loss` for what is learned then. Do not mix
+        preferences with losses.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7, loss_range=(0, 250))
@@ -298,16 +339,35 @@ class Learner:
         >>> learner.observe(prompt, loss=120)
         >>> learner.observe(late.id, reward=200)
         """
-        if reward is None and self._quick_observe(decision, loss):  # nearly always
+        if reward is None and preference is None and self._quick_observe(decision, loss):  # nearly always
             return
+        if preference is not None:
+            loss = self._preferred(preference, loss, reward)
         scaled = self._losses.scaled(loss, reward)
         self._acquire()
         try:
             pending = self._waiting.find(decision)
+            if preference is not None and pending[0].exploit is None:
+                problem = f"decision {pending[0].id!r}: has no exploited arm to compare with"
+                raise FeedbackError(Message(problem, "make decisions to compare with decide()"))
             self._running.settle(pending, scaled)
             del self._waiting.decisions[pending[0].id]  # last, so that a failing solver loses no feedback
+            if self._watch is not None:
+                self._watch.observe(pending, scaled)
+                self._judge_incumbent(self._watch)
         finally:
             self._release()
+
+    def _preferred(self, preference: Preference, loss: object, reward: object) -> float:
+        if loss is not None or reward is not None:
+            given = "loss" if loss is not None else "reward"
+            raise LossError(Message(f"preference, {given}: both were given", "give one of them"))
+        if self._policy.coupled:
+            raise UnsupportedError(
+                f"preference: {type(self._policy).__name__} plays the standard game, where a decision has one arm; "
+                "use a decoupled policy such as FTPL"
+            )
+        return preference_loss(preference, self.loss_range)
 
     def replay(self, records: Iterable[Any], *, unrandomised: bool = False) -> int:
         """Learn from a log, and return its number of records.
@@ -341,6 +401,9 @@ class Learner:
             warn_of_unseen(checked, self._arms, self._running)  # first, since warnings may be errors
             for arm, weight, loss in checked:
                 self._running.learn(arm, weight, loss)  # a log has no baselines
+                if self._watch is not None:
+                    self._watch.replay(self._running.serials.of_one(arm), weight, loss)
+                    self._judge_incumbent(self._watch)
         return len(checked)
 
     def forget(self, decision: Decision | str) -> None:
@@ -354,6 +417,8 @@ class Learner:
         """
         with self._lock:
             self._waiting.forget(decision)
+            if self._watch is not None:
+                self._watch.forget(decision if isinstance(decision, str) else decision.id)
 
     # Adding and retiring arms
 
@@ -402,20 +467,31 @@ class Learner:
         with self._lock:
             gone = self._arms.places(given)
             if len(gone) > 0:
-                self._replace(self._arms.without(gone), self._running.without(gone))
+                self._guard.rules.check_retiring(given)
+                arms, running = self._arms.without(gone), self._running.without(gone)
+                self._guard = self._guard.following(self._guard.rules.without(given))
+                self._replace(arms, running)
 
     # Inspecting
 
-    def exploitation_probabilities(self, *, available: Iterable[Arm] | None = None) -> Floats:
+    def exploitation_probabilities(
+        self, *, available: Iterable[Arm] | None = None, guarded: bool = True
+    ) -> Floats:
         """The exact probability that `decide` now exploits each arm, in the order of `arms`.
+
+        Args:
+            available: the arms to choose from, as in `decide`.
+            guarded: apply the guardrails; False gives the policy's own probabilities.
 
         >>> import decoupled as dc
         >>> dc.FTPL().start(arms=4, seed=7).exploitation_probabilities().round(6).tolist()
         [0.25, 0.25, 0.25, 0.25]
         """
-        some = _listed(available)
+        some = listed_available(available)
         with self._lock:
-            return self._running.law("exploitation_law", self._part(some))
+            part = self._part(some)
+            law = self._running.law("exploitation_law", part)
+            return self._guard.law(law, self._arms, part) if guarded and self._guard.rules else law
 
     def exploration_probabilities(self, *, available: Iterable[Arm] | None = None) -> Floats:
         """The exact probability that `decide` now explores each arm, in the order of `arms`.
@@ -425,7 +501,7 @@ class Learner:
         >>> learner.exploration_probabilities(available=[0, 2]).round(3).tolist()
         [0.5, 0.0, 0.5]
         """
-        some = _listed(available)
+        some = listed_available(available)
         with self._lock:
             return self._running.law("exploration_law", self._part(some))
 
@@ -484,7 +560,7 @@ class Learner:
         True
         """
         with self._lock:
-            return to_text(Parts(self._arms, self._losses, self._running, self._waiting))
+            return to_text(self._parts)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -521,11 +597,3 @@ class Learner:
 
 def _unpickled(kind: type[Learner], policy: object, text: str) -> Learner:
     return kind.from_json(text)
-
-
-def _listed(available: Iterable[Arm] | None) -> list[object] | None:
-    """The available arms as a list, made before the lock is taken because the iterable may use the learner."""
-    some = None if available is None else listed("available", available)
-    if some == []:
-        raise ArmError("available = []: names no arm; leave it out if every arm is available")
-    return some

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..base.arrays import Floats, Ints
-from ..decision import Arm, Decision
+from ..decision import Arm, Decision, GuardedDecision
 from ..errors import FeedbackError, shown
 
 # The arms that have a baseline, their baselines, and whether these may be any numbers, because a user predicted them or
@@ -75,11 +75,22 @@ class Waiting:
         """The number of decisions made."""
         return self.counter.value
 
-    def add(self, chosen: Chosen, arm: int, covered: Covered, baseline: Recorded) -> Decision:
-        """Make a decision, and wait for its feedback."""
+    def add(
+        self,
+        chosen: Chosen,
+        arm: int,
+        covered: Covered,
+        baseline: Recorded,
+        guarded: tuple[Arm, str] | None = None,
+    ) -> Decision:
+        """Make a decision, and wait for its feedback. `guarded`: what the policy drew, and the guardrail's name."""
         self.counter.value = made = self.counter.value + 1
         name = f"{self.tag}-{made}"
-        decision = _new_tuple(Decision, (name, *chosen))  # twice as fast as Decision(...)
+        decision: Decision = (
+            _new_tuple(Decision, (name, *chosen))  # twice as fast as Decision(...)
+            if guarded is None
+            else _new_tuple(GuardedDecision, (name, *chosen)).marked(*guarded)
+        )
         decisions = self.decisions
         decisions[name] = (decision, arm, covered, baseline)
         if len(decisions) > self.limit:
@@ -89,7 +100,7 @@ class Waiting:
 
     def find(self, decision: Decision | str) -> Pending:
         """The record of a pending decision, given the decision or its id."""
-        key = decision[0] if type(decision) is Decision else decision
+        key = decision[0] if isinstance(decision, Decision) else decision
         pending = self.decisions.get(key) if isinstance(key, str) else None
         if pending is not None and (decision is pending[0] or decision is key or decision == pending[0]):
             return pending
@@ -122,7 +133,13 @@ class Waiting:
         baselines = [recorded(each[3]) for each in self.decisions.values()]
         held = {id(each): each for each in baselines if each is not None}
         number = {key: place for place, key in enumerate(held)}
+        guarded = {
+            each[0].id: [each[0].drawn, each[0].guard]
+            for each in self.decisions.values()
+            if each[0].guard is not None
+        }
         return {
+            **({"guarded": guarded} if guarded else {}),
             "tag": self.tag,
             "made": self.made,
             "forgotten": self.forgotten,
@@ -146,9 +163,11 @@ class Waiting:
             (np.array(serials, np.int64), np.array(values, np.float64), free)
             for serials, values, free in content.get("baselines", [])
         ]
-        fields = len(Decision._fields)
+        fields, guarded = len(Decision._fields), content.get("guarded", {})
         for record in content["pending"]:
             decision = Decision(*record[:fields])
+            if decision.id in guarded:
+                decision = GuardedDecision(*decision).marked(*guarded[decision.id])
             arm, covered, *baseline = record[fields:]
             waiting.decisions[decision.id] = (
                 decision,

@@ -10,8 +10,9 @@ from .saving import Parts
 
 def plain_round(parts: Parts, lock: Any) -> QuickCalls:
     """The quick calls for a learner of these parts. Stop them before a part is replaced."""
-    arms, losses, running, waiting = parts
-    if running.serials.kept is not None:  # pending decisions have serials, and the calls need places
+    arms, losses, running, waiting, guard, watch = parts
+    # Pending decisions have serials, and the calls need places; a watch wants to know of every call.
+    if running.serials.kept is not None or watch is not None:
         return NOT_QUICK
     mine = QuickParts(
         decision=Decision,
@@ -27,4 +28,5 @@ def plain_round(parts: Parts, lock: Any) -> QuickCalls:
         sharing=running.sharing,
         locked=lock.locked,
     )
-    return quick_calls(running.entries, running.flat, running.stream, mine)
+    calls = quick_calls(running.entries, running.flat, running.stream, mine)
+    return calls._replace(decide=NOT_QUICK.decide) if guard.rules else calls

@@ -1,6 +1,6 @@
 """The state of a learner as text, and back."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -10,10 +10,14 @@ from ..errors import StateError
 from ..kernels.state import ROUND
 from .arm_ids import Serials
 from .arms import ArmNames
+from .guard import Guard
 from .loss_range import LossRange
 from .pending import Waiting
 from .protocol import RunnablePolicy
 from .runner import Running
+
+if TYPE_CHECKING:  # loaded when a learner is watched
+    from .watch import Watch
 
 FORMAT = "decoupled-learner"
 VERSION = 1
@@ -26,11 +30,13 @@ class Parts(NamedTuple):
     losses: LossRange
     running: Running
     waiting: Waiting
+    guard: Guard
+    watch: "Watch | None" = None
 
 
 def to_text(parts: Parts) -> str:
     """Everything a learner has learned, its pending decisions, its random stream and its settings."""
-    arms, losses, running, waiting = parts
+    arms, losses, running, waiting, guard, watch = parts
     layout, serials = running.layout, running.serials
     content = {
         "policy": running.policy.to_dict(),
@@ -42,6 +48,8 @@ def to_text(parts: Parts) -> str:
         "learned": {name: layout.row(running.state, name).tolist() for name in layout.learned},
         "stream": [hex(int(word)) for word in running.stream],
         **waiting.to_json(),
+        **guard.to_json(),
+        **({} if watch is None else {"watch": watch.to_json()}),
     }
     return seal(FORMAT, VERSION, content)
 
@@ -73,4 +81,13 @@ def _restored(content: dict[str, Any], policy: RunnablePolicy) -> Parts:
     if "serials" in content:
         born, kept = content["serials"]
         serials = Serials(born, np.array(kept, np.int64))
-    return Parts(arms, losses, Running(policy, state, stream, serials), waiting)
+    guard = Guard.from_json(content)
+    return Parts(arms, losses, Running(policy, state, stream, serials), waiting, guard, _watch(content))
+
+
+def _watch(content: dict[str, Any]) -> "Watch | None":
+    if "watch" not in content:
+        return None
+    from .watch import Watch
+
+    return Watch.from_json(content["watch"])

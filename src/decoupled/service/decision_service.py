@@ -18,6 +18,7 @@ from .parts.decisions import Decisions
 from .parts.experiments import Experiments
 from .parts.keys import Keys
 from .parts.logs import Logs
+from .parts.verdicts import Verdicts
 from .session import Session
 from .store.open import open_store
 from .store.store import Store
@@ -44,7 +45,7 @@ class Options(TypedDict, total=False):
 class DecisionService:
     """Makes decisions and takes feedback for many experiments; what it has acknowledged is on disk.
 
-    Its parts are `experiments`, `decisions`, `logs` and `keys`. Every call to a part returns a `Reply`: `result()`
+    Its parts are `experiments`, `decisions`, `logs`, `keys` and `verdicts`. Every call to a part returns a `Reply`: `result()`
     waits for it in a thread, `await` on an event loop.
 
     Args:
@@ -77,11 +78,14 @@ class DecisionService:
         self._commits = CommitLoop(self._session, patience=patience, housekeeping=self._housekeeping)
         self._reads = Background("decoupled-reads")
         self._checks = Background("decoupled-checks")  # never has to wait for an export
+        self._verdicts = Background("decoupled-verdicts")
+        self._histories = Background("decoupled-histories")
         self._listing = False
         self.experiments = Experiments(self._commits, self._checks)
         self.decisions = Decisions(self._commits, max_pending)
-        self.logs = Logs(self._commits, self._reads)
+        self.logs = Logs(self._commits, self._reads, self._histories)
         self.keys = Keys(self._commits)
+        self.verdicts = Verdicts(self._commits, self._verdicts)
 
     @property
     def patience(self) -> float | None:
@@ -101,6 +105,8 @@ class DecisionService:
         self._compiler.close()
         self._checks.close()
         self._reads.close()
+        self._verdicts.close()
+        self._histories.close()
         self._commits.close()
         self._session.close()
 

@@ -145,9 +145,14 @@ class ReplayError(ServiceError):
 
 
 def neither_or_both(
-    loss_given: bool, reward_given: bool, loss: str = "loss", reward: str = "reward"
+    loss_given: bool,
+    reward_given: bool,
+    loss: str = "loss",
+    reward: str = "reward",
+    *,
+    preference_given: bool = False,
 ) -> tuple[str, str] | None:
-    """The rule and the remedy for feedback without exactly one of loss and reward; None if it has one.
+    """The rule and the remedy for feedback without exactly one of loss, reward and preference; None if it has one.
 
     >>> neither_or_both(True, False)
     >>> neither_or_both(False, False)
@@ -155,7 +160,12 @@ def neither_or_both(
     >>> neither_or_both(True, True, "--loss", "--reward")
     ('--loss and --reward are both given', 'give the loss of the explored arm or its reward, not both')
     """
-    if loss_given != reward_given:
+    if preference_given and (loss_given or reward_given):
+        return (
+            f"{loss if loss_given else reward} and a preference are both given",
+            "give the preference between both arms, or the loss of the explored arm",
+        )
+    if preference_given or loss_given != reward_given:
         return None
     if loss_given:
         return (

@@ -14,13 +14,19 @@ _log = logging.getLogger(__name__)
 
 
 def restored(store: Store, row: ExperimentRow) -> Running:
-    """The experiment at its newest readable snapshot; the rows after it are still to be replayed."""
+    """The experiment at its newest readable snapshot; the rows after it are still to be replayed.
+
+    Snapshots of earlier versions have no confidence sequences. If there are no others, the log is replayed from its
+    beginning, once, and the next snapshot has them.
+    """
     for seq, text in store.snapshots(row.id):
         try:
-            if seq <= row.head:
-                return restore(row, text, rows_of(store, row.id))
+            if seq <= row.head and (found := restore(row, text, rows_of(store, row.id))).learner.watched:
+                return found
         except (StateError, ReplayError) as error:
             _log.error("experiment %r: its snapshot at row %d is skipped: %s", row.name, seq, error)
+    if row.head > 0 and store.snapshots(row.id):
+        _log.info("experiment %r: its log is replayed for its confidence sequences", row.name)
     return from_beginning(store, row)
 
 
@@ -30,11 +36,14 @@ def from_beginning(store: Store, row: ExperimentRow) -> Running:
     if base is None:
         return Running(row)
     try:
-        return restore(row, base[1], rows_of(store, row.id))
+        running = restore(row, base[1], rows_of(store, row.id))
     except StateError as error:
         raise ReplayError(
             f"experiment {row.name!r}: the snapshot at the start of its log is damaged ({error})"
         ) from error
+    if not running.learner.watched:
+        running.watch()  # what was observed before is gone from the log; `watched_since` tells
+    return running
 
 
 def rows_of(store: Store, experiment: int) -> Callable[[Sequence[int]], list[Decided]]:

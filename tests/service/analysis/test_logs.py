@@ -1,23 +1,22 @@
 """Export, evaluation, retention and backup of a log."""
 
 import csv
-import math
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 import decoupled as dc
+from decoupled.inference import lower_mean
 from decoupled.service.analysis.doctor import examine
 from decoupled.service.analysis.evaluation import evaluate
 from decoupled.service.analysis.export import COLUMNS, TIMES, LoggedDecision
 from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import Conflict, Invalid, NotFound, StoreError
-from decoupled.service.experiment.live import Tallies
 from decoupled.service.experiment.records import Feedback, Settings
 from decoupled.service.store.backup import restore
 from support.stores import Clock, quick_service
@@ -84,91 +83,67 @@ def test_exported_propensities_are_the_true_law(opened: Opened, tmp_path: Path) 
 
 
 def test_evaluation_finds_the_means(file: str) -> None:
-    """Normal intervals at 95 % hold the truth; here at five standard errors, false alarm below 1e-5."""
+    """The intervals hold the truth; false alarm below 5 %, were the seed drawn afresh, and they hold for this one."""
     service = quick_service(file)
     run(service, {"name": "FollowTheLeader"}, 4000)
     found = service.logs.evaluate("me", "one").result()
-    assert (found.decisions, found.observed, found.remark) == (4000, 4000, None)
+    assert (found.decisions, found.observed, found.remark, found.level) == (4000, 4000, None, 0.95)
     for each, mean in zip(found.arms, (0.2, 0.5, 0.8), strict=True):
         assert each.value is not None
-        error = (each.value.high - each.value.low) / 2 / 1.96
-        assert 0.003 < error < 0.02
-        assert abs(each.value.estimate - mean) < 5 * error
+        assert each.value.low < mean < each.value.high
+        assert each.value.high - each.value.low < 0.2
+        assert abs(each.value.estimate - mean) < 0.05
     rows = service.logs.read("me", "one").result()
     suffered = np.mean([(0.2, 0.5, 0.8)[ARMS.index(str(row.exploit))] for row in rows])
     assert found.exploited is not None
-    assert (
-        abs(found.exploited.estimate - suffered)
-        < 5 * (found.exploited.high - found.exploited.low) / 2 / 1.96
-    )
+    assert found.exploited.low < suffered < found.exploited.high
     regret = service.experiments.state("me", "one").result().regret
     assert regret is not None
-    assert abs(regret.estimate - 4000 * (suffered - 0.2)) < 5 * (regret.high - regret.low) / 2 / 1.96
+    assert regret.low < 4000 * (suffered - 0.2) < regret.high
+    assert regret.high - regret.low < 400
     service.close()
 
 
-def test_intervals_cover_the_truth_even_with_few_observations() -> None:
-    """Of 120 short lives nine in ten and more; at 95 % fewer than 106 have a chance of 1 in 1,000."""
-    means, rng = np.array([0.45, 0.25, 0.05]), np.random.default_rng(0)
-    held = 0
-    for seed in range(120):
-        learner, tallies, regret = dc.FTPL().start(3, seed=seed), Tallies(), 0.0
-        tallies.widen(3)
-        for _ in range(100):
-            decision = learner.decide()
-            exploit, explore = cast(int, decision.exploit), cast(int, decision.explore)
-            loss = float(rng.random() < means[explore])
-            learner.observe(decision, loss)
-            weighted = decision.weight * loss
-            tallies.compare(exploit, explore, weighted if exploit == explore else 0.0, weighted)
-            regret += means[exploit] - means.min()
-        found = tallies.regret(range(3), 1.0)
-        assert found is not None
-        held += found.low - 1e-9 <= regret <= found.high + 1e-9
-    assert held >= 106
-
-
-def test_an_arm_with_few_observations_has_a_wide_interval(file: str) -> None:
+def test_evaluation_agrees_with_what_the_experiment_shows(file: str) -> None:
     service = quick_service(file)
     run(service, {"name": "FTPL"}, 100)
-    found = service.logs.evaluate("me", "one").result()
-    assert found.remark is not None
-    assert "fewer than 30" in found.remark
-    assert min(each.observed for each in found.arms) < 30 < max(each.observed for each in found.arms)
-    for each in found.arms:
-        assert each.value is not None
-        assert 0.0 <= each.value.estimate <= 1.0
-        assert ((each.value.low, each.value.high) == (0.0, 1.0)) == (each.observed < 30)
+    found, shown = service.logs.evaluate("me", "one").result(), service.verdicts.get("me", "one").result()
+    assert [each.value for each in found.arms] == [each.loss for each in shown.arms]
+    assert [each.observed for each in found.arms] == [each.observed for each in shown.arms]
+    assert found.exploited == found.drawn == shown.exploited
     service.close()
 
 
 def test_evaluation_against_the_formula() -> None:
-    """Compared with its definition, for a log whose feedback comes out of order."""
+    """Compared with its definition, for a log whose feedback comes out of order and where some arms are not available."""
     rng = np.random.default_rng(3)
     rows = []
     for seq in range(1, 200):
-        explore, exploit, p = rng.choice(3), rng.choice(3), rng.uniform(0.2, 0.9)
-        made = (f"x-{seq}", seq, "both", None, ARMS[exploit], ARMS[explore], p, 1 / p, 1, 0, 0.0, None)
-        settled = ("applied", rng.uniform(10, 30), int(seq + rng.integers(1, 40)), 0.0)
+        some = None if seq % 3 else ("b", "c")
+        explore, exploit = rng.choice(some or ARMS), rng.choice(some or ARMS)
+        p = rng.uniform(0.2, 0.9)
+        made = (f"x-{seq}", seq, "both", some, exploit, explore, p, 1 / p, 1, 0, 0.0, None)
+        settled = ("applied", rng.uniform(10, 30), int(seq + rng.integers(1, 40)), 0.0, exploit)
         rows.append(LoggedDecision(*made, *settled))
-    found = evaluate("x", rows, ARMS, (10.0, 30.0), coupled=False)
-    terms: dict[str, list[float]] = {arm: [] for arm in (*ARMS, "used")}
-    for row in rows:
-        known = [other.loss for other in rows if (other.settled_seq or 0) < row.seq and other.seq < row.seq]
-        b = float(np.mean(known)) if known else 20.0  # type: ignore[arg-type]
-        assert row.loss is not None
-        assert row.propensity is not None
-        for arm in ARMS:
-            terms[arm].append(b + (row.explore == arm) * (row.loss - b) / row.propensity)
-        terms["used"].append(b + (row.explore == row.exploit) * (row.loss - b) / row.propensity)
-    results = {str(each.arm): each.value for each in found.arms} | {"used": found.exploited}
-    for name, values in terms.items():
-        mean, error = np.mean(values), np.std(values) / math.sqrt(len(values))
-        interval = results[name]
-        assert interval is not None
-        assert (interval.estimate, interval.low, interval.high) == pytest.approx(
-            (mean, mean - 1.959964 * error, mean + 1.959964 * error)
-        )
+    found = evaluate("x", rows, ARMS, (10.0, 30.0), coupled=False, risk=0.08)
+    sides = (
+        2 * 4 / 0.9
+    )  # two ends, of three arms and of what was exploited; a tenth is for arms that come later
+    for name, result in (
+        {str(each.arm): each.value for each in found.arms} | {"used": found.exploited}
+    ).items():
+        could = [row for row in rows if name != "a" or row.available is None]
+        weights = [
+            (row.explore == (row.exploit if name == "used" else name)) / float(row.propensity or 1.0)
+            for row in could
+        ]
+        losses = [(float(row.loss or 0.0) - 10.0) / 20.0 for row in could]
+        weighted = np.array(weights) * losses
+        gained = np.array(weights) - weighted
+        low = lower_mean(len(could), weighted.sum(), (weighted**2).sum(), 0.08 / sides)
+        high = 1.0 - lower_mean(len(could), gained.sum(), (gained**2).sum(), 0.08 / sides)
+        estimate = np.clip(weighted.sum() / np.sum(weights), low, high)
+        assert result == pytest.approx([10.0 + 20.0 * each for each in (estimate, low, high)])
 
 
 def test_nothing_is_compared_if_some_arms_have_no_chance(file: str) -> None:
@@ -180,7 +155,8 @@ def test_nothing_is_compared_if_some_arms_have_no_chance(file: str) -> None:
     losses = [row.loss for row in service.logs.read("me", "one").result()]
     assert found.exploited is not None
     assert found.exploited.estimate == pytest.approx(np.mean(losses))  # type: ignore[arg-type]
-    assert service.experiments.state("me", "one").result().regret is None
+    # The first 50 decisions were made before anything was seen, with every arm alike.
+    assert service.verdicts.get("me", "one").result().compared == 50
     service.close()
 
 

@@ -24,10 +24,18 @@ GOOD: dict[tuple[str, str], dict[str, Any]] = {
         **FTPL, "loss_range": [0, 1], "deadline_seconds": 60, "expired_loss": 1, "seed": 7,
     },
     ("post", "/v1/experiments/{name}/arms"): {"arms": ["red"]},
+    ("patch", "/v1/experiments/{name}/guardrails"): {
+        "pinned": "red", "floors": {"red": 0.1}, "holdout": 0.1, "control": "red", "incumbent": "red", "risk": 0.1, "drift": False,
+        "down": ["blue"],
+    },
+    ("put", "/v1/experiments/{name}/down"): {"arms": ["blue"]},
+    ("put", "/v1/experiments/{name}/budget"): {
+        "share": 0.5, "rate": [5, 60], "cost": {"red": 0.1}, "total": 5, "allowance": [1, 60],
+    },
     ("post", "/v1/experiments/{name}/arms/retire"): {"arms": ["nobody"]},
     ("post", "/v1/experiments/{name}/decisions"): {"mode": "both", "count": 1, "available": ["red"]},
     ("post", "/v1/experiments/{name}/retention"): {"before": "2001-01-01T00:00:00Z"},
-    ("put", "/v1/decisions/{id}/feedback"): {"loss": 0.5, "reward": 0.5, "arm": "red"},
+    ("put", "/v1/decisions/{id}/feedback"): {"loss": 0.5, "reward": 0.5, "preference": "tie", "arm": "red"},
     ("post", "/v1/feedback"): {"items": [{"decision": "none-1", "loss": 0.5, "arm": "red"}]},
 }  # fmt: skip
 

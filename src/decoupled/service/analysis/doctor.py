@@ -69,6 +69,8 @@ def _checks(
     yield "durability", store.durability
     if store.path is not None:
         yield "disk", partial(disk, Path(store.path).parent)
+    if reader.version() != len(MIGRATIONS):
+        return  # this release cannot read its rows
     yield "clock", partial(clock, reader, now)
     yield "experiments", partial(experiments, reader)
     for row in reader.experiments(None):
@@ -79,7 +81,10 @@ def _checks(
 def schema(reader: Store) -> Result:
     """Whether the tables have the version of this release."""
     found = reader.version()
-    return found == len(MIGRATIONS), f"version {found} of {len(MIGRATIONS)}"
+    finding = f"version {found} of {len(MIGRATIONS)}"
+    if found < len(MIGRATIONS):
+        return False, f"{finding}; start the service on it once, which brings it up to date"
+    return found == len(MIGRATIONS), finding
 
 
 def integrity(reader: Store) -> Result:
@@ -163,18 +168,22 @@ def replay(reader: Store, row: ExperimentRow) -> Result:
         if running.head in snapshots:
             # Restored and saved again, since an earlier release may have written the same state differently.
             saved = restore(row, snapshots[running.head], rows_of(reader, row.id))
-            _compare(row, running, saved)
+            _compare(reader, row, running, saved)
             compared += 1
     if (running.head, running.version) != (row.head, row.version):
         raise ReplayError(f"the replay ends at row {running.head}, but the experiment at row {row.head}")
     current = restored(reader, row)
     for each in reader.rows_since(row.id, current.head):
         current.replay(each)
-    _compare(row, running, current)
+    _compare(reader, row, running, current)
     return True, f"{row.head} rows, {compared} snapshots, the same state bit for bit"
 
 
-def _compare(row: ExperimentRow, running: Running, saved: Running) -> None:
+def _compare(reader: Store, row: ExperimentRow, running: Running, saved: Running) -> None:
+    if not saved.learner.watched:  # an earlier version wrote it, which had no confidence sequences
+        running = restore(row, snapshot(running), rows_of(reader, row.id))
+        running.learner.unwatch()
+        running.watched_since = None
     if snapshot(running) != snapshot(saved):
         raise ReplayError(
             f"experiment {row.name!r}: the replay to row {running.head} differs from the state saved there; "

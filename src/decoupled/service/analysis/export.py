@@ -50,6 +50,9 @@ class LoggedDecision:
     loss: float | None
     settled_seq: int | None
     settled_at: float | None
+    drawn: Arm | None = None
+    guard: str | None = None
+    limited_by: str | None = None
 
 
 # The Parquet type of each column. Arms become text, since a column has one type.
@@ -90,7 +93,17 @@ def logged(
             loss,
             seq,
             at,
+            None if decided.exploit is None else names[_drawn(decided)],
+            decided.guard,
+            decided.limited_by,
         )
+
+
+def _drawn(decided: Decided) -> int:
+    """The place of the arm that the policy drew to exploit."""
+    place = decided.exploit if decided.drawn is None else decided.drawn
+    assert place is not None
+    return place
 
 
 def true_propensities(store: Store, row: ExperimentRow) -> Iterator[tuple[int, float]]:
@@ -131,7 +144,7 @@ def write(decisions: Iterable[LoggedDecision], path: Path, kind: str) -> int:
 def _plain(decision: LoggedDecision, time: Callable[[float], Any]) -> dict[str, Any]:
     """The values of a line, with times converted by `time`."""
     values = {name: getattr(decision, name) for name in COLUMNS}
-    for name in ("exploit", "explore"):
+    for name in ("exploit", "explore", "drawn"):
         values[name] = None if values[name] is None else str(values[name])
     if decision.available is not None:
         values["available"] = json.dumps(decision.available)

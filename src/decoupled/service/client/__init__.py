@@ -3,6 +3,7 @@
 from .aio import AsyncClient
 from .errors import UndeliveredFeedback, Unreachable
 from .exchange import Retries
+from .guardrails import BudgetLimits, GuardrailChanges
 from .outbox import Outbox, Undelivered
 from .requests import DecideOptions, ExperimentSettings
 from .results import Decision, Flushed
@@ -10,11 +11,13 @@ from .sync import Client
 
 __all__ = [
     "AsyncClient",
+    "BudgetLimits",
     "Client",
     "DecideOptions",
     "Decision",
     "ExperimentSettings",
     "Flushed",
+    "GuardrailChanges",
     "Outbox",
     "Retries",
     "Undelivered",

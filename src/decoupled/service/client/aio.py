@@ -8,9 +8,11 @@ from typing import Any, Self, TypeVar, Unpack, overload
 import httpx
 
 from ...decision import Arm
+from ...learner.preferences import Preference
 from ..errors import ServiceError
 from .base import BaseClient
 from .exchange import Exchange, Reply, Request
+from .guardrails import BudgetLimits, GuardrailChanges
 from .log_file import FilePath, Format, write_log
 from .outbox import Undelivered
 from .requests import DecideOptions, ExperimentSettings
@@ -80,6 +82,45 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         """
         return await self._run(self._calls.retire_arms(name, arms))
 
+    async def change_guardrails(self, name: str, **changes: Unpack[GuardrailChanges]) -> dict[str, Any]:
+        """Change what is served, whatever the policy draws; see `GuardrailChanges`.
+
+        >>> (await client.change_guardrails("models", floors={"small": 0.1}))["guardrails"]["floors"]
+        {'small': 0.1}
+        """
+        return await self._run(self._calls.change_guardrails(name, changes))
+
+    async def pin(self, name: str, arm: Arm) -> dict[str, Any]:
+        """Exploit this arm in every decision from now on: the kill switch. Exploring and learning go on.
+
+        >>> (await client.pin("models", "small"))["guardrails"]["pinned"]
+        'small'
+        """
+        return await self._run(self._calls.change_guardrails(name, {"pinned": arm}))
+
+    async def unpin(self, name: str) -> dict[str, Any]:
+        """Let the policy choose again.
+
+        >>> (await client.unpin("models"))["guardrails"]["pinned"]
+        """
+        return await self._run(self._calls.change_guardrails(name, {"pinned": None}))
+
+    async def set_down(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
+        """Set the arms that are down, such as those that fail a health check; all others are up.
+
+        >>> (await client.set_down("models", ["large"]))["guardrails"]["down"]
+        ['large']
+        """
+        return await self._run(self._calls.set_down(name, arms))
+
+    async def set_budget(self, name: str, **limits: Unpack[BudgetLimits]) -> dict[str, Any]:
+        """Set how much may be explored; without limits, as much as is asked for. See `BudgetLimits`.
+
+        >>> (await client.set_budget("models", share=0.01))["budget"]["share"]
+        0.01
+        """
+        return await self._run(self._calls.set_budget(name, limits))
+
     @overload
     async def decide(
         self, name: str, *, count: None = None, **options: Unpack[DecideOptions]
@@ -116,6 +157,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         loss: float | None = None,
         reward: float | None = None,
         arm: Arm | None = None,
+        preference: Preference | None = None,
     ) -> Decision | None:
         """Send the loss, or the reward, of the arm that a decision *explored*; see `Client.feedback`.
 
@@ -123,7 +165,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         >>> (await client.feedback(decision, loss=0.25)).status
         'applied'
         """
-        return await self._run(self._calls.feedback(decision, loss, reward, arm))
+        return await self._run(self._calls.feedback(decision, loss, reward, arm, preference))
 
     async def feedback_many(self, items: Sequence[Undelivered]) -> list[Decision | ServiceError]:
         """Send the losses of the explored arms of many decisions; return a decision or an error for each.
@@ -151,8 +193,27 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         """
         return await self._run(self._calls.state(name))
 
+    async def verdict(self, name: str) -> dict[str, Any]:
+        """Return which arm is best, as far as that is decided, with the mean loss of each arm and the regret.
+
+        All of it holds at every moment at once: look as often as you like, and stop when you like.
+
+        >>> (await client.verdict("models"))["text"]
+        'too early: nothing was observed'
+        """
+        return await self._run(self._calls.verdict(name))
+
+    async def history(self, name: str, points: int = 200) -> dict[str, Any]:
+        """Return counts and mean losses, with their intervals, at up to `points` points of the log.
+
+        >>> decision = await client.decide("models")
+        >>> (await client.history("models"))["decisions"]
+        [1]
+        """
+        return await self._run(self._calls.history(name, points))
+
     async def evaluation(self, name: str) -> dict[str, Any]:
-        """Return the off-policy value of every arm and of what was exploited, each with a pointwise interval.
+        """Return the off-policy value of every arm and of what was exploited, each with its interval.
 
         >>> (await client.evaluation("models"))["observed"]
         0

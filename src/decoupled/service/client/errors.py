@@ -60,7 +60,7 @@ class UndeliveredFeedback(ServiceError):  # noqa: N818
     ...     nobody.feedback("1f2e-7", loss=0.25)
     ... except UndeliveredFeedback as error:
     ...     print(error.items)
-    [Undelivered(decision='1f2e-7', loss=0.25, reward=None, arm=None)]
+    [Undelivered(decision='1f2e-7', loss=0.25, reward=None, arm=None, preference=None)]
     """
 
     status, title = 503, "Feedback was not delivered"

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ...base.validation import as_float
+from ...base.validation import as_float, one_of
 from ...decision import Arm
 from ...errors import ParameterError, invalid_value
+from ...learner.preferences import PREFERENCES, Preference
 from ..errors import Compiling, ServiceError, StoreError, TooMany, neither_or_both
 from .errors import Unreachable, error_from
 from .exchange import CompileWait, Endpoint, Exchange, Request, send_for_json
@@ -17,18 +18,25 @@ NOT_DELIVERED = (Unreachable, StoreError, Compiling, TooMany)  # errors after wh
 
 
 def checked_item(
-    decision: Decision | str, loss: float | None, reward: float | None, arm: Arm | None
+    decision: Decision | str,
+    loss: float | None,
+    reward: float | None,
+    arm: Arm | None,
+    preference: Preference | None = None,
 ) -> Undelivered:
-    """Feedback for a decision, with exactly one number: a loss or a reward.
+    """Feedback for a decision, with exactly one of loss, reward and preference.
 
     >>> checked_item("1f2e-7", True, None, None)
-    Undelivered(decision='1f2e-7', loss=1.0, reward=None, arm=None)
+    Undelivered(decision='1f2e-7', loss=1.0, reward=None, arm=None, preference=None)
     """
-    wrong = neither_or_both(loss is not None, reward is not None)
+    given = (loss is not None, reward is not None)
+    wrong = neither_or_both(*given, preference_given=preference is not None)
     if wrong is not None:
         raise ParameterError("feedback: {}; {}".format(*wrong))
     name = decision if isinstance(decision, str) else decision.id
-    return Undelivered(name, _number("loss", loss), _number("reward", reward), arm)
+    if preference is not None:
+        one_of("preference", preference, PREFERENCES)
+    return Undelivered(name, _number("loss", loss), _number("reward", reward), arm, preference)
 
 
 def _number(name: str, value: object) -> float | None:

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 from ...decision import Arm
 from ...errors import ParameterError
+from ...learner.preferences import Preference
 
 
 class Undelivered(NamedTuple):
-    """Feedback to deliver: the loss or the reward of the arm that a decision explored.
+    """Feedback to deliver: the loss or the reward of the arm that a decision explored, or a preference.
 
     >>> Undelivered("1f2e-7", loss=0.25).to_json()
     {'decision': '1f2e-7', 'loss': 0.25}
@@ -21,6 +22,7 @@ class Undelivered(NamedTuple):
     loss: float | None = None
     reward: float | None = None
     arm: Arm | None = None
+    preference: Preference | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The item as the service takes it in a batch."""

@@ -8,10 +8,12 @@ from urllib.parse import quote
 from ...base.spec import Description
 from ...decision import Arm
 from ...errors import ParameterError, invalid_value
+from ...learner.preferences import Preference
 from ..errors import ServiceError
 from .errors import TEMPORARY, UndeliveredFeedback
 from .exchange import Endpoint, Exchange, Request, create, send, send_for_json
 from .feedback import NOT_DELIVERED, checked_item, deliver
+from .guardrails import BudgetLimits, GuardrailChanges, as_json
 from .log_file import FilePath, format_of
 from .outbox import Outbox, Undelivered
 from .results import Decision, Flushed
@@ -35,6 +37,11 @@ class ExperimentSettings(TypedDict, total=False):
         expired_loss: the loss that a decision counts as after its deadline; by default it does not count.
         seed: the seed of the draws, for tests; fresh randomness by default.
         demo: whether the console may send made-up losses to it; False by default.
+        feedback: "loss" (the default), or "preference" for feedback that says which of the two arms did better.
+        guardrails: the guardrails that it starts with: see `GuardrailChanges`.
+        budget: the budget for exploring that it starts with: see `BudgetLimits`.
+        risk: the probability with which its intervals and its verdict may ever fail; 0.05 by default.
+        drift: whether losses may drift; True by default.
 
     >>> import decoupled as dc
     >>> settings: ExperimentSettings = {"policy": dc.FTPL(alpha=2.5), "deadline_seconds": 60}
@@ -48,6 +55,11 @@ class ExperimentSettings(TypedDict, total=False):
     expired_loss: float | None
     seed: int | None
     demo: bool
+    feedback: Literal["loss", "preference"]
+    guardrails: GuardrailChanges | None
+    budget: BudgetLimits | None
+    risk: float | None
+    drift: bool
 
 
 class DecideOptions(TypedDict, total=False):
@@ -90,6 +102,11 @@ class Operations:
         expired_loss: float | None = None,
         seed: int | None = None,
         demo: bool = False,
+        feedback: str = "loss",
+        guardrails: GuardrailChanges | None = None,
+        budget: BudgetLimits | None = None,
+        risk: float | None = None,
+        drift: bool = True,
     ) -> Exchange[Json]:
         settings = {
             "policy": None if policy is None else _described(policy),
@@ -99,6 +116,11 @@ class Operations:
             "expired_loss": expired_loss,
             "seed": seed,
             "demo": demo or None,
+            "feedback": None if feedback == "loss" else feedback,
+            "guardrails": None if guardrails is None else as_json(guardrails),
+            "budget": None if budget is None else as_json(budget),
+            "risk": risk,
+            "drift": None if drift is True else drift,
         }
         given = {field: value for field, value in settings.items() if value is not None}
         return create(name, Request("PUT", _experiment(name), given), self._endpoint)
@@ -119,8 +141,23 @@ class Operations:
     def retire_arms(self, name: str, arms: Sequence[Arm]) -> Exchange[Json]:
         return self._json("POST", f"{_experiment(name)}/arms/retire", json={"arms": list(arms)})
 
+    def change_guardrails(self, name: str, changes: Mapping[str, Any]) -> Exchange[Json]:
+        return self._json("PATCH", f"{_experiment(name)}/guardrails", json=as_json(changes))
+
+    def set_down(self, name: str, arms: Sequence[Arm]) -> Exchange[Json]:
+        return self._json("PUT", f"{_experiment(name)}/down", json={"arms": list(arms)})
+
+    def set_budget(self, name: str, limits: Mapping[str, Any]) -> Exchange[Json]:
+        return self._json("PUT", f"{_experiment(name)}/budget", json=as_json(limits))
+
     def state(self, name: str) -> Exchange[Json]:
         return self._json("GET", f"{_experiment(name)}/state")
+
+    def verdict(self, name: str) -> Exchange[Json]:
+        return self._json("GET", f"{_experiment(name)}/verdict")
+
+    def history(self, name: str, points: int) -> Exchange[Json]:
+        return self._json("GET", f"{_experiment(name)}/history", params={"points": points})
 
     def evaluation(self, name: str) -> Exchange[Json]:
         return self._json("GET", f"{_experiment(name)}/evaluation")
@@ -156,9 +193,14 @@ class Operations:
         return Decision.of((yield from self._json("GET", _decision(id))))
 
     def feedback(
-        self, decision: Decision | str, loss: float | None, reward: float | None, arm: Arm | None
+        self,
+        decision: Decision | str,
+        loss: float | None,
+        reward: float | None,
+        arm: Arm | None,
+        preference: Preference | None = None,
     ) -> Exchange[Decision | None]:
-        item = checked_item(decision, loss, reward, arm)
+        item = checked_item(decision, loss, reward, arm, preference)
         body = {name: value for name, value in item.to_json().items() if name != "decision"}
         # With an outbox there is no need to wait until a policy is compiled.
         endpoint = self._endpoint if self._outbox is None else self._endpoint.without_compile_wait()

@@ -12,6 +12,9 @@ from .outbox import Undelivered
 class Decision:
     """A decision of the service: use `exploit`, try `explore`, and send back the loss of `explore`.
 
+    `guard` names the guardrail that chose `exploit` in place of `drawn`, and `limited_by` the part of the budget that
+    kept the decision from exploring; both are None most of the time.
+
     >>> decision = client.decide("models")
     >>> decision.exploit, decision.explore, decision.status
     ('small', 'large', 'pending')
@@ -31,11 +34,14 @@ class Decision:
     status: str
     loss: float | None
     settled_at: str | None
+    drawn: Arm | None = None
+    guard: str | None = None
+    limited_by: str | None = None
 
     @classmethod
     def of(cls, content: dict[str, Any]) -> "Decision":
         """Read a decision from JSON, and ignore fields that a later release may add."""
-        return cls(**{name: content[name] for name in cls.__dataclass_fields__})
+        return cls(**{name: content[name] for name in cls.__dataclass_fields__ if name in content})
 
 
 @dataclass(frozen=True)

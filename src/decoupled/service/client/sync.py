@@ -22,9 +22,11 @@ from typing import Any, Self, TypeVar, Unpack, overload
 import httpx
 
 from ...decision import Arm
+from ...learner.preferences import Preference
 from ..errors import ServiceError
 from .base import BaseClient
 from .exchange import Exchange, Reply, Request
+from .guardrails import BudgetLimits, GuardrailChanges
 from .log_file import FilePath, Format, write_log
 from .outbox import Undelivered
 from .requests import DecideOptions, ExperimentSettings
@@ -62,8 +64,9 @@ class Client(BaseClient[httpx.Client]):
     ) -> dict[str, Any]:
         """Create an experiment, and wait until its policy is compiled.
 
-        The settings are `policy`, `loss_range`, `deadline_seconds`, `expired_loss`, `seed` and `demo`: see
-        `ExperimentSettings`. An experiment that exists with the same settings is returned as it is.
+        The settings are `policy`, `loss_range`, `deadline_seconds`, `expired_loss`, `seed`, `demo`, `feedback`,
+        `guardrails`, `budget`, `risk` and `drift`: see `ExperimentSettings`. An experiment that exists with the same
+        settings is returned as it is.
 
         >>> import decoupled as dc
         >>> client.put_experiment("prompts", arms=["short", "long"], policy=dc.FTPL(alpha=3.0))["status"]
@@ -112,6 +115,47 @@ class Client(BaseClient[httpx.Client]):
         """
         return self._run(self._calls.retire_arms(name, arms))
 
+    # Guardrails and budgets
+
+    def change_guardrails(self, name: str, **changes: Unpack[GuardrailChanges]) -> dict[str, Any]:
+        """Change what is served, whatever the policy draws; see `GuardrailChanges`.
+
+        >>> client.change_guardrails("models", floors={"small": 0.1})["guardrails"]["floors"]
+        {'small': 0.1}
+        """
+        return self._run(self._calls.change_guardrails(name, changes))
+
+    def pin(self, name: str, arm: Arm) -> dict[str, Any]:
+        """Exploit this arm in every decision from now on: the kill switch. Exploring and learning go on.
+
+        >>> client.pin("models", "small")["guardrails"]["pinned"]
+        'small'
+        """
+        return self._run(self._calls.change_guardrails(name, {"pinned": arm}))
+
+    def unpin(self, name: str) -> dict[str, Any]:
+        """Let the policy choose again.
+
+        >>> client.unpin("models")["guardrails"]["pinned"]
+        """
+        return self._run(self._calls.change_guardrails(name, {"pinned": None}))
+
+    def set_down(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
+        """Set the arms that are down, such as those that fail a health check; all others are up.
+
+        >>> client.set_down("models", ["large"])["guardrails"]["down"]
+        ['large']
+        """
+        return self._run(self._calls.set_down(name, arms))
+
+    def set_budget(self, name: str, **limits: Unpack[BudgetLimits]) -> dict[str, Any]:
+        """Set how much may be explored; without limits, as much as is asked for. See `BudgetLimits`.
+
+        >>> client.set_budget("models", share=0.01)["budget"]["share"]
+        0.01
+        """
+        return self._run(self._calls.set_budget(name, limits))
+
     # Decisions
 
     @overload
@@ -150,6 +194,7 @@ class Client(BaseClient[httpx.Client]):
         loss: float | None = None,
         reward: float | None = None,
         arm: Arm | None = None,
+        preference: Preference | None = None,
     ) -> Decision | None:
         """Send the loss, or the reward, of the arm that a decision *explored*.
 
@@ -158,6 +203,8 @@ class Client(BaseClient[httpx.Client]):
             loss: the loss of the explored arm.
             reward: its reward, in place of the loss.
             arm: the arm whose loss it is, as a safeguard: the service refuses any but the explored arm.
+            preference: which of the two arms did better, "explore", "exploit" or "tie", in place of a number; for an
+                experiment that was created with feedback="preference".
 
         Returns:
             The decision, or None if the feedback went to the outbox.
@@ -166,7 +213,7 @@ class Client(BaseClient[httpx.Client]):
         >>> client.feedback(decision, loss=0.25, arm=decision.explore).status
         'applied'
         """
-        return self._run(self._calls.feedback(decision, loss, reward, arm))
+        return self._run(self._calls.feedback(decision, loss, reward, arm, preference))
 
     def feedback_many(self, items: Sequence[Undelivered]) -> list[Decision | ServiceError]:
         """Send the losses of the explored arms of many decisions; return a decision or an error for each.
@@ -199,8 +246,27 @@ class Client(BaseClient[httpx.Client]):
         """
         return self._run(self._calls.state(name))
 
+    def verdict(self, name: str) -> dict[str, Any]:
+        """Return which arm is best, as far as that is decided, with the mean loss of each arm and the regret.
+
+        All of it holds at every moment at once: look as often as you like, and stop when you like.
+
+        >>> client.verdict("models")["text"]
+        'too early: nothing was observed'
+        """
+        return self._run(self._calls.verdict(name))
+
+    def history(self, name: str, points: int = 200) -> dict[str, Any]:
+        """Return counts and mean losses, with their intervals, at up to `points` points of the log.
+
+        >>> decision = client.decide("models")
+        >>> client.history("models")["decisions"]
+        [1]
+        """
+        return self._run(self._calls.history(name, points))
+
     def evaluation(self, name: str) -> dict[str, Any]:
-        """Return the off-policy value of every arm and of what was exploited, each with a pointwise interval.
+        """Return the off-policy value of every arm and of what was exploited, each with its interval.
 
         >>> client.evaluation("models")["observed"]
         0

@@ -2,11 +2,12 @@
 
 import { swatch } from "./charts.js";
 import { count, decimal, el, percent, setText, svg } from "./dom.js";
+import { lossDigits } from "./verdict.js";
 
 const PAGE = 50;
 const HEADS = [
   ["Arm", "arm"], ["Exploited next", "bar"], ["Explored next", "bar"],
-  ["Estimate", "number"], ["Exploited", "number"], ["Explored", "number"],
+  ["Mean loss", "number"], ["Exploited", "number"], ["Explored", "number"],
 ];
 
 function bar(kind) {
@@ -24,42 +25,46 @@ function bar(kind) {
   };
 }
 
-function row(arm) {
+function row(arm, digits) {
   const mark = el("span", { class: "mark" });
   const exploit = bar("use"), explore = bar("try");
   const cells = HEADS.slice(3).map(() => el("td", { role: "cell", class: "number" }));
+  const loss = el("span", {}), interval = el("span", { class: "hint" });
+  cells[0].append(loss, " ", interval);
   const node = el("tr", { role: "row" },
     el("th", { role: "rowheader", scope: "row" }, mark, el("bdi", {}, String(arm))), exploit.node, explore.node, cells);
   [exploit.node, explore.node, ...cells].forEach((cell, i) => cell.setAttribute("data-label", HEADS[i + 1][0]));
   let colour = null;
   return {
     node,
-    set(state, i, wanted) {
+    set(state, i, wanted, known) {
       if (colour !== wanted) {
         colour = wanted;
         mark.replaceChildren(swatch(wanted));
       }
       exploit.set(state.exploitation[i]);
       explore.set(state.exploration[i]);
-      setText(cells[0], decimal(state.estimates[i], 2));
+      setText(loss, known?.observed ? decimal(known.loss.estimate, digits) : "–");
+      setText(interval, known?.observed ? `${decimal(known.loss.low, digits)} to ${decimal(known.loss.high, digits)}` : "");
       setText(cells[1], count(state.plays_exploit[i]));
       setText(cells[2], count(state.plays_explore[i]));
     },
   };
 }
 
-export function armsTable() {
+export function armsTable(experiment) {
+  const digits = lossDigits(experiment.loss_range);
   const body = el("tbody", { role: "rowgroup" });
   const more = el("button", { type: "button", class: "quiet", hidden: true });
   const hint = el("p", { class: "hint" },
-    "Exploited next, explored next: the exact probabilities for the next decision. Estimate: the policy's estimate of an arm's losses, for most policies their sum so far. Only differences matter, and lower is better.");
+    "Exploited next, explored next: the exact probabilities for the next decision. Mean loss: over all observed decisions that could explore the arm, with an interval that holds at every moment at once.");
   const node = el("div", {},
     el("table", { class: "arms", role: "table", "aria-label": "Arms" },
       el("thead", { role: "rowgroup" }, el("tr", { role: "row" },
         HEADS.map(([text, kind]) => el("th", { role: "columnheader", scope: "col", class: kind }, text)))),
       body),
     el("p", { class: "actions" }, more), hint);
-  let rows = new Map(), known = "", limit = PAGE, latest = null;
+  let rows = new Map(), known = "", limit = PAGE, latest = null, losses = new Map();
 
   function update(state, colours) {
     latest = [state, colours];
@@ -74,8 +79,8 @@ export function armsTable() {
       order = order.sort((a, b) => state.exploitation[b] - state.exploitation[a]).slice(0, limit);
     }
     const nodes = order.map((i) => {
-      if (!rows.has(i)) rows.set(i, row(state.arms[i]));
-      rows.get(i).set(state, i, colours.get(i) ?? "s-other");
+      if (!rows.has(i)) rows.set(i, row(state.arms[i], digits));
+      rows.get(i).set(state, i, colours.get(i) ?? "s-other", losses.get(state.arms[i]));
       return rows.get(i).node;
     });
     if (nodes.length !== body.children.length || nodes.some((each, i) => each !== body.children[i])) body.replaceChildren(...nodes);
@@ -87,5 +92,12 @@ export function armsTable() {
     limit += 4 * PAGE;
     update(...latest);
   });
-  return { node, update };
+  return {
+    node,
+    update,
+    judge(verdict) {
+      losses = new Map(verdict.arms.map((each) => [each.arm, each]));
+      if (latest) update(...latest);
+    },
+  };
 }

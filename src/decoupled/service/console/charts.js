@@ -69,7 +69,7 @@ function endLabels(root, box, ends) {
 }
 
 // series: {name, colour, dash, points: [[x, y]], band: [[x, low, high]]}
-export function lineChart(host, { label, series, xMax, xTitle, yTitle }) {
+export function lineChart(host, { label, series, xMax, xTitle, yTitle, yRange }) {
   const wide = host.clientWidth > 620;
   const { root, box } = frame(host, label, HEIGHT + 40, wide ? 172 : 14);
   box.left = 58;
@@ -78,15 +78,18 @@ export function lineChart(host, { label, series, xMax, xTitle, yTitle }) {
     for (const [, from, to] of each.band ?? []) { low = Math.min(low, from); high = Math.max(high, to); }
     for (const [, at] of each.points) { low = Math.min(low, at); high = Math.max(high, at); }
   }
-  const pad = (high - low) * 0.04;
-  if (low < 0) low -= pad;
-  high += pad;
+  if (yRange) [low, high] = yRange;
+  else {
+    const pad = (high - low) * 0.04;
+    if (low < 0) low -= pad;
+    high += pad;
+  }
   const x = (at) => box.left + ((box.right - box.left) * at) / xMax;
   const y = (at) => box.bottom - ((box.bottom - box.top) * (at - low)) / (high - low);
   axes(root, box, {
     x, y, xTicks: ticks(0, xMax, wide ? 5 : 3), yTicks: ticks(low, high, 5), xText: short, yText: short, xTitle, yTitle,
   });
-  if (low < 0) root.append(svg("line", { class: "axis", x1: box.left, x2: box.right, y1: y(0), y2: y(0) }));
+  if (low < 0 && high > 0) root.append(svg("line", { class: "axis", x1: box.left, x2: box.right, y1: y(0), y2: y(0) }));
   for (const each of series) {
     if (each.band?.length > 1) {
       const upper = each.band.map(([at, , to]) => [x(at), y(to)]);

@@ -62,20 +62,23 @@ export const select = (id, options, chosen) =>
   el("select", { id, name: id },
     options.map(([value, text]) => el("option", { value, selected: value === chosen }, text)));
 
+let closeOpen = () => {}; // there is one question at a time
+
 // Asks for confirmation before a change. The safe answer has the focus.
 export function confirmation() {
   const question = el("p", { id: "question" });
   const yes = el("button", { type: "button", class: "danger", id: "yes" });
   const no = el("button", { type: "button", id: "no" });
-  const node = el("div", { class: "sure", role: "group", "aria-labelledby": "question", hidden: true },
+  const group = el("div", { class: "sure", role: "group", "aria-labelledby": "question" },
     question, el("p", { class: "actions" }, no, yes));
+  const node = el("div");
   let work = () => {}, before = null;
   const close = () => {
-    node.hidden = true;
+    group.remove();
     before?.focus();
   };
   no.addEventListener("click", close);
-  node.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
+  group.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
   yes.addEventListener("click", () => {
     close();
     work();
@@ -83,14 +86,16 @@ export function confirmation() {
   return {
     node,
     ask(text, { yes: agree, no: refuse = "Cancel" }, then) {
+      closeOpen();
+      closeOpen = close;
       question.replaceChildren(...text);
       setText(yes, agree);
       setText(no, refuse);
       work = then;
       before = document.activeElement;
-      node.hidden = false;
+      node.append(group);
       no.focus();
-      node.scrollIntoView({ block: "nearest" });
+      group.scrollIntoView({ block: "nearest" });
     },
   };
 }

@@ -1,13 +1,15 @@
-// One experiment, live: counts, the share of traffic, a table of its arms, and its management.
+// One experiment, live: its verdict, counts, a table of its arms, its history, and its management.
 
 import { ask, experimentPath, may } from "./api.js";
 import { armsTable } from "./arms.js";
 import { count, decimal, el, setText } from "./dom.js";
+import { guardPanel } from "./guardrails.js";
+import { historyPanel } from "./history.js";
 import { poll } from "./live.js";
 import { managePanel } from "./manage.js";
 import { programPanel } from "./program.js";
-import { sharePanel } from "./shares.js";
 import { trafficPanel } from "./traffic.js";
+import { regretText, verdictPanel } from "./verdict.js";
 
 const TILES = [
   ["decisions", "Decisions", "made so far"],
@@ -28,20 +30,43 @@ export function experimentPanel(host, experiment, changed, news) {
   const regret = el("p", { class: "regret", id: "regret" });
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
   if (experiment.status === "failed") Object.assign(problem, { textContent: experiment.problem, hidden: false });
-  const table = armsTable();
-  const shares = sharePanel(experiment);
+  const table = armsTable(experiment);
+  const verdict = verdictPanel();
+  const history = historyPanel(experiment);
+  const guards = guardPanel(experiment, changed);
   const sender = senderPanel(experiment);
   host.replaceChildren(
     el("div", { class: "title-row" },
       el("h1", {}, el("bdi", {}, experiment.name)),
       experiment.demo ? el("span", { class: "badge", title: "Created for test traffic" }, "demo") : null,
+      experiment.guardrails.pinned === null ? null : el("span", { class: "badge alarm" }, "pinned"),
       experiment.status === "ready" ? null : el("span", { class: "badge" }, BADGES[experiment.status] ?? experiment.status)),
-    el("p", { class: "lead small" }, about(experiment)),
+    verdict.node, el("p", { class: "lead small" }, about(experiment)),
     ...(experiment.status === "compiling" ? [el("p", { class: "notice", role: "status" }, COMPILING)] : []),
-    problem, tiles, shares.node, el("section", { class: "card" }, el("h2", {}, "Arms"), table.node, regret),
-    ...(sender ? [sender.node] : []),
+    problem, tiles, el("section", { class: "card" }, el("h2", {}, "Arms"), table.node, regret), ...history.nodes,
+    guards.node, ...(sender ? [sender.node] : []),
     managePanel(experiment, changed, news));
   if (news) host.querySelector("#managed").focus();
+
+  // What takes longer to compute is requested less often, and only after something has happened.
+  let looked = -Infinity, seen = "";
+  async function look(state) {
+    const happened = JSON.stringify([state.decisions, state.state_version, state.applied]);
+    if (happened === seen || performance.now() - looked < (state.arms.length > 100 ? 10_000 : 2000)) return;
+    const path = experimentPath(experiment.name);
+    try {
+      const [judged, past] = await Promise.all([ask(`${path}/verdict`), ask(`${path}/history`)]);
+      verdict.update(judged);
+      table.judge(judged);
+      setText(regret, regretText(judged, experiment.loss_range));
+      history.update(past);
+      seen = happened;
+    } catch (error) {
+      problem.textContent = error.message;
+      problem.hidden = false;
+    }
+    looked = performance.now();
+  }
 
   const recent = [];
   let arms = 0;
@@ -64,15 +89,15 @@ export function experimentPanel(host, experiment, changed, news) {
     const rate = recent.length > 1 ? (1000 * (state.decisions - before)) / (now - then) : 0;
     for (const name of ["decisions", "pending", "applied", "late", "expired"]) setText(values[name], count(state[name]));
     setText(values.rate, rate < 10 && rate > 0 ? decimal(rate, 1) : count(rate));
-    setText(regret, regretText(state.regret));
-    const colours = shares.update(state);
-    table.update(state, colours);
+    table.update(state, history.colours.update(state));
+    guards.update(state);
+    await look(state);
   }, () => (arms > 1000 ? 5000 : 1000));
 
   return () => {
     watching.stop();
     sender?.stop();
-    shares.stop();
+    history.stop();
   };
 }
 
@@ -85,10 +110,6 @@ function senderPanel(experiment) {
 function about(experiment) {
   const [low, high] = experiment.loss_range;
   const deadline = experiment.deadline_seconds === null ? "no deadline" : `feedback within ${experiment.deadline_seconds} s`;
-  return `${experiment.policy_label} · losses from ${low} to ${high} · ${deadline} · created ${new Date(experiment.created_at).toLocaleString("en-GB")}`;
-}
-
-function regretText(regret) {
-  if (!regret) return "The regret cannot be estimated yet.";
-  return `Regret against the best arm so far: ${decimal(regret.estimate, 1)} (95% interval at this moment: ${decimal(regret.low, 1)} to ${decimal(regret.high, 1)}), estimated from the explored arms.`;
+  const feedback = experiment.feedback === "preference" ? "preferences" : `losses from ${low} to ${high}`;
+  return `${experiment.policy_label} · ${feedback} · ${deadline} · created ${new Date(experiment.created_at).toLocaleString("en-GB")}`;
 }

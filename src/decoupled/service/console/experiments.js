@@ -25,7 +25,7 @@ export function experimentsView(host, chosen) {
   host.append(el("div", { class: chosen ? "split chosen" : "split" }, side, panel));
 
   let shown = null, stopPanel = () => {}, last = "", changes = 0, waiting = false;
-  const version = (experiment) => JSON.stringify([experiment.status, experiment.arms]);
+  const version = (experiment) => JSON.stringify([experiment.status, experiment.arms, experiment.guardrails, experiment.budget]);
 
   function open(experiment, news) {
     stopPanel();
@@ -51,7 +51,7 @@ export function experimentsView(host, chosen) {
     }
     create.hidden = !may("admin");
     if (changes !== before) return; // requested before the change, so it may be out of date
-    const text = JSON.stringify(found.map((each) => [each.name, each.status, each.arms.length]));
+    const text = JSON.stringify(found.map((each) => [each.name, each.status, each.arms.length, each.guardrails.pinned]));
     if (text !== last) {
       last = text;
       list.replaceChildren(...found.map((each) => entry(each, each.name === chosen)));
@@ -74,7 +74,7 @@ function entry(experiment, here) {
     el("a", { href: `#experiments/${encodeURIComponent(experiment.name)}`, "aria-current": here ? "page" : null },
       el("bdi", { class: "name" }, experiment.name),
       el("span", { class: "hint" }, `${experiment.policy_label} · ${experiment.arms.length} arms`,
-        experiment.demo ? " · demo" : "", NOTES[experiment.status] ?? "")));
+        experiment.demo ? " · demo" : "", experiment.guardrails.pinned === null ? "" : " · pinned", NOTES[experiment.status] ?? "")));
 }
 
 function invitation(howMany, chosen) {

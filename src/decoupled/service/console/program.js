@@ -12,8 +12,13 @@ export function programPanel(experiment) {
     `with Client(${JSON.stringify(service)}) as client:${key() ? "  # reads the key from DECOUPLED_KEY" : ""}`,
     `    decision = client.decide(${JSON.stringify(experiment.name)})`,
     "    use(decision.exploit)  # your code",
-    `    loss = try_out(decision.explore)  # your code: from ${low} to ${high}, lower is better`,
-    "    client.feedback(decision, loss=loss, arm=decision.explore)",
+    ...(experiment.feedback === "preference" ? [
+      "    winner = compare(decision.explore, decision.exploit)  # your code: explore, exploit or tie",
+      "    client.feedback(decision, preference=winner)",
+    ] : [
+      `    loss = try_out(decision.explore)  # your code: from ${low} to ${high}, lower is better`,
+      "    client.feedback(decision, loss=loss, arm=decision.explore)",
+    ]),
   ].join("\n");
   const code = el("code", {}, text);
   const message = el("span", { class: "hint", role: "status", id: "copied" });

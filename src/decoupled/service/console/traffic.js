@@ -54,10 +54,13 @@ export function trafficPanel(experiment) {
     const { decisions } = await withRetries(() => task.stopped, `${experimentPath(experiment.name)}/decisions`, { count: wanted }, { "Idempotency-Key": newKey() });
     const items = [];
     for (const decision of decisions) {
-      const mean = meanLoss(task.environment, place.get(JSON.stringify(decision.explore)) ?? -1, task.best, arms.length, task.gap, task.asked);
+      const mean = (arm) => meanLoss(task.environment, place.get(JSON.stringify(arm)) ?? -1, task.best, arms.length, task.gap, task.asked);
+      const feedback = experiment.feedback === "preference"
+        ? { preference: Math.random() < 0.5 + (mean(decision.exploit) - mean(decision.explore)) / 2 ? "explore" : "exploit" }
+        : { loss: Math.random() < mean(decision.explore) ? high : low };
       task.asked += 1;
-      if (Math.random() < task.lost) continue;
-      items.push({ decision: decision.id, loss: Math.random() < mean ? high : low });
+      // A decision beyond the budget explores nothing.
+      if (decision.explore !== null && Math.random() >= task.lost) items.push({ decision: decision.id, ...feedback });
     }
     if (!items.length) return;
     const { results } = await withRetries(() => false, "v1/feedback", { items });

@@ -5,19 +5,19 @@ replayed, and a replayed row must equal the logged one.
 """
 
 import json
-import math
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 from ...decision import Arm, Decision
+from ...learner.budget import Budget
+from ...learner.guardrails import Guardrails
 from ...learner.learner import Learner
 from ...learner.loss_range import LossRange
+from ...learner.meter import Meter
 from ...policies import Policy
 from ..errors import ReplayError
-from .intervals import interval
-from .records import DecisionRecord, Interval, Mode, Settings, Status
+from .records import DecisionRecord, Mode, Settings, Status
 from .rows import Changed, Decided, ExperimentRow, Row, Settled
 from .settings import as_settings
 
@@ -34,71 +34,23 @@ class Loss(NamedTuple):
 
 @dataclass(slots=True)
 class Tallies:
-    """Counts by arm, and importance-weighted sums over the observed decisions.
-
-    `sums[a]` estimates the loss of always playing arm a, and `used` that of the exploited arms. The sums of squares
-    and products give the variance of `used - sums[a]` for any a. `exploited`, `explored` and `both` count, by arm,
-    the compared decisions. `blind` is set once a decision gave some arms no chance: nothing can be compared then.
-    """
+    """Counts, those by arm in the order of all arms that the experiment ever had."""
 
     exploit: list[int] = field(default_factory=list)
     explore: list[int] = field(default_factory=list)
     decisions: int = 0
     applied: int = 0
     expired: int = 0
-    sums: list[float] = field(default_factory=list)
-    squares: list[float] = field(default_factory=list)
-    shared: list[float] = field(default_factory=list)
-    used: float = 0.0
-    used_squares: float = 0.0
-    compared: int = 0
-    exploited: list[int] = field(default_factory=list)
-    explored: list[int] = field(default_factory=list)
-    both: list[int] = field(default_factory=list)
-    blind: bool = False
 
     def widen(self, arms: int) -> None:
         """Make room for that many arms."""
-        for each in (self.exploit, self.explore, self.exploited, self.explored, self.both):
+        for each in (self.exploit, self.explore):
             each.extend([0] * (arms - len(each)))
-        for sums in (self.sums, self.squares, self.shared):
-            sums.extend([0.0] * (arms - len(sums)))
 
-    def compare(self, exploit: int, explore: int, used: float, weighted: float) -> None:
-        """Add one observation: the estimated loss of the exploited arm, and that of the explored arm."""
-        self.compared += 1
-        self.exploited[exploit] += 1
-        self.explored[explore] += 1
-        self.both[explore] += exploit == explore
-        self.used += used
-        self.used_squares += used * used
-        self.sums[explore] += weighted
-        self.squares[explore] += weighted * weighted
-        self.shared[explore] += used * weighted
-
-    def compare_anew(self) -> None:
-        """Restart the comparison: with other arms, another may be the best."""
-        zeros = [0.0] * len(self.sums)
-        self.sums, self.squares, self.shared = zeros, zeros.copy(), zeros.copy()
-        self.used = self.used_squares = 0.0
-        self.exploited, self.explored, self.both = ([0] * len(zeros) for _ in range(3))
-        self.compared, self.blind = 0, False
-
-    def regret(self, arms: Sequence[int], width: float) -> Interval | None:
-        """The regret of the exploited arms against the best of `arms`, with its 95 % interval; None without data.
-
-        A decision that exploited the best arm has no regret, so the number of the others bounds it. Only those that
-        explored one of the two arms tell more. `width` is that of the loss range: the sums are of scaled losses.
-        """
-        if self.compared == 0 or self.blind:
-            return None
-        best = min(arms, key=self.sums.__getitem__)
-        apart = width * (self.compared - self.exploited[best])
-        telling = sum(self.both) + self.explored[best] - 2 * self.both[best]
-        estimate = self.used - self.sums[best]
-        squares = self.used_squares + self.squares[best] - 2.0 * self.shared[best]
-        variance = max(0.0, squares - estimate * estimate / self.compared)
-        return interval(width * estimate, width * math.sqrt(variance), telling, -apart, apart)
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "Tallies":
+        """The counts of a snapshot; one that an earlier version wrote has sums as well."""
+        return cls(**{each.name: content[each.name] for each in fields(cls)})
 
 
 class Running:
@@ -109,25 +61,33 @@ class Running:
         self.settings: Settings = as_settings(json.loads(row.settings))
         self.seed, self.created_at = int(row.seed), row.created_at
         self.archived_at: float | None = None
+        self.head = self.version = self.saved = 0
+        self.last_at = row.created_at
+        self.watched_since: float | None = None
         self.losses = LossRange.checked(self.settings.loss_range)
         policy = Policy.from_dict(self.settings.policy)
         self.policy = type(policy).__name__
         self.coupled = policy.coupled
-        # If a policy takes the loss as it is, its weight of 1 is no estimate of 1 / propensity.
-        self._weighs = policy.cumulative is not None
         self.names: list[Arm] = list(self.settings.arms)
         self.places = {name: place for place, name in enumerate(self.names)}
         self.retired: list[int] = []  # places; a name that comes back is a new arm, at a new place
         self.learner: Learner = policy.start(
             self.names, self.seed, loss_range=self.settings.loss_range, max_pending=_UNLIMITED
         )
+        self.watch()
+        if self.settings.guardrails:
+            self.learner.guardrails = self.settings.guardrails
+        self.meter = Meter(self.settings.budget) if self.settings.budget else None
         self.tallies = Tallies()
         self.tallies.widen(len(self.names))
         self.pending: dict[int, tuple[Decided, Decision]] = {}
         self.waiting: deque[int] = deque()  # pending and settled decisions, oldest first
-        self.head = self.version = self.saved = 0
-        self.last_at = row.created_at
         self.late = 0
+
+    def watch(self) -> None:
+        """Keep confidence sequences from here on. Unless the experiment is new, `watched_since` says from when on."""
+        self.learner.watch(self.settings.risk, drift=self.settings.drift)
+        self.watched_since = self.last_at if self.head > 0 else None
 
     def now(self, clock: float) -> float:
         """The time of the next row: the log's times never go backwards, whatever the clock does."""
@@ -149,27 +109,42 @@ class Running:
     # Rows
 
     def draw(self, mode: Mode, available: str | None, at: float) -> Decided:
-        """Draw a decision, and return its row."""
+        """Draw a decision, and return its row. If the budget does not allow it to explore, its mode is "exploit"."""
         learner, places = self.learner, self.places
+        if learner.guardrails.down:
+            available = self.up(available)
         arms = None if available is None else [self.names[place] for place in json.loads(available)]
+        limited_by = None
+        if self.meter is not None and mode != "exploit":
+            limited_by = self.meter.limit(learner.arms if arms is None else arms, at)
+            mode = "exploit" if limited_by is not None else mode
         stream = learner.place_in_stream
         expires: float | None = None
         decision: Decision | None = None
+        guard, drawn = None, None
         if mode == "exploit":
-            exploit: int | None = places[learner.exploit(available=arms)]
+            served = learner.serve(available=arms)
+            exploit: int | None = places[served.exploit]
             explore, propensity, weight, turn = None, None, None, learner.round
+            if served.guard is not None:
+                drawn, guard = places[served.drawn], served.guard
         else:
             decision = learner.decide(available=arms) if mode == "both" else learner.explore(available=arms)
             _, turn, chosen, tried, propensity, weight = decision
             exploit = None if chosen is None else places[chosen]
             explore = places[tried]
+            if decision.guard is not None and decision.drawn is not None:
+                drawn, guard = places[decision.drawn], decision.guard
             if self.settings.deadline is not None:
                 expires = at + self.settings.deadline
         self.head = seq = self.head + 1
         self.last_at = at
         row = Decided(
-            seq, mode, available, exploit, explore, propensity, weight, turn, self.version, stream, at, expires
+            seq, mode, available, exploit, explore, propensity, weight, turn, self.version, stream, at, expires,
+            drawn, guard, limited_by,
         )  # fmt: skip
+        if self.meter is not None:
+            self.meter.count(None if explore is None else self.names[explore], at)
         tallies = self.tallies
         tallies.decisions += 1
         if exploit is not None:
@@ -180,9 +155,15 @@ class Running:
             self._queue(seq)
         return row
 
+    def up(self, available: str | None) -> str:
+        """The places of the arms that are available and not down, as the log has them; "[]" if there are none."""
+        down = {self.places[name] for name in self.learner.guardrails.down}
+        asked = sorted(self.places.values()) if available is None else json.loads(available)
+        return json.dumps([place for place in asked if place not in down], separators=(",", ":"))
+
     def settle(self, decision: int, kind: str, loss: Loss | None, at: float) -> Settled:
         """Apply the loss of a pending decision, or drop the decision without one, and return the row."""
-        row, made = self.pending[decision]
+        made = self.pending[decision][1]
         if loss is None:
             self.learner.forget(made)
         else:
@@ -196,17 +177,7 @@ class Running:
             self.tallies.expired += 1
         if loss is not None:
             self.version = seq
-            self._compare(row, made.weight, loss.scaled)
         return Settled(seq, decision, kind, None if loss is None else loss.value, at)
-
-    def _compare(self, row: Decided, weight: float, loss: float) -> None:
-        """Add an observation to the regret estimate, if every arm could have been chosen."""
-        if row.exploit is None or row.explore is None or row.available is not None:
-            return
-        if row.propensity == 1.0 or (row.propensity is None and not self._weighs):
-            self.tallies.blind = True  # the other arms had no chance, or an unknown one
-        used = loss if self.coupled else weight * loss if row.exploit == row.explore else 0.0
-        self.tallies.compare(row.exploit, row.explore, used, weight * loss)
 
     def change(self, kind: str, content: str, at: float) -> Changed:
         """Change the experiment itself, and return the row. If the learner refuses, nothing changes."""
@@ -215,6 +186,10 @@ class Running:
         elif kind in ("added", "retired"):
             self._change_arms(kind, json.loads(content))
             self.version = self.head + 1
+        elif kind == "guardrails":
+            self.learner.guardrails = Guardrails.from_dict(json.loads(content))
+        elif kind == "budget":
+            self._change_budget(Budget.from_dict(json.loads(content)))
         else:
             raise ReplayError(f"experiment {self.name!r}: the log has a change {kind!r}; {REMEDY}")
         self.head += 1
@@ -231,7 +206,12 @@ class Running:
             self.learner.retire_arms(arms)
             self.retired += [self.places.pop(name) for name in arms]
         self.tallies.widen(len(self.names))
-        self.tallies.compare_anew()
+
+    def _change_budget(self, budget: Budget) -> None:
+        if self.meter is not None:
+            self.meter = self.meter.following(budget)
+        elif budget:
+            self.meter = Meter(budget)
 
     def replay(self, row: Row) -> None:
         """Apply a row of the log."""
@@ -239,7 +219,9 @@ class Running:
             raise self._mismatch(row, f"follows row {self.head}")
         again: Row
         if isinstance(row, Decided):
-            again = self.draw(row.mode, row.available, row.made_at)
+            # A decision that the budget limited asked for more; which mode it was does not matter.
+            mode: Mode = row.mode if row.limited_by is None else "both"
+            again = self.draw(mode, row.available, row.made_at)
         elif isinstance(row, Settled):
             if row.decision not in self.pending:
                 raise self._mismatch(row, f"settles {row.decision}, which is not pending")
@@ -280,4 +262,5 @@ class Running:
         return DecisionRecord(
             f"{self.tag}-{row.seq}", self.name, row.mode, exploit, explore, row.propensity, row.weight,
             self.policy, row.version, row.made_at, row.expires_at, status, loss, at,
+            exploit if row.drawn is None else self.names[row.drawn], row.guard, row.limited_by,
         )  # fmt: skip

@@ -2,22 +2,29 @@
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from ...decision import Arm
 from ...errors import shown
+from ...inference.interval import Interval
+from ...learner.budget import Budget
+from ...learner.guardrails import Guardrails
+from ...learner.preferences import Preference
 from ..errors import NotFound
 
 Mode: TypeAlias = Literal["both", "exploit", "explore"]
 MODES: tuple[Mode, ...] = get_args(Mode)
+FeedbackKind: TypeAlias = Literal["loss", "preference"]
+FEEDBACK_KINDS: tuple[FeedbackKind, ...] = get_args(FeedbackKind)
 Status: TypeAlias = Literal["pending", "applied", "expired", "unobserved"]
 ExperimentStatus: TypeAlias = Literal["compiling", "ready", "failed", "archived"]
 
 MOST_DECISIONS = 1_000  # in one call, over HTTP or not
 LONGEST_DEADLINE = 1e9  # seconds
+RISK = 0.05  # of intervals and verdicts
 
 
 def moment(seconds: float | None) -> str | None:
@@ -91,6 +98,11 @@ class Settings:
         deadline: the seconds after which a decision expires; None for never.
         expired_loss: the loss that an expired decision counts as; None for nothing.
         demo: whether it is for test traffic only, so that made-up losses may be sent to it.
+        feedback: what is sent back: the "loss" (or reward) of the explored arm, or a "preference" between both arms.
+        guardrails: the guardrails that it starts with; they can be changed.
+        budget: the budget for exploring that it starts with; it can be changed.
+        risk: the probability with which its intervals and its verdict may ever fail.
+        drift: whether losses may drift; False narrows the intervals if no arm's mean loss ever changes.
 
     >>> Settings({"name": "FTPL"}, ("a", "b"), deadline=3600.0).expired_loss is None
     True
@@ -102,12 +114,17 @@ class Settings:
     deadline: float | None = None
     expired_loss: float | None = None
     demo: bool = False
+    feedback: FeedbackKind = "loss"
+    guardrails: Guardrails = field(default_factory=Guardrails)
+    budget: Budget = field(default_factory=Budget)
+    risk: float = RISK
+    drift: bool = True
 
 
 class Feedback(NamedTuple):
-    """The loss, or the reward, of the arm that a decision *explored*.
+    """The loss, or the reward, of the arm that a decision *explored*, or which of its two arms did better.
 
-    `arm` names that arm, as a safeguard: any other arm is refused.
+    `arm` names the explored arm, as a safeguard: any other arm is refused.
 
     >>> Feedback("1f2e-7", loss=0.25).arm is None
     True
@@ -117,6 +134,7 @@ class Feedback(NamedTuple):
     loss: float | None = None
     reward: float | None = None
     arm: Arm | None = None
+    preference: Preference | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +144,7 @@ class Experiment:
     Attributes:
         status: "compiling" until its policy is compiled, then "ready"; "failed" if the policy does not compile
             (`problem` says why); "archived".
+        guardrails, budget: those that hold now.
     """
 
     tenant: str
@@ -139,6 +158,8 @@ class Experiment:
     seed: int
     status: ExperimentStatus
     problem: str | None = None
+    guardrails: Guardrails = field(default_factory=Guardrails)
+    budget: Budget = field(default_factory=Budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +174,9 @@ class DecisionRecord:
         state_version: the last row of the log that was part of the state it was drawn from.
         status: "pending", "applied", "expired", or "unobserved" for mode "exploit".
         loss: the loss applied, on the experiment's own scale.
+        drawn: the arm that the policy drew to exploit; another than `exploit` if a guardrail replaced it.
+        guard: the guardrail that chose `exploit`; None if the policy did.
+        limited_by: the part of the budget that kept it from exploring, so that its mode is "exploit"; None if none did.
     """
 
     id: str
@@ -169,15 +193,9 @@ class DecisionRecord:
     status: Status
     loss: float | None = None
     settled_at: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An estimate and its interval at this moment: see `decoupled.service.experiment.intervals`."""
-
-    estimate: float
-    low: float
-    high: float
+    drawn: Arm | None = None
+    guard: str | None = None
+    limited_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +206,11 @@ class State:
         exploitation, exploration: the exact probabilities of the next decision.
         estimates: the policy's estimate for each arm, from losses scaled to [0, 1].
         late: decisions whose feedback came after their deadline.
-        regret: of the exploited arms against the best single arm, on the experiment's own scale of losses, over
-            the decisions observed since the arms last changed; None if the log cannot tell.
+        regret: of the exploited arms against the arm that looks best now, on the experiment's own scale of losses, over
+            the decisions observed since arms were last added; None if nothing can be compared. Its interval holds at
+            every moment at once.
+        budget_used: what counts against each limit of the budget now, by its name.
+        incumbent_released: whether another arm was found to be better than the incumbent; None if there is none.
     """
 
     experiment: str
@@ -207,3 +228,5 @@ class State:
     expired: int
     late: int
     regret: Interval | None
+    budget_used: tuple[tuple[str, float], ...] = ()
+    incumbent_released: bool | None = None

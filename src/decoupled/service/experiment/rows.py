@@ -9,7 +9,8 @@ class Decided(NamedTuple):
     """A decision was drawn. An arm is given by its place in the list of all arms the experiment ever had.
 
     `available` is a JSON list of places, None for all arms; `stream` is the random stream before the draw;
-    `version` is the last row that was part of the learned state.
+    `version` is the last row that was part of the learned state. `drawn` is what the policy drew if a guardrail, `guard`,
+    chose `exploit`. `limited_by` is the part of the budget that turned it into mode "exploit".
     """
 
     seq: int
@@ -24,6 +25,9 @@ class Decided(NamedTuple):
     stream: bytes
     made_at: float
     expires_at: float | None
+    drawn: int | None = None
+    guard: str | None = None
+    limited_by: str | None = None
 
 
 class Settled(NamedTuple):
@@ -37,7 +41,7 @@ class Settled(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """The experiment itself changed: arms "added" or "retired", or it was "archived"."""
+    """The experiment itself changed: arms "added" or "retired", its "guardrails" or "budget", or it was "archived"."""
 
     seq: int
     kind: str
@@ -49,7 +53,10 @@ Row: TypeAlias = Decided | Settled | Changed
 
 
 class ExperimentRow(NamedTuple):
-    """A stored experiment. `head` is its last row, `version` the last row that changed what is learned."""
+    """A stored experiment. `head` is its last row, `version` the last row that changed what is learned.
+
+    `guardrails` and `budget` are JSON, None if there are none.
+    """
 
     id: int
     tenant: str
@@ -64,6 +71,8 @@ class ExperimentRow(NamedTuple):
     head: int
     version: int
     late: int
+    guardrails: str | None = None
+    budget: str | None = None
 
 
 class KeyRow(NamedTuple):

@@ -4,14 +4,17 @@ import json
 from dataclasses import fields
 from typing import Any
 
-from ...base.validation import as_float
+from ...base.validation import as_float, number_in
 from ...errors import DecoupledError, argument_of, invalid_value, reworded
 from ...learner.arms import ArmNames
+from ...learner.budget import Budget
+from ...learner.guardrails import Guardrails
 from ...learner.loss_range import LossRange
 from ...learner.seeds import randomness
 from ...policies import FTPL, Policy
 from ..errors import Invalid, ServiceError
-from .records import LONGEST_DEADLINE, Settings
+from .guarding import changed_guardrails, checked_budget
+from .records import FEEDBACK_KINDS, LONGEST_DEADLINE, RISK, Settings
 
 LONGEST_TEXT = 255
 _A_POLICY = 'for example {"name": "FTPL"}'
@@ -93,11 +96,36 @@ def _completed(settings: Settings) -> Settings:
     if expired is not None and deadline is None:
         remedy = "set a deadline, or leave both out"
         raise Invalid(invalid_value("expired_loss", expired, "needs a deadline", remedy))
-    if not isinstance(settings.demo, bool):
+    if settings.feedback not in FEEDBACK_KINDS:
+        rule = "must be 'loss' or 'preference'"
+        raise Invalid(invalid_value("feedback", settings.feedback, rule, "leave it out for 'loss'"))
+    if settings.feedback == "preference" and policy.coupled:
+        rule = f"needs two arms, and {type(policy).__name__} plays the standard game"
         raise Invalid(
-            invalid_value("demo", settings.demo, "must be true or false", "leave it out for false")
+            invalid_value("feedback", settings.feedback, rule, "use a decoupled policy such as FTPL")
         )
-    return Settings(policy.to_dict(), tuple(settings.arms), (low, high), deadline, expired, settings.demo)
+    arms = tuple(ArmNames.checked(settings.arms).names)
+    changes = {each.name: getattr(settings.guardrails, each.name) for each in fields(settings.guardrails)}
+    limits = {each.name: getattr(settings.budget, each.name) for each in fields(settings.budget)}
+    return Settings(
+        policy.to_dict(),
+        arms,
+        (low, high),
+        deadline,
+        expired,
+        _flag("demo", settings.demo, "false"),
+        settings.feedback,
+        changed_guardrails(Guardrails(), changes, arms, policy.coupled),
+        checked_budget(limits, arms, policy.coupled),
+        number_in("risk", settings.risk, 0.0, 1.0, f"the default is {RISK}"),
+        _flag("drift", settings.drift, "true"),
+    )
+
+
+def _flag(name: str, value: object, default: str) -> bool:
+    if not isinstance(value, bool):
+        raise Invalid(invalid_value(name, value, "must be true or false", f"leave it out for {default}"))
+    return value
 
 
 def as_text(settings: Settings) -> str:
@@ -109,8 +137,19 @@ def as_text(settings: Settings) -> str:
         "deadline": settings.deadline,
         "expired_loss": settings.expired_loss,
     }
-    if settings.demo:  # left out if false: the texts of older stores lack it and must stay equal
+    # Left out if they have their defaults: the texts of older stores lack them and must stay equal.
+    if settings.demo:
         content["demo"] = True
+    if settings.feedback != "loss":
+        content["feedback"] = settings.feedback
+    if settings.guardrails:
+        content["guardrails"] = settings.guardrails.to_dict()
+    if settings.budget:
+        content["budget"] = settings.budget.to_dict()
+    if settings.risk != RISK:
+        content["risk"] = settings.risk
+    if not settings.drift:
+        content["drift"] = False
     return json.dumps(content, sort_keys=True, allow_nan=False)
 
 
@@ -124,6 +163,11 @@ def as_settings(content: dict[str, Any]) -> Settings:
         content["deadline"],
         content["expired_loss"],
         content.get("demo", False),
+        content.get("feedback", "loss"),
+        Guardrails.from_dict(content.get("guardrails", {})),
+        Budget.from_dict(content.get("budget", {})),
+        content.get("risk", RISK),
+        content.get("drift", True),
     )
 
 

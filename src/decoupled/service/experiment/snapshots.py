@@ -7,6 +7,7 @@ from typing import Any
 
 from ...base.signed_json import seal, unseal
 from ...learner.learner import Learner
+from ...learner.meter import Meter
 from ..errors import ReplayError
 from .live import REMEDY, Running, Tallies
 from .rows import Decided, ExperimentRow
@@ -28,13 +29,20 @@ def snapshot(running: Running) -> str:
         "pending": list(running.pending),
         "learner": running.learner.to_json(),
     }
+    if running.meter is not None:
+        content["meter"] = running.meter.to_dict()
+    if running.watched_since is not None:
+        content["watched_since"] = running.watched_since
     return seal(SNAPSHOT_FORMAT, SNAPSHOT_VERSION, content)
 
 
 def restore(
     row: ExperimentRow, text: str, rows_of: Callable[[Sequence[int]], Sequence[Decided]]
 ) -> Running:
-    """The experiment that `snapshot` wrote; `rows_of` finds the rows of its pending decisions."""
+    """The experiment that `snapshot` wrote; `rows_of` finds the rows of its pending decisions.
+
+    The snapshot of an earlier version has no confidence sequences: then its learner is not watched.
+    """
     content = unseal(text, SNAPSHOT_FORMAT, SNAPSHOT_VERSION, "the service")
     running = Running(row)
     running.head = running.saved = content["head"]
@@ -43,8 +51,10 @@ def restore(
     running.names, running.retired = content["names"], content["retired"]
     gone = set(running.retired)
     running.places = {name: place for place, name in enumerate(running.names) if place not in gone}
-    running.tallies = Tallies(**content["tallies"])
+    running.tallies = Tallies.from_dict(content["tallies"])
     running.learner = Learner.from_json(content["learner"])
+    running.watched_since = content.get("watched_since")
+    running.meter = Meter.from_dict(content["meter"]) if "meter" in content else None
     pending, rows = running.learner.pending, rows_of(content["pending"])
     if [each.seq for each in rows] != content["pending"] or len(rows) != len(pending):
         raise ReplayError(f"experiment {row.name!r}: pending decisions are missing from the log; {REMEDY}")

@@ -11,12 +11,13 @@ from typing import Annotated, Any, Self, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, model_validator
 
 from ...errors import shown
+from ...learner.preferences import Preference
 from ..decision_service import DecisionService
 from ..errors import BadRequest, NotFound, neither_or_both
 from ..experiment.records import MOST_DECISIONS, DecisionRecord, Mode, Status, moment
 from .auth import Access, Admission
+from .fields import Arm, Loss, Model, Problem, Whole
 from .limits import LONGEST_KEY, MOST_FEEDBACK
-from .schemas import Arm, Loss, Model, Problem, Whole
 from .strict_json import broken, encoded, parsed
 from .validation import invalid_body
 
@@ -81,6 +82,16 @@ class DecisionOut(BaseModel):
     status: Status
     loss: float | None = Field(description="The loss of the explored arm that was applied.")
     settled_at: str | None
+    drawn: Arm | None = Field(
+        description="The arm that the policy drew to exploit; another than `exploit` if a guardrail replaced it."
+    )
+    guard: str | None = Field(
+        description="The guardrail that chose `exploit`: pinned, holdout, floor or incumbent; null if the policy did."
+    )
+    limited_by: str | None = Field(
+        description="The part of the budget that kept this decision from exploring, so that its mode is exploit: share, "
+        "rate, total or allowance; null if none did."
+    )
 
 
 class DecisionList(BaseModel):
@@ -90,15 +101,23 @@ class DecisionList(BaseModel):
 
 
 class FeedbackIn(Model):
-    """The loss of the *explored* arm, or its reward: exactly one of them."""
+    """The loss of the *explored* arm, or its reward, or a preference between both arms: exactly one of them."""
 
     model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": ["loss"]}, {"required": ["reward"]}]}
+        json_schema_extra={
+            "oneOf": [{"required": ["loss"]}, {"required": ["reward"]}, {"required": ["preference"]}]
+        }
     )
 
     loss: Loss = Field(default=None, description=EXPLORED, examples=[0.25])  # type: ignore[assignment]
     reward: Loss = Field(  # type: ignore[assignment]
         default=None, description="In place of a loss: its mirror image in the loss range.", examples=[0.75]
+    )
+    preference: Preference = Field(
+        default=None,  # type: ignore[arg-type]
+        description="In place of a loss: which of the two arms did better, or tie. Only for experiments that were "
+        "created with feedback preference.",
+        examples=["explore"],
     )
     arm: Arm | None = Field(
         default=None,
@@ -108,8 +127,10 @@ class FeedbackIn(Model):
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
-        if (self.loss is None) == (self.reward is None):
-            raise broken(*neither_or_both(self.loss is not None, self.reward is not None) or ())
+        given = (self.loss is not None, self.reward is not None)
+        wrong = neither_or_both(*given, preference_given=self.preference is not None)
+        if wrong is not None:
+            raise broken(*wrong)
         return self
 
 
@@ -157,6 +178,7 @@ def decision_out(record: DecisionRecord) -> dict[str, Any]:
         "policy": record.policy, "state_version": record.state_version,
         "made_at": moment(record.made_at), "expires_at": moment(record.expires_at),
         "status": record.status, "loss": record.loss, "settled_at": moment(record.settled_at),
+        "drawn": record.drawn, "guard": record.guard, "limited_by": record.limited_by,
     }  # fmt: skip
 
 
@@ -198,7 +220,7 @@ class FastRoutes:
         access.require("decide")
         sent = _validated(FeedbackIn, body)
         applied = await self._decisions.feedback(
-            access.tenant, id, loss=sent.loss, reward=sent.reward, arm=sent.arm
+            access.tenant, id, loss=sent.loss, reward=sent.reward, arm=sent.arm, preference=sent.preference
         )
         return 200, encoded(decision_out(applied))
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from .fields import Problem
 from .problem_json import PROBLEM
-from .schemas import Problem
 
 _WHY = {
     400: "The request is not JSON, or not well-formed.",

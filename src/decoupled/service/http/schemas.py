@@ -1,8 +1,8 @@
-"""The models that bodies share, and those of experiments, states and logs, with their JSON."""
+"""The models of experiments, states and logs, with their JSON."""
 
 import json
 import math
-from dataclasses import asdict, fields
+from dataclasses import fields
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -11,55 +11,38 @@ from pydantic import (
     AwareDatetime,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StrictBool,
     StrictInt,
-    StrictStr,
 )
 
 from ...errors import DecoupledError
+from ...inference.interval import Interval
 from ...policies import Policy
-from ..experiment.records import LONGEST_DEADLINE, Experiment, ExperimentStatus, State, moment
+from ..experiment.records import (
+    LONGEST_DEADLINE,
+    RISK,
+    Experiment,
+    ExperimentStatus,
+    FeedbackKind,
+    State,
+    moment,
+)
 from ..experiment.settings import default_policy
+from .fields import Arm, Model, Number, Whole
+from .guardrails import BudgetIn, BudgetOut, GuardrailsIn, GuardrailsOut, budget_out, guardrails_out
 from .limits import LONGEST_NAME, MOST_ARMS
-from .strict_json import broken, one_rule, truth, whole
+from .strict_json import broken, one_rule
 
-Whole = BeforeValidator(whole)
-Arm = Annotated[
-    Annotated[StrictStr, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-    | Annotated[StrictInt, Field(ge=-(2**53), le=2**53), Whole],
-    one_rule("must be a string of 1 to 200 characters without control characters, or a whole number"),
-]
-Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
-Loss = Annotated[Number, BeforeValidator(truth, json_schema_input_type=Number | bool)]
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 NAMED = one_rule(
     f"must be 1 to {LONGEST_NAME} letters, digits, dots, dashes and underscores, a letter or a digit first"
 )
 MOMENT = "must be a string with a date, a time and its offset from UTC (RFC 3339)"
-AT_THIS_MOMENT = (
-    "The interval holds at this moment, with a probability of 95 %. It does not hold at all moments together: for "
-    "someone who looks repeatedly and stops when it looks good, it misses more often."
+AT_EVERY_MOMENT = (
+    "The interval holds at every moment at once, with probability 1 - `risk` of the experiment: you may look as often as "
+    "you like, and stop when you like."
 )
-
-
-class Model(BaseModel):
-    """A body that takes only the fields it knows."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class Problem(BaseModel):
-    """An error (RFC 9457): every error of the service has this shape."""
-
-    type: str = Field(examples=["urn:decoupled:conflict"])
-    title: str
-    status: int
-    detail: str = Field(description="What was wrong, by which rule, and what to do.")
-    errors: list[dict[str, str]] = Field(
-        default=[], description="Each field that is wrong, if there are several."
-    )
 
 
 def _ordered(ends: list[float]) -> list[float]:
@@ -70,7 +53,7 @@ def _ordered(ends: list[float]) -> list[float]:
 
 
 class ExperimentIn(Model):
-    """The settings of an experiment. All but the arms are fixed when it is created."""
+    """The settings of an experiment. All but the arms, the guardrails and the budget are fixed when it is created."""
 
     policy: dict[str, Any] = Field(
         default_factory=default_policy,
@@ -105,6 +88,29 @@ class ExperimentIn(Model):
         description="Whether it is only for test traffic. The console sends made-up losses to such "
         "experiments, and to no others.",
     )
+    feedback: FeedbackKind = Field(
+        default="loss",
+        description="What is sent back: the loss (or reward) of the explored arm, or a preference between "
+        "the two arms of a decision.",
+    )
+    guardrails: GuardrailsIn | None = Field(
+        default=None, description="The guardrails that it starts with.", examples=[{"pinned": "a"}]
+    )
+    budget: BudgetIn | None = Field(
+        default=None,
+        description="The budget for exploring that it starts with.",
+        examples=[{"share": 0.01}],
+    )
+    risk: Annotated[Number, Field(gt=0.0, lt=1.0)] = Field(
+        default=RISK,
+        description="The probability with which its intervals and its verdict may ever fail.",
+        examples=[0.01],
+    )
+    drift: StrictBool = Field(
+        default=True,
+        description="Whether losses may drift. False narrows the intervals, and is right only if no arm's mean loss "
+        "ever changes.",
+    )
 
 
 class ExperimentOut(BaseModel):
@@ -121,6 +127,13 @@ class ExperimentOut(BaseModel):
     created_at: str
     archived_at: str | None
     demo: bool = Field(description="Whether it was created for test traffic.")
+    feedback: FeedbackKind
+    risk: float = Field(
+        description="The probability with which its intervals and its verdict may ever fail."
+    )
+    drift: bool = Field(description="Whether its intervals allow for losses that drift.")
+    guardrails: GuardrailsOut = Field(description="The guardrails that hold now.")
+    budget: BudgetOut = Field(description="The budget that holds now.")
     state_version: int
     status: ExperimentStatus = Field(
         description="compiling: its policy is new to this machine, and decisions are refused with 503 until it is "
@@ -151,11 +164,11 @@ class ArmsIn(Model):
 
 
 class IntervalOut(BaseModel):
-    """An estimate with the ends of its 95 % interval, at this moment."""
+    """An estimate with the ends of its interval, a confidence sequence."""
 
     estimate: float
-    low: float = Field(description=f"The lower end of the interval. {AT_THIS_MOMENT}")
-    high: float = Field(description=f"The upper end of the interval. {AT_THIS_MOMENT}")
+    low: float = Field(description=f"The lower end of the interval. {AT_EVERY_MOMENT}")
+    high: float = Field(description=f"The upper end of the interval. {AT_EVERY_MOMENT}")
 
 
 class StateOut(BaseModel):
@@ -176,8 +189,16 @@ class StateOut(BaseModel):
     expired: int
     late: int = Field(description="Feedback refused because it came after the deadline.")
     regret: IntervalOut | None = Field(
-        description="Of the exploited arms against the best single arm, with its interval at this moment; null "
-        "if the log cannot tell."
+        description="Of the exploited arms against the arm that looks best now, in all; null if nothing can be compared."
+    )
+    budget_used: dict[str, float] = Field(
+        description="What counts against each limit of the budget now: the share of decisions that explored, those in "
+        "the window of the rate, the money spent in all, and in this period.",
+        examples=[{"rate": 12}],
+    )
+    incumbent_released: bool | None = Field(
+        description="Whether another arm was found to be better than the incumbent, so that the policy chooses; null if "
+        "the guardrails name no incumbent."
     )
 
 
@@ -193,7 +214,7 @@ class ArmValueOut(BaseModel):
     arm: Arm
     observed: int
     value: IntervalOut | None = Field(
-        description="The mean loss with its interval at this moment; null if the log cannot tell."
+        description="The mean loss with its interval; null if the log cannot tell."
     )
 
 
@@ -202,14 +223,20 @@ class EvaluationOut(BaseModel):
 
     experiment: str
     method: str
-    level: float = Field(description="The level of every interval, at this moment.")
+    level: float = Field(
+        description="The probability with which all intervals hold, at every moment at once."
+    )
     decisions: int
     observed: int
     arms: list[ArmValueOut]
     exploited: IntervalOut | None = Field(
-        description="The mean loss of the exploited arms, with its interval at this moment."
+        description="The mean loss of the exploited arms, with its interval."
     )
     remark: str | None
+    drawn: IntervalOut | None = Field(
+        description="The mean loss of the arms that the policy drew to exploit, with its interval: what it would have "
+        "been without guardrails."
+    )
 
 
 class RetentionIn(Model):
@@ -236,7 +263,9 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
         "loss_range": list(settings.loss_range),
         "deadline_seconds": settings.deadline, "expired_loss": settings.expired_loss,
         "created_at": moment(experiment.created_at), "archived_at": moment(experiment.archived_at),
-        "demo": settings.demo, "state_version": experiment.state_version,
+        "demo": settings.demo, "feedback": settings.feedback, "risk": settings.risk, "drift": settings.drift,
+        "guardrails": guardrails_out(experiment.guardrails), "budget": budget_out(experiment.budget),
+        "state_version": experiment.state_version,
         "status": experiment.status, "problem": experiment.problem,
     }  # fmt: skip
 
@@ -251,7 +280,13 @@ def _label(policy: str) -> str:
         return str(json.loads(policy)["name"])
 
 
+def interval_out(interval: Interval | None) -> dict[str, float] | None:
+    """An interval as JSON."""
+    return None if interval is None else interval._asdict()
+
+
 def state_out(state: State) -> dict[str, Any]:
     """A state as JSON."""
-    regret = None if state.regret is None else asdict(state.regret)
-    return {**{each.name: getattr(state, each.name) for each in fields(state)}, "regret": regret}
+    regret = interval_out(state.regret)
+    values = {each.name: getattr(state, each.name) for each in fields(state)}
+    return {**values, "regret": regret, "budget_used": dict(state.budget_used)}

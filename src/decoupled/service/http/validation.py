@@ -51,6 +51,7 @@ RULES: dict[str, Rule] = {
     "model_attributes_type": _instead("an object"),
     "dict_type": _instead("an object"),
     "list_type": _instead("a list"),
+    "bool_type": _plain("must be true or false"),
     "string_type": _instead("a string"),
     "float_type": _number,
     "float_parsing": _plain("must be a number"),

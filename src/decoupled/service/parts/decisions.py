@@ -5,10 +5,11 @@ from functools import partial
 from typing import TypeAlias
 
 from ...decision import Arm
-from ...errors import LossError, reworded, shown
+from ...errors import LossError, ParameterError, invalid_value, reworded, shown
+from ...learner.preferences import Preference, preference_loss
 from ..commit_loop import CommitLoop, Reply
 from ..errors import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
-from ..experiment.live import Running
+from ..experiment.live import Loss, Running
 from ..experiment.records import DecisionId, DecisionRecord, Feedback, Mode, unknown_decision
 from ..experiment.rows import Decided, Settled
 from ..session import Reference, Session
@@ -57,9 +58,13 @@ class Decisions:
         loss: float | None = None,
         reward: float | None = None,
         arm: Arm | None = None,
+        preference: Preference | None = None,
     ) -> Reply[DecisionRecord]:
-        """Give the loss, or the reward, of the arm that a decision *explored*; any other `arm` is refused."""
-        decision, given = DecisionId.parse(id), Feedback(id, loss, reward, arm)
+        """Give the loss, or the reward, of the arm that a decision *explored*; any other `arm` is refused.
+
+        An experiment of feedback "preference" takes a `preference` between both arms instead.
+        """
+        decision, given = DecisionId.parse(id), Feedback(id, loss, reward, arm, preference)
         about = Reference("tag", tenant, decision.tag)
         return self._commits.submit(partial(_apply, about=about, decision=decision, given=given), about)
 
@@ -93,10 +98,10 @@ def _apply(session: Session, *, about: Reference, decision: DecisionId, given: F
     running = _running(session, about, decision)
     if given.arm is not None:
         _check_arm(running, _found(session, running, decision)[0], given.arm)
-    try:
-        loss = running.measured(given.loss, given.reward)
-    except LossError as error:
-        raise Invalid(reworded(error, remedy=_OTHER_RANGE)) from None
+    if given.preference is None and running.settings.feedback == "loss":
+        loss = _measured(running, given)
+    else:
+        loss = _preferred(session, running, decision, given)
     now = running.now(session.clock())
     waiting = running.pending.get(decision.seq)
     if waiting is None:
@@ -108,6 +113,34 @@ def _apply(session: Session, *, about: Reference, decision: DecisionId, given: F
     settled = running.settle(decision.seq, "observed", loss, now)
     session.append(running, settled)
     return running.record(row, settled)
+
+
+def _measured(running: Running, given: Feedback) -> Loss:
+    try:
+        return running.measured(given.loss, given.reward)
+    except LossError as error:
+        raise Invalid(reworded(error, remedy=_OTHER_RANGE)) from None
+
+
+def _preferred(session: Session, running: Running, decision: DecisionId, given: Feedback) -> Loss:
+    """The loss that stands for a preference. Losses and preferences in one experiment would not be comparable."""
+    if running.settings.feedback == "loss":
+        rule = "this experiment takes the loss of the explored arm"
+        remedy = "send a loss or a reward, or create an experiment with feedback 'preference'"
+        raise Invalid(invalid_value("preference", given.preference, rule, remedy))
+    if given.preference is None or given.loss is not None or given.reward is not None:
+        name, value = ("loss", given.loss) if given.reward is None else ("reward", given.reward)
+        rule = "this experiment takes preferences"
+        remedy = "send the preference, 'explore', 'tie' or 'exploit', and nothing else"
+        raise Invalid(invalid_value(name, value, rule, remedy))
+    row, _ = _found(session, running, decision)
+    if row.exploit is None or row.explore is None:
+        rule = f"this decision has the mode {row.mode!r}, so there are no two arms to compare"
+        raise Invalid(invalid_value("preference", given.preference, rule, "use mode 'both'"))
+    try:
+        return running.measured(preference_loss(given.preference, running.settings.loss_range))
+    except ParameterError as error:
+        raise Invalid(str(error)) from None
 
 
 def _apply_many(

@@ -40,6 +40,10 @@ def draw(
         rule = f"{running.policy} plays the standard game, where the arm played is the arm seen"
         remedy = "use mode 'both', or create an experiment with a decoupled policy such as FTPL"
         raise Invalid(invalid_value("mode", mode, rule, remedy))
+    if running.learner.guardrails.down and running.up(places) == "[]":
+        raise Conflict(
+            f"experiment {running.name!r}: every arm of this decision is down; bring one up again"
+        )
     now = running.now(session.clock())
     sweep(session, running)
     first = running.head + 1

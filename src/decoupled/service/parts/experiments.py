@@ -2,13 +2,15 @@
 
 import json
 import secrets
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ...decision import Arm
 from ...errors import DecoupledError, invalid_value, near_name, reworded, shown
+from ...learner.budget import Budget
+from ...learner.guardrails import Guardrails
 from ..background import Background
 from ..commit_loop import CommitLoop, Reply, as_service_error, deliver
 from ..compiler import Compiler
@@ -19,13 +21,14 @@ from ..experiment.rows import ExperimentRow
 from ..experiment.settings import agree, as_settings, as_text, checked, plain_text
 from ..session import Reference, Session
 from .deadlines import sweep
+from .guardrails import change_guardrails, set_budget
 
 Listed: TypeAlias = list[Experiment]
 Created: TypeAlias = tuple[Experiment, bool]
 
 
 class Experiments:
-    """Create, show, list and archive experiments, and change their arms."""
+    """Create, show, list and archive experiments, and change their arms, guardrails and budgets."""
 
     def __init__(self, commits: CommitLoop, background: Background) -> None:
         self._commits, self._background = commits, background
@@ -94,6 +97,18 @@ class Experiments:
             partial(_change_arms, about=about, kind=kind, arms=arms), about, alone=True
         )
 
+    def change_guardrails(self, tenant: str, name: str, changes: Mapping[str, Any]) -> Reply[Experiment]:
+        """Change some guardrails of an experiment, by the names that `Guardrails` has; the others stay."""
+        return self._change(tenant, name, partial(change_guardrails, changes=changes))
+
+    def set_budget(self, tenant: str, name: str, values: Mapping[str, Any]) -> Reply[Experiment]:
+        """Set the budget for exploring, by the names that `Budget` has; an empty one sets no limit."""
+        return self._change(tenant, name, partial(set_budget, values=values))
+
+    def _change(self, tenant: str, name: str, command: Callable[..., Running]) -> Reply[Experiment]:
+        about = Reference("name", tenant, name)
+        return self._commits.submit(lambda session: _shown(command(session, about=about)), about)
+
     def state(self, tenant: str, name: str) -> Reply[State]:
         """What an experiment has learned."""
         about = Reference("name", tenant, name)
@@ -109,6 +124,7 @@ def _put(session: Session, *, about: Reference, settings: Settings, seed: int | 
     row = ExperimentRow(
         0, tenant, name, secrets.token_hex(8), as_text(settings), str(drawn), session.clock(), None,
         json.dumps(list(settings.arms)), "[]", 0, 0, 0,
+        _stored(settings.guardrails), _stored(settings.budget),
     )  # fmt: skip
     created = session.store.create(row)
     found = session.store.named(tenant, name)
@@ -119,6 +135,10 @@ def _put(session: Session, *, about: Reference, settings: Settings, seed: int | 
             f"experiment {name!r}: exists with other settings; settings are fixed, choose another name"
         )
     return as_experiment(found), created
+
+
+def _stored(given: Guardrails | Budget) -> str | None:
+    return json.dumps(given.to_dict(), sort_keys=True) if given else None
 
 
 def _get(session: Session, *, about: Reference) -> Experiment:
@@ -165,7 +185,8 @@ def _change_arms(session: Session, *, about: Reference, kind: str, arms: Iterabl
             raise Invalid(reworded(error, argument="arms")) from None
         session.append(running, row)
         names, retired = json.dumps(running.names), json.dumps(running.retired)
-        session.store.update(running.id, arms=names, retired=retired)
+        rules = _stored(running.learner.guardrails)  # a retired arm is no longer down
+        session.store.update(running.id, arms=names, retired=retired, guardrails=rules)
     return _shown(running)
 
 
@@ -192,7 +213,9 @@ def _state(session: Session, *, about: Reference) -> State:
         tuple(learner.exploration_probabilities().tolist()),
         tuple(learner.estimates().tolist()), tuple(exploit), tuple(explore),
         tallies.decisions, len(running.pending), tallies.applied, tallies.expired, running.late,
-        tallies.regret(at, running.losses.high - running.losses.low),
+        learner.regret(),
+        () if running.meter is None else tuple(running.meter.used(running.now(session.clock())).items()),
+        learner.incumbent_released,
     )  # fmt: skip
 
 
@@ -203,7 +226,8 @@ def _shown(running: Running) -> Experiment:
     return Experiment(
         running.tenant, running.name, running.settings, running.learner.arms,
         _gone(running.names, running.retired), running.created_at, running.archived_at, running.version,
-        running.seed, "ready" if running.archived_at is None else "archived",
+        running.seed, "ready" if running.archived_at is None else "archived", None,
+        running.learner.guardrails, Budget() if running.meter is None else running.meter.budget,
     )  # fmt: skip
 
 
@@ -215,7 +239,8 @@ def as_experiment(row: ExperimentRow) -> Experiment:
     return Experiment(
         row.tenant, row.name, as_settings(json.loads(row.settings)), arms, _gone(names, retired),
         row.created_at, row.archived_at, row.version, int(row.seed),
-        "ready" if row.archived_at is None else "archived",
+        "ready" if row.archived_at is None else "archived", None,
+        Guardrails.from_dict(json.loads(row.guardrails or "{}")), Budget.from_dict(json.loads(row.budget or "{}")),
     )  # fmt: skip
 
 

@@ -1,10 +1,11 @@
-"""The recorded log: reading, exporting and evaluating it, dropping its old part, and backups of the store.
+"""The recorded log: reading, exporting and evaluating it, its history, dropping its old part, and backups of the store.
 
 Everything here runs in the background, on the store as it is at the time of the call.
 """
 
 import json
 import os
+from collections import OrderedDict
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from ...policies import Policy
 from ..analysis import export
 from ..analysis.evaluation import Evaluation, evaluate
 from ..analysis.export import LoggedDecision
+from ..analysis.history import History, HistoryRecord
 from ..background import Background, reading
 from ..commit_loop import CommitLoop, Reply
 from ..experiment.live import Running
@@ -24,14 +26,18 @@ from ..store.backup import back_up
 from ..store.store import Store
 from .experiments import as_experiment
 
+_HISTORIES = 64  # kept in memory, those that were last asked for
 AT_ONCE = 20_000  # rows dropped in one transaction, so that nobody waits long
 
 
 class Logs:
     """Read, export and evaluate logs, drop their old part, and back up the store."""
 
-    def __init__(self, commits: CommitLoop, background: Background) -> None:
-        self._commits, self._background = commits, background
+    def __init__(self, commits: CommitLoop, background: Background, for_histories: Background) -> None:
+        self._commits, self._background, self._for_histories = commits, background, for_histories
+        self._histories: OrderedDict[int, History] = (
+            OrderedDict()
+        )  # only the thread of `for_histories` uses it
 
     def read(
         self, tenant: str, name: str, after: int = 0, limit: int | None = None
@@ -52,6 +58,10 @@ class Logs:
     def evaluate(self, tenant: str, name: str) -> Reply[Evaluation]:
         """The value of every arm and of the exploited arms, from the log since the arms last changed."""
         return self._background.submit(partial(self._evaluate, tenant, name))
+
+    def history(self, tenant: str, name: str, points: int = 200) -> Reply[HistoryRecord]:
+        """Counts and mean losses at some points of the log; the log is read once, and then only what is new."""
+        return self._for_histories.submit(partial(self._history, tenant, name, points))
 
     def retention(self, tenant: str, name: str, before: float) -> Reply[int]:
         """Drop the log up to a time, except decisions that were pending then; returns the number of rows dropped."""
@@ -76,7 +86,21 @@ class Logs:
             settings = as_settings(json.loads(row.settings))
             coupled = Policy.from_dict(settings.policy).coupled
             decisions = export.logged(reader, row, after=_comparable(reader, row.id))
-            return evaluate(name, decisions, as_experiment(row).arms, settings.loss_range, coupled)
+            return evaluate(
+                name, decisions, as_experiment(row).arms, settings.loss_range,
+                coupled=coupled, risk=settings.risk, drift=settings.drift,
+            )  # fmt: skip
+
+    def _history(self, tenant: str, name: str, points: int) -> HistoryRecord:
+        with reading(self._commits, tenant, name) as (reader, row):
+            found = self._histories.pop(row.id, None)
+            if found is None or not found.still_holds(reader, row):
+                found = History.start(reader, row)
+            found.read(reader.rows_since(row.id, found.running.head))
+            self._histories[row.id] = found
+            while len(self._histories) > _HISTORIES:
+                self._histories.popitem(last=False)
+            return found.record(row, points)
 
     def _retention(self, tenant: str, name: str, before: float) -> int:
         with reading(self._commits, tenant, name) as (reader, row):

@@ -71,6 +71,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             digest TEXT PRIMARY KEY, tenant TEXT NOT NULL, role TEXT NOT NULL, label TEXT NOT NULL,
             created_at {real} NOT NULL, revoked_at {real}){plain}""",
     ),
+    (
+        "ALTER TABLE decided ADD COLUMN drawn {integer}",
+        "ALTER TABLE decided ADD COLUMN guard TEXT",
+        "ALTER TABLE decided ADD COLUMN limited_by TEXT",
+        "ALTER TABLE experiments ADD COLUMN guardrails TEXT",
+        "ALTER TABLE experiments ADD COLUMN budget TEXT",
+    ),
 )
 
 

@@ -210,13 +210,21 @@ class Store(Database):
             "WHERE d.experiment = ? AND d.seq > ? ORDER BY d.seq"
         )
         for row in self.each(sql, (experiment, after)):
-            seq, kind, loss, at = row[12:]
-            yield Decided(*row[:12]), seq, kind, loss, at
+            *decided, seq, kind, loss, at = row
+            yield Decided(*decided), seq, kind, loss, at
 
     def arms_changed(self, experiment: int) -> int:
         """The row of the last change of arms; 0 if there is none."""
         sql = "SELECT coalesce(max(seq), 0) FROM changed WHERE experiment = ? AND kind IN ('added', 'retired')"
         return int(self.run(sql, (experiment,))[0][0])
+
+    def most_exploited(self, experiment: int, most: int) -> list[int]:
+        """The places of the arms that the decisions of the log exploited most."""
+        sql = (
+            "SELECT exploit FROM decided WHERE experiment = ? AND exploit IS NOT NULL "
+            "GROUP BY exploit ORDER BY count(*) DESC, exploit LIMIT ?"
+        )
+        return [place for (place,) in self.run(sql, (experiment, most))]
 
     def lacks_propensity(self, experiment: int, after: int) -> bool:
         """Whether the log lacks the propensity of some explored arm."""

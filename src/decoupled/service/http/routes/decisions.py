@@ -71,7 +71,7 @@ def decision_routes(service: DecisionService, admission: Admission, fast: FastRo
         openapi_extra=body_of(FeedbackIn),
     )
     async def put_feedback(request: Request, id: Id) -> Response:  # noqa: A002
-        """Send the loss (or reward) of the *explored* arm. It is applied exactly once.
+        """Send the loss (or reward) of the *explored* arm, or a preference. It is applied exactly once.
 
         The same again: 200 and the same body. Another value: 409. After the deadline: 410.
         """
@@ -84,7 +84,10 @@ def decision_routes(service: DecisionService, admission: Admission, fast: FastRo
         All are committed together, in one transaction.
         """
         admission.charge(access, len(body.items) - 1)
-        given = [Feedback(each.decision, each.loss, each.reward, each.arm) for each in body.items]
+        given = [
+            Feedback(each.decision, each.loss, each.reward, each.arm, each.preference)
+            for each in body.items
+        ]
         settled = await service.decisions.feedback_many(access.tenant, given)
         results = [_result(each.decision, outcome) for each, outcome in zip(given, settled, strict=True)]
         return JSONResponse({"results": results})

@@ -5,18 +5,22 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import JSONResponse
 
+from ....learner.budget import Budget
+from ....learner.guardrails import Guardrails
 from ...decision_service import DecisionService
+from ...experiment.guarding import changed_guardrails, checked_budget
 from ...experiment.records import Settings
+from ..guardrails import BudgetIn, DownIn, GuardrailsIn
 from ..limits import LONGEST_NAME, MOST_LISTED
 from ..openapi import RETRY_AFTER, refusals
 from ..schemas import NAME, NAMED, ArmsIn, ExperimentIn, ExperimentList, ExperimentOut, experiment_out
-from ..strict_routes import Admin, Reader, StrictRoute
+from ..strict_routes import Admin, Decider, Reader, StrictRoute
 
 Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST_NAME, examples=["checkout"]), NAMED]
 
 
 def experiment_routes(service: DecisionService) -> APIRouter:
-    """Create, show, list and archive experiments; add and retire arms."""
+    """Create, show, list and archive experiments; change their arms, guardrails and budgets."""
     router = APIRouter(prefix="/v1/experiments", tags=["experiments"], route_class=StrictRoute)
     experiments = service.experiments
 
@@ -45,6 +49,15 @@ def experiment_routes(service: DecisionService) -> APIRouter:
             deadline=body.deadline_seconds,
             expired_loss=body.expired_loss,
             demo=body.demo,
+            feedback=body.feedback,
+            guardrails=changed_guardrails(Guardrails(), body.guardrails.changes(), body.arms, False)
+            if body.guardrails is not None
+            else Guardrails(),
+            budget=checked_budget(body.budget.limits(), body.arms, False)
+            if body.budget is not None
+            else Budget(),
+            risk=body.risk,
+            drift=body.drift,
         )
         found, created = await experiments.put(access.tenant, name, settings, seed=body.seed)
         if found.status == "compiling":
@@ -83,5 +96,36 @@ def experiment_routes(service: DecisionService) -> APIRouter:
     async def retire_arms(access: Admin, name: Name, body: ArmsIn) -> Response:
         """Retire arms: no decision chooses them again, and decisions already made still take feedback."""
         return JSONResponse(experiment_out(await experiments.retire_arms(access.tenant, name, body.arms)))
+
+    @router.patch("/{name}/guardrails", response_model=ExperimentOut, responses=refusals(400, 404, 409))
+    async def change_guardrails(access: Admin, name: Name, body: GuardrailsIn) -> Response:
+        """Change what is served: a pinned arm (the kill switch), floors, a hold-out, an incumbent, arms that are down.
+
+        Guardrails that are left out stay as they are. What is explored and learned does not change, except that arms
+        that are down are not explored.
+        """
+        changes = body.changes()
+        return JSONResponse(
+            experiment_out(await experiments.change_guardrails(access.tenant, name, changes))
+        )
+
+    @router.put("/{name}/down", response_model=ExperimentOut, responses=refusals(400, 404, 409))
+    async def set_down(access: Decider, name: Name, body: DownIn) -> Response:
+        """Set the list of arms that are down, for a health check. Decisions neither exploit nor explore them."""
+        changes = {"down": body.arms}
+        return JSONResponse(
+            experiment_out(await experiments.change_guardrails(access.tenant, name, changes))
+        )
+
+    @router.put("/{name}/budget", response_model=ExperimentOut, responses=refusals(400, 404, 409))
+    async def set_budget(access: Admin, name: Name, body: BudgetIn) -> Response:
+        """Set the budget for exploring; an empty object sets no limit. What was spent stays spent.
+
+        A decision that may not explore has the mode exploit, and `limited_by` says why. No limit is ever exceeded, also
+        not by several replicas on one store.
+        """
+        return JSONResponse(
+            experiment_out(await experiments.set_budget(access.tenant, name, body.limits()))
+        )
 
     return router

@@ -4,19 +4,20 @@ import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
+from ...analysis.history import MOST_POINTS
 from ...decision_service import DecisionService
 from ...errors import TooMany
 from ..limits import MOST_AT_ONCE
 from ..openapi import refusals
 from ..schemas import EvaluationOut, RetentionIn, RetentionOut, StateOut, state_out
 from ..strict_routes import Admin, Reader, StrictRoute
+from ..watched import HistoryOut, VerdictOut, evaluation_out, history_out, verdict_out
 from .experiments import Name
 
 KINDS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
@@ -59,15 +60,33 @@ def log_routes(service: DecisionService) -> APIRouter:
 
     @router.get("/state", response_model=StateOut, responses=refusals(404))
     async def get_state(access: Reader, name: Name) -> Response:
-        """Exact probabilities, estimates, plays, pending decisions, and the regret with its interval at this moment."""
+        """Exact probabilities, estimates, plays, pending decisions, and the regret with its interval."""
         return JSONResponse(state_out(await service.experiments.state(access.tenant, name)))
 
     @router.get("/evaluation", response_model=EvaluationOut, responses=refusals(404))
     async def get_evaluation(access: Reader, name: Name) -> Response:
-        """The mean loss of every arm, and of the exploited arms, from the log alone, with intervals at this moment."""
+        """The mean loss of every arm, and of the exploited arms, from the log alone, with their intervals."""
         with turns.one(access.tenant):
             found = await logs.evaluate(access.tenant, name)
-        return JSONResponse(asdict(found))
+        return JSONResponse(evaluation_out(found))
+
+    @router.get("/verdict", response_model=VerdictOut, responses=refusals(404))
+    async def get_verdict(access: Reader, name: Name) -> Response:
+        """Is it decided? Which arm is best, in a sentence, with the mean loss of each arm and the regret in numbers.
+
+        All of it holds at every moment at once: look as often as you like, and stop when you like.
+        """
+        return JSONResponse(verdict_out(await service.verdicts.get(access.tenant, name)))
+
+    @router.get("/history", response_model=HistoryOut, responses=refusals(404))
+    async def get_history(
+        access: Reader, name: Name, points: Annotated[int, Query(ge=1, le=MOST_POINTS)] = 200
+    ) -> Response:
+        """Counts and mean losses, with their intervals, at up to `points` points of the log, the last of which is now.
+
+        The log is read once, and later requests read only what is new. It works for archived experiments too.
+        """
+        return JSONResponse(history_out(await logs.history(access.tenant, name, points)))
 
     @router.get("/log", response_class=Response, responses={**_LOG, **refusals(404)})
     async def get_log(

@@ -1,0 +1,67 @@
+"""A verdict as text for a terminal."""
+
+from typing import Any
+
+
+def verdict_text(found: dict[str, Any]) -> str:
+    """The sentence, a line for each arm, and the regret in words.
+
+    >>> interval = {"estimate": 0.31, "low": 0.25, "high": 0.38}
+    >>> print(verdict_text({
+    ...     "text": "too early: about 400 more observations at this rate", "risk": 0.05, "since": None,
+    ...     "arms": [{"arm": "small", "observed": 120, "loss": interval}], "regret": None, "regret_against": None,
+    ...     "incumbent": "small", "incumbent_released": False,
+    ... }))
+    too early: about 400 more observations at this rate
+    small is used until another arm is known to be better.
+    <BLANKLINE>
+    arm    mean loss  from  to    observed
+    small  0.31       0.25  0.38  120
+    <BLANKLINE>
+    All of this holds at every moment at once, with a probability of 95 %.
+    """
+    lines = [found["text"]]
+    if found["incumbent"] is not None:
+        lines.append(_incumbent(found["incumbent"], found["incumbent_released"]))
+    lines += ["", *_arms(found["arms"]), ""]
+    if found["regret"] is not None:
+        lines.append(_regret(found["regret"], found["regret_against"]))
+    level = f"{100.0 * (1.0 - found['risk']):.6g} %"
+    lines.append(f"All of this holds at every moment at once, with a probability of {level}.")
+    if found["since"] is not None:
+        lines.append(f"It counts what was observed since {found['since']}.")
+    return "\n".join(lines)
+
+
+def _incumbent(arm: object, released: bool) -> str:
+    if released:
+        return f"{arm} was the incumbent; another arm was found to be better."
+    return f"{arm} is used until another arm is known to be better."
+
+
+def _arms(arms: list[dict[str, Any]]) -> list[str]:
+    rows = [("arm", "mean loss", "from", "to", "observed")]
+    for each in arms:
+        ends = (_number(each["loss"][end]) for end in ("estimate", "low", "high"))
+        rows.append((str(each["arm"]), *ends, f"{each['observed']:,}"))  # type: ignore[arg-type]
+    widths = [max(len(row[i]) for row in rows) for i in range(5)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _regret(regret: dict[str, float], arm: object) -> str:
+    low, high = (_more(regret[end]) for end in ("low", "high"))
+    return (
+        f"Compared with always using {arm}, what was exploited cost {_more(regret['estimate'])} in all "
+        f"(from {low} to {high})."
+    )
+
+
+def _more(value: float) -> str:
+    return f"{_number(abs(value))} {'less' if value < 0.0 else 'more'}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.4g}"

@@ -1,0 +1,136 @@
+"""The boundary of every confidence sequence here, as a pure function of sums.
+
+Let X_1, X_2, ... be random with X_n >= 0, and let mu_n be the mean of X_n given the past. For a guess g >= 0 of the
+mean and a bet 0 <= lam < 1/g, put psi(lam, g) = (-log(1 - g lam) - g lam) / g^2, which is lam^2 / 2 for g = 0. By
+Fan's inequality, exp(lam y - psi y^2) <= 1 + lam y for every y >= -g. With y = X_n - g this makes
+
+    exp(lam sum (X_n - mu_n) - psi(lam, g) sum (X_n - g)^2)
+
+a supermartingale that starts at 1, whatever the past, the law of X_n and the sequence of means. So does the average of
+such terms over a grid of bets and guesses, fixed beforehand. By Ville's inequality it exceeds 1 / risk at some n with a
+probability of at most `risk`. The smallest mean at which it does not is a lower bound of the running mean
+(mu_1 + ... + mu_n) / n, valid at every n at once.
+
+Three sums are all that it needs: n, the sum of X and the sum of X^2. docs/inference.md has the derivation.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..base.arrays import Floats
+
+# Powers of two: the best bet for a spread V is about 4 / sqrt(V), so these serve up to V = 10^10.
+BETS: Floats = np.power(0.5, np.arange(1.0, 17.0))
+GUESSES: Floats = np.linspace(0.0, 1.0, 5)
+_NEWTON = 30  # steps at most; it converges from below, so that stopping early only widens an interval
+
+
+def _psi(bets: Floats, guesses: Floats) -> Floats:
+    scaled = bets * guesses
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exact = (-np.log1p(-scaled) - scaled) / guesses**2
+    return np.where(guesses == 0.0, bets**2 / 2.0, exact)
+
+
+# One pair of a guess and a bet for each term of the average, with its logarithmic weight. Small guesses allow larger
+# bets, which matter while little was seen.
+_GUESSES = np.repeat(GUESSES, len(BETS))
+_BETS = np.tile(BETS, len(GUESSES)) / np.maximum(_GUESSES, 0.25)
+_PSI = _psi(_BETS, _GUESSES)
+_LOG_SHARE = -np.log(len(_BETS))
+# A difference of two arms is bounded below by -1, and its guess is 0.
+_PSI_DIFFERENCE = _psi(BETS, np.ones(1))
+_LOG_SHARE_DIFFERENCE = -np.log(len(BETS))
+
+
+def lower_mean(count: Any, total: Any, squares: Any, risk: Any) -> Floats:
+    """A lower bound of the running mean of numbers X >= 0 whose means lie in [0, 1].
+
+    Args:
+        count: how many numbers there were.
+        total: their sum.
+        squares: the sum of their squares.
+        risk: the probability with which the bound may fail at some moment.
+
+    The arguments may be arrays of one shape. The bound is 0 where nothing was seen.
+
+    >>> print(lower_mean(1000, 500.0, 500.0, risk=0.025).round(3))
+    0.436
+    """
+    return np.maximum(_lower(count, total, squares, risk, of_difference=False), 0.0)
+
+
+def lower_difference(count: Any, total: Any, squares: Any, risk: Any) -> Floats:
+    """A lower bound of the running mean of numbers X >= -1 whose means lie in [-1, 1].
+
+    The arguments are those of `lower_mean`. The bound is -1 where nothing was seen.
+
+    >>> print(lower_difference(1000, 500.0, 500.0, risk=0.025).round(3))
+    0.416
+    """
+    return np.maximum(_lower(count, total, squares, risk, of_difference=True), -1.0)
+
+
+def _terms(squares: Floats, total: Floats, count: Floats, of_difference: bool) -> tuple[Floats, Floats]:
+    """The bets, and what each of them pays for the spread, with the logarithm of its share."""
+    if of_difference:
+        return BETS, squares[:, None] * _PSI_DIFFERENCE - _LOG_SHARE_DIFFERENCE
+    spread = squares[:, None] - 2.0 * GUESSES * total[:, None] + GUESSES**2 * count[:, None]
+    spread = np.repeat(np.maximum(spread, 0.0), len(BETS), axis=1)
+    return _BETS, spread * _PSI - _LOG_SHARE
+
+
+def log_wealth(count: Floats, total: Floats, squares: Floats, mean: Floats) -> tuple[Floats, Floats]:
+    """The logarithm of the supermartingale of `lower_mean` for a given running mean, and its slope in that mean."""
+    bets, price = _terms(squares, total, count, of_difference=False)
+    exponents = bets * (total - count * mean)[:, None] - price
+    logarithm, weights = _log_sum_exp(exponents)
+    return logarithm, -count * (weights @ bets)
+
+
+def log_wealth_of_difference(total: Floats, squares: Floats) -> Floats:
+    """The logarithm of the supermartingale of `lower_difference` for a running mean of 0. Arrays of any shape."""
+    exponents = total[..., None] * BETS - squares[..., None] * _PSI_DIFFERENCE + _LOG_SHARE_DIFFERENCE
+    return _log_sum_exp(exponents)[0]
+
+
+def _log_sum_exp(exponents: Floats) -> tuple[Floats, Floats]:
+    """Over the last axis; and the share of each term in the sum."""
+    top = exponents.max(axis=-1, keepdims=True)
+    terms = np.exp(exponents - top)
+    sums = terms.sum(axis=-1, keepdims=True)
+    return (top + np.log(sums))[..., 0], terms / sums
+
+
+def _lower(count: Any, total: Any, squares: Any, risk: Any, of_difference: bool) -> Floats:
+    shape = np.broadcast_shapes(*(np.shape(each) for each in (count, total, squares, risk)))
+    n, s, q, chance = (
+        np.broadcast_to(np.asarray(each, np.float64), shape).ravel()
+        for each in (count, total, squares, risk)
+    )
+    bounds = np.full(n.shape, -np.inf)
+    known: NDArray[np.bool_] = n > 0.0
+    if known.any():
+        n, s, q, goal = n[known], s[known], q[known], -np.log(chance[known])
+        bets, price = _terms(q, s, n, of_difference)
+        bounds[known] = _root(bets, bets * s[:, None] - price, n, goal)
+    return bounds.reshape(shape)
+
+
+def _root(bets: Floats, at_zero: Floats, count: Floats, goal: Floats) -> Floats:
+    """Where log sum exp(at_zero - bets count m) falls to the goal, as a function of m, by Newton's method.
+
+    It is convex and falling, and at the start, the best bound by a single bet, it is not below the goal. So every step
+    ends below the root.
+    """
+    slopes = bets * count[:, None]
+    mean: Floats = ((at_zero - goal[:, None]) / slopes).max(axis=1)
+    for _ in range(_NEWTON):
+        logarithm, weights = _log_sum_exp(at_zero - slopes * mean[:, None])
+        step = (logarithm - goal) / (weights * slopes).sum(axis=1)
+        mean = mean + np.maximum(step, 0.0)
+        if not np.any(step > 1e-9):
+            break
+    return mean

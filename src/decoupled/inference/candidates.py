@@ -1,0 +1,109 @@
+"""A candidate to be judged on a log: the probability with which it would have exploited each arm in each row."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from ..base.arrays import Floats
+from ..base.validation import as_float
+from ..decision import Arm
+from ..errors import ParameterError, UnseenArmWarning, invalid_value
+from .log_columns import Log
+
+EXACT = 20_000  # rows; beyond that a replayed policy draws its arm, which is quicker than computing its law
+_KINDS = "give an arm, a mapping from arms to shares, an array of laws, a function of a row, or a policy"
+
+# The shares of an arm, given its place: one for all rows, or one for each.
+Shares: TypeAlias = Callable[[int], float | Floats]
+
+
+class Startable(Protocol):
+    """A policy, as it is replayed."""
+
+    def start(self, arms: Any, seed: Any = None) -> Any:
+        """A learner."""
+
+
+def shares_of(candidate: Any, log: Log) -> tuple[str, Shares]:
+    """The name of a candidate, and its shares."""
+    if hasattr(candidate, "start"):
+        return repr(candidate), _of_columns(_replayed(candidate, log))
+    if isinstance(candidate, (str, int)) and not isinstance(candidate, bool):
+        only = log.place(candidate)
+        return f"always {candidate}", lambda place: float(place == only)
+    if isinstance(candidate, Mapping):
+        law = _mapped(candidate, log)
+        return ", ".join(
+            f"{100 * share:.4g} % {arm}" for arm, share in candidate.items()
+        ), lambda place: float(law[place])
+    if callable(candidate):
+        return "the function", _of_columns(
+            _checked(np.array([_called(candidate, row, log) for row in log.rows.tolist()]), log)
+        )
+    try:
+        laws = np.asarray(candidate, np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            invalid_value("policy", candidate, "is none that can be judged", _KINDS)
+        ) from None
+    if laws.shape != (log.decisions, len(log.arms)):
+        rule = f"must have a row for each of {log.decisions} decisions and a column for each of {len(log.arms)} arms"
+        raise ParameterError(invalid_value("policy", laws.shape, rule, _KINDS))
+    return "the laws given", _of_columns(_checked(laws[log.rows], log))
+
+
+def _of_columns(laws: Floats) -> Shares:
+    return lambda place: laws[:, place]
+
+
+def _called(candidate: Callable[[int], Any], row: int, log: Log) -> Any:
+    found = candidate(row)
+    return _mapped(found, log) if isinstance(found, Mapping) else found
+
+
+def _mapped(shares: Mapping[Arm, float], log: Log) -> Floats:
+    law = np.zeros(len(log.arms))
+    for arm, share in shares.items():
+        number = as_float(share)
+        if number is None or not 0.0 <= number <= 1.0:
+            rule = "must be a share in [0, 1]"
+            raise ParameterError(invalid_value(f"policy[{arm!r}]", share, rule, "shares add up to 1"))
+        law[log.place(arm)] = number
+    _checked(law[None, :], log)
+    return law
+
+
+def _checked(laws: Floats, log: Log) -> Floats:
+    sums = laws.sum(axis=1) if laws.ndim == 2 and laws.shape[1] == len(log.arms) else np.zeros(1)
+    wrong = np.flatnonzero(~(np.abs(sums - 1.0) < 1e-6))
+    if len(wrong) > 0 or laws.min(initial=0.0) < 0.0:
+        rule = f"must be {len(log.arms)} probabilities that add up to 1, in the order of arms"
+        row = laws[wrong[0] if len(wrong) else int(np.argmin(laws.min(axis=1)))]
+        raise ParameterError(invalid_value("policy", row.tolist(), rule, _KINDS))
+    return laws
+
+
+def _replayed(policy: Startable, log: Log) -> Floats:
+    """A policy's law of exploitation in each row, from the losses that were known before its decision."""
+    learner = policy.start(list(log.arms), seed=0)
+    exact = len(log) <= EXACT or learner.policy.coupled
+    numbers = {arm: place for place, arm in enumerate(log.arms)}
+    laws = np.zeros((len(log), len(log.arms)))
+    arrivals, decisions = np.argsort(log.settled, kind="stable"), np.argsort(log.made, kind="stable")
+    names = [log.arms[place] for place in log.explore[arrivals].tolist()]
+    records = list(zip(names, log.propensity[arrivals].tolist(), log.loss[arrivals].tolist(), strict=True))
+    known = np.searchsorted(log.settled[arrivals], log.made[decisions], side="left").tolist()
+    done = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnseenArmWarning)  # arms that were not seen yet come later
+        for row, count in zip(decisions.tolist(), known, strict=True):
+            if count > done:
+                learner.replay(records[done:count])
+                done = count
+            if exact:
+                laws[row] = learner.exploitation_probabilities()
+            else:
+                laws[row, numbers[learner.exploit()]] = 1.0
+    return laws

@@ -1,0 +1,136 @@
+"""The result of an evaluation: values with their intervals, as a table, plain values or a picture."""
+
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..base.extras import needed_for
+from ..plots import COLOURS
+from .interval import Interval
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """The value of an arm, of what was served, or of a candidate: its mean loss over the decisions of a log.
+
+    Attributes:
+        name: whose value it is.
+        telling: how many observed losses it is estimated from.
+        importance_weighted: unbiased.
+        self_normalised: divided by the sum of the weights instead of their number.
+        doubly_robust: unbiased, with a model as control variate; usually the most precise.
+        low: the lower end of the interval.
+        high: the upper end.
+    """
+
+    name: str
+    telling: int
+    importance_weighted: float | None
+    self_normalised: float | None
+    doubly_robust: float | None
+    low: float
+    high: float
+
+    def scaled(self, low: float, high: float) -> "Evaluated":
+        """The same value of losses in [low, high], from that of losses in [0, 1]."""
+        numbers = (self.importance_weighted, self.self_normalised, self.doubly_robust, self.low, self.high)
+        mapped = (None if each is None else low + (high - low) * each for each in numbers)
+        return Evaluated(self.name, self.telling, *mapped)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What a log tells about its arms, about what was served, and about a candidate.
+
+    `print` it for a table.
+
+    Attributes:
+        decisions: the rows of the log.
+        observed: the decisions that the values are about: those with a loss, that could explore every arm.
+        left_out: decisions with a loss that could not explore every arm.
+        risk: the probability with which an interval may fail.
+        drift: whether the intervals allow for losses that drift.
+        arms: the value of each arm.
+        served: the value of what was exploited; None if nothing was.
+        candidate: the value of the candidate; None if there is none.
+        candidate_minus_served: the difference of both: below 0 if the candidate would have cost less.
+        remarks: what a reader should know about the log.
+
+    >>> import decoupled as dc
+    >>> rows = [{"explore": "ab"[n % 2], "propensity": 0.5, "loss": 0.2 + n % 2 / 2} for n in range(1_000)]
+    >>> print(dc.evaluate(rows))
+               weighted   self-norm.  doubly rob.       95 % sequence   losses
+    a            0.2000       0.2000       0.1997    0.1703 to 0.3077      500
+    b            0.7000       0.7000       0.7000    0.6047 to 0.7428      500
+    """
+
+    decisions: int
+    observed: int
+    left_out: int
+    risk: float
+    drift: bool
+    arms: tuple[Evaluated, ...]
+    served: Evaluated | None
+    candidate: Evaluated | None
+    candidate_minus_served: Interval | None
+    remarks: tuple[str, ...]
+
+    @property
+    def values(self) -> tuple[Evaluated, ...]:
+        """All values: of the arms, of what was served, and of the candidate."""
+        return (*self.arms, *(each for each in (self.served, self.candidate) if each is not None))
+
+    def __str__(self) -> str:
+        width = max(8, *(len(each.name) for each in self.values))
+        level = f"{100 * (1 - self.risk):.4g} % sequence"
+        lines = [
+            f"{'':{width}} {'weighted':>10} {'self-norm.':>12} {'doubly rob.':>12} {level:>19} {'losses':>8}"
+        ]
+        for each in self.values:
+            estimates = (each.importance_weighted, each.self_normalised, each.doubly_robust)
+            one, two, three = ("-" if number is None else f"{number:.4f}" for number in estimates)
+            ends = f"{each.low:.4f} to {each.high:.4f}"
+            lines.append(
+                f"{each.name:{width}} {one:>10} {two:>12} {three:>12} {ends:>19} {each.telling:>8,}"
+            )
+        if self.candidate_minus_served is not None:
+            apart = self.candidate_minus_served
+            lines.append(
+                f"candidate minus what was served: {apart.estimate:+.4f} ({apart.low:+.4f} to {apart.high:+.4f})"
+            )
+        return "\n".join([*lines, *self.remarks])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        content = asdict(self)
+        content["arms"], content["remarks"] = list(content["arms"]), list(self.remarks)
+        if self.candidate_minus_served is not None:
+            content["candidate_minus_served"] = self.candidate_minus_served._asdict()
+        return content
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> "Figure":
+        """Draw every value with its interval; save the figure to `path` if given."""
+        with needed_for("a picture"):
+            from matplotlib.figure import Figure
+
+        values = self.values[::-1]
+        figure = Figure(figsize=(7.0, 1.1 + 0.35 * len(values)), layout="constrained")
+        axes: Any = figure.add_subplot()
+        for place, each in enumerate(values):
+            colour = COLOURS[0] if each in self.arms else COLOURS[1]
+            axes.plot([each.low, each.high], [place, place], color=colour, linewidth=2.0)
+            if each.doubly_robust is not None:
+                axes.plot(min(max(each.doubly_robust, each.low), each.high), place, "o", color=colour)
+        axes.set_yticks(range(len(values)), [each.name for each in values])
+        axes.set_xlabel(f"mean loss, with {100 * (1 - self.risk):.4g} % sequence")
+        axes.set_title(f"{self.observed:,} observed decisions", fontsize=10)
+        axes.grid(axis="x", alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+        if path is not None:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            figure.savefig(path, dpi=150)
+        return figure

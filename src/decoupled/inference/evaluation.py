@@ -1,0 +1,280 @@
+"""The log judged offline: what each arm, what was served, and what another policy would have cost."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..base.arrays import Floats
+from ..base.validation import as_float, number_in
+from ..decision import Arm
+from ..errors import Message, ParameterError, invalid_value
+from .boundary import lower_difference, lower_mean
+from .candidates import Shares, shares_of
+from .evaluated import Evaluated, Evaluation
+from .interval import Interval
+from .log_columns import Log, read_log
+
+_SURE = math.log(1e-6)
+_OFF = 5.0  # standard errors by which the mean of an arm's weights may differ from 1
+
+
+def evaluate(
+    log: Any,
+    policy: Any = None,
+    *,
+    loss_range: tuple[float, float] = (0.0, 1.0),
+    risk: float = 0.05,
+    drift: bool = True,
+    arms: Sequence[Arm] | None = None,
+    coupled: bool | None = None,
+) -> Evaluation:
+    """Estimate from a log what every arm would have cost, what was served did cost, and a candidate would have.
+
+    All values are mean losses over the decisions of the log whose loss was observed and that could explore every arm.
+    There are three estimates of each: by *importance weighting*, which is unbiased; *self-normalised*, which divides by
+    the sum of the weights; and *doubly robust*, which weights only the difference from a model, the mean of the losses
+    that were known of the arm. The intervals hold together, and for a log that you evaluate again whenever it has grown.
+
+    Args:
+        log: what `export` wrote, as the path of a CSV or Parquet file; a data frame; columns by name; or a list of rows.
+            It needs the columns `explore`, `propensity` and `loss`.
+        policy: the candidate. An arm; a mapping from arms to shares; an array with a law over `arms` for each row of the
+            log; a function that gives one for the number of a row; or a policy, which is replayed: in each row, its law
+            of exploitation given the losses known by then.
+        loss_range: the lowest and highest possible loss.
+        risk: the probability with which an interval may fail.
+        drift: whether losses may drift. If no mean ever changes, False gives narrower intervals, and needs no
+            propensities for the arms.
+        arms: the names of the arms in order. By default those that the log has, sorted.
+        coupled: whether the arm exploited is the arm explored. By default, the log tells.
+
+    >>> import decoupled as dc
+    >>> rows = [
+    ...     {"explore": "ab"[n % 2], "exploit": "a", "propensity": 0.5, "loss": 0.2 if n % 2 == 0 else 0.7}
+    ...     for n in range(1_000)
+    ... ]
+    >>> result = dc.evaluate(rows, policy={"a": 0.5, "b": 0.5})
+    >>> round(result.candidate.doubly_robust, 3), round(result.served.doubly_robust, 3)
+    (0.45, 0.2)
+    >>> result.candidate_minus_served.low > 0.0
+    True
+    """
+    ends = _checked_range(loss_range)
+    limit = number_in("risk", risk, 0.0, 1.0, "the default is 0.05")
+    read = read_log(log, ends, arms)
+    _refuse_blind(read, drift)
+    name, shares = ("", None) if policy is None else shares_of(policy, read)
+    if shares is not None:
+        _refuse_unexplored(read, shares)
+    judge = _Judge(read, limit, drift, shares)
+    values = tuple(judge.arm(place) for place in range(len(read.arms)))
+    served = judge.served(_is_coupled(read) if coupled is None else coupled)
+    candidate = None if shares is None else judge.candidate(name)
+    apart = None if candidate is None else judge.candidate_minus_served(candidate, served)
+    return Evaluation(
+        decisions=read.decisions,
+        observed=len(read),
+        left_out=read.left_out,
+        risk=limit,
+        drift=drift,
+        arms=tuple(each.scaled(*ends) for each in values),
+        served=None if served is None else served.scaled(*ends),
+        candidate=None if candidate is None else candidate.scaled(*ends),
+        candidate_minus_served=None if apart is None else apart.scaled(*ends, difference=True),
+        remarks=tuple(judge.remarks()),
+    )
+
+
+# What cannot be told
+
+
+def _checked_range(loss_range: Any) -> tuple[float, float]:
+    try:
+        low, high = (as_float(end) for end in loss_range)
+    except (TypeError, ValueError):
+        low = high = None
+    if low is None or high is None or not low < high:
+        rule = "must be two finite numbers, the lower first"
+        raise ParameterError(invalid_value("loss_range", loss_range, rule, "the default is (0, 1)"))
+    return low, high
+
+
+def _refuse_blind(log: Log, drift: bool) -> None:
+    unknown = int(np.isnan(log.propensity).sum())
+    if len(log) == 0 and log.left_out > 0:
+        raise ParameterError(
+            Message(
+                f"log: none of the {log.left_out} decisions with a loss could explore every arm; their propensities "
+                "are 1, or some arms were not available, so the log cannot compare the arms",
+                "log decisions that explore at random, with the probability of the explored arm",
+            )
+        )
+    if len(log) == 0:
+        remedy = "evaluate it when feedback has come"
+        raise ParameterError(Message(f"log: has {log.decisions} decisions and no loss", remedy))
+    if unknown > 0 and drift:
+        raise ParameterError(
+            Message(
+                f"log: {unknown} of {len(log)} observed decisions have no propensity, so nobody knows how often "
+                "their arms would have been explored",
+                "log the probability of the explored arm, or pass drift=False if no mean loss ever changes",
+            )
+        )
+
+
+def _refuse_unexplored(log: Log, shares: Shares) -> None:
+    for place, arm in enumerate(log.arms):
+        if not np.any(log.explore == place) and np.max(shares(place)) > 0.0:
+            raise ParameterError(
+                Message(
+                    f"policy: would exploit {arm!r}, which the log never explored, so its loss is not known",
+                    "choose a candidate without it, or explore it first",
+                )
+            )
+
+
+def _is_coupled(log: Log) -> bool:
+    """Whether the arm exploited was always the arm explored, though that would be a miracle by chance."""
+    same = bool(np.all(log.explore == log.exploit))
+    return same and float(np.nansum(np.log(log.propensity))) < _SURE
+
+
+class _Judge:
+    """The estimates of one log, on losses in [0, 1]."""
+
+    def __init__(self, log: Log, risk: float, drift: bool, shares: Shares | None) -> None:
+        self.log, self.drift = log, drift
+        # Shared by the arms, what was served, and the candidate with its difference; each has two ends.
+        self.risk = risk / (2 * (len(log.arms) + 1 + 2 * (shares is not None)))
+        self.inverse = 1.0 / log.propensity
+        self.lows, self.highs = self._plain_ends()
+        # What a model of the losses says of the arm explored, of the arm exploited, and of the candidate.
+        self.explored, self.exploited, self.expected = (np.zeros(len(log)) for _ in range(3))
+        self.candidate_weights, self.candidate_means = np.zeros(len(log)), np.zeros(len(log.arms))
+        self.robust = [self._learn(place, shares) for place in range(len(log.arms))]
+
+    def _learn(self, place: int, shares: Shares | None) -> float:
+        """Add an arm to the columns, one at a time to save memory; return its doubly robust estimate."""
+        log, model = self.log, self._model(place)
+        mine, used = log.explore == place, log.exploit == place
+        self.explored[mine], self.exploited[used] = model[mine], model[used]
+        if shares is not None:
+            share = np.broadcast_to(shares(place), len(log))
+            self.candidate_weights[mine] = share[mine] * self.inverse[mine]
+            self.expected += share * model
+            self.candidate_means[place] = share.mean()
+        rest = (log.loss[mine] - model[mine]) * self.inverse[mine]
+        return float(model.mean() + rest.sum() / len(log))
+
+    def _model(self, place: int) -> Floats:
+        """For each decision, the mean of the losses of an arm that were known before it, and of one loss of 1/2."""
+        log = self.log
+        mine = np.flatnonzero(log.explore == place)
+        mine = mine[np.argsort(log.settled[mine], kind="stable")]
+        known = np.searchsorted(log.settled[mine], log.made, side="left")
+        sums = np.concatenate([[0.5], 0.5 + np.cumsum(log.loss[mine])])
+        model: Floats = sums[known] / (known + 1.0)
+        return model
+
+    def _plain_ends(self) -> tuple[Floats, Floats]:
+        """The ends of each arm's mean loss from the losses seen of it."""
+        log, arms = self.log, len(self.log.arms)
+        seen, loss, squares = (
+            np.bincount(log.explore, each, arms) for each in (np.ones(len(log)), log.loss, log.loss**2)
+        )
+        low = lower_mean(seen, loss, squares, self.risk)
+        return low, 1.0 - lower_mean(seen, seen - loss, seen - 2.0 * loss + squares, self.risk)
+
+    def arm(self, place: int) -> Evaluated:
+        """The value of one arm; without estimates if it was never explored."""
+        name, mine = str(self.log.arms[place]), self.log.explore == place
+        if not mine.any():
+            return Evaluated(name, 0, None, None, None, 0.0, 1.0)
+        plain = None if self.drift else (float(self.lows[place]), float(self.highs[place]))
+        return self._value(name, mine * self.inverse, self.log.loss, self.robust[place], plain)
+
+    def served(self, coupled: bool) -> Evaluated | None:
+        """The value of what was exploited; None if nothing was."""
+        log, used = self.log, self.log.exploit >= 0
+        if not used.any():
+            return None
+        weights = np.ones(len(log)) if coupled else (log.explore == log.exploit) * self.inverse
+        self.used, self.served_weights = used, weights
+        model = self.explored if coupled else self.exploited
+        robust = float((model + weights * (log.loss - self.explored))[used].mean())
+        plain = None
+        if not self.drift:
+            plain = self._mixed(np.bincount(log.exploit[used], minlength=len(log.arms)) / used.sum())
+        return self._value("what was served", weights[used], log.loss[used], robust, plain)
+
+    def candidate(self, name: str) -> Evaluated:
+        """The value of the candidate."""
+        weights = self.candidate_weights
+        robust = float((self.expected + weights * (self.log.loss - self.explored)).mean())
+        plain = None if self.drift else self._mixed(self.candidate_means)
+        return self._value(name, weights, self.log.loss, robust, plain)
+
+    def candidate_minus_served(self, candidate: Evaluated, served: Evaluated | None) -> Interval | None:
+        """The difference of both values; None if nothing was served."""
+        if served is None or candidate.doubly_robust is None or served.doubly_robust is None:
+            return None
+        estimate = candidate.doubly_robust - served.doubly_robust
+        if not self.drift:
+            return Interval.around(estimate, candidate.low - served.high, candidate.high - served.low)
+        mine, theirs, loss = (
+            each[self.used] for each in (self.candidate_weights, self.served_weights, self.log.loss)
+        )
+        low = _lower_difference(mine * loss + theirs * (1.0 - loss) - 1.0, self.risk)
+        high = -_lower_difference(theirs * loss + mine * (1.0 - loss) - 1.0, self.risk)
+        return Interval.around(estimate, low, high)
+
+    def _mixed(self, means: Floats) -> tuple[float, float]:
+        """The ends of a mixture of arms, if no mean changes."""
+        return float(means @ self.lows), float(means @ self.highs)
+
+    def _value(
+        self, name: str, weight: Floats, loss: Floats, robust: float, ends: tuple[float, float] | None
+    ) -> Evaluated:
+        weighted = weight * loss
+        if ends is None:
+            ends = _lower_mean(weighted, self.risk), 1.0 - _lower_mean(weight - weighted, self.risk)
+        known = not np.isnan(weighted).any()  # else some propensities are not
+        return Evaluated(
+            name,
+            int(np.count_nonzero(weight)),
+            float(weighted.mean()) if known else None,
+            float(weighted.sum() / weight.sum()) if known and weight.any() else None,
+            robust if known else None,
+            ends[0],
+            max(ends),
+        )
+
+    def remarks(self) -> list[str]:
+        """What a reader should know about the log."""
+        log, notes = self.log, []
+        if log.left_out > 0:
+            notes.append(
+                f"{log.left_out:,} observed decisions could not explore every arm and are left out"
+            )
+        for place, arm in enumerate(log.arms):
+            weights = (log.explore == place) * self.inverse
+            if not weights.any():
+                notes.append(f"{arm!r} was never explored, so nothing can be told about it")
+                continue
+            error = float(weights.std()) / math.sqrt(len(log))
+            if np.isfinite(error) and abs(weights.mean() - 1.0) > _OFF * error:
+                notes.append(
+                    f"the weights of {arm!r} average {weights.mean():.2f} instead of 1: its propensities are wrong, "
+                    "or it was not there all the time"
+                )
+        return notes
+
+
+def _lower_mean(values: Floats, risk: float) -> float:
+    return float(lower_mean(len(values), values.sum(), (values**2).sum(), risk))
+
+
+def _lower_difference(values: Floats, risk: float) -> float:
+    return float(lower_difference(len(values), values.sum(), (values**2).sum(), risk))

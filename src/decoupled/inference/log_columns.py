@@ -1,0 +1,234 @@
+"""A log of decisions as columns: read from a file, a data frame or a list of rows, and checked."""
+
+import csv
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..base.arrays import Bools, Floats, Ints
+from ..base.extras import needed_for
+from ..base.validation import is_missing, kind_of
+from ..decision import Arm
+from ..errors import ArmError, LossError, Message, ParameterError, invalid_value, near_name, shown
+
+NEEDED = ("explore", "propensity", "loss")
+OPTIONAL = ("exploit", "available", "status", "seq", "settled_seq")
+_KINDS = "give the path of a .csv or .parquet file, a data frame, or a list of rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The decisions of a log that a loss was observed of and that could explore every arm, in the order of the log.
+
+    Attributes:
+        arms: the names of the arms.
+        decisions: the number of rows.
+        left_out: the rows with a loss that could not explore every arm: some were not available, or the propensity is 1.
+        rows: the row of each decision in the log.
+        explore: the places of the explored arms.
+        exploit: the places of the exploited arms, -1 for none.
+        propensity: the probability of each explored arm; NaN if it is not known.
+        loss: its loss, scaled to [0, 1].
+        made: when each decision was made, as a number that grows with time.
+        settled: when its loss was observed, on the same scale.
+    """
+
+    arms: tuple[Arm, ...]
+    decisions: int
+    left_out: int
+    rows: Ints
+    explore: Ints
+    exploit: Ints
+    propensity: Floats
+    loss: Floats
+    made: Floats
+    settled: Floats
+
+    def __len__(self) -> int:
+        return len(self.loss)
+
+    def place(self, arm: object) -> int:
+        """The place of an arm. A log that was exported has text only, so 1 also finds "1"."""
+        for name in (arm, str(arm)):
+            if name in self.arms:
+                return self.arms.index(name)
+        raise ArmError(f"arm = {shown(arm)}: is not an arm of this log; {near_name(arm, self.arms)}")
+
+
+def read_log(log: Any, loss_range: tuple[float, float], arms: Sequence[Arm] | None = None) -> Log:
+    """Read and check a log; `arms` names arms that it may lack."""
+    columns = _columns(log)
+    missing = [name for name in NEEDED if name not in columns]
+    if missing:
+        found = ", ".join(map(repr, columns)) or "none of the columns of a log"
+        raise ParameterError(
+            Message(f"log: has no column {missing[0]!r}, only {found}", "see docs: The decision log")
+        )
+    count = len(columns["loss"])
+    loss, propensity = _numbers("loss", columns["loss"]), _numbers("propensity", columns["propensity"])
+    status = columns.get("status")
+    seen = ~np.isnan(loss)
+    if status is not None:
+        seen &= np.array([each == "applied" for each in status], np.bool_)
+    explored, exploited = columns["explore"], columns.get("exploit", [None] * count)
+    names = _names(list(arms or ()), explored, exploited)
+    explore, exploit = _places(explored, names), _places(exploited, names)
+    seen &= explore >= 0
+    _check_losses(loss, seen, loss_range)
+    _check_propensities(propensity, seen)
+    available = columns.get("available")
+    whole = propensity != 1.0
+    if available is not None:
+        whole &= _blank(available)
+    kept = np.flatnonzero(seen & whole)
+    low, high = loss_range
+    order = np.arange(count, dtype=np.float64)
+    made = _numbers("seq", columns["seq"]) if "seq" in columns else order
+    settled = _numbers("settled_seq", columns["settled_seq"]) if "settled_seq" in columns else made + 0.5
+    return Log(
+        tuple(names),
+        count,
+        int(seen.sum()) - len(kept),
+        kept,
+        explore[kept],
+        exploit[kept],
+        propensity[kept],
+        (loss[kept] - low) / (high - low),
+        made[kept],
+        np.where(np.isnan(settled[kept]), made[kept] + 0.5, settled[kept]),
+    )
+
+
+# Reading
+
+
+def _columns(log: Any) -> dict[str, Any]:
+    wanted = (*NEEDED, *OPTIONAL)
+    if isinstance(log, (str, os.PathLike)):
+        return _from_file(Path(log), wanted)
+    if isinstance(log, Mapping) or hasattr(log, "columns"):
+        names = (
+            log.keys() if isinstance(log, Mapping) else getattr(log, "column_names", None) or log.columns
+        )
+        return {name: _listed(log[name]) for name in wanted if name in list(names)}
+    if isinstance(log, (bytes, int, float)) or not isinstance(log, Iterable):
+        raise ParameterError(invalid_value("log", log, f"is {kind_of(log)}", _KINDS))
+    rows = list(log)
+    wrong = next((place for place, row in enumerate(rows) if not isinstance(row, Mapping)), None)
+    if wrong is not None:
+        rule = f"is {kind_of(rows[wrong])}, and rows must be mappings"
+        raise ParameterError(invalid_value(f"log[{wrong}]", rows[wrong], rule, _KINDS))
+    present = set().union(*(row.keys() for row in rows))
+    return {name: [row.get(name) for row in rows] for name in wanted if name in present}
+
+
+def _listed(column: Any) -> Any:
+    """A column as a list, or as an array of numbers."""
+    if hasattr(column, "to_pylist"):  # Arrow
+        return column.to_pylist()
+    return column if isinstance(column, np.ndarray) else list(column)
+
+
+def _from_file(path: Path, wanted: tuple[str, ...]) -> dict[str, Any]:
+    if path.suffix == ".parquet":
+        with needed_for("a log in Parquet", "export it as CSV"):
+            import pyarrow.parquet as pq
+        present = [name for name in wanted if name in pq.read_schema(path).names]
+        table = pq.read_table(path, columns=present)
+        return {name: _arrow(table[name]) for name in present}
+    if path.suffix != ".csv":
+        raise ParameterError(invalid_value("log", str(path), "must end in .csv or .parquet", _KINDS))
+    with path.open(newline="", encoding="utf-8") as file:
+        reader = csv.reader(file)
+        header = next(reader, [])
+        present = [name for name in wanted if name in header]
+        if len(present) < 2:
+            return {name: [] for name in present}
+        rows = list(map(itemgetter(*map(header.index, present)), reader))
+    columns = zip(*rows, strict=True) if rows else [()] * len(present)
+    return dict(zip(present, columns, strict=True))
+
+
+def _arrow(column: Any) -> Any:
+    if str(column.type) in ("double", "int64"):
+        return column.to_numpy()  # missing numbers become NaN
+    return column.to_pylist()
+
+
+# Checking
+
+
+def _numbers(name: str, column: Any) -> Floats:
+    """A column of numbers, NaN where one is missing."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "fiu":
+        return column.astype(np.float64)
+    try:
+        return np.array([math.nan if each is None or each == "" else float(each) for each in column])
+    except (TypeError, ValueError):
+        place, value = next((i, each) for i, each in enumerate(column) if not _is_number(each))
+        raise ParameterError(
+            invalid_value(
+                f"log[{place}].{name}", value, "is not a number", "leave it empty if it is missing"
+            )
+        ) from None
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return value is None or value == "" or float(value) is not None
+    except (TypeError, ValueError):
+        return False
+
+
+def _names(given: list[Arm], *columns: Any) -> list[Arm]:
+    """The names given, then the others in order."""
+    found = {value for column in columns for value in set(_values(column)) if not _is_blank(value)}
+    return [*given, *sorted(found - set(given), key=lambda name: (isinstance(name, str), name))]
+
+
+def _places(column: Any, names: list[Arm]) -> Ints:
+    """The place of each name, -1 where it is missing."""
+    values = _values(column)
+    places = {name: place for place, name in enumerate(names)}
+    places.update((value, -1) for value in set(values) - places.keys())
+    return np.array([places[value] for value in values], np.int64)
+
+
+def _blank(column: Any) -> Bools:
+    """Whether each value is missing."""
+    values = _values(column)
+    blank = {value for value in set(values) if _is_blank(value)}
+    return np.array([value in blank for value in values], np.bool_)
+
+
+def _values(column: Any) -> Any:
+    return column.tolist() if isinstance(column, np.ndarray) else column
+
+
+def _is_blank(value: Any) -> bool:
+    return is_missing(value) or value == ""
+
+
+def _check_losses(loss: Floats, seen: Bools, loss_range: tuple[float, float]) -> None:
+    low, high = loss_range
+    outside = np.flatnonzero(seen & ~((loss >= low) & (loss <= high)))
+    if len(outside) > 0:
+        place = int(outside[0])
+        rule, remedy = f"must lie in [{low}, {high}]", "give the loss_range of the experiment"
+        raise LossError(invalid_value(f"log[{place}].loss", float(loss[place]), rule, remedy))
+
+
+def _check_propensities(propensity: Floats, seen: Bools) -> None:
+    wrong = np.flatnonzero(seen & ~np.isnan(propensity) & ~((propensity > 0.0) & (propensity <= 1.0)))
+    if len(wrong) > 0:
+        place = int(wrong[0])
+        rule, remedy = "must be a probability above 0", "log the probability of the explored arm"
+        raise ParameterError(
+            invalid_value(f"log[{place}].propensity", float(propensity[place]), rule, remedy)
+        )

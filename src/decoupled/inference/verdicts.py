@@ -1,0 +1,147 @@
+"""Is it decided? What the confidence sequences say about which arm is best, as a sentence."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from ..decision import Arm
+from ..errors import ArmError, Message
+from . import comparisons
+from .beaten import compared
+from .comparisons import Basis
+from .sequences import Sequences
+
+State: TypeAlias = Literal["decided", "narrowed", "open"]
+
+_NAMED = 3  # arms that a sentence names
+_MOST = 10**9  # observations; a longer wait is no plan
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What may be said about the best arm, now or at any other moment that you choose while watching.
+
+    The probability that a verdict ever rules out the best arm is at most the risk of the sequences.
+
+    Attributes:
+        text: the verdict as a sentence.
+        state: "decided" if one arm is left, "narrowed" if some arms are out, "open" if none is.
+        best: the arm with the lowest estimated loss among those left; None if no loss was seen.
+        left: the arms that may still be the best.
+        out: the arms that are worse than another.
+        sure: the highest level at which the verdict holds, None while it is open.
+        more_observations: about how many more it takes to decide, if the arms differ as much as they seem to and are
+            explored as often as until now; None if it is decided, or if nobody can tell.
+        basis: what the arms were compared by. "paired": the difference of two arms, over rounds weighted by the chance
+            to explore both; "running": running means; "stationary": the losses seen of each arm, if no mean changes.
+
+    >>> from decoupled.inference import Sequences, verdict
+    >>> sequences = Sequences(arms=2)
+    >>> for n in range(200):
+    ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75)
+    >>> verdict(sequences, ["small", "large"]).text
+    'large is better than small (99.9 %)'
+    """
+
+    text: str
+    state: State
+    best: Arm | None
+    left: tuple[Arm, ...]
+    out: tuple[Arm, ...]
+    sure: float | None
+    more_observations: int | None
+    basis: Basis
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdict as plain values, for JSON."""
+        return {**asdict(self), "left": list(self.left), "out": list(self.out)}
+
+
+def verdict(
+    sequences: Sequences,
+    names: Sequence[Arm] | None = None,
+    *,
+    risk: float | None = None,
+    drift: bool | None = None,
+) -> Verdict:
+    """Judge the arms that are not retired.
+
+    An arm is out when the sequences show that it is worse than another one. So the best arm is out with a probability
+    of at most `risk`, at all moments together.
+
+    Args:
+        sequences: the sequences.
+        names: the name of each arm, also of retired ones; by default its number.
+        risk: another risk than that of the sequences. Choose it before you look.
+        drift: whether losses may drift; by default as the sequences say. If they may, arms are compared two by two in
+            the rounds whose law of exploration is known, or by their running means if no law is.
+
+    >>> from decoupled.inference import Sequences, verdict
+    >>> print(verdict(Sequences(arms=2)))
+    too early: nothing was observed
+    """
+    names = range(len(sequences.sums.arms)) if names is None else names
+    if len(names) != len(sequences.sums.arms):
+        rule = f"names: has {len(names)} names for {len(sequences.sums.arms)} arms"
+        raise ArmError(Message(rule, "name every arm, also retired ones"))
+    live, chances, gone, basis, limit = compared(sequences, risk, drift)
+    estimates = np.where(gone, np.inf, sequences.estimates(drift=basis == "running")[live])
+    leader = int(np.argmin(estimates))
+    state: State = "open" if not gone.any() else "decided" if np.sum(~gone) == 1 else "narrowed"
+    best = None if sequences.observed == 0 else names[int(live[leader])]
+    left, out = (tuple(names[arm] for arm in live[rows].tolist()) for rows in (~gone, gone))
+    sure = 1.0 - float(chances[gone].max()) if out else None
+    rivals = np.delete(live, np.append(np.flatnonzero(gone), leader))
+    more = None
+    if best is not None and len(rivals) > 0:
+        more = _more(
+            sequences.observed, comparisons.times(sequences.sums, rivals, int(live[leader]), limit, basis)
+        )
+    text = _sentence(state, best, left, out, sure, more)
+    return Verdict(text, state, best, left, out, sure, more, basis)
+
+
+def _more(observed: int, times: float) -> int | None:
+    """How many more observations make so many times those so far."""
+    if not math.isfinite(times) or observed * times > _MOST:
+        return None
+    more = observed * (times - 1.0)
+    step = 10 ** max(math.floor(math.log10(max(more, 1.0))) - 1, 0)  # two digits: it is a guess
+    return max(int(math.ceil(more / step) * step), 1)
+
+
+def _sentence(
+    state: str,
+    best: Arm | None,
+    left: tuple[Arm, ...],
+    out: tuple[Arm, ...],
+    sure: float | None,
+    more: int | None,
+) -> str:
+    wait = "" if more is None else f"about {more:,} more observations at this rate"
+    if best is None:
+        return "too early: nothing was observed"
+    if sure is None:
+        return f"too early: {wait}" if wait else "too early to tell how many more observations it takes"
+    level = f"({math.floor(1000 * min(sure, 0.9999)) / 10} %)"
+    if state == "decided":
+        return f"{_spoken(best)} is better than {_spoken(out[0]) if len(out) == 1 else 'every other arm'} {level}"
+    lost = f"{_named(out, 'and')} {'is' if len(out) == 1 else 'are'} out {level}"
+    return f"{_named(left, 'or')}; {lost}" + (f"; {wait} to decide" if wait else "")
+
+
+def _named(arms: tuple[Arm, ...], word: str) -> str:
+    if len(arms) > _NAMED:
+        return f"{len(arms)} arms"
+    *first, last = (_spoken(arm) for arm in arms)
+    return f"{', '.join(first)} {word} {last}" if first else last
+
+
+def _spoken(arm: Arm) -> str:
+    return f"arm {arm}" if isinstance(arm, int) else arm

@@ -1,0 +1,114 @@
+"""The calls of a learner that are about its guardrails."""
+
+from collections.abc import Iterable
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from ..base.arrays import Ints
+from ..decision import Arm, Served
+from ..errors import ParameterError, UnsupportedError, invalid_value
+from .arms import ArmNames, listed_available
+from .guard import Guard
+from .guardrails import Guardrails
+from .pending import Waiting
+from .runner import Running
+
+if TYPE_CHECKING:  # loaded when a learner is watched
+    from .watch import Watch
+
+
+class Guarded:
+    """The part of a learner that applies guardrails to the arm to exploit."""
+
+    _arms: ArmNames
+    _running: Running
+    _waiting: Waiting
+    _guard: Guard
+    _lock: Lock
+    _watch: "Watch | None"
+
+    if TYPE_CHECKING:  # the other parts of a learner have these
+
+        def _rebind(self) -> None: ...
+        def _refuse_coupled(self, call: str) -> None: ...
+        def _part(self, some: list[object] | None) -> Ints | None: ...
+        def _start_watch(self, risk: float, drift: bool) -> None: ...
+
+    @property
+    def guardrails(self) -> Guardrails:
+        """The rules about the arm that is served. Assign to it to change them; `Guardrails()` has none.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+        >>> learner.guardrails = dc.Guardrails(pinned="a")
+        >>> [learner.exploit() for _ in range(3)]
+        ['a', 'a', 'a']
+        """
+        return self._guard.rules
+
+    @guardrails.setter
+    def guardrails(self, rules: Guardrails) -> None:
+        _check_type(rules)
+        if rules.replace_arms and self._running.policy.coupled:
+            raise UnsupportedError(
+                f"guardrails: {type(self._running.policy).__name__} plays the standard game and learns from the arm "
+                "that is served, so another must not be served; use a decoupled policy such as FTPL"
+            )
+        with self._lock:
+            rules.check_arms(self._arms)
+            self._guard = self._guard.following(rules)
+            if rules.incumbent is not None and self._watch is None:
+                self._start_watch(rules.risk, rules.drift)
+            self._rebind()
+
+    @property
+    def incumbent_released(self) -> bool | None:
+        """Whether another arm was found to be better than the incumbent; None if the guardrails name none.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+        >>> learner.guardrails = dc.Guardrails(incumbent="a", risk=0.05)
+        >>> for _ in range(1_000):
+        ...     decision = learner.decide()
+        ...     learner.observe(decision, loss=0.3 if decision.explore == "a" else 0.6)
+        >>> learner.incumbent_released, decision.exploit, decision.guard
+        (False, 'a', 'incumbent')
+        """
+        return None if self._guard.rules.incumbent is None else self._guard.released
+
+    def serve(self, *, available: Iterable[Arm] | None = None) -> Served:
+        """Draw an arm to use now, like `exploit`, and say which guardrail chose it.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
+        >>> learner.guardrails = dc.Guardrails(pinned="c")
+        >>> learner.serve()
+        Served(exploit='c', drawn='b', guard='pinned', limited_by=None)
+        """
+        self._refuse_coupled("serve")
+        some = listed_available(available)
+        with self._lock:
+            part = self._part(some)
+            drawn = self._running.draw(part)[0]
+            exploit, guard = self._served(drawn, part)
+            return Served(self._arms.names[exploit], self._arms.names[drawn], guard)
+
+    def _served(self, drawn: int, part: Ints | None) -> tuple[int, str | None]:
+        """The place of the arm to serve instead of the one drawn, and the guardrail that chose it."""
+        return self._guard.serve(drawn, self._arms, part, self._waiting.tag)
+
+    def _judge_incumbent(self, watch: "Watch") -> None:
+        """Release the incumbent once the sequences show that another arm is better."""
+        guard = self._guard
+        if guard.is_due(watch.sequences.observed):
+            from ..inference.beaten import is_beaten
+
+            rules = guard.rules
+            serial = self._running.serials.of_one(self._arms.place(rules.incumbent))
+            guard.released = is_beaten(watch.sequences, serial, rules.risk, rules.drift)
+
+
+def _check_type(rules: object) -> None:
+    if not isinstance(rules, Guardrails):
+        rule, remedy = "must be guardrails", "for example dc.Guardrails(pinned='a')"
+        raise ParameterError(invalid_value("guardrails", rules, rule, remedy))

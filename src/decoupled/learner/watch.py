@@ -1,0 +1,157 @@
+"""What a watched learner keeps: confidence sequences, and of each pending decision what they will need."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..base.arrays import Floats, Ints
+from ..decision import Decision
+from ..inference.sequences import Sequences
+from ..inference.sums import Observation
+from .arm_ids import Serials
+from .pending import Covered, Pending
+from .runner import Running
+
+MOST_NUMBERS = (
+    1_000_000  # in the laws of pending decisions; feedback that is later than that counts without its law
+)
+
+
+class Drawn(NamedTuple):
+    """What a decision's observation will need: the serial of the exploited arm, and the law by serial.
+
+    `law` is None if the policy does not know its propensities, or if there are too many arms to compare them by it.
+    """
+
+    exploit: int | None
+    law: Floats | None
+
+
+class Watch:
+    """Confidence sequences over the arms of a learner, which are numbered by their serials."""
+
+    def __init__(self, sequences: Sequences, weighs: bool) -> None:
+        self.sequences = sequences
+        # Whether the policy learns from weights. If so, a weight estimates 1 / propensity where that is not known, and
+        # every available arm has a chance to be explored.
+        self.weighs = weighs
+        self.drawn: dict[str, Drawn] = {}
+        self._with_law: dict[str, None] = {}  # the drawn decisions that have a law, oldest first
+        self._law: tuple[object, Floats] | None = None  # of the last draw, with the state it belongs to
+
+    @classmethod
+    def start(cls, serials: Serials, risk: float, drift: bool, coupled: bool, weighs: bool) -> "Watch":
+        """Watch arms of which nothing is known."""
+        sequences = Sequences(serials.born, risk, drift=drift, coupled=coupled)
+        for gone in set(range(serials.born)) - set(_live(serials)):
+            sequences.retire(gone)
+        return cls(sequences, weighs)
+
+    # Deciding
+
+    def draw(
+        self, decision: Decision, exploit: int | None, part: Ints | None, running: Running, limit: int
+    ) -> None:
+        """Remember a decision: the place of its exploited arm, and the places it was drawn from (None for all)."""
+        law = None
+        if decision.propensity is not None and (self.sequences.sums.pairs is not None or not self.weighs):
+            law = self._law_of(part, running)
+        self.drawn[decision.id] = Drawn(None if exploit is None else running.serials.of_one(exploit), law)
+        if law is not None:
+            self._with_law[decision.id] = None
+            if len(self._with_law) * len(law) > MOST_NUMBERS:
+                oldest = next(iter(self._with_law))
+                del self._with_law[oldest]
+                self.drawn[oldest] = self.drawn[oldest]._replace(law=None)
+        if len(self.drawn) > limit:
+            self._take(next(iter(self.drawn)))
+
+    def _law_of(self, part: Ints | None, running: Running) -> Floats:
+        """The law of exploration by serial. Decisions of the same round share it."""
+        state = running.round, None if part is None else part.tobytes()
+        if self._law is None or self._law[0] != state:
+            law = running.law("exploration_law", part)
+            if running.serials.kept is not None:
+                by_place, law = law, np.zeros(running.serials.born)
+                law[running.serials.kept] = by_place
+            self._law = state, law
+        return self._law[1]
+
+    # Learning
+
+    def observe(self, pending: Pending, loss: float) -> None:
+        """Add the feedback of a decision. One that was made before the watch began tells nothing of what was exploited."""
+        decision, serial, covered, _ = pending
+        exploit, law = self._take(decision.id)
+        arms = len(self.sequences.sums.arms)
+        if law is not None and len(law) < arms:  # arms that came later had no chance
+            law = np.pad(law, (0, arms - len(law)))
+        if law is not None and not law[serial] > 0.0:
+            law = None  # the law is exact, and the arm was drawn by a rounded one
+        weight, available = self._weight(decision, law), _available(covered)
+        if law is not None and not self.weighs:
+            available = tuple(np.flatnonzero(law).tolist())
+        self.sequences.sums.add(Observation(serial, weight, loss, exploit, available, law))
+
+    def replay(self, serial: int, weight: float, loss: float) -> None:
+        """Add a record of a log."""
+        self.sequences.sums.add(Observation(serial, weight, loss))
+
+    def forget(self, key: str) -> None:
+        """A decision will have no feedback."""
+        self._take(key)
+
+    def _take(self, key: str) -> Drawn:
+        self._with_law.pop(key, None)
+        return self.drawn.pop(key, Drawn(None, None))
+
+    def _weight(self, decision: Decision, law: Floats | None) -> float | None:
+        if not self.weighs and law is None:
+            return None  # arms may have had no chance, and it is not known which
+        return decision.weight if decision.propensity is None else 1.0 / decision.propensity
+
+    # Arms
+
+    def follow(self, serials: Serials) -> None:
+        """Add and retire arms, so that those left are those of the learner."""
+        known = len(self.sequences.sums.arms)
+        if serials.born > known:
+            self.sequences.add_arms(serials.born - known)
+        for gone in set(self.sequences.live) - set(_live(serials)):
+            self.sequences.retire(gone)
+        self._law = None
+
+    # Saving
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain values. Decisions that share a law share it there too."""
+        laws = {id(each.law): each.law for each in self.drawn.values() if each.law is not None}
+        number = {key: place for place, key in enumerate(laws)}
+        return {
+            "sequences": self.sequences.to_dict(),
+            "weighs": self.weighs,
+            "laws": [law.tolist() for law in laws.values()],
+            "drawn": {
+                key: [exploit, None if law is None else number[id(law)]]
+                for key, (exploit, law) in self.drawn.items()
+            },
+        }
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "Watch":
+        """Restore the result of `to_json`."""
+        watch = cls(Sequences.from_dict(content["sequences"]), content["weighs"])
+        laws = [np.array(law, np.float64) for law in content["laws"]]
+        for key, (exploit, number) in content["drawn"].items():
+            watch.drawn[key] = Drawn(exploit, None if number is None else laws[number])
+            if number is not None:
+                watch._with_law[key] = None
+        return watch
+
+
+def _live(serials: Serials) -> list[int]:
+    return list(range(serials.born)) if serials.kept is None else serials.kept.tolist()
+
+
+def _available(covered: Covered) -> tuple[int, ...] | range | None:
+    return range(covered) if isinstance(covered, int) else covered

@@ -1,0 +1,41 @@
+// What is decided, in words: the verdict, the incumbent, and the regret.
+
+import { count, decimal, el, percent, setText } from "./dom.js";
+
+export function verdictPanel() {
+  const text = el("bdi", { id: "verdict-text" });
+  const incumbent = el("p", { class: "hint", id: "incumbent", hidden: true });
+  const node = el("div", { class: "verdict", id: "verdict", "data-state": "open", hidden: true }, el("p", {}, text), incumbent);
+  return {
+    node,
+    update(verdict) {
+      node.hidden = false;
+      node.dataset.state = verdict.state;
+      setText(text, capital(verdict.text));
+      incumbent.hidden = verdict.incumbent === null;
+      if (verdict.incumbent !== null) setText(incumbent, incumbentText(verdict));
+    },
+  };
+}
+
+const capital = (text) => (/^too early/.test(text) ? `T${text.slice(1)}` : text); // the name of an arm stays as it is
+
+function incumbentText({ incumbent, incumbent_released: released }) {
+  return released
+    ? `${incumbent} was the incumbent. Another arm was found to be better, so the policy chooses what is used.`
+    : `${incumbent}, the incumbent, is used until another arm is known to be better. Exploring and learning go on.`;
+}
+
+// Losses with as many digits as their range deserves.
+export function lossDigits([low, high]) {
+  return Math.min(6, Math.max(0, 2 - Math.floor(Math.log10(high - low))));
+}
+
+export function regretText({ regret, regret_against: arm, compared, risk, since }, lossRange) {
+  if (!regret) return "What the exploited arms cost cannot be estimated yet.";
+  const digits = Math.max(0, lossDigits(lossRange) - 1);
+  const more = (value) => `${decimal(Math.abs(value), digits)} ${value < 0 ? "less" : "more"}`;
+  const from = since === null ? "" : ` since ${new Date(since).toLocaleString("en-GB")}`;
+  return `Over ${count(compared)} observed decisions${from}, the exploited arms cost ${more(regret.estimate)} in all than always using ${arm} would have: `
+    + `from ${more(regret.low)} to ${more(regret.high)} (${percent(1 - risk, 0)}, however often you look).`;
+}

@@ -1,0 +1,112 @@
+"""What the confidence sequences of an experiment say: its verdict, the mean loss of each arm, and the regret.
+
+`Watched.of` copies what is needed, which is quick. `judged` computes, which takes a while if there are many arms, so it
+runs outside the commit loop.
+"""
+
+from dataclasses import dataclass
+
+from ...decision import Arm
+from ...inference.interval import Interval
+from ...inference.regret import best_looking, compared_rounds, regret
+from ...inference.sequences import Sequences
+from ...inference.verdicts import Verdict, verdict
+from ...learner.loss_range import LossRange
+from .live import Running
+
+
+@dataclass(frozen=True, slots=True)
+class ArmLoss:
+    """The mean loss of one arm, and how many of its losses were seen."""
+
+    arm: Arm
+    observed: int
+    loss: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A verdict, with the intervals behind it. All of them hold at every moment at once.
+
+    Attributes:
+        state_version: the last row of the log that was part of it.
+        verdict: which arm is best, as far as that is decided.
+        risk: the probability with which an interval of a family, or the verdict, may ever fail.
+        drift: whether losses may drift.
+        observed: how many losses it is made of.
+        since: the time from which losses count; None if all do.
+        arms: the mean loss of each arm, on the experiment's own scale of losses.
+        exploited: the mean loss of the exploited arms; None if none was observed.
+        regret: what the exploited arms cost more, in all, than one arm would have; None if nothing can be compared.
+        regret_against: that arm: the one that looks best now.
+        compared: how many decisions the regret is over: those that could explore every arm there is now.
+        incumbent: the arm that is exploited until another is known to be better; None for none.
+        incumbent_released: whether another was found to be better; None without an incumbent.
+    """
+
+    experiment: str
+    state_version: int
+    verdict: Verdict
+    risk: float
+    drift: bool
+    observed: int
+    since: float | None
+    arms: tuple[ArmLoss, ...]
+    exploited: Interval | None
+    regret: Interval | None
+    regret_against: Arm | None
+    compared: int
+    incumbent: Arm | None
+    incumbent_released: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The sequences of an experiment at one moment, with the names of all its arms."""
+
+    experiment: str
+    state_version: int
+    sequences: Sequences
+    names: tuple[Arm, ...]
+    losses: LossRange
+    since: float | None
+    incumbent: Arm | None
+    incumbent_released: bool | None
+
+    @classmethod
+    def of(cls, running: Running) -> "Watched":
+        """A copy, which later observations do not change."""
+        learner = running.learner
+        sequences = Sequences.from_dict(learner.sequences.to_dict())
+        return cls(
+            running.name, running.version, sequences, tuple(running.names), running.losses, running.watched_since,
+            learner.guardrails.incumbent, learner.incumbent_released,
+        )  # fmt: skip
+
+    def judged(self) -> Judged:
+        """The verdict and the intervals."""
+        sequences = self.sequences
+        found = sequences.arms()
+        arms = tuple(
+            ArmLoss(self.names[arm], sequences.sums.arms[arm].seen, found[arm].scaled(*self.losses))
+            for arm in sequences.live
+        )
+        best = best_looking(sequences)
+        against_best = regret(sequences, best)
+        exploited = sequences.served() if any(arm.used for arm in sequences.sums.arms) else None
+        return Judged(
+            self.experiment,
+            self.state_version,
+            verdict(sequences, self.names),
+            sequences.risk,
+            sequences.drift,
+            sequences.observed,
+            self.since,
+            arms,
+            None if exploited is None else exploited.scaled(*self.losses),
+            None if against_best is None else against_best.scaled(*self.losses, difference=True),
+            None if best is None else self.names[best],
+            compared_rounds(sequences),
+            self.incumbent,
+            self.incumbent_released,
+        )

@@ -1,0 +1,34 @@
+"""The fields and models that the bodies of several routes share."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
+
+from .strict_json import one_rule, truth, whole
+
+Whole = BeforeValidator(whole)
+Arm = Annotated[
+    Annotated[StrictStr, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+    | Annotated[StrictInt, Field(ge=-(2**53), le=2**53), Whole],
+    one_rule("must be a string of 1 to 200 characters without control characters, or a whole number"),
+]
+Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
+Loss = Annotated[Number, BeforeValidator(truth, json_schema_input_type=Number | bool)]
+
+
+class Model(BaseModel):
+    """A body that takes only the fields it knows."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Problem(BaseModel):
+    """An error (RFC 9457): every error of the service has this shape."""
+
+    type: str = Field(examples=["urn:decoupled:conflict"])
+    title: str
+    status: int
+    detail: str = Field(description="What was wrong, by which rule, and what to do.")
+    errors: list[dict[str, str]] = Field(
+        default=[], description="Each field that is wrong, if there are several."
+    )

@@ -1,0 +1,190 @@
+"""The promise of the sequences: watched at every observation, everything in a family holds in 95 % of experiments.
+
+`make test` plays a few kinds of experiments a hundred times; `DECOUPLED_COVERAGE=full` plays all of them 2,000 times
+and prints the rows of the table in docs/inference.md (`pytest -rP`).
+
+A test fails if more experiments are wrong than 5 % of them would explain: 1 in 1,000 would be by chance if exactly 5 %
+were wrong. The sequences are wrong less often than that. The tests can fail: see those with a broken boundary.
+"""
+
+import math
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled.inference import Sequences, boundary
+from support import watching
+from support.watching import (
+    Run,
+    against_served_wrong,
+    alternating,
+    arms_wrong,
+    differences_wrong,
+    fixed_time_wrong,
+    paired_wrong,
+    record,
+    stationary,
+    stationary_wrong,
+)
+
+FULL = os.environ.get("DECOUPLED_COVERAGE") == "full"
+RUNS = 2_000 if FULL else 100
+RISK, FALSE_ALARM = 0.05, 1e-3
+
+POLICIES = {"FTPL()": dc.FTPL(), "recommended()": dc.FTPL.recommended()}
+WORLDS = {"stationary": stationary, "alternating": alternating}
+TRAFFIC: dict[str, dict[str, Any]] = {
+    "direct": {},
+    "5 % slice": {"every": 20},
+    "late": {"delay": 100, "missing": 0.1},
+}
+Cell = tuple[int, str, str, str]
+EVERY: list[Cell] = [
+    (arms, policy, world, traffic)
+    for arms in (5, 2, 50)
+    for traffic in TRAFFIC
+    for policy in POLICIES
+    for world in WORLDS
+    if arms == 5 or traffic == "direct"
+]
+FEW: list[Cell] = [
+    (2, "FTPL()", "stationary", "direct"),
+    (5, "recommended()", "alternating", "direct"),
+    (5, "FTPL()", "alternating", "5 % slice"),
+    (5, "FTPL()", "stationary", "late"),
+    (50, "FTPL()", "stationary", "direct"),
+]
+FAMILIES: dict[str, Callable[[Run, float], bool]] = {
+    "arms": arms_wrong,
+    "stationary": stationary_wrong,
+    "against served": against_served_wrong,
+    "differences": differences_wrong,
+}
+
+
+def played(cell: Cell, run: int, count: int, **options: Any) -> Run:
+    arms, policy, world, traffic = cell
+    return record(POLICIES[policy], WORLDS[world](arms), count, run, **TRAFFIC[traffic], **options)
+
+
+def observed(cell: Cell) -> int:
+    """How many losses are observed in an experiment."""
+    return 600 if not FULL else 500 if cell[0] == 50 else 1_000
+
+
+def most_by_chance(runs: int) -> int:
+    """The least number that a binomial of 5 % exceeds with a probability of at most FALSE_ALARM."""
+    tail, count = 1.0, -1
+    while tail > FALSE_ALARM:
+        count += 1
+        tail -= math.comb(runs, count) * RISK**count * (1 - RISK) ** (runs - count)
+    return count
+
+
+def highest_rate(wrong: int, runs: int) -> float:
+    """The upper end of the exact one-sided 97.5 % interval of a rate (Clopper and Pearson)."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        logs = [
+            math.lgamma(runs + 1) - math.lgamma(k + 1) - math.lgamma(runs - k + 1)
+            + k * math.log(middle) + (runs - k) * math.log1p(-middle)
+            for k in range(wrong + 1)
+        ]  # fmt: skip
+        low, high = (middle, high) if sum(map(math.exp, logs)) > 0.025 else (low, middle)
+    return low
+
+
+@pytest.mark.parametrize("cell", EVERY if FULL else FEW, ids=str)
+def test_everything_holds_at_every_look_in_95_percent_of_experiments(cell: Cell) -> None:
+    wrong, old = counted(cell)
+    rates = [f"{each / RUNS:.1%} (≤ {highest_rate(each, RUNS):.1%})" for each in wrong.values()]
+    print(f"| {' | '.join(map(str, cell))} | {' | '.join(rates)} | {old / RUNS:.0%} |")
+    assert max(wrong.values()) <= most_by_chance(RUNS), wrong
+    # The interval for one look, watched in the same experiments, is wrong in most of them.
+    assert old > 2 * most_by_chance(RUNS)
+
+
+def counted(cell: Cell) -> tuple[dict[str, int], int]:
+    """In how many experiments each family is ever wrong, and the interval for one look."""
+    # 50 arms have 2,450 differences.
+    families = {name: each for name, each in FAMILIES.items() if name != "differences" or cell[0] <= 5}
+    wrong, old = dict.fromkeys(families, 0), 0
+    for number in range(RUNS):
+        run = played(cell, number, observed(cell))
+        for name, is_wrong in families.items():
+            wrong[name] += is_wrong(run, RISK)
+        old += fixed_time_wrong(run)
+    return wrong, old
+
+
+@pytest.mark.parametrize(
+    "cell", [each for each in EVERY if each[0] == 5 and each[3] == "direct"] if FULL else FEW[1:2], ids=str
+)
+def test_pairs_hold_at_every_look_in_95_percent_of_experiments(cell: Cell) -> None:
+    runs, count = (2_000, 500) if FULL else (50, 400)
+    wrong = sum(paired_wrong(played(cell, number, count, laws=True), RISK) for number in range(runs))
+    print(f"| {' | '.join(map(str, cell))} | {wrong / runs:.1%} (≤ {highest_rate(wrong, runs):.1%}) |")
+    assert wrong <= most_by_chance(runs)
+
+
+def break_the_boundary(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take a sixteenth of the price for the spread, which makes intervals a quarter as wide."""
+    monkeypatch.setattr(boundary, "_PSI", boundary._PSI / 16)
+    monkeypatch.setattr(boundary, "_PSI_DIFFERENCE", boundary._PSI_DIFFERENCE / 16)
+    monkeypatch.setattr(watching, "margin", 16.0)
+
+
+@pytest.mark.parametrize("family", [arms_wrong, stationary_wrong, differences_wrong, against_served_wrong])
+def test_a_boundary_that_is_too_narrow_is_noticed(
+    family: Callable[[Run, float], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_the_boundary(monkeypatch)
+    cell: Cell = (2, "recommended()", "stationary", "direct")
+    wrong = sum(family(played(cell, number, 800), RISK) for number in range(100))
+    print(family.__name__, wrong)
+    assert wrong > most_by_chance(100)
+
+
+def test_the_intervals_are_those_that_were_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What is judged must be what users have. With a broken boundary and a high risk, many intervals are wrong.
+    break_the_boundary(monkeypatch)
+    cell: Cell = (2, "recommended()", "alternating", "direct")
+    risk, found = 0.9, 0
+    for number in range(8):
+        run = played(cell, number, 50, laws=True)
+        judged = {
+            "arms": arms_wrong(run, risk),
+            "differences": differences_wrong(run, risk),
+            "paired": paired_wrong(run, risk),
+        }
+        assert judged == watched(run, risk)
+        found += sum(judged.values())
+    assert 0 < found < 24
+
+
+def watched(run: Run, risk: float) -> dict[str, bool]:
+    """Whether the intervals of `Sequences` for two arms are ever wrong."""
+    sequences = Sequences(2, risk)
+    wrong = {"arms": False, "differences": False, "paired": False}
+    assert run.laws is not None
+    weights = run.laws.min(axis=1)
+    gaps = np.cumsum(weights * (run.means[:, 0] - run.means[:, 1])) / np.cumsum(weights)
+    served = np.take_along_axis(run.means, run.exploit[:, None], axis=1)
+    truths = (
+        np.cumsum(np.column_stack([run.means, served]), axis=0) / np.arange(1, len(served) + 1)[:, None]
+    )
+    for n, truth in enumerate(truths.tolist()):
+        sequences.update(
+            int(run.explore[n]), float(run.weight[n]), float(run.loss[n]), int(run.exploit[n]), law=run.laws[n]
+        )  # fmt: skip
+        ends = [*sequences.arms(), sequences.served()]
+        wrong["arms"] |= any(not i.low <= mean <= i.high for i, mean in zip(ends, truth, strict=True))
+        apart, beside = sequences.difference(0, 1), sequences.paired_difference(0, 1)
+        wrong["differences"] |= not apart.low <= truth[0] - truth[1] <= apart.high
+        wrong["paired"] |= not beside.low <= gaps[n] <= beside.high
+    return wrong

@@ -1,0 +1,263 @@
+"""A log judged offline: the estimates by their definitions, every form of a log and of a candidate, and refusals."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled.inference import Evaluated
+
+MEANS = {"a": 0.3, "b": 0.5, "c": 0.7}
+
+
+def logged(rounds: int, seed: int = 0, policy: dc.Policy | None = None) -> list[dict[str, Any]]:
+    """A log as the service exports it, of a learner whose feedback is prompt."""
+    rng = np.random.default_rng(seed)
+    learner = (policy or dc.FTPL.recommended()).start(list(MEANS), seed=seed)
+    rows: list[dict[str, Any]] = []
+    for n in range(rounds):
+        decision = learner.decide()
+        loss = float(rng.random() < MEANS[str(decision.explore)])
+        learner.observe(decision, loss)
+        rows.append(
+            {
+                "seq": 2 * n + 1,
+                "available": None,
+                "exploit": decision.exploit,
+                "explore": decision.explore,
+                "propensity": decision.propensity,
+                "status": "applied",
+                "loss": loss,
+                "settled_seq": 2 * n + 2,
+            }
+        )
+    return rows
+
+
+ROWS = logged(2_000)
+RESULT = dc.evaluate(ROWS, policy="b")
+
+
+def value(result: dc.Evaluation, name: str) -> Evaluated:
+    return next(each for each in result.values if each.name == name)
+
+
+def test_estimates_are_those_of_their_definitions() -> None:
+    loss = np.array([row["loss"] for row in ROWS])
+    weight = np.array([(row["explore"] == "b") / row["propensity"] for row in ROWS])
+    model, total, count = [], 0.5, 1
+    for row in ROWS:
+        model.append(total / count)
+        if row["explore"] == "b":
+            total, count = total + row["loss"], count + 1
+    found = value(RESULT, "b")
+    assert found.importance_weighted == pytest.approx((weight * loss).mean())
+    assert found.self_normalised == pytest.approx((weight * loss).sum() / weight.sum())
+    assert found.doubly_robust == pytest.approx((model + weight * (loss - model)).mean())
+    assert found.telling == np.count_nonzero(weight)
+    same = np.array([(row["explore"] == row["exploit"]) / row["propensity"] for row in ROWS])
+    assert value(RESULT, "what was served").importance_weighted == pytest.approx((same * loss).mean())
+
+
+def test_a_candidate_that_is_an_arm_has_the_value_of_the_arm() -> None:
+    assert RESULT.candidate is not None
+    arm = value(RESULT, "b")
+    for name in ("importance_weighted", "self_normalised", "doubly_robust", "low", "high"):
+        assert getattr(RESULT.candidate, name) == pytest.approx(getattr(arm, name))
+    assert RESULT.candidate.name == "always b"
+
+
+def test_intervals_hold_the_truth_and_the_better_is_found() -> None:
+    for name, mean in MEANS.items():
+        assert value(RESULT, name).low <= mean <= value(RESULT, name).high
+    apart = RESULT.candidate_minus_served
+    assert apart is not None
+    assert 0.0 < apart.low < apart.estimate < apart.high
+
+
+def test_every_form_of_a_candidate_agrees() -> None:
+    shares = {"a": 0.25, "b": 0.75, "c": 0.0}
+    forms = [
+        shares,
+        np.tile(list(shares.values()), (len(ROWS), 1)),
+        lambda row: shares,
+        lambda row: [0.25, 0.75, 0.0],
+    ]
+    found = [dc.evaluate(ROWS, policy=form).candidate for form in forms]
+    for each in found[1:]:
+        assert each is not None
+        assert found[0] is not None
+        assert (each.doubly_robust, each.low) == pytest.approx((found[0].doubly_robust, found[0].low))
+
+
+def test_a_policy_is_replayed_with_what_it_could_know() -> None:
+    rows = ROWS[:300]
+    found = dc.evaluate(rows, policy=dc.FTPL(), arms=list("abc"))
+    learner, laws = dc.FTPL().start(list("abc"), seed=0), []
+    for row in rows:
+        laws.append(learner.exploitation_probabilities())
+        learner.replay([(row["explore"], row["propensity"], row["loss"])])
+    slow = dc.evaluate(rows, policy=np.array(laws), arms=list("abc"))
+    assert found.candidate is not None
+    assert slow.candidate is not None
+    assert found.candidate.doubly_robust == pytest.approx(slow.candidate.doubly_robust)
+    # Feedback that came after the last decision was known to none.
+    late = [{**row, "settled_seq": 10_000 + n} for n, row in enumerate(rows)]
+    uniform = dc.evaluate(late, policy=dc.FTPL(), arms=list("abc")).candidate
+    third = dc.evaluate(late, policy=dict.fromkeys("abc", 1 / 3), arms=list("abc")).candidate
+    assert uniform is not None
+    assert third is not None
+    assert uniform.doubly_robust == pytest.approx(third.doubly_robust)
+
+
+def test_a_long_log_is_replayed_by_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = dc.evaluate(ROWS, policy=dc.FTPL()).candidate
+    monkeypatch.setattr("decoupled.inference.candidates.EXACT", 10)
+    drawn = dc.evaluate(ROWS, policy=dc.FTPL()).candidate
+    assert exact is not None
+    assert drawn is not None
+    assert drawn.low <= exact.doubly_robust <= drawn.high  # type: ignore[operator]
+    assert abs(drawn.doubly_robust - exact.doubly_robust) < 0.1  # type: ignore[operator]
+
+
+def test_every_form_of_a_log_agrees(tmp_path: Path) -> None:
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    frame = pd.DataFrame(ROWS)
+    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "log.parquet")
+    with (tmp_path / "log.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ROWS[0])
+        writer.writeheader()
+        writer.writerows({key: "" if each is None else each for key, each in row.items()} for row in ROWS)
+    columns = {name: [row[name] for row in ROWS] for name in ROWS[0]}
+    for log in (
+        frame,
+        columns,
+        pa.Table.from_pylist(ROWS),
+        tmp_path / "log.csv",
+        str(tmp_path / "log.parquet"),
+    ):
+        assert dc.evaluate(log, policy="b") == RESULT
+
+
+def test_rows_that_tell_nothing_are_left_out() -> None:
+    extra = [
+        {**ROWS[0], "status": "pending", "loss": None},
+        {**ROWS[0], "status": "expired", "loss": 1.0},
+        {**ROWS[0], "explore": None, "propensity": None, "status": "unobserved", "loss": None},
+        {**ROWS[0], "available": '["a", "b"]'},
+        {**ROWS[0], "propensity": 1.0},
+    ]
+    found = dc.evaluate(ROWS + extra, policy="b")
+    assert (found.decisions, found.observed, found.left_out) == (2_005, 2_000, 2)
+    assert [each.importance_weighted for each in found.arms] == [
+        each.importance_weighted for each in RESULT.arms
+    ]
+    assert found.remarks == ("2 observed decisions could not explore every arm and are left out",)
+
+
+def test_a_log_of_the_standard_game_has_what_was_served() -> None:
+    rows = logged(400, policy=dc.CoupledExp3())
+    found = dc.evaluate(rows)
+    assert found.served is not None
+    assert found.served.doubly_robust == pytest.approx(np.mean([row["loss"] for row in rows]))
+    assert found.served.telling == 400
+
+
+def test_losses_are_shown_in_their_range() -> None:
+    wide = [{**row, "loss": 100 + 200 * row["loss"]} for row in ROWS]
+    found = dc.evaluate(wide, policy="b", loss_range=(100, 300))
+    assert value(found, "b").low == pytest.approx(100 + 200 * value(RESULT, "b").low)
+    assert found.candidate_minus_served is not None
+    assert RESULT.candidate_minus_served is not None
+    assert found.candidate_minus_served.low == pytest.approx(200 * RESULT.candidate_minus_served.low)
+
+
+def test_without_drift_intervals_are_narrower_and_need_no_propensities() -> None:
+    narrow = dc.evaluate(ROWS, policy="b", drift=False)
+    for one, two in zip(narrow.arms, RESULT.arms, strict=True):
+        assert one.high - one.low < two.high - two.low
+    blind = dc.evaluate([{**row, "propensity": None} for row in ROWS], drift=False)
+    assert [(each.low, each.doubly_robust) for each in blind.arms] == [
+        (pytest.approx(each.low), None) for each in dc.evaluate(ROWS, drift=False).arms
+    ]
+
+
+def test_an_arm_that_came_later_is_remarked() -> None:
+    rows = [{"explore": "ab"[n % 2], "propensity": 0.5, "loss": 0.5} for n in range(1_000)]
+    rows += [{"explore": "abc"[n % 3], "propensity": 1 / 3, "loss": 0.5} for n in range(999)]
+    assert any("the weights of 'c' average 0.50 instead of 1" in each for each in dc.evaluate(rows).remarks)
+    assert not any("average" in each for each in RESULT.remarks)
+
+
+def test_the_result_is_a_table_plain_values_and_a_picture(tmp_path: Path) -> None:
+    text = str(RESULT).splitlines()
+    assert len(text) == 1 + 3 + 2 + 1
+    assert text[0].split() == ["weighted", "self-norm.", "doubly", "rob.", "95", "%", "sequence", "losses"]
+    assert json.loads(json.dumps(RESULT.to_dict()))["candidate"]["name"] == "always b"
+    RESULT.plot(tmp_path / "new" / "values.png")
+    assert (tmp_path / "new" / "values.png").stat().st_size > 1_000
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"propensity": None}, "2000 of 2000 observed decisions have no propensity"),
+        ({"propensity": 1.0}, "none of the 2000 decisions with a loss could explore every arm"),
+        ({"propensity": 0.0}, r"log\[0\].propensity = 0.0: must be a probability above 0"),
+        ({"propensity": "high"}, r"log\[0\].propensity = 'high': is not a number"),
+        ({"loss": None}, "has 2000 decisions and no loss"),
+        ({"loss": 1.5}, r"log\[0\].loss = 1.5: must lie in \[0.0, 1.0\]"),
+    ],
+)
+def test_what_cannot_be_told_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(dc.DecoupledError, match=message):
+        dc.evaluate([{**row, **changes} for row in ROWS])
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("d", "policy: would exploit 'd', which the log never explored"),
+        ({"a": 0.5, "d": 0.5}, "would exploit 'd'"),
+        ("e", "is not an arm of this log"),
+        ({"a": 0.5}, "add up to 1"),
+        ({"a": 2.0}, r"policy\['a'\] = 2.0: must be a share"),
+        (np.ones((3, 4)), "must have a row for each of 2000 decisions"),
+        (lambda row: [0.5, 0.5, 0.5, 0.5], "add up to 1"),
+        (object(), "is none that can be judged"),
+    ],
+)
+def test_a_candidate_that_cannot_be_judged_is_refused(policy: Any, message: str) -> None:
+    with pytest.raises(dc.DecoupledError, match=message):
+        dc.evaluate(ROWS, policy=policy, arms=["a", "b", "c", "d"])
+
+
+def test_an_arm_that_was_never_explored_has_no_value() -> None:
+    found = dc.evaluate(ROWS, arms=["a", "b", "c", "d"])
+    assert value(found, "d") == Evaluated("d", 0, None, None, None, 0.0, 1.0)
+    assert found.remarks == ("'d' was never explored, so nothing can be told about it",)
+
+
+def test_logs_that_are_none_are_refused(tmp_path: Path) -> None:
+    for log, message in (
+        (7, "is an int"),
+        ([1, 2], r"log\[0\] = 1: is an int, and rows must be mappings"),
+        ({"explore": ["a"], "loss": [0.5]}, "has no column 'propensity', only 'explore', 'loss'"),
+        (tmp_path / "log.json", "must end in .csv or .parquet"),
+    ):
+        with pytest.raises(dc.ParameterError, match=message):
+            dc.evaluate(log)
+    (tmp_path / "log.csv").write_text("")
+    with pytest.raises(dc.ParameterError, match="has no column 'explore'"):
+        dc.evaluate(tmp_path / "log.csv")
+    with pytest.raises(FileNotFoundError):
+        dc.evaluate(tmp_path / "none.csv")
+    with pytest.raises(dc.ParameterError, match="loss_range"):
+        dc.evaluate(ROWS, loss_range=(1, 0))

@@ -1,0 +1,282 @@
+"""The sequences as a book-keeper: their sums, what counts where, how they are saved, and what they refuse."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from decoupled.errors import ArmError, LossError, ParameterError, StateError
+from decoupled.inference import Interval, Sequences, lower_difference, lower_mean
+from decoupled.inference.boundary import BETS, GUESSES
+from decoupled.inference.shares import of_batch
+
+RISK = 0.05
+
+
+def observations(count: int, arms: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Rounds that explore by a known law, which changes from round to round."""
+    rng = np.random.default_rng(seed)
+    rounds = []
+    for _ in range(count):
+        law = rng.dirichlet(np.ones(arms)) * 0.9 + 0.1 / arms
+        explore, exploit = int(rng.choice(arms, p=law)), int(rng.integers(arms))
+        loss = float(rng.random() < (explore + 1) / (arms + 1))
+        rounds.append({"explore": explore, "weight": 1.0 / law[explore], "loss": loss, "exploit": exploit})
+    return rounds
+
+
+def fed(rounds: list[dict[str, Any]], arms: int, **options: Any) -> Sequences:
+    sequences = Sequences(arms, RISK, **options)
+    for each in rounds:
+        sequences.update(**each)
+    return sequences
+
+
+def slow_lower(numbers: Any, risk: float, least: float, guesses: Any) -> float:
+    """The bound by its definition: the mean at which the average of all terms is 1 / risk, found by halving."""
+    values = np.asarray(numbers, np.float64)
+
+    def wealth(mean: float) -> float:
+        terms = []
+        for guess in guesses:
+            spread = np.sum((values - guess) ** 2)
+            reach = guess - least
+            for bet in BETS / (max(guess, 0.25) if least == 0.0 else 1.0):
+                price = bet**2 / 2 if reach == 0 else (-np.log1p(-bet * reach) - bet * reach) / reach**2
+                terms.append(bet * np.sum(values - mean) - price * spread)
+        return float(np.logaddexp.reduce(terms) - np.log(len(terms)))
+
+    low, high = least, 2.0
+    if wealth(low) < np.log(1 / risk):
+        return low
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if wealth(middle) >= np.log(1 / risk) else (low, middle)
+    return low
+
+
+@pytest.mark.parametrize("scale", [1.0, 3.0, 40.0])
+def test_the_bound_of_a_mean_is_the_one_of_its_definition(scale: float) -> None:
+    rng = np.random.default_rng(1)
+    numbers = np.where(rng.random(400) < 1 / scale, scale * rng.random(400), 0.0)
+    found = lower_mean(400, numbers.sum(), (numbers**2).sum(), 0.01)
+    assert found == pytest.approx(slow_lower(numbers, 0.01, 0.0, GUESSES), abs=1e-7)
+
+
+def test_the_bound_of_a_difference_is_the_one_of_its_definition() -> None:
+    rng = np.random.default_rng(2)
+    numbers = 1.5 * rng.random(500) - 0.5
+    found = lower_difference(500, numbers.sum(), (numbers**2).sum(), 0.01)
+    assert found == pytest.approx(slow_lower(numbers, 0.01, -1.0, [0.0]), abs=1e-7)
+
+
+def test_bounds_of_arrays_are_those_of_their_entries() -> None:
+    counts, totals = np.array([0, 10, 1000]), np.array([0.0, 4.0, 400.0])
+    together = lower_mean(counts, totals, totals, 0.01)
+    assert together.tolist() == [
+        float(lower_mean(n, s, s, 0.01)) for n, s in zip(counts, totals, strict=True)
+    ]
+    assert lower_mean(0, 0.0, 0.0, 0.01) == 0.0
+    assert lower_difference(0, 0.0, 0.0, 0.01) == -1.0
+
+
+def test_arms_and_differences_come_from_weighted_losses() -> None:
+    rounds = observations(300, 3)
+    sequences = fed(rounds, 3)
+    explore = np.array([each["explore"] for each in rounds])
+    weight = np.array([each["weight"] for each in rounds])
+    loss = np.array([each["loss"] for each in rounds])
+    exploit = np.array([each["exploit"] for each in rounds])
+
+    def losses(arm: int) -> Any:
+        return (explore == arm) * weight * loss
+
+    def gains(arm: int) -> Any:
+        return (explore == arm) * weight * (1 - loss)
+
+    def low(numbers: Any, share: float) -> float:
+        return float(lower_mean(300, numbers.sum(), (numbers**2).sum(), RISK * share))
+
+    def low_difference(numbers: Any, share: float) -> float:
+        return float(lower_difference(300, numbers.sum(), (numbers**2).sum(), RISK * share))
+
+    one = sequences.arm(1)
+    assert one.low == pytest.approx(low(losses(1), 0.9 / 8))
+    assert one.high == pytest.approx(1 - low(gains(1), 0.9 / 8))
+    assert one.estimate == pytest.approx(losses(1).sum() / (losses(1) + gains(1)).sum())
+
+    apart = sequences.difference(2, 0)
+    assert apart.low == pytest.approx(low_difference(losses(2) + gains(0) - 1, 0.9 / 6))
+    assert apart.high == pytest.approx(-low_difference(losses(0) + gains(2) - 1, 0.9 / 6))
+
+    same = explore == exploit
+    used = sequences.served()
+    assert used.low == pytest.approx(low(same * weight * loss, 0.9 / 8))
+    assert used.high == pytest.approx(1 - low(same * weight * (1 - loss), 0.9 / 8))
+
+    differs = exploit != 1
+    above = differs * (losses(1) + same * weight * (1 - loss) - 1)
+    below = differs * (gains(1) + same * weight * loss - 1)
+    beside = sequences.against_served(1)
+    assert beside.low == pytest.approx(low_difference(above, 0.9 / 6))
+    assert beside.high == pytest.approx(-low_difference(below, 0.9 / 6))
+
+
+def test_in_the_standard_game_what_was_exploited_is_seen() -> None:
+    rounds = [{**each, "exploit": each["explore"]} for each in observations(300, 3)]
+    sequences = fed(rounds, 3, coupled=True)
+    explore = np.array([each["explore"] for each in rounds])
+    weight = np.array([each["weight"] for each in rounds])
+    loss = np.array([each["loss"] for each in rounds])
+    assert sequences.served().low == pytest.approx(
+        float(lower_mean(300, loss.sum(), (loss**2).sum(), RISK * 0.9 / 8))
+    )
+    above = (explore == 1) * weight * loss - loss
+    assert sequences.against_served(1).low == pytest.approx(
+        float(lower_difference(300, above.sum(), (above**2).sum(), RISK * 0.9 / 6))
+    )
+
+
+def test_without_drift_the_losses_seen_of_an_arm_are_all_that_counts() -> None:
+    rounds = observations(300, 3)
+    seen = np.array([each["loss"] for each in rounds if each["explore"] == 2])
+    found = fed(rounds, 3, drift=False).arm(2)
+    assert found.low == pytest.approx(
+        float(lower_mean(len(seen), seen.sum(), (seen**2).sum(), RISK * 0.9 / 8))
+    )
+    unweighted = fed([{**each, "weight": None} for each in rounds], 3, drift=False)
+    assert unweighted.arms() == fed(rounds, 3, drift=False).arms()
+    assert unweighted.arms(drift=True) == [Interval(0.5, 0.0, 1.0)] * 3
+
+
+def test_rounds_that_could_not_explore_every_arm_count_for_those_they_could() -> None:
+    rounds = observations(100, 3)
+    sequences, some = fed(rounds, 3), [0, 1]
+    for _ in range(50):
+        sequences.update(explore=0, weight=2.0, loss=1.0, exploit=1, available=some)
+    assert [arm.other_rounds for arm in sequences.sums.arms] == [50, 50, 0]
+    assert sequences.difference(0, 1) == pytest.approx(
+        fed(rounds, 3).difference(0, 1)._replace(estimate=sequences.difference(0, 1).estimate)
+    )
+    assert sequences.arm(0).low > fed(rounds, 3).arm(0).low
+    assert sequences.arm(2) == fed(rounds, 3).arm(2)
+
+
+def test_a_weight_of_one_tells_nothing_about_arms_that_had_no_chance() -> None:
+    sequences = Sequences(2)
+    for _ in range(1000):
+        sequences.update(explore=0, weight=1.0, loss=0.9, exploit=0)
+    assert sequences.arm(1) == Interval(0.5, 0.0, 1.0)
+    assert sequences.difference(1, 0)[1:] == (-1.0, 1.0)
+    assert sequences.arm(0).low > 0.8
+
+
+def test_an_exploited_arm_that_had_no_chance_to_be_explored_tells_nothing() -> None:
+    sequences = Sequences(2)
+    for _ in range(1000):
+        sequences.update(explore=0, weight=1.0, loss=0.9, exploit=1)
+    assert sequences.served() == Interval(0.5, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("drift", [True, False])
+def test_without_an_exploited_arm_nothing_is_known_of_what_was_exploited(drift: bool) -> None:
+    rounds = [{**each, "exploit": None} for each in observations(200, 2)]
+    sequences = fed(rounds, 2, drift=drift)
+    assert sequences.served() == Interval(0.5, 0.0, 1.0)
+    assert sequences.against_served(0) == Interval(0.0, -1.0, 1.0)
+
+
+def test_in_the_standard_game_no_propensity_is_needed_for_what_was_exploited() -> None:
+    sequences = Sequences(2, coupled=True)
+    for _ in range(1000):
+        sequences.update(explore=0, weight=None, loss=0.9, exploit=0)
+    assert 0.8 < sequences.served().low < 0.9 < sequences.served().high
+    assert sequences.arm(0) == Interval(0.5, 0.0, 1.0)
+
+
+def test_a_new_arm_begins_comparisons_anew_and_leaves_the_other_intervals() -> None:
+    sequences = fed(observations(300, 3), 3)
+    before = sequences.arms()
+    sequences.add_arms(2)
+    assert sequences.arms()[:3] == before
+    assert sequences.arms()[3:] == [Interval(0.5, 0.0, 1.0)] * 2
+    assert sequences.difference(0, 1).low == -1.0
+    assert sequences.difference(0, 1, drift=False).low > -1.0
+
+
+def test_a_retired_arm_does_not_change_what_is_known_of_the_others() -> None:
+    rounds = observations(300, 4)
+    sequences, whole = fed(rounds[:150], 4), fed(rounds, 4)
+    sequences.retire(3)
+    for each in rounds[150:]:  # feedback of decisions made before
+        sequences.update(**each)
+    assert sequences.live == [0, 1, 2]
+    assert sequences.arms() == whole.arms()
+    assert sequences.difference(0, 1) == whole.difference(0, 1)
+
+
+def test_a_round_that_could_explore_every_arm_left_is_comparable() -> None:
+    sequences = Sequences(3)
+    sequences.retire(2)
+    sequences.update(explore=0, weight=2.0, loss=0.5, available=[0, 1])
+    assert sequences.sums.rounds == 1
+
+
+def test_shares_never_add_up_to_more_than_the_risk() -> None:
+    assert sum(of_batch(batch) for batch in range(1000)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("drift", [True, False])
+def test_saved_sequences_continue_bit_for_bit(drift: bool) -> None:
+    rounds = observations(200, 3)
+    whole, part = fed(rounds, 3, drift=drift), fed(rounds[:120], 3, drift=drift)
+    restored = Sequences.from_dict(json.loads(json.dumps(part.to_dict())))
+    for each in rounds[120:]:
+        restored.update(**each)
+    assert restored.to_dict() == whole.to_dict()
+    assert restored.arms() == whole.arms()
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"loss": 1.5}, LossError),
+        ({"loss": float("nan")}, LossError),
+        ({"loss": "0.5"}, LossError),
+        ({"weight": 0.0}, ParameterError),
+        ({"weight": float("inf")}, ParameterError),
+        ({"explore": 3}, ArmError),
+        ({"explore": -1}, ArmError),
+        ({"exploit": 3}, ArmError),
+        ({"available": [1, 2]}, ArmError),
+        ({"available": [0, 3]}, ArmError),
+        ({"available": []}, ArmError),
+    ],
+)
+def test_bad_observations_change_nothing(changes: dict[str, Any], error: type[Exception]) -> None:
+    sequences = fed(observations(10, 3), 3)
+    before = json.dumps(sequences.to_dict())
+    with pytest.raises(error, match=next(iter(changes))):
+        sequences.update(**{"explore": 0, "weight": 2.0, "loss": 0.5, **changes})
+    assert json.dumps(sequences.to_dict()) == before
+
+
+def test_other_bad_arguments_are_named() -> None:
+    with pytest.raises(ParameterError, match="risk = 0"):
+        Sequences(2, risk=0)
+    with pytest.raises(ParameterError, match="arms = 1"):
+        Sequences(1)
+    with pytest.raises(ArmError, match="other = 2"):
+        Sequences(2).difference(0, 2)
+    with pytest.raises(StateError, match=r"Sequences\.to_dict"):
+        Sequences.from_dict({"format": 1})
+    with pytest.raises(StateError, match="format = 2"):
+        Sequences.from_dict({**Sequences(2).to_dict(), "format": 2})
+
+
+def test_an_integer_of_numpy_is_an_arm_and_a_loss() -> None:
+    sequences = Sequences(2)
+    sequences.update(explore=np.int64(1), weight=np.float64(2.0), loss=1)  # type: ignore[arg-type]
+    assert sequences.sums.arms[1].seen == 1
+    json.dumps(sequences.to_dict())

@@ -1,0 +1,108 @@
+"""Verdicts: what is said when, how sure it is, and that a sentence follows from the sequences."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from decoupled.errors import ArmError, ParameterError
+from decoupled.inference import Sequences, verdict
+
+
+def played(means: list[float], rounds: int, seed: int = 0, **options: Any) -> Sequences:
+    """Arms explored with equal chances, with losses of 0 and 1."""
+    rng, sequences = np.random.default_rng(seed), Sequences(len(means), **options)
+    for _ in range(rounds):
+        arm = int(rng.integers(len(means)))
+        sequences.update(arm, float(len(means)), float(rng.random() < means[arm]), exploit=0)
+    return sequences
+
+
+NAMES = ["small", "medium", "large"]
+
+
+@pytest.mark.parametrize("drift", [True, False])
+def test_a_clear_winner_is_decided(drift: bool) -> None:
+    found = verdict(played([0.8, 0.7, 0.2], 2_000), NAMES, drift=drift)
+    assert (found.state, found.best, found.left, found.out) == (
+        "decided", "large", ("large",), ("small", "medium"),
+    )  # fmt: skip
+    assert found.text == "large is better than every other arm (99.9 %)"
+    assert found.sure is not None
+    assert found.sure > 0.99
+    assert found.more_observations is None
+    assert str(found) == found.text
+
+
+@pytest.mark.parametrize("drift", [True, False])
+def test_an_arm_that_is_worse_than_another_is_out(drift: bool) -> None:
+    found = verdict(played([0.2, 0.21, 0.8], 2_000), NAMES, drift=drift)
+    assert (found.state, found.left, found.out) == ("narrowed", ("small", "medium"), ("large",))
+    assert found.text.startswith("small or medium; large is out (99.9 %)")
+
+
+@pytest.mark.parametrize("drift", [True, False])
+def test_too_early_says_how_long(drift: bool) -> None:
+    sequences = played([0.5, 0.4], 200, seed=3)
+    found = verdict(sequences, ["a", "b"], drift=drift)
+    assert (found.state, found.out, found.sure) == ("open", (), None)
+    assert found.more_observations is not None
+    assert found.text == f"too early: about {found.more_observations:,} more observations at this rate"
+    # As many more of the same kind decide it: that is what is promised.
+    times = 1 + round(1.1 * found.more_observations / 200)
+    more = Sequences(2)
+    for _ in range(times):
+        rng = np.random.default_rng(3)
+        for _ in range(200):
+            arm = int(rng.integers(2))
+            more.update(arm, 2.0, float(rng.random() < (0.5, 0.4)[arm]), exploit=0)
+    assert verdict(more, ["a", "b"], drift=drift).state == "decided"
+
+
+@pytest.mark.parametrize("drift", [True, False])
+def test_the_level_is_the_highest_at_which_the_verdict_holds(drift: bool) -> None:
+    sequences = played([0.5, 0.36], 1_000, seed=1)
+    found = verdict(sequences, drift=drift, risk=0.5)
+    assert found.state == "decided"
+    assert found.sure is not None
+    assert found.sure < 1 - 1e-6
+    limit = 1.0 - found.sure
+    assert verdict(sequences, drift=drift, risk=1.001 * limit).state == "decided"
+    assert verdict(sequences, drift=drift, risk=0.999 * limit).state == "open"
+
+
+def test_a_verdict_and_the_interval_of_the_difference_agree() -> None:
+    for drift in (True, False):
+        sequences = played([0.5, 0.36], 1_000, seed=1, risk=0.5)
+        sure = verdict(sequences, drift=drift).sure
+        assert sure is not None
+        for factor, decided in ((1.01, True), (0.99, False)):
+            again = played([0.5, 0.36], 1_000, seed=1, risk=factor * (1.0 - sure))
+            assert (again.difference(0, 1, drift=drift).low > 0.0) is decided
+
+
+def test_retired_arms_are_not_judged() -> None:
+    sequences = played([0.8, 0.7, 0.2], 2_000)
+    sequences.retire(2)
+    found = verdict(sequences, NAMES)
+    assert found.out in ((), ("small",))
+    assert found.best == "medium"
+
+
+def test_numbers_are_called_arms_and_many_are_counted() -> None:
+    found = verdict(played([0.9, 0.9, 0.9, 0.9, 0.1, 0.1], 4_000))
+    assert found.text.startswith("arm 4 or arm 5; 4 arms are out (99.9 %)")
+
+
+def test_a_verdict_is_plain_values() -> None:
+    found = verdict(played([0.8, 0.2], 500), ["a", "b"])
+    assert json.loads(json.dumps(found.to_dict()))["left"] == ["b"]
+
+
+def test_bad_arguments_are_named() -> None:
+    with pytest.raises(ArmError, match="has 1 names for 2 arms"):
+        verdict(Sequences(2), ["a"])
+    with pytest.raises(ParameterError, match="risk = 2"):
+        verdict(Sequences(2), risk=2)
+    assert verdict(Sequences(2)).text == "too early: nothing was observed"

@@ -1,0 +1,297 @@
+"""Guardrails: what is served follows the rules, and what is learned does not notice them."""
+
+import copy
+import pickle
+import random
+from collections import Counter
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled.decision import GuardedDecision
+from decoupled.native.quick import NOT_QUICK
+from support.twins import chi_square_p
+
+POLICIES = [policy for name in dc.Policy.homes for policy in dc.Policy.known()[name].examples()]
+DECOUPLED = [policy for policy in POLICIES if not policy.coupled]
+ARMS = ["a", "b", "c", "d"]
+COST = {"a": 0.9, "b": 0.2, "c": 0.5, "d": 0.7}
+# The chance that one of the statistical tests fails on sound code, were its seed drawn afresh.
+FALSE_ALARM = 1e-3
+LEVEL = FALSE_ALARM / 5
+
+SHARES = dc.Guardrails(floors={"a": 0.2, "d": 0.1}, holdout=0.15, control="c")
+
+
+def trained(
+    rules: dc.Guardrails | None = None, policy: dc.Policy | None = None, rounds: int = 30
+) -> dc.Learner:
+    learner = dc.Learner(policy or dc.FTPL(), ARMS, 5, guardrails=rules)
+    for _ in range(rounds):
+        decision = learner.decide()
+        learner.observe(decision, loss=COST[str(decision.explore)])
+    return learner
+
+
+def course(policy: dc.Policy, *rules: dc.Guardrails) -> tuple[list[Any], list[Any], str]:
+    """What a learner explores, what it serves, and what it has learned; each set of rules holds for some rounds."""
+    learner = policy.start(ARMS, seed=11)
+    explored, served = list[Any](), list[Any]()
+    for each in rules:
+        learner.guardrails = each
+        late = learner.decide(count=2)
+        for turn in range(8):
+            decision = learner.decide(available=["a", "b", "d"] if turn % 3 == 2 else None)
+            explored.append(
+                (decision.explore, decision.propensity, decision.weight, learner.explore().explore)
+            )
+            served += [(decision.exploit, decision.guard), (learner.exploit(), None)]
+            learner.observe(decision, loss=COST[str(decision.explore)])
+        for decision in late:
+            learner.observe(decision.id, reward=COST[str(decision.explore)])
+    return explored, served, learner.estimates().tobytes().hex() + learner.place_in_stream.hex()
+
+
+@pytest.mark.parametrize("policy", DECOUPLED, ids=repr)
+def test_exploring_and_learning_are_equal_to_the_bit_with_and_without_guardrails(policy: dc.Policy) -> None:
+    plain = course(policy, *[dc.Guardrails()] * 4)
+    rules = (SHARES, dc.Guardrails(pinned="d"), dc.Guardrails(incumbent="c"), dc.Guardrails(holdout=0.5))
+    guarded = course(policy, *rules)
+    assert (guarded[0], guarded[2]) == (plain[0], plain[2])
+    assert guarded[1] != plain[1]
+    assert {guard for _, guard in guarded[1]} >= {"pinned", "incumbent", "holdout"}
+
+
+@pytest.mark.parametrize("policy", [each for each in POLICIES if each.coupled], ids=repr)
+def test_a_policy_of_the_standard_game_refuses_rules_about_what_is_served(policy: dc.Policy) -> None:
+    learner = policy.start(ARMS, seed=11)
+    with pytest.raises(dc.UnsupportedError, match="learns from the arm that is served"):
+        learner.guardrails = dc.Guardrails(pinned="a")
+    with pytest.raises(dc.UnsupportedError, match="plays the standard game"):
+        dc.Meter(dc.Budget(share=0.5)).decide(learner)
+    learner.guardrails = dc.Guardrails(down=["a", "b"])
+    assert {learner.decide().exploit for _ in range(40)} <= {"c", "d"}
+
+
+def test_the_law_of_what_is_served_is_the_one_stated() -> None:
+    learner = trained()
+    law = learner.exploitation_probabilities()
+    learner.guardrails = SHARES
+    floors, control = np.array([0.2, 0.0, 0.0, 0.1]), np.array([0.0, 0.0, 1.0, 0.0])
+    stated = 0.15 * control + floors + (1.0 - 0.15 - 0.3) * law
+    np.testing.assert_allclose(learner.exploitation_probabilities(), stated, rtol=1e-12)
+    np.testing.assert_array_equal(learner.exploitation_probabilities(guarded=False), law)
+    # b and d alone: the control and the floor of a are not available, and fall back to the policy.
+    within = learner.exploitation_probabilities(available=["b", "d"], guarded=False)
+    expected = np.array([0.0, 0.0, 0.0, 0.1]) + 0.9 * within
+    np.testing.assert_allclose(
+        learner.exploitation_probabilities(available=["b", "d"]), expected, rtol=1e-12
+    )
+    learner.guardrails = dc.Guardrails(holdout=0.4)
+    np.testing.assert_allclose(learner.exploitation_probabilities(), 0.1 + 0.6 * law, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "rules", [SHARES, dc.Guardrails(holdout=0.4), dc.Guardrails(floors={"a": 0.3}, incumbent="c")]
+)
+@pytest.mark.parametrize("some", [None, ["a", "b", "d"]])
+def test_what_is_served_follows_its_law(rules: dc.Guardrails, some: list[str] | None) -> None:
+    learner = trained(rules)
+    law = learner.exploitation_probabilities(available=some)
+    served = Counter(each.exploit for each in learner.decide(count=20_000, available=some))
+    served.update(learner.exploit(available=some) for _ in range(200))
+    counts = np.array([served[arm] for arm in ARMS])
+    assert counts[law == 0.0].sum() == 0
+    assert chi_square_p(counts[law > 0.0], law[law > 0.0]) > LEVEL / 2
+
+
+def test_the_guards_draws_do_not_depend_on_the_policys() -> None:
+    learner = trained(SHARES)
+    kinds = [None, "holdout", "floor"]
+    pairs = Counter((each.guard, each.drawn) for each in learner.decide(count=20_000))
+    counts = np.array([[pairs[kind, arm] for arm in ARMS] for kind in kinds])
+    law = np.outer([0.55, 0.15, 0.3], learner.exploitation_probabilities(guarded=False))
+    assert chi_square_p(counts, law) > LEVEL
+
+
+def test_a_pin_is_served_always_and_a_release_ends_it() -> None:
+    learner = trained(SHARES.updated(pinned="d"))
+    assert {(each.exploit, each.guard) for each in learner.decide(count=50)} == {("d", "pinned")}
+    assert {learner.serve()[::2] for _ in range(50)} == {("d", "pinned")}
+    assert learner.exploitation_probabilities().tolist() == [0.0, 0.0, 0.0, 1.0]
+    learner.guardrails = learner.guardrails.updated(pinned=None)
+    assert {each.exploit for each in learner.decide(count=200)} > {"a", "d"}
+
+
+def test_a_pinned_arm_that_is_not_available_leaves_the_choice_to_the_policy() -> None:
+    learner = trained(dc.Guardrails(pinned="d"))
+    decision = learner.decide(available=["a", "b"])
+    assert (decision.exploit in ("a", "b"), decision.guard) == (True, None)
+    learner.guardrails = dc.Guardrails(pinned="d", down=["d"])
+    assert {each.exploit for each in learner.decide(count=100)} <= {"a", "b", "c"}
+
+
+def test_arms_that_are_down_are_neither_served_nor_explored() -> None:
+    learner = trained(dc.Guardrails(down=["b"]))
+    decisions = [*learner.decide(count=300), learner.explore(), learner.decide()]
+    assert "b" not in {arm for each in decisions for arm in (each.exploit, each.explore)}
+    assert "b" not in {learner.exploit() for _ in range(100)}
+    assert learner.exploration_probabilities()[1] == 0.0
+    twin = dc.Learner.from_json(learner.to_json())
+    twin.guardrails = dc.Guardrails()
+    assert learner.decide()[2:] == twin.decide(available=["a", "c", "d"])[2:]
+    with pytest.raises(dc.ArmError, match="every arm of this decision is down"):
+        learner.decide(available=["b"])
+
+
+def test_a_guarded_learner_continues_bit_for_bit_after_saving() -> None:
+    learner = trained(SHARES)
+    waiting = learner.decide(count=5)
+    twin = dc.Learner.from_json(learner.to_json())
+    assert twin.guardrails == learner.guardrails
+    assert twin.to_json() == learner.to_json()
+    kept = [(each, each.drawn, each.guard) for each in twin.pending]
+    assert kept == [(each, each.drawn, each.guard) for each in waiting]
+    assert [learner.serve() for _ in range(50)] == [twin.serve() for _ in range(50)]
+    one, two = learner.fork(seed=1), learner.fork(seed=2)
+    assert [one.serve().guard for _ in range(50)] != [two.serve().guard for _ in range(50)]
+    assert pickle.loads(pickle.dumps(learner)).serve() == learner.serve()
+
+
+def test_rules_that_come_back_do_not_repeat_their_draws() -> None:
+    learner, twin = trained(SHARES, rounds=0), trained(SHARES, rounds=0)
+    first = [learner.serve().guard for _ in range(50)]
+    learner.guardrails = dc.Guardrails()
+    restored = dc.Learner.from_json(learner.to_json())
+    restored.guardrails = SHARES
+    assert [twin.serve().guard for _ in range(50)] == first
+    assert [restored.serve().guard for _ in range(50)] == [twin.serve().guard for _ in range(50)]
+
+
+def test_a_guarded_decision_is_a_decision() -> None:
+    learner = trained(dc.Guardrails(pinned="d"))
+    decision = learner.decide()
+    assert isinstance(decision, GuardedDecision)
+    for again in (pickle.loads(pickle.dumps(decision)), copy.deepcopy(decision)):
+        assert (again, again.drawn, again.guard) == (decision, decision.drawn, "pinned")
+    _, _, exploit, explore, _, _ = decision
+    assert (exploit, explore) == ("d", decision.explore)
+    learner.observe(pickle.loads(pickle.dumps(decision)), loss=0.5)
+    plain = trained().decide()
+    assert (plain.drawn, plain.guard) == (plain.exploit, None)
+
+
+def test_only_a_learner_with_rules_leaves_the_quick_path() -> None:
+    learner = dc.FTPL().start(ARMS, seed=0)
+    quick = learner._quick_decide
+    if quick is NOT_QUICK.decide:
+        pytest.skip("no machine code here")
+    learner.guardrails = dc.Guardrails(pinned="a")
+    assert learner._quick_decide is NOT_QUICK.decide
+    assert learner.decide().exploit == "a"
+    assert quick() is None  # it was stopped, also in a thread that still holds it
+    learner.guardrails = dc.Guardrails()
+    assert learner._quick_decide is not NOT_QUICK.decide
+
+
+def test_new_arms_do_not_change_the_rules_and_named_arms_do_not_retire() -> None:
+    learner = trained(SHARES.updated(pinned="b", down=["c"]))
+    learner.add_arms(["e"])
+    assert learner.decide().exploit == "b"
+    for name, rule in (("b", "pinned"), ("a", "floors"), ("c", "control")):
+        with pytest.raises(dc.ArmError, match=f"names = '{name}': is named by the guardrail '{rule}'"):
+            learner.retire_arms(["e", name])
+    assert learner.arms == ("a", "b", "c", "d", "e")
+    learner.guardrails = dc.Guardrails(down=["a", "c"])
+    learner.retire_arms(["a"])
+    assert learner.guardrails == dc.Guardrails(down=["c"])
+    assert {each.explore for each in learner.decide(count=200)} == {"b", "d", "e"}
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"floors": {"a": 1.2}}, r"floors\['a'\] = 1.2: must be a number from 0 to 1"),
+    ({"floors": {"a": 0.6, "b": 0.6}}, "floors = .* sum to 1.2; lower some"),
+    ({"floors": {"a": 0.6}, "holdout": 0.5}, "together with holdout"),
+    ({"floors": ["a"]}, "must be a mapping"),
+    ({"holdout": float("nan")}, "holdout = nan"),
+    ({"control": "a"}, "control = 'a': is the arm of the hold-out"),
+    ({"risk": 0}, "risk = 0"),
+    ({"drift": 1}, "drift = 1: must be True or False"),
+    ({"down": "a"}, "down = 'a': must be a list of arms"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), WRONG)
+def test_wrong_rules_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises((dc.ParameterError, dc.ArmError), match=message):
+        dc.Guardrails(**given)
+
+
+def test_rules_that_do_not_fit_the_learner_are_refused_and_change_nothing() -> None:
+    learner = trained(SHARES)
+    for rules, message in [
+        (dc.Guardrails(pinned="z"), "pinned = 'z': is not an arm"),
+        (dc.Guardrails(floors={0: 0.5}), "floors = 0: is not an arm"),
+        (dc.Guardrails(down=ARMS), "must not name every arm"),
+    ]:
+        with pytest.raises(dc.ArmError, match=message):
+            learner.guardrails = rules
+    with pytest.raises(dc.ParameterError, match="must be guardrails"):
+        learner.guardrails = cast(Any, {"pinned": "a"})
+    assert learner.guardrails == SHARES
+
+
+# The incumbent
+
+SLOW = {"a": 0.9, "b": 0.1, "c": 0.9}
+
+
+def played(
+    incumbent: str, losses: dict[str, float], rounds: int, seed: int, **rules: Any
+) -> tuple[dc.Learner, list[str | None]]:
+    """A learner after some rounds of Bernoulli losses with these means, and the guard of each decision."""
+    rules_ = dc.Guardrails(incumbent=incumbent, **rules)
+    learner, luck = dc.Learner(dc.Exp3(c=0.2), list(losses), seed, guardrails=rules_), random.Random(seed)
+    guards = list[str | None]()
+    for _ in range(rounds):
+        decision = learner.decide()
+        guards.append(decision.guard)
+        learner.observe(decision, loss=float(luck.random() < losses[str(decision.explore)]))
+    return learner, guards
+
+
+@pytest.mark.parametrize("drift", [True, False])
+def test_an_incumbent_is_served_until_another_arm_is_known_to_be_better(drift: bool) -> None:
+    learner, guards = played("a", SLOW, 400, seed=1, drift=drift)
+    at = guards.index(None)
+    assert 10 < at < 200
+    assert set(guards[at:]) == {None}, "it stays released"
+    assert learner.incumbent_released
+    assert learner.exploitation_probabilities()[1] > 0.6
+    assert dc.Learner.from_json(learner.to_json()).incumbent_released
+    learner.guardrails = learner.guardrails.updated(floors={"a": 0.1})
+    assert learner.incumbent_released
+    learner.guardrails = learner.guardrails.updated(incumbent="b")
+    assert learner.decide().guard == "incumbent"
+
+
+def test_a_learner_saved_before_the_release_leaves_its_incumbent_at_the_same_moment() -> None:
+    one, _ = played("a", SLOW, 25, seed=1)
+    two, luck = dc.Learner.from_json(one.to_json()), random.Random(9)
+    for _ in range(200):
+        first, second = one.decide(), two.decide()
+        assert (first, first.guard) == (second, second.guard)
+        loss = float(luck.random() < SLOW[str(first.explore)])
+        one.observe(first, loss)
+        two.observe(second, loss)
+    assert (one.incumbent_released, one.to_json()) == (True, two.to_json())
+
+
+def test_a_best_incumbent_is_left_in_at_most_the_stated_share_of_runs() -> None:
+    """Three equal arms are the hardest case. If the share were the risk, 0.3, 23 of 40 would come once in 2,500 times."""
+    equal = dict.fromkeys("abc", 0.5)
+    left = sum(bool(played("a", equal, 150, seed, risk=0.3)[0].incumbent_released) for seed in range(40))
+    assert left < 23
+    assert not any(played("b", SLOW, 150, seed)[0].incumbent_released for seed in range(3))

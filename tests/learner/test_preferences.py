@@ -1,0 +1,126 @@
+"""Preferences: differences between arms are learned without bias, and the best arm is found."""
+
+import math
+import random
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled.base.arrays import Floats
+from decoupled.learner.preferences import PREFERENCES, Preference
+from support.twins import means_agree
+
+ARMS = 4
+LOSSES = np.array([0.3, 0.55, 0.6, 0.95])
+# The chance that the statistical test below fails on sound code, were its seed drawn afresh.
+FALSE_ALARM = 1e-3
+
+ESTIMATORS = [
+    dc.FTPL(),
+    dc.FTPL.recommended(),
+    dc.TsallisINF(),
+    dc.TsallisINF(estimator="centred"),
+    dc.Exp3(),
+    dc.Exp3(estimator="centred"),
+]
+
+
+def trained(policy: dc.Policy, rounds: int = 40, **options: Any) -> dc.Learner:
+    """A learner with unequal estimates, whose laws are therefore not uniform."""
+    learner = policy.start(ARMS, seed=11, **options)
+    for _ in range(rounds):
+        decision = learner.decide()
+        learner.observe(decision, loss=LOSSES[cast(int, decision.explore)])
+    return learner
+
+
+def chances(explore: int, exploit: int, ties: float) -> dict[Preference, float]:
+    """The assumed law: the better arm wins more often, by half the difference of the losses."""
+    edge = (LOSSES[exploit] - LOSSES[explore]) / 2.0
+    return {"explore": (1.0 - ties) / 2.0 + edge, "tie": ties, "exploit": (1.0 - ties) / 2.0 - edge}
+
+
+def change_by(saved: str, decision: dc.Decision, preference: Preference) -> Floats:
+    learner = dc.Learner.from_json(saved)
+    before = learner.estimates()
+    learner.observe(decision, preference=preference)
+    change: Floats = learner.estimates() - before
+    return change
+
+
+@pytest.mark.parametrize("policy", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize("ties", [0.0, 0.2])
+def test_estimates_from_preferences_are_unbiased_exactly(policy: dc.Policy, ties: float) -> None:
+    """The mean over all outcomes of one round: every arm gains 1/2 + (its loss - that of the served arm) / 2."""
+    learner = trained(policy)
+    learner.guardrails = dc.Guardrails(floors={1: 0.3}, holdout=0.2)
+    served, explored = learner.exploitation_probabilities(), learner.exploration_probabilities()
+    if learner.decide().propensity is None:
+        pytest.skip("its weights are random")
+    decisions = dict[int, dc.Decision]()
+    while len(decisions) < ARMS:
+        decisions |= {cast(int, each.explore): each for each in learner.decide(count=200)}
+    saved, mean = learner.to_json(), np.zeros(ARMS)
+    for explore, decision in decisions.items():
+        changes = {each: change_by(saved, decision, each) for each in PREFERENCES}
+        for exploit in range(ARMS):
+            for outcome, chance in chances(explore, exploit, ties).items():
+                mean += explored[explore] * served[exploit] * chance * changes[outcome]
+    expected = 0.5 + (LOSSES - served @ LOSSES) / 2.0
+    np.testing.assert_allclose(mean, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_estimates_from_preferences_are_unbiased_over_real_draws() -> None:
+    """With the arms that a guarded learner really serves and explores together, and winners drawn from the law."""
+    learner, luck, rounds = trained(dc.FTPL()), random.Random(3), 40_000
+    learner.guardrails = dc.Guardrails(floors={3: 0.2}, incumbent=2)
+    served = learner.exploitation_probabilities()
+    samples = np.zeros((rounds, ARMS))
+    for place, decision in enumerate(learner.decide(count=rounds)):
+        explore, exploit = cast(int, decision.explore), cast(int, decision.exploit)
+        law = chances(explore, exploit, ties=0.1)
+        [winner] = luck.choices(list(law), weights=list(law.values()))
+        samples[place, explore] = decision.weight * dc.preference_loss(winner)
+    expected = 0.5 + (LOSSES - served @ LOSSES) / 2.0
+    error = samples.std(axis=0) / math.sqrt(rounds)
+    assert means_agree(samples.mean(axis=0), expected, error, FALSE_ALARM / ARMS)
+
+
+def test_the_best_arm_is_found_from_preferences_alone() -> None:
+    learner, luck = dc.FTPL.recommended().start(ARMS, seed=5), random.Random(5)
+    for _ in range(3_000):
+        decision = learner.decide()
+        law = chances(cast(int, decision.explore), cast(int, decision.exploit), ties=0.1)
+        [winner] = luck.choices(list(law), weights=list(law.values()))
+        learner.observe(decision, preference=winner)
+    assert learner.exploitation_probabilities()[0] > 0.95
+
+
+def test_a_preference_is_the_loss_that_it_stands_for() -> None:
+    one, two = (dc.FTPL().start(3, seed=1, loss_range=(-1, 3)) for _ in range(2))
+    for preference, loss in (("explore", -1.0), ("tie", 1.0), ("exploit", 3.0)):
+        one.observe(one.decide().id, preference=cast(Preference, preference))
+        two.observe(two.decide(), loss=loss)
+    assert one.to_json() == two.to_json()
+
+
+def test_preferences_that_make_no_sense_are_refused_and_change_nothing() -> None:
+    learner = trained(dc.FTPL())
+    decision, alone = learner.decide(), learner.explore()
+    before = learner.to_json()
+    with pytest.raises(
+        dc.ParameterError, match="preference = 'red': must be 'explore' or 'tie' or 'exploit'"
+    ):
+        learner.observe(decision, preference=cast(Any, "red"))
+    with pytest.raises(dc.LossError, match="preference, loss: both were given"):
+        learner.observe(decision, loss=0.5, preference="tie")
+    with pytest.raises(dc.LossError, match="preference, reward: both were given"):
+        learner.observe(decision, reward=0.5, preference="tie")
+    with pytest.raises(dc.FeedbackError, match="has no exploited arm to compare with"):
+        learner.observe(alone, preference="tie")
+    assert learner.to_json() == before
+    coupled = dc.UCB1().start(3, seed=1)
+    with pytest.raises(dc.UnsupportedError, match="a decision has one arm"):
+        coupled.observe(coupled.decide(), preference="tie")

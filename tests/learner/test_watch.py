@@ -1,0 +1,220 @@
+"""A watched learner: what it counts, under every kind of call, and that watching changes no decision."""
+
+import pickle
+from types import BuiltinFunctionType
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled.inference import Sequences
+
+COST = {"a": 0.2, "b": 0.5, "c": 0.8, "d": 0.1}
+
+
+def played(learner: dc.Learner, rounds: int, seed: int = 0) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(rounds):
+        decision = learner.decide()
+        learner.observe(decision, loss=float(rng.random() < COST[str(decision.explore)]))
+
+
+def watched(policy: dc.Policy | None = None, **options: object) -> dc.Learner:
+    learner = (policy or dc.FTPL.recommended()).start(arms=["a", "b", "c"], seed=7, **options)  # type: ignore[arg-type]
+    learner.watch()
+    return learner
+
+
+def sums(learner: dc.Learner) -> dict[str, object]:
+    assert learner._watch is not None
+    return learner._watch.sequences.to_dict()
+
+
+def test_watching_changes_no_decision() -> None:
+    one, two = watched(), dc.FTPL.recommended().start(arms=["a", "b", "c"], seed=7)
+    for _ in range(200):
+        assert one.decide() == two.decide()
+        for learner in (one, two):
+            learner.observe(learner.pending[0], loss=COST[str(learner.pending[0].explore)])
+    assert one.estimates().tolist() == two.estimates().tolist()
+
+
+def test_a_learner_that_is_not_watched_stays_quick() -> None:
+    learner = dc.FTPL().start(arms=3, seed=7)
+    was_quick = isinstance(learner._quick_decide, BuiltinFunctionType)
+    with pytest.raises(dc.UnsupportedError, match="call watch\\(\\) before"):
+        learner.verdict()
+    learner.watch()
+    assert not isinstance(learner._quick_decide, BuiltinFunctionType)
+    assert was_quick or learner.watched
+
+
+def test_what_is_counted_is_every_observation_with_its_law() -> None:
+    learner, twin = watched(), Sequences(3)
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        law = learner.exploration_probabilities()
+        decision = learner.decide()
+        loss = float(rng.random())
+        learner.observe(decision, loss)
+        assert decision.propensity is not None
+        twin.update(
+            "abc".index(str(decision.explore)), 1 / decision.propensity, loss, "abc".index(str(decision.exploit)),
+            law=law,
+        )  # fmt: skip
+    assert sums(learner) == twin.to_dict()
+    assert learner.intervals() == dict(zip("abc", twin.arms(), strict=True))
+    assert learner.served() == twin.served()
+    assert learner.difference("a", "b") == twin.difference(0, 1)
+    assert learner.difference("a") == twin.against_served(0)
+
+
+def test_late_feedback_counts_with_the_law_of_its_decision() -> None:
+    learner, twin = watched(), Sequences(3)
+    decisions, laws = [], []
+    for _ in range(30):
+        laws.append(learner.exploration_probabilities())
+        decisions.append(learner.decide())
+        if len(decisions) % 3 == 0:  # the state changes while others wait
+            place = len(decisions) - 3
+            learner.observe(decisions[place], 0.5)
+    for place in range(30):
+        if place % 3 != 0:
+            learner.observe(decisions[place], 0.25)
+    order = [*range(0, 30, 3), *(place for place in range(30) if place % 3)]
+    for place in order:
+        decision = decisions[place]
+        assert decision.propensity is not None
+        twin.update(
+            "abc".index(str(decision.explore)), 1 / decision.propensity, 0.25 if place % 3 else 0.5,
+            "abc".index(str(decision.exploit)), law=laws[place],
+        )  # fmt: skip
+    assert sums(learner) == twin.to_dict()
+
+
+def test_a_verdict_is_reached_and_names_the_arms() -> None:
+    learner = watched()
+    assert learner.verdict().text == "too early: nothing was observed"
+    played(learner, 1_500)
+    verdict = learner.verdict()
+    assert (verdict.state, verdict.best, verdict.basis) == ("decided", "a", "paired")
+    assert verdict.text == "a is better than every other arm (99.9 %)"
+    assert learner.verdict(drift=False).basis == "stationary"
+
+
+def test_intervals_are_in_the_range_of_losses() -> None:
+    learner = watched(loss_range=(100, 300))
+    for _ in range(800):
+        decision = learner.decide()
+        learner.observe(decision, loss=150 if decision.explore == "a" else 250)
+    assert 100 <= learner.intervals()["a"].low < 150 < learner.intervals()["a"].high < 250
+    assert 0 < learner.difference("b", "a").low < 100 < learner.difference("b", "a").high <= 200
+    assert 100 <= learner.served().low < learner.served().high < 250
+
+
+def test_arms_that_come_and_go_are_followed() -> None:
+    learner = watched()
+    played(learner, 300)
+    waiting = learner.decide(count=5)
+    learner.retire_arms(["c"])
+    learner.add_arms(["d", "c"])  # the second is a new arm with an old name
+    for decision in waiting:
+        learner.observe(decision, loss=0.9)
+    assert set(learner.intervals()) == {"a", "b", "c", "d"}
+    assert learner.intervals()["c"] == (0.5, 0.0, 1.0)
+    played(learner, 1_500)
+    assert learner.verdict().best == "d"
+    assert learner.intervals(drift=False)["c"].low > 0.0
+    assert learner._watch is not None
+    assert learner._watch.sequences.live == [0, 1, 3, 4]
+
+
+def test_decisions_among_some_arms_count_for_those() -> None:
+    learner = watched()
+    for _ in range(50):
+        learner.observe(learner.decide(available=["a", "b"]), loss=0.5)
+    assert learner.intervals()["c"] == (0.5, 0.0, 1.0)
+    assert learner.intervals()["a"].low > 0.0
+    assert learner.difference("a", "b").low == -1.0  # no round could explore every arm
+    assert learner._watch is not None
+    assert learner._watch.sequences.paired_difference(0, 1).low > -1.0
+    assert learner._watch.sequences.paired_difference(0, 2) == (0.0, -1.0, 1.0)
+
+
+def test_rounds_that_only_exploit_or_explore_are_counted_as_such() -> None:
+    learner = watched()
+    for _ in range(20):
+        learner.exploit()
+        learner.observe(learner.explore(), loss=0.5)
+    assert learner.served() == (0.5, 0.0, 1.0)
+    assert learner._watch is not None
+    assert learner._watch.sequences.observed == 20
+
+
+def test_a_replayed_log_counts() -> None:
+    learner = watched(dc.FTPL())
+    learner.replay([("a", 0.5, 0.0), ("b", 0.25, 1.0), ("a", 0.5, 0.0), ("c", 0.25, 1.0)] * 200)
+    assert learner.intervals()["a"].high < 0.5 < learner.intervals()["b"].low
+    assert learner.verdict().basis == "running"
+
+
+@pytest.mark.parametrize(
+    "policy", [dc.UCB1(), dc.ThompsonSampling(), dc.CoupledFTPL(), dc.TopTwo()], ids=repr
+)
+def test_policies_without_propensities_or_of_the_standard_game_can_be_watched(policy: dc.Policy) -> None:
+    learner = watched(policy)
+    played(learner, 400)
+    assert learner.intervals(drift=False)["a"].high < 0.6
+    assert learner.verdict(drift=False).best == "a"
+    learner.served()
+    learner.difference("a")
+    learner.verdict()
+
+
+def test_a_decision_made_before_the_watch_counts_for_its_arm() -> None:
+    learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
+    before = learner.decide()
+    learner.watch()
+    learner.observe(before, 0.5)
+    assert learner._watch is not None
+    assert learner._watch.sequences.observed == 1
+    assert learner.served() == (0.5, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("way", ["json", "pickle", "fork"])
+def test_a_saved_learner_is_watched_on(way: str) -> None:
+    learner = watched()
+    played(learner, 50)
+    waiting = learner.decide(count=3)
+    if way == "json":
+        copy = dc.Learner.from_json(learner.to_json())
+    elif way == "pickle":
+        copy = pickle.loads(pickle.dumps(learner))
+    else:
+        copy = learner.fork(seed=3)
+    for each in (learner, copy):
+        for decision in waiting:
+            each.observe(decision.id, loss=0.5)
+    assert sums(copy) == sums(learner)
+    assert copy.watched
+
+
+def test_what_is_kept_of_decisions_is_bounded() -> None:
+    learner = watched(max_pending=10)
+    learner.forget(learner.decide())
+    for _ in range(50):
+        learner.decide()
+    assert learner._watch is not None
+    assert len(learner._watch.drawn) == 10
+    learner.observe(learner.pending[0], 0.5)
+    assert len(learner._watch.drawn) == 9
+
+
+def test_watching_twice_is_refused_and_a_bad_risk_too() -> None:
+    learner = dc.FTPL().start(arms=2, seed=7)
+    with pytest.raises(dc.ParameterError, match="risk = 2"):
+        learner.watch(risk=2)
+    assert not learner.watched
+    learner.watch()
+    with pytest.raises(dc.ParameterError, match="watched already"):
+        learner.watch()

@@ -1,0 +1,318 @@
+"""A watched service: its verdicts and intervals are those of a learner, and they survive restarts, upgrades and retention."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled.base.signed_json import seal, unseal
+from decoupled.service.analysis.doctor import examine
+from decoupled.service.analysis.history import MOST_ARMS, MOST_POINTS
+from decoupled.service.decision_service import DecisionService
+from decoupled.service.errors import Invalid
+from decoupled.service.experiment.records import Feedback, Settings
+from decoupled.service.experiment.watched import Judged
+from decoupled.service.store.sqlite import SqliteStore
+from support.stores import Clock, quick_service
+
+Opened = Callable[..., DecisionService]
+ARMS = ("a", "b", "c")
+MEANS = {"a": 0.1, "b": 0.6, "c": 0.8, "d": 0.3}
+
+
+def create(service: DecisionService, policy: str = "FTPL", **settings: Any) -> None:
+    service.experiments.put("me", "one", Settings({"name": policy}, ARMS, **settings), seed=7).result()
+
+
+def judged(service: DecisionService) -> Judged:
+    return service.verdicts.get("me", "one").result()
+
+
+def use(service: DecisionService, rounds: int, seed: int = 1, **wanted: Any) -> None:
+    """Decide in batches; some feedback never comes, some decisions only exploit or explore."""
+    noise = np.random.default_rng(seed)
+    for turn in range(rounds // 10):
+        made = service.decisions.decide("me", "one", count=10, **wanted).result()
+        if turn % 5 == 4 and not wanted:
+            service.decisions.decide("me", "one", mode="exploit").result()
+            made += service.decisions.decide("me", "one", mode="explore").result()
+            arms = service.experiments.get("me", "one").result().arms
+            made += service.decisions.decide("me", "one", available=arms[:2]).result()
+        seen = [
+            Feedback(each.id, float(noise.random() < MEANS[str(each.explore)]))
+            for each in made
+            if noise.random() < 0.9
+        ]
+        service.decisions.feedback_many("me", seen[::-1]).result()
+
+
+def sound(address: str) -> bool:
+    return all(check.good for check in examine(address) if check.name != "disk")
+
+
+@pytest.mark.parametrize("drift", [True, False])
+def test_a_verdict_is_that_of_a_watched_learner(file: str, drift: bool) -> None:
+    service = quick_service(file)
+    create(service, risk=0.1, drift=drift)
+    learner = dc.FTPL().start(ARMS, 7)
+    learner.watch(0.1, drift=drift)
+    noise = np.random.default_rng(1)
+    for _ in range(150):
+        [made], twin = service.decisions.decide("me", "one").result(), learner.decide()
+        loss = float(noise.random() < MEANS[str(made.explore)])
+        service.decisions.feedback("me", made.id, loss=loss).result()
+        learner.observe(twin, loss)
+    found = judged(service)
+    assert found.verdict == learner.verdict()
+    assert {each.arm: each.loss for each in found.arms} == learner.intervals()
+    assert (found.exploited, found.regret) == (learner.served(), learner.regret())
+    assert found.regret == service.experiments.state("me", "one").result().regret
+    assert (found.risk, found.drift, found.observed, found.since) == (0.1, drift, 150, None)
+    assert found.regret_against == "a"
+    assert judged(service) is found, "nothing was learned, so nothing is computed"
+    service.close()
+
+
+def test_it_is_decided_after_a_while_and_says_so(file: str) -> None:
+    service = quick_service(file)
+    create(service, "FTPL.recommended")
+    assert judged(service).verdict.text == "too early: nothing was observed"
+    use(service, 1500)
+    found = judged(service)
+    assert (found.verdict.state, found.verdict.best, set(found.verdict.out)) == ("decided", "a", {"b", "c"})
+    assert found.verdict.text.startswith("a is better than every other arm (9")
+    service.close()
+
+
+@pytest.mark.parametrize("policy", ["FTPL", "FTPL.recommended", "TsallisINF", "TopTwo", "UCB1"])
+def test_sequences_survive_restarts_and_replay_bit_for_bit(file: str, policy: str) -> None:
+    whole, parts = quick_service(f"{file}-whole"), quick_service(file, snapshot_every=40)
+    coupled = policy == "UCB1"
+    for service in (whole, parts):
+        create(service, policy)
+    for turn in range(3):
+        for service in (whole, parts):
+            use(service, 60, seed=turn, **({"mode": "both"} if coupled else {}))
+            if turn == 0:
+                service.experiments.add_arms("me", "one", ["d"]).result()
+            if turn == 1:
+                service.experiments.retire_arms("me", "one", ["b"]).result()
+        parts.close()
+        parts = quick_service(file, snapshot_every=40)
+    assert judged(parts) == judged(whole)
+    assert [each.arm for each in judged(parts).arms] == ["a", "c", "d"]
+    for service in (whole, parts):
+        service.close()
+    assert sound(file)
+
+
+def test_expired_decisions_count_as_the_loss_that_was_set_for_them(file: str, clock: Clock) -> None:
+    service = quick_service(file, clock=clock)
+    create(service, deadline=10.0, expired_loss=1.0)
+    service.decisions.decide("me", "one", count=30).result()
+    clock.now += 20.0
+    found = judged(service)
+    assert found.observed == 30
+    assert {each.loss.estimate for each in found.arms} == {1.0}
+    service.close()
+
+
+# Stores of earlier versions
+
+
+def without_sequences(file: str) -> None:
+    """Make the snapshots of a store those of a version that kept no sequences, and some sums instead."""
+    store = SqliteStore(file)
+    store.begin()
+    for experiment, seq, text in store.run("SELECT experiment, seq, content FROM snapshots"):
+        content = unseal(text, "decoupled-experiment", 1, "the service")
+        learner = unseal(content["learner"], "decoupled-learner", 1, "a learner")
+        del learner["watch"]
+        content["learner"] = seal("decoupled-learner", 1, learner)
+        content["tallies"] |= {"sums": [0.5, 1.5, 2.5], "used": 1.0, "blind": False}
+        content.pop("watched_since", None)
+        old = seal("decoupled-experiment", 1, content)
+        store.run(
+            "UPDATE snapshots SET content = ? WHERE experiment = ? AND seq = ?", (old, experiment, seq)
+        )
+    store.end()
+    store.close()
+
+
+def test_an_older_store_gets_its_sequences_from_its_log(file: str) -> None:
+    service = quick_service(file, snapshot_every=50)
+    create(service)
+    use(service, 200)
+    before = judged(service)
+    service.close()
+    without_sequences(file)
+    assert sound(file)
+    service = quick_service(file, snapshot_every=50)
+    assert judged(service) == before
+    use(service, 60, seed=2)
+    later = judged(service)
+    service.close()
+    assert sound(file)
+    service = quick_service(file)
+    assert judged(service) == later
+    service.close()
+
+
+def test_sequences_start_where_the_log_starts_and_say_so(file: str, clock: Clock) -> None:
+    service = quick_service(file, clock=clock, snapshot_every=50)
+    create(service)
+    use(service, 100)
+    clock.now += 100.0
+    assert service.logs.retention("me", "one", clock.now - 50.0).result() > 0
+    assert judged(service).since is None, "the snapshot at the start of the log has the sequences"
+    before = judged(service).observed
+    use(service, 50, seed=2)
+    seen = judged(service).observed - before
+    service.close()
+    assert sound(file)
+    without_sequences(file)
+    service = quick_service(file, clock=clock)
+    found = judged(service)
+    assert (found.observed, found.since) == (seen, clock.now - 100.0)
+    history = service.logs.history("me", "one").result()
+    assert history.since == found.since
+    assert history.points[-1].losses == tuple(each.loss if each.observed else None for each in found.arms)
+    service.close()
+    assert sound(file)
+
+
+def test_an_experiment_of_an_older_store_is_found_again(file: str) -> None:
+    service = quick_service(file)
+    create(service)
+    stored = json.loads(service._session.store.run("SELECT settings FROM experiments")[0][0])
+    assert not {"risk", "drift"} & set(stored), "texts of older stores lack them and must stay equal"
+    service.close()
+
+
+@pytest.mark.parametrize("wrong", [{"risk": 0.0}, {"risk": 1.0}, {"risk": "x"}, {"drift": 1}])
+def test_settings_that_cannot_be_are_refused(file: str, wrong: dict[str, Any]) -> None:
+    service = quick_service(file)
+    with pytest.raises(Invalid, match=next(iter(wrong))):
+        create(service, **wrong)
+    service.close()
+
+
+# The incumbent
+
+
+def test_an_incumbent_is_served_until_another_arm_is_better(opened: Opened, address: str) -> None:
+    plain, service = opened(), opened(snapshot_every=100)
+    rules = dc.Guardrails(incumbent="b", risk=0.05)
+    plain.experiments.put("me", "two", Settings({"name": "FTPL.recommended"}, ARMS), seed=7).result()
+    create(service, "FTPL.recommended", guardrails=rules)
+    noise, kept = np.random.default_rng(1), 0
+    for turn in range(60):
+        made, twins = (
+            each.decisions.decide("me", name, count=20).result()
+            for each, name in ((service, "one"), (plain, "two"))
+        )
+        released = judged(service).incumbent_released
+        assert {each.exploit for each in made} == {"b"} or released
+        kept += not released
+        losses = [float(noise.random() < MEANS[str(each.explore)]) for each in made]
+        for each, decisions in ((service, made), (plain, twins)):
+            items = [Feedback(one.id, loss) for one, loss in zip(decisions, losses, strict=True)]
+            each.decisions.feedback_many("me", items).result()
+        if turn == 30:
+            service.close()
+            service = opened(snapshot_every=100)
+    assert 5 < kept < 60
+    found = judged(service)
+    assert (found.incumbent, found.incumbent_released, found.verdict.best) == ("b", True, "a")
+    assert "a" in {each.exploit for each in service.decisions.decide("me", "one", count=200).result()}
+    states = [
+        each.experiments.state("me", name).result() for each, name in ((service, "one"), (plain, "two"))
+    ]
+    assert states[0].estimates == states[1].estimates
+    service.close()
+    plain.close()
+    if not address.startswith("postgresql"):
+        assert sound(address)
+
+
+# History
+
+
+def test_a_history_ends_in_what_is_shown_now_and_goes_on_where_it_stopped(opened: Opened) -> None:
+    service = opened()
+    create(service)
+    history = service.logs.history("me", "one").result()
+    assert (history.points, history.arms) == ((), ARMS)
+    use(service, 100)
+    service.logs.history("me", "one").result()
+    service.experiments.add_arms("me", "one", ["d"]).result()
+    use(service, 100, seed=2)
+    service.logs.history("me", "one").result()
+    service.experiments.retire_arms("me", "one", ["c"]).result()
+    use(service, 100, seed=3)
+    history = service.logs.history("me", "one", points=50).result()
+    found, state = judged(service), service.experiments.state("me", "one").result()
+    assert (history.arms, history.retired) == ((*ARMS, "d"), (False, False, True, False))
+    last, at = history.points[-1], [0, 1, 3]
+    assert tuple(last.losses[i] for i in at) == tuple(each.loss for each in found.arms)
+    assert tuple(last.exploited[i] for i in at) == state.plays_exploit
+    assert tuple(last.explored[i] for i in at) == state.plays_explore
+    assert (last.decisions, last.observed) == (state.decisions, state.applied)
+    assert len(history.points) == 50
+    assert history.points[0].losses[3] is None
+    fresh = opened().logs.history("me", "one", points=MOST_POINTS).result()
+    assert fresh == service.logs.history("me", "one", points=MOST_POINTS).result()
+    service.experiments.archive("me", "one").result()
+    ended = opened().logs.history("me", "one", points=MOST_POINTS).result()
+    assert ended.points[-1].losses == last.losses
+    service.close()
+
+
+@pytest.mark.parametrize("policy", ["TopTwo", "UCB1", "FTPL.recommended"])
+def test_a_history_shows_what_was_shown_at_the_time(file: str, policy: str) -> None:
+    service = quick_service(file)
+    create(service, policy)
+    shown = []
+    for turn in range(4):
+        use(service, 30, seed=turn, mode="both")
+        now = judged(service)
+        shown.append((now.observed, tuple(each.loss if each.observed else None for each in now.arms)))
+    points = service.logs.history("me", "one", points=MOST_POINTS).result().points
+    was = {(each.observed, each.losses) for each in points}
+    assert set(shown) <= was
+    service.close()
+
+
+def test_a_long_history_is_thinned(file: str) -> None:
+    service = quick_service(file)
+    create(service)
+    use(service, 1200)
+    history = service.logs.history("me", "one", points=MOST_POINTS).result()
+    counts = [each.decisions for each in history.points]
+    assert MOST_POINTS / 2 < len(counts) <= MOST_POINTS
+    assert counts == sorted(counts)
+    rows = [each.seq for each in history.points]
+    assert len(set(np.diff(rows[:-1]).tolist())) == 1, "evenly"
+    assert counts[-1] == service.experiments.state("me", "one").result().decisions
+    assert len(service.logs.history("me", "one", points=7).result().points) == 7
+    service.close()
+
+
+def test_a_history_of_many_arms_shows_those_that_are_exploited_most(file: str) -> None:
+    service = quick_service(file)
+    arms = tuple(range(2 * MOST_ARMS))
+    service.experiments.put("me", "one", Settings({"name": "FollowTheLeader"}, arms), seed=7).result()
+    for _ in range(60):
+        [made] = service.decisions.decide("me", "one").result()
+        service.decisions.feedback("me", made.id, loss=0.0 if made.explore == 33 else 1.0).result()
+    history, state = (
+        service.logs.history("me", "one").result(),
+        service.experiments.state("me", "one").result(),
+    )
+    assert len(history.arms) + history.others == 2 * MOST_ARMS
+    assert len(history.arms) <= MOST_ARMS
+    assert int(np.argmax(state.plays_exploit)) in history.arms
+    service.close()

@@ -1,0 +1,223 @@
+"""Experiments that are watched at every observation: recorded with learners, judged in NumPy.
+
+A look is judged without computing an interval: it excludes a mean if the supermartingale at that mean has reached
+1 / risk. The logarithm of the latter is at most D^2 / (2 V), where D is the deviation of the sum and V the least sum of
+squares around any guess. So only looks at which this is large enough are computed exactly.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from decoupled.base.arrays import Bools, Floats, Ints
+from decoupled.decision import Decision
+from decoupled.environments import Alternating
+from decoupled.inference import shares
+from decoupled.inference.boundary import log_wealth, log_wealth_of_difference
+from decoupled.inference.sums import Sums
+from decoupled.kernels.rounds import Table
+from decoupled.policies import Policy
+
+# Of the interval for one look: its quantile, and the observations below which it claimed nothing.
+_NORMAL, ENOUGH = 1.959963984540054, 30
+
+margin = 1.0  # a test that breaks the supermartingale needs a larger one
+
+
+class Run(NamedTuple):
+    """The observations of one experiment in the order of their arrival."""
+
+    explore: Ints
+    exploit: Ints
+    weight: Floats
+    loss: Floats
+    means: Floats  # of every arm (columns) in the round of each observation
+    laws: Floats | None = None
+
+    @property
+    def arms(self) -> int:
+        return int(self.means.shape[1])
+
+    def explored(self, values: Floats) -> Floats:
+        """The values in the column of the explored arm, and 0 elsewhere."""
+        spread = np.zeros(self.means.shape)
+        spread[np.arange(len(values)), self.explore] = values
+        return spread
+
+
+def record(
+    policy: Policy,
+    table: Table,
+    count: int,
+    seed: int,
+    *,
+    every: int = 1,
+    delay: int = 0,
+    missing: float = 0.0,
+    laws: bool = False,
+) -> Run:
+    """Play until `count` losses were observed.
+
+    Args:
+        every: explore in one of so many rounds, and only exploit in the others.
+        delay: feedback is late by up to so many decisions, uniformly.
+        missing: the share of decisions without feedback.
+    """
+    rng = np.random.default_rng([seed, 7])
+    learner = policy.start(table.rows.shape[1], seed, max_pending=10**6)
+    decide, observe, rows = learner.decide, learner.observe, table.rows.tolist()
+    made = int(count * (1.2 + 2.0 * missing)) + 2 * delay + 20 if delay or missing else count
+    times = np.arange(made) * every + (rng.integers(every, size=made) if every > 1 else 0)
+    uniform, row_at = rng.random(made).tolist(), table.row_at[times].tolist()
+    chosen: list[Decision] = []
+    kept: list[Floats] = []
+    losses, order = [], []
+    arrivals = np.arange(made) + (rng.integers(delay + 1, size=made) if delay else 0)
+    lost = (rng.random(made) < missing).tolist() if missing else [False] * made
+    due: dict[int, list[int]] = {}
+    for t in range(made):
+        decision = decide()
+        if laws:
+            kept.append(learner.exploration_probabilities())
+        chosen.append(decision)
+        losses.append(1.0 if uniform[t] < rows[row_at[t]][decision[3]] else 0.0)
+        if not lost[t]:
+            if not delay:
+                observe(decision, losses[t])
+                order.append(t)
+                continue
+            due.setdefault(int(arrivals[t]), []).append(t)
+        for late in due.pop(t, ()):
+            observe(chosen[late], losses[late])
+            order.append(late)
+    order = order[:count]
+    fields = list(zip(*(chosen[t] for t in order), strict=True))
+    explore, exploit = (np.array(fields[place], np.int64) for place in (3, 2))
+    means = table.rows[np.array([row_at[t] for t in order])]
+    return Run(
+        explore, exploit, np.array(fields[5]), np.array([losses[t] for t in order]), means,
+        np.array([kept[t] for t in order]) if laws else None,
+    )  # fmt: skip
+
+
+# Whether an interval of a family ever excludes the truth
+
+
+def ever_wrong(values: Floats, truth: Floats, risk: float) -> Bools:
+    """For each column, whether the lower bound of `lower_mean` ever exceeds the running mean of `truth`."""
+    count = np.arange(1.0, len(values) + 1.0)[:, None]
+    total, squares, target = (np.cumsum(each, axis=0) for each in (values, values**2, truth))
+    excess = total - target
+    least = np.maximum(squares - total**2 / count, 1e-12)
+    looks, columns = np.nonzero((excess > 0.0) & (excess**2 >= -2.0 / margin * np.log(risk) * least))
+    wrong = np.zeros(values.shape[1], np.bool_)
+    if len(looks) > 0:
+        n = count[looks, 0]
+        at = looks, columns
+        wealth = log_wealth(n, total[at], squares[at], target[at] / n)[0]
+        wrong[columns[wealth >= -np.log(risk)]] = True
+    return wrong
+
+
+def ever_wrong_difference(values: Floats, truth: Floats, risk: float) -> Bools:
+    """The same for `lower_difference`."""
+    excess, squares = np.cumsum(values - truth, axis=0), np.cumsum(values**2, axis=0)
+    looks, columns = np.nonzero((excess > 0.0) & (excess**2 >= -2.0 / margin * np.log(risk) * squares))
+    wrong = np.zeros(values.shape[1], np.bool_)
+    if len(looks) > 0:
+        wealth = log_wealth_of_difference(excess[looks, columns], squares[looks, columns])
+        wrong[columns[wealth >= -np.log(risk)]] = True
+    return wrong
+
+
+def arms_wrong(run: Run, risk: float) -> bool:
+    """Whether an arm, or what was exploited, is ever outside its interval, with weights."""
+    share = shares.of_arms(Sums.start(run.arms, False))[1] / 2.0
+    served = (run.explore == run.exploit) * run.weight
+    truth = np.take_along_axis(run.means, run.exploit[:, None], axis=1)
+    for loss, means, used in ((run.loss, run.means, truth), (1.0 - run.loss, 1.0 - run.means, 1.0 - truth)):
+        values = np.column_stack([run.explored(run.weight * loss), served * loss])
+        if ever_wrong(values, np.column_stack([means, used]), risk * share).any():
+            return True
+    return False
+
+
+def stationary_wrong(run: Run, risk: float) -> bool:
+    """Whether an arm is ever outside the interval made of the losses seen of it."""
+    share = float(shares.of_arms(Sums.start(run.arms, False))[0][0]) / 2.0
+    for arm in range(run.arms):
+        seen = run.explore == arm
+        for loss, means in ((run.loss, run.means), (1.0 - run.loss, 1.0 - run.means)):
+            if ever_wrong(loss[seen][:, None], means[seen, arm][:, None], risk * share).any():
+                return True
+    return False
+
+
+def differences_wrong(run: Run, risk: float) -> bool:
+    """Whether the difference of two arms is ever outside its interval, with weights."""
+    share = shares.of_difference(Sums.start(run.arms, False))
+    loss, gain = run.explored(run.weight * run.loss), run.explored(run.weight * (1.0 - run.loss))
+    first, second = np.nonzero(~np.eye(run.arms, dtype=np.bool_))
+    return bool(
+        ever_wrong_difference(
+            loss[:, first] + gain[:, second] - 1.0, run.means[:, first] - run.means[:, second], risk * share
+        ).any()
+    )
+
+
+def against_served_wrong(run: Run, risk: float) -> bool:
+    """Whether the difference of an arm and what was exploited is ever outside its interval, with weights."""
+    share = shares.of_served_difference(Sums.start(run.arms, False))
+    loss, gain = run.explored(run.weight * run.loss), run.explored(run.weight * (1.0 - run.loss))
+    apart = np.arange(run.arms) != run.exploit[:, None]
+    same = ((run.explore == run.exploit) * run.weight)[:, None]
+    truth = run.means - np.take_along_axis(run.means, run.exploit[:, None], axis=1)
+    above = apart * (loss + same * (1.0 - run.loss)[:, None] - 1.0)
+    below = apart * (gain + same * run.loss[:, None] - 1.0)
+    return bool(
+        ever_wrong_difference(above, truth, risk * share).any()
+        or ever_wrong_difference(below, -truth, risk * share).any()
+    )
+
+
+def paired_wrong(run: Run, risk: float) -> bool:
+    """Whether the difference of two arms is ever outside its interval, compared two by two."""
+    assert run.laws is not None
+    arms = np.arange(run.arms)
+    level = np.empty(len(run.loss))
+    now = 0.5
+    for n, loss in enumerate(run.loss.tolist()):
+        level[n] = now
+        now += (loss - now) / 64.0
+    first, second = np.nonzero(~np.eye(run.arms, dtype=np.bool_))
+    share = float(shares.of_lasting_difference(Sums.start(run.arms, False), arms[1:2], 0)[0])
+    weights = np.minimum(run.laws[:, first], run.laws[:, second])
+    parts = run.explored(
+        (run.loss - level) / np.take_along_axis(run.laws, run.explore[:, None], axis=1)[:, 0]
+    )
+    values = weights * (parts[:, first] - parts[:, second])
+    truth = weights * (run.means[:, first] - run.means[:, second])
+    return bool(ever_wrong_difference(values, truth, risk * share).any())
+
+
+def fixed_time_wrong(run: Run) -> bool:
+    """Whether an arm is ever outside the interval for a single look at 95 %, by the formula that the service once used."""
+    count = np.arange(1.0, len(run.loss) + 1.0)
+    known = np.concatenate([[0.5], np.cumsum(run.loss)[:-1] / count[:-1]])[:, None]
+    values = known + run.explored(run.weight * (run.loss - known[:, 0]))
+    n = count[:, None]
+    mean = np.cumsum(values, axis=0) / n
+    error = np.sqrt(np.maximum(np.cumsum(values**2, axis=0) / n - mean**2, 0.0) / n)
+    telling = np.cumsum(run.explored(np.ones(len(run.loss))), axis=0) >= ENOUGH
+    truth = np.cumsum(run.means, axis=0) / n
+    return bool((telling & (np.abs(mean - truth) > _NORMAL * error)).any())
+
+
+def stationary(arms: int) -> Table:
+    """Bernoulli losses with means from 0.35 to 0.65, the first arm the best."""
+    return Table(np.linspace(0.35, 0.65, arms)[None, :], np.zeros(10**6, np.int64))
+
+
+def alternating(arms: int) -> Table:
+    """Zimmert and Seldin's alternating losses."""
+    return Alternating(arms=arms, gap=0.125).table(200_000)
