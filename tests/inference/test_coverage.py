@@ -73,8 +73,9 @@ def played(cell: Cell, run: int, count: int, **options: Any) -> Run:
 
 def observed(cell: Cell) -> int:
     """How many losses are observed in an experiment."""
-    few, many = (500, 1_000) if FULL else (300, 500)
-    return few if cell[0] == 50 else many
+    if FULL:
+        return 500 if cell[0] == 50 else 1_000
+    return 600  # fewer would not tell the interval for one look with 50 arms
 
 
 def most_by_chance(runs: int) -> int:
