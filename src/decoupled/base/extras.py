@@ -26,6 +26,7 @@ EXTRA_OF = {
     "psycopg": "postgres",
     "apsw": "service",
     "fastapi": "service",
+    "httpcore": "service",
     "httpx": "service",
     "prometheus_client": "service",
     "pydantic": "service",

@@ -9,6 +9,7 @@ import typer
 from ..paper import EXPERIMENTS, GROUPS
 from . import service as service
 from .errors import report_errors
+from .mirror import mirror
 
 app = typer.Typer(
     help="Decoupled bandits: exploit one arm, explore another.",
@@ -159,6 +160,7 @@ def bench(
 
 
 service.add_to(app)
+app.command()(mirror)
 
 
 def main() -> None:

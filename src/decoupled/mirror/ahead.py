@@ -1,0 +1,100 @@
+"""Decisions drawn ahead, so that no request waits for one.
+
+The service puts a decision on disk before it answers, which takes milliseconds. A request takes one that is there
+already; drawing more goes on in the background. Each decision carries its own propensity, so a loss is weighed
+correctly however old its decision is. The price is that a decision knows nothing of the few losses that arrived
+after it was drawn.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from contextlib import suppress
+
+from ..errors import DecoupledError
+from .deciding import Decided, Decider, Mode
+
+FEWEST, MOST = 4, 512  # decisions of a kind that are held; between the two, as many as the traffic needs
+_PAUSE = 1.0  # seconds until the next attempt after the service failed
+_log = logging.getLogger("decoupled.mirror")
+
+
+class Ahead:
+    """Decisions that are ready to be used: `exploit` to serve only, `both` to serve and to mirror."""
+
+    def __init__(self, decider: Decider) -> None:
+        self._decider = decider
+        self._ready: dict[Mode, deque[Decided]] = {"exploit": deque(), "both": deque()}
+        self._wanted: dict[Mode, int] = {"exploit": FEWEST, "both": FEWEST}
+        self._available: list[str] | None = None
+        self._generation = 0  # of what is available: decisions drawn for another are not used
+        self._needed = asyncio.Event()
+        self._filling: asyncio.Task[None] | None = None
+        self.last: str | None = None  # the arm that the newest decision exploits
+        self.unused = 0
+
+    async def start(self) -> None:
+        """Draw the first decisions; raises the error if the service refuses them."""
+        for mode in self._ready:
+            await self._draw(mode)
+        self._filling = asyncio.create_task(self._fill())
+
+    async def stop(self) -> None:
+        """Stop drawing. What was not used is never used."""
+        if self._filling is not None:
+            self._filling.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._filling
+        self._discard()
+
+    def take(self, mode: Mode) -> Decided | None:
+        """A decision that is ready; None, without waiting, if there is none."""
+        ready = self._ready[mode]
+        wanted = self._wanted[mode]
+        if not ready:
+            self._wanted[mode] = min(2 * wanted, MOST)
+            self._needed.set()
+            return None
+        decision = ready.popleft()
+        if 2 * len(ready) < wanted:
+            self._needed.set()
+        return decision
+
+    def restrict(self, available: list[str] | None) -> None:
+        """From now on choose among these arms only; None for all."""
+        self._available = available
+        self._generation += 1
+        self._discard()
+        if available is not None and self.last not in available:
+            self.last = available[0]
+        self._needed.set()
+
+    def _discard(self) -> None:
+        for ready in self._ready.values():
+            self.unused += len(ready)
+            ready.clear()
+
+    async def _fill(self) -> None:
+        while True:
+            await self._needed.wait()
+            self._needed.clear()
+            try:
+                for mode, ready in self._ready.items():
+                    if 2 * len(ready) < self._wanted[mode]:
+                        await self._draw(mode)
+            except DecoupledError as error:
+                _log.warning("no decisions, so %r serves and nothing is mirrored: %s", self.last, error)
+                self._needed.set()
+                await asyncio.sleep(_PAUSE)
+
+    async def _draw(self, mode: Mode) -> None:
+        ready, generation = self._ready[mode], self._generation
+        drawn = await self._decider.decide(mode, self._wanted[mode] - len(ready), self._available)
+        if generation != self._generation:
+            self.unused += len(drawn)
+            self._needed.set()
+            return
+        if ready:  # some were left, so a few less will do
+            self._wanted[mode] = max(FEWEST, self._wanted[mode] - 1)
+        ready.extend(drawn)
+        self.last = drawn[-1].exploit
