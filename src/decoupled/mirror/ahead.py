@@ -26,6 +26,7 @@ class Ahead:
         self._decider = decider
         self._ready: dict[Mode, deque[Decided]] = {"exploit": deque(), "both": deque()}
         self._wanted: dict[Mode, int] = {"exploit": FEWEST, "both": FEWEST}
+        self._asked: dict[Mode, int] = {"exploit": 0, "both": 0}  # since the last draw began
         self._available: list[str] | None = None
         self._generation = 0  # of what is available: decisions drawn for another are not used
         self._needed = asyncio.Event()
@@ -50,13 +51,9 @@ class Ahead:
     def take(self, mode: Mode) -> Decided | None:
         """A decision that is ready; None, without waiting, if there is none."""
         ready = self._ready[mode]
-        wanted = self._wanted[mode]
-        if not ready:
-            self._wanted[mode] = min(2 * wanted, MOST)
-            self._needed.set()
-            return None
-        decision = ready.popleft()
-        if 2 * len(ready) < wanted:
+        self._asked[mode] += 1
+        decision = ready.popleft() if ready else None
+        if 2 * len(ready) < self._wanted[mode]:
             self._needed.set()
         return decision
 
@@ -89,12 +86,14 @@ class Ahead:
 
     async def _draw(self, mode: Mode) -> None:
         ready, generation = self._ready[mode], self._generation
+        self._asked[mode] = 0
         drawn = await self._decider.decide(mode, self._wanted[mode] - len(ready), self._available)
+        # Half of them must last for as long as a draw takes.
+        steady = (9 * self._wanted[mode]) // 10
+        self._wanted[mode] = min(max(FEWEST, 2 * self._asked[mode], steady), MOST)
         if generation != self._generation:
             self.unused += len(drawn)
             self._needed.set()
             return
-        if ready:  # some were left, so a few less will do
-            self._wanted[mode] = max(FEWEST, self._wanted[mode] - 1)
         ready.extend(drawn)
         self.last = drawn[-1].exploit

@@ -196,3 +196,7 @@ class MirrorConfig:
     budget: dict[str, Any] = field(default_factory=dict)
     guardrails: dict[str, Any] = field(default_factory=dict)
     folder: Path = Path()
+
+    def file(self, kind: str) -> Path:
+        """A file of this mirror, beside its configuration."""
+        return self.folder / f"{self.experiment.name}-{kind}.jsonl"

@@ -3,17 +3,14 @@
 import asyncio
 import logging
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from ..errors import DecoupledError
-from ..service.client.aio import AsyncClient
-from ..service.decision_service import DecisionService
 from .ahead import Ahead
 from .config import MirrorConfig
 from .copies import Copies
 from .counts import Metrics, Tally
-from .deciding import Decider, Embedded, Remote
+from .deciding import Decider
 from .health import Health
 from .judges import Judge, judge_of
 from .kept import keep, take_kept
@@ -28,15 +25,9 @@ _log = logging.getLogger("decoupled.mirror")
 class Mirror:
     """Everything between the two sockets of a mirror. Make it on the event loop that runs it."""
 
-    def __init__(self, config: MirrorConfig, service: DecisionService | None) -> None:
-        self._config, self._name = config, config.experiment.name
+    def __init__(self, config: MirrorConfig, decider: Decider) -> None:
+        self._config, self._name, self._decider = config, config.experiment.name, decider
         self.tally = Tally()
-        self._decider: Decider
-        if service is not None:
-            self._decider = Embedded(service, config)
-        else:
-            assert config.service is not None
-            self._decider = Remote(AsyncClient(config.service, outbox=self._file("outbox")), config)
         trust = trust_of(config.arms)
         self._arms = [Upstream(arm, config.mirror, trust) for arm in config.arms]
         judge = config.loss.judge
@@ -55,16 +46,13 @@ class Mirror:
         self.metrics = Metrics(self.tally, self._gauges)
         self._tidying: asyncio.Task[None] | None = None
 
-    def _file(self, kind: str) -> Path:
-        return self._config.folder / f"{self._name}-{kind}.jsonl"
-
     async def start(self) -> None:
         """Create the experiment, look at the arms, draw decisions, and resume the copies of an earlier run."""
         await self._decider.prepare()
         await self._health.start()
         await self._ahead.start()
         known = {arm.name for arm in self._arms}
-        kept = take_kept(self._file("queue"))
+        kept = take_kept(self._config.file("queue"))
         for copy in kept:
             if copy.arm in known:
                 self._copies.resume(copy)
@@ -83,7 +71,7 @@ class Mirror:
         await self._ahead.stop()
         await self._health.stop()
         left = await self._copies.drain(float(self._config.drain))
-        kept = keep(self._file("queue"), left)
+        kept = keep(self._config.file("queue"), left)
         self.tally.dropped["shutdown"] += len(left) - kept
         if left:
             _log.info("%d copies are kept for the next start, %d are dropped", kept, len(left) - kept)

@@ -11,13 +11,16 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from ..errors import ParameterError, reworded
+from ..service.client.aio import AsyncClient
 from ..service.decision_service import DecisionService, open_service
 from ..service.http.app import create_app
 from ..service.http.server import OFFERED, SWITCH_INTERVAL, Serving, configuration, listening
 from ..service.store.open import is_postgres
 from .config import MirrorConfig
+from .deciding import Decider, Embedded, Remote
 from .mirror import Mirror
 from .status import StatusApp
 
@@ -38,6 +41,7 @@ def run(config: MirrorConfig) -> None:
     logging.getLogger("httpx").setLevel(
         logging.WARNING
     )  # it would log every request to a service or a judge
+    logging.getLogger("decoupled.access").setLevel(logging.WARNING)
     # Answers that break off, and websockets that are refused, are logged and counted by the mirror itself.
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     with ExitStack() as opened:
@@ -71,18 +75,29 @@ async def _until_signal(
     ending = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ending.set)
-    await serve(config, service, listener, console, ending)
+    inner: ASGIApp | None = None
+    decider: Decider
+    if service is None:
+        assert config.service is not None
+        decider = Remote(AsyncClient(config.service, outbox=config.file("outbox")), config)
+    else:
+        decider = Embedded(service, config)
+        any_key = any(key.revoked_at is None for key in await service.keys.list())
+        inner = create_app(service, open_to_all=not any_key)
+        service.compile_stored(OFFERED)
+    await serve(config, decider, inner, listener, console, ending)
 
 
 async def serve(
     config: MirrorConfig,
-    service: DecisionService | None,
+    decider: Decider,
+    service: ASGIApp | None,
     listener: socket.socket,
     console: socket.socket | None,
     ending: asyncio.Event,
 ) -> None:
-    """Mirror until `ending` is set. The service is closed at the end."""
-    mirror = Mirror(config, service)
+    """Mirror until `ending` is set, and show `service` beside the status. The decider is closed at the end."""
+    mirror = Mirror(config, decider)
     try:
         await mirror.start()
     except BaseException:
@@ -93,12 +108,7 @@ async def serve(
     running = [asyncio.create_task(proxy.serve([listener]))]
     status: _Server | None = None
     if console is not None:
-        inner = None
-        if service is not None:
-            any_key = any(key.revoked_at is None for key in await service.keys.list())
-            inner = create_app(service, open_to_all=not any_key)
-            service.compile_stored(OFFERED)
-        status = _Server(_settings(StatusApp(mirror, mirror.metrics, inner), config))
+        status = _Server(_settings(StatusApp(mirror, mirror.metrics, service), config))
         running.append(asyncio.create_task(status.serve([console])))
         print(f"Console on {_address(console)}", flush=True)
     print(f"Mirroring on {_address(listener)}", flush=True)
