@@ -159,7 +159,8 @@ def test_no_answer_is_a_clear_error(arms: Arms, tmp_path: Path, behaviour: str, 
 def test_a_client_that_goes_away_frees_the_upstream(arms: Arms, tmp_path: Path) -> None:
     with mirror(write_config(tmp_path, arms, ALL), Fixed()) as running:
         with running.http.stream("GET", "/x?stable=events:100000:0.01&next=ok") as answer:
-            next(answer.iter_raw())
+            parts = answer.iter_raw()  # kept, because the answer is closed with it
+            assert next(parts)
             assert arms["stable"].open() == 1
         eventually(lambda: arms["stable"].open() == 0, "the end of the upstream's answer")
         waiting = socket.create_connection(("127.0.0.1", int(running.url.rpartition(":")[2])))
@@ -201,13 +202,14 @@ def test_a_websocket_is_refused_clearly(arms: Arms, tmp_path: Path) -> None:
 def test_a_service_that_fails_is_invisible(arms: Arms, tmp_path: Path) -> None:
     decider = Fixed()
     with mirror(write_config(tmp_path, arms, ALL), decider) as running:
+        assert running.http.get("/echo").status_code == 200  # it has started
         decider.failing = StoreError("the disk is full; make room")
         answers = [running.http.get("/echo") for _ in range(20)]
         failing = running.settled()
         decider.failing = None
         eventually(lambda: running.http.get("/echo") and running.settled()["copied"] != failing["copied"])
     assert {echoed(answer)["arm"] for answer in answers} == {"stable"}
-    assert failing["not_mirrored"]["no_decision"] == failing["repeated"] > 0
+    assert failing["not_mirrored"]["no_decision"] >= failing["repeated"] > 0
 
 
 def test_a_base_path_and_an_unreadable_request(arms: Arms, tmp_path: Path) -> None:

@@ -124,12 +124,11 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             if not target.startswith("/seen") and len(SEEN) < 10_000:
                 SEEN.append(record)
             OPEN += not target.startswith("/seen")
+            answering = asyncio.ensure_future(respond(writer, method, target, record))
+            following = asyncio.ensure_future(reader.read(1))  # empty if the other side hangs up
             try:
-                answering = asyncio.ensure_future(respond(writer, method, target, record))
-                following = asyncio.ensure_future(reader.read(1))  # empty if the other side hangs up
                 await asyncio.wait([answering, following], return_when=asyncio.FIRST_COMPLETED)
-                if following.done() and not following.result():
-                    answering.cancel()
+                if following.done() and (following.exception() or not following.result()):
                     break
                 if not await answering:
                     break
@@ -137,6 +136,9 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
                 await asyncio.wait([following])
                 begun = b"" if following.cancelled() else following.result()
             finally:
+                for each in (answering, following):
+                    each.cancel()
+                await asyncio.gather(answering, following, return_exceptions=True)
                 OPEN -= not target.startswith("/seen")
     except (asyncio.IncompleteReadError, ConnectionError, ValueError):
         pass
