@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import uvloop
 
 from decoupled.mirror.config import MirrorConfig
 from decoupled.mirror.deciding import Decided, Decider, Mode
@@ -165,7 +166,8 @@ def mirror(config: MirrorConfig | Path, decider: Decider) -> Iterator[RunningMir
 
     def run() -> None:
         try:
-            asyncio.run(main())
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # as in production
+                runner.run(main())
         except BaseException as error:
             problems.append(error)
 
