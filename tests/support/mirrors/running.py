@@ -1,6 +1,7 @@
 """A mirror in a thread, upstreams in processes of their own, and a decider that does as it is told."""
 
 import asyncio
+import atexit
 import json
 import subprocess
 import sys
@@ -25,6 +26,7 @@ UPSTREAM = Path(__file__).parent / "upstream.py"
 PATIENCE = 60.0  # seconds after which a condition that never holds fails a test
 # Loading certificates takes longer than most tests, and nothing here uses TLS.
 asking = httpx.Client(verify=False, timeout=PATIENCE)
+atexit.register(asking.close)
 
 
 def eventually(condition: Callable[[], Any], what: str = "the condition") -> Any:
