@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import httpcore
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from .ahead import Ahead
 from .bodies import ClientGone, Content, Recording, Upload
@@ -162,13 +162,13 @@ class Proxy:
                 "status": response.status,
                 "headers": for_client(response.headers),
             }
-            await send(start)
+            await _sent(send, start)
             async for part in response.aiter_stream():
                 if recording is not None:
                     recording.add(part)
-                await send({"type": "http.response.body", "body": part, "more_body": True})
+                await _sent(send, {"type": "http.response.body", "body": part, "more_body": True})
             watch.stop()
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await _sent(send, {"type": "http.response.body", "body": b"", "more_body": False})
             self._tally.served[arm.name, str(response.status)] += 1
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
             # The answer has begun, so it can only be cut off: the client sees that it is not whole.
@@ -278,6 +278,16 @@ def _length(headers: list[tuple[bytes, bytes]]) -> tuple[int, bool]:
         elif name == b"transfer-encoding":
             chunked = True
     return length, chunked
+
+
+async def _sent(send: Send, message: Message) -> None:
+    """Send; `ClientGone` if the connection was closed and the server has not noticed yet."""
+    try:
+        await send(message)
+    except RuntimeError as error:
+        if "closed" not in str(error):
+            raise
+        raise ClientGone from None
 
 
 async def _refuse(send: Send, status: int, problem: str) -> None:

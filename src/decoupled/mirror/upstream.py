@@ -8,10 +8,13 @@ from urllib.parse import urlsplit
 
 import httpcore
 
+from ..base.extras import skip_failing_imports
 from .bodies import Content, Recording, Upload
 from .config import ArmConfig, CopyConfig
 from .exchange import Answer, Request
 from .headers import Raw, as_bytes, as_text, for_arm
+
+skip_failing_imports("sniffio")  # httpcore tries it several times in each request
 
 CONNECT_SECONDS = 5.0
 # Many servers close an idle connection after 5 s; a request must not be sent into one that is closing.
