@@ -139,7 +139,9 @@ def simulate(
 def bench(
     groups: Annotated[
         list[str] | None,
-        typer.Argument(help="Any of learner, engine, start, service, gpu. Default: the first three."),
+        typer.Argument(
+            help="Any of learner, engine, start, service, mirror, gpu. Default: the first three."
+        ),
     ] = None,
     repetitions: Annotated[int, typer.Option(min=3, help="Repetitions of every line.")] = 15,
     out: Annotated[Path, typer.Option(help="File for the lines as JSON.")] = Path("out/bench.json"),
