@@ -14,7 +14,9 @@ from contextlib import suppress
 from ..errors import DecoupledError
 from .deciding import Decided, Decider, Mode
 
-FEWEST, MOST = 4, 512  # decisions of a kind that are held; between the two, as many as the traffic needs
+# How many decisions of a kind are held at least and at most; between the two, as many as the traffic needs.
+FEWEST: dict[Mode, int] = {"exploit": 8, "both": 4}
+MOST = 512
 _PAUSE = 1.0  # seconds until the next attempt after the service failed
 _log = logging.getLogger("decoupled.mirror")
 
@@ -25,8 +27,8 @@ class Ahead:
     def __init__(self, decider: Decider) -> None:
         self._decider = decider
         self._ready: dict[Mode, deque[Decided]] = {"exploit": deque(), "both": deque()}
-        self._wanted: dict[Mode, int] = {"exploit": FEWEST, "both": FEWEST}
-        self._asked: dict[Mode, int] = {"exploit": 0, "both": 0}  # since the last draw began
+        self._wanted = dict(FEWEST)
+        self._asked: dict[Mode, int] = {"exploit": 0, "both": 0}  # while a draw is due or under way
         self._available: list[str] | None = None
         self._generation = 0  # of what is available: decisions drawn for another are not used
         self._needed = asyncio.Event()
@@ -51,9 +53,9 @@ class Ahead:
     def take(self, mode: Mode) -> Decided | None:
         """A decision that is ready; None, without waiting, if there is none."""
         ready = self._ready[mode]
-        self._asked[mode] += 1
         decision = ready.popleft() if ready else None
-        if 2 * len(ready) < self._wanted[mode]:
+        if self._is_low(mode):
+            self._asked[mode] += 1
             self._needed.set()
         return decision
 
@@ -66,6 +68,9 @@ class Ahead:
             self.last = available[0]
         self._needed.set()
 
+    def _is_low(self, mode: Mode) -> bool:
+        return 2 * len(self._ready[mode]) < self._wanted[mode]
+
     def _discard(self) -> None:
         for ready in self._ready.values():
             self.unused += len(ready)
@@ -76,9 +81,7 @@ class Ahead:
             await self._needed.wait()
             self._needed.clear()
             try:
-                for mode, ready in self._ready.items():
-                    if 2 * len(ready) < self._wanted[mode]:
-                        await self._draw(mode)
+                await asyncio.gather(*(self._draw(mode) for mode in self._ready if self._is_low(mode)))
             except DecoupledError as error:
                 _log.warning("no decisions, so %r serves and nothing is mirrored: %s", self.last, error)
                 self._needed.set()
@@ -86,14 +89,16 @@ class Ahead:
 
     async def _draw(self, mode: Mode) -> None:
         ready, generation = self._ready[mode], self._generation
-        self._asked[mode] = 0
         drawn = await self._decider.decide(mode, self._wanted[mode] - len(ready), self._available)
-        # Half of them must last for as long as a draw takes.
-        steady = (9 * self._wanted[mode]) // 10
-        self._wanted[mode] = min(max(FEWEST, 2 * self._asked[mode], steady), MOST)
+        # The half that is left when a draw is due must last until it is done, with something to spare.
+        steady = self._wanted[mode] - 1 - self._wanted[mode] // 50
+        self._wanted[mode] = min(max(FEWEST[mode], 3 * self._asked[mode], steady), MOST)
+        self._asked[mode] = 0
         if generation != self._generation:
             self.unused += len(drawn)
             self._needed.set()
             return
         ready.extend(drawn)
+        if self._is_low(mode):  # more are wanted since this draw began
+            self._needed.set()
         self.last = drawn[-1].exploit

@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 # Why a request is not mirrored, decided before the learner is asked, so that it cannot favour an arm.
 NOT_MIRRORED = ("share", "not_repeatable", "too_large", "queue_full", "no_decision")
 # Why a copy is given up after the learner was asked; its decision expires without a loss.
-DROPPED = ("client_gone", "too_large", "queue_full", "judge_failed", "no_opinion", "refused", "shutdown")
+DROPPED = ("client_gone", "too_large", "judge_failed", "no_opinion", "refused", "shutdown")
 # How the loss of a copy ended.
 LEARNED = ("applied", "late", "kept", "left_to_judge")
 

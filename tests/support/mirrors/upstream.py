@@ -3,6 +3,7 @@
     python upstream.py NAME
 
 prints its port. A request says what to do in its query, by the name of the arm: `/x?next=hang&stable=ok`.
+`/ok?copy=hang` is for a request with the header X-Mirrored.
 `/seen` lists the requests that came, as JSON.
 """
 
@@ -54,7 +55,11 @@ async def respond(
     """Answer; returns whether the connection stays open."""
     parts = urlsplit(target)
     query = dict(parse_qsl(parts.query))
-    action, _, argument = query.get(NAME, parts.path.removeprefix("/")).partition(":")
+    headers = record["headers"]
+    assert isinstance(headers, list)
+    copied = any(name.lower() == "x-mirrored" for name, _ in headers)
+    told = query.get("copy") if copied else query.get(NAME)
+    action, _, argument = (told or parts.path.removeprefix("/")).partition(":")
     if action == "seen":
         writer.write(whole(json.dumps({"seen": SEEN, "open": OPEN}).encode()))
     elif action == "echo":
