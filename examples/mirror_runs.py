@@ -24,7 +24,7 @@ from decoupled.base.arrays import Floats
 from decoupled.plots import Panel, Series
 from decoupled.report.claims import Claim, judged_below, ratio_of
 
-CLIENTS = 8
+CLIENTS = 16
 OURS, UNIFORM, FIXED = "mirror that learns", "uniform mirror, best so far", "fixed mirror, switched once"
 
 

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 BAD = (0.40, 0.75)  # the part of the day in which the next release is broken
 ERRORS = {"stable": 0.01, "next": 0.01}
 ERRORS_WHEN_BAD = 0.7
-SECONDS = {"stable": 0.006, "next": 0.001}
+SECONDS = {"stable": 0.05, "next": 0.01}
 
 
 def fails(name: str, number: int, of: int) -> bool:

@@ -71,8 +71,7 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
             )
         finally:
             process.terminate()
-            process.wait(60)
-            process.stdout.close()
+            process.communicate(timeout=60)
     print(
         f"{SIZES.mirrored:,} requests: {before:.1f} MiB after a quarter, {after:.1f} MiB at the end; {status}"
     )

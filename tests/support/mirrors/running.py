@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -156,13 +157,13 @@ def mirror(config: MirrorConfig | Path, decider: Decider) -> Iterator[RunningMir
     """A mirror in a thread, until the block ends."""
     if isinstance(config, Path):
         config = read_config(config)
-    ends: list[Callable[[], None]] = []
+    ends: list[Callable[[], object]] = []
     problems: list[BaseException] = []
     started = threading.Event()
 
     async def main() -> None:
         ending, loop = asyncio.Event(), asyncio.get_running_loop()
-        ends.append(lambda: loop.call_soon_threadsafe(ending.set))
+        ends.append(partial(loop.call_soon_threadsafe, ending.set))
         started.set()
         await serve(config, decider, None, proxy, console, ending)
 
