@@ -35,7 +35,7 @@ QUICK := tests/policies/test_contract.py tests/kernels tests/learner \
   src/decoupled/decision.py src/decoupled/base/spec.py src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper docs build native test quick install check lint types layers unit twins test-gpu bench mutations reliability coverage lock clean
+.PHONY: help run paper mirror docs build native test quick install check lint types layers unit twins test-gpu bench mutations reliability coverage lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -45,6 +45,10 @@ run: $(RUN_STAMP) ## Reproduce the paper, quick version: 75 s on two cores, 95 s
 
 paper: $(RUN_STAMP) ## Reproduce the paper in full: about a quarter of an hour
 	@$(BIN)/decoupled reproduce
+
+mirror: $(DEV_STAMP) ## Run the examples of `decoupled mirror`, and judge what they gain: five minutes
+	@$(BIN)/python examples/llm_router/run.py
+	@$(BIN)/python examples/bad_deploy/run.py
 
 # The theme prints a notice about MkDocs 2 at every build, which does not concern this version.
 # Not --quiet: it also hides warnings, and they must count as errors.
@@ -132,6 +136,7 @@ reliability: export DECOUPLED_RELIABILITY = long
 reliability: $(DEV_STAMP) ## Kill, pause, trace and starve the service, and check its promises (an hour)
 	@$(BIN)/pytest -q -rsP --numprocesses 2 tests/service/reliability/test_kills.py
 	@$(BIN)/pytest -q -rsP tests/service/reliability --ignore tests/service/reliability/test_kills.py
+	@$(BIN)/pytest -q -rsP tests/mirror/test_mirror_memory.py
 	@DECOUPLED_SCHEMA_CASES=2000 $(BIN)/pytest -q -rsP --numprocesses 2 tests/service/http/test_http_schema.py
 	@$(BIN)/decoupled bench service --soak 10 --out out/reliability.json
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
+from decoupled.mirror.reading import read_config
 from decoupled.simulation.toml import read_specification
 from support.pages import LANGUAGES, PAGES, ROOT, alike, blocks, draws
 
@@ -86,12 +87,28 @@ def test_only_numbers_that_follow_draws_may_differ_by_more_than_their_last_digit
     assert not draws("print(dc.theory.weights([0.0, 1.0], eta=1.0))")
 
 
+MIRRORS = ROOT / "docs" / "mirror.md"
+
+
 def test_toml_blocks_are_specifications(tmp_path: Path) -> None:
-    found = [block.code for page in PAGES for block in blocks(page, "toml")]
+    found = [block.code for page in PAGES if page != MIRRORS for block in blocks(page, "toml")]
     assert len(found) == 2
     for code in found:
         (tmp_path / "spec.toml").write_text(code)
         assert read_specification(tmp_path / "spec.toml")
+
+
+def test_toml_blocks_of_the_mirror_are_configurations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_KEY", "a")
+    monkeypatch.setenv("NEXT_KEY", "b")
+    whole, *parts = [block.code for block in blocks(MIRRORS, "toml")]
+    arms = whole[whole.index("[[arm]]") :]
+    assert len(parts) == 4
+    for code in (whole, *(code if "[[arm]]" in code else code + arms for code in parts)):
+        (tmp_path / "mirror.toml").write_text(code)
+        assert len(read_config(tmp_path / "mirror.toml").arms) == 2
 
 
 def test_links_between_pages_lead_somewhere() -> None:

@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 
 import decoupled as dc
 from decoupled.cli.main import app
+from decoupled.mirror import config
+from decoupled.mirror.counts import DROPPED, LEARNED, NOT_MIRRORED
 from decoupled.service.analysis.export import COLUMNS
 from decoupled.service.client import Client, Retries
 from decoupled.service.decision_service import DecisionService
@@ -153,7 +155,8 @@ def check_requests(paths: dict[str, dict[str, Any]]) -> None:
     shown = set(re.findall(r"/v1/[a-z/{}A-Za-z]*[a-z}]|/healthz|/readyz|/metrics", text))
     known = {path for path in paths if not path.startswith("/v1/simulator")}
     assert known <= shown
-    requests = [line for line in LINES if line.startswith("curl")]
+    # The port 8080 is that of a mirror in front of any service, and 8081 that of its console.
+    requests = [line for line in LINES if line.startswith("curl") and not re.search(":808[01]/", line)]
     assert requests
     for line in requests:
         path = re.search(r"(?:localhost:8000|https://[^/]+)(/[^\s'?\"]*)", line)
@@ -196,6 +199,24 @@ def arguments(function: Any) -> set[str]:
 def test_every_setting_is_documented(heading: str, known: set[str]) -> None:
     found = SETTINGS.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", found, re.MULTILINE)) == known
+
+
+def test_every_setting_of_a_mirror_is_documented() -> None:
+    tables = {
+        "": config.MirrorConfig, "experiment.": config.ExperimentConfig, "mirror.": config.CopyConfig,
+        "arm.": config.ArmConfig, "loss.": config.LossConfig, "loss.judge.": config.JudgeConfig,
+    }  # fmt: skip
+    known = {f"{place}{field.name}" for place, kind in tables.items() for field in dataclasses.fields(kind)}
+    known -= {"arms", "folder", "loss", "mirror", "experiment", "loss.judge"}  # tables, and what is no key
+    found = SETTINGS.split("\n## A mirror\n")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\| `([\w.]+)` \|", found, re.MULTILINE)) == known
+    assert {"weight", "low", "high"} == {field.name for field in dataclasses.fields(config.TermConfig)}
+
+
+def test_every_count_of_a_mirror_is_documented() -> None:
+    page = (ROOT / "docs" / "mirror.md").read_text()
+    for reason in (*NOT_MIRRORED, *DROPPED, *LEARNED):
+        assert f"`{reason}`" in page, reason
 
 
 def test_settings_outside_the_tables_are_documented() -> None:

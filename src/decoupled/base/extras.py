@@ -1,5 +1,6 @@
 """Optional dependencies: what each extra brings, and an error that names the extra where one is missing."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -26,6 +27,7 @@ EXTRA_OF = {
     "psycopg": "postgres",
     "apsw": "service",
     "fastapi": "service",
+    "httpcore": "service",
     "httpx": "service",
     "prometheus_client": "service",
     "pydantic": "service",
@@ -60,6 +62,21 @@ def require(purpose: str, *modules: str) -> None:
         if find_spec(module) is None:
             with needed_for(purpose):
                 raise ModuleNotFoundError(name=module)
+
+
+def skip_failing_imports(*modules: str) -> None:
+    """Let later imports of modules that are not installed fail at once, without a search.
+
+    A library that tries an optional import at each call would search all folders each time.
+
+    >>> skip_failing_imports("math", "surely_not_installed")
+    >>> import math, sys
+    >>> sys.modules["surely_not_installed"] is None
+    True
+    """
+    for module in modules:
+        if module not in sys.modules and find_spec(module) is None:
+            sys.modules[module] = None  # type: ignore[assignment]
 
 
 def as_missing_extra(

@@ -144,6 +144,11 @@ class Connection(asyncio.Protocol):
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(ConnectionError("the service hung up"))
 
+    def close(self) -> None:
+        """Hang up."""
+        if self._transport is not None:
+            self._transport.close()
+
     async def ask(self, method: str, path: str, body: bytes = b"", key: str = "") -> tuple[int, bytes]:
         """Send a request; the status and body of its answer."""
         assert self._transport is not None

@@ -9,6 +9,7 @@ import typer
 from ..paper import EXPERIMENTS, GROUPS
 from . import service as service
 from .errors import report_errors
+from .mirror import mirror
 
 app = typer.Typer(
     help="Decoupled bandits: exploit one arm, explore another.",
@@ -138,7 +139,9 @@ def simulate(
 def bench(
     groups: Annotated[
         list[str] | None,
-        typer.Argument(help="Any of learner, engine, start, service, gpu. Default: the first three."),
+        typer.Argument(
+            help="Any of learner, engine, start, service, mirror, gpu. Default: the first three."
+        ),
     ] = None,
     repetitions: Annotated[int, typer.Option(min=3, help="Repetitions of every line.")] = 15,
     out: Annotated[Path, typer.Option(help="File for the lines as JSON.")] = Path("out/bench.json"),
@@ -159,6 +162,7 @@ def bench(
 
 
 service.add_to(app)
+app.command()(mirror)
 
 
 def main() -> None:

@@ -1,0 +1,104 @@
+"""Decisions drawn ahead, so that no request waits for one.
+
+The service puts a decision on disk before it answers, which takes milliseconds. A request takes one that is there
+already; drawing more goes on in the background. Each decision carries its own propensity, so a loss is weighed
+correctly however old its decision is. The price is that a decision knows nothing of the few losses that arrived
+after it was drawn.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from contextlib import suppress
+
+from ..errors import DecoupledError
+from .deciding import Decided, Decider, Mode
+
+# How many decisions of a kind are held at least and at most; between the two, as many as the traffic needs.
+FEWEST: dict[Mode, int] = {"exploit": 8, "both": 4}
+MOST = 512
+_PAUSE = 1.0  # seconds until the next attempt after the service failed
+_log = logging.getLogger("decoupled.mirror")
+
+
+class Ahead:
+    """Decisions that are ready to be used: `exploit` to serve only, `both` to serve and to mirror."""
+
+    def __init__(self, decider: Decider) -> None:
+        self._decider = decider
+        self._ready: dict[Mode, deque[Decided]] = {"exploit": deque(), "both": deque()}
+        self._wanted = dict(FEWEST)
+        self._asked: dict[Mode, int] = {"exploit": 0, "both": 0}  # while a draw is due or under way
+        self._available: list[str] | None = None
+        self._generation = 0  # of what is available: decisions drawn for another are not used
+        self._needed = asyncio.Event()
+        self._filling: asyncio.Task[None] | None = None
+        self.last: str | None = None  # the arm that the newest decision exploits
+        self.unused = 0
+
+    async def start(self) -> None:
+        """Draw the first decisions; raises the error if the service refuses them."""
+        for mode in self._ready:
+            await self._draw(mode)
+        self._filling = asyncio.create_task(self._fill())
+
+    async def stop(self) -> None:
+        """Stop drawing. What was not used is never used."""
+        if self._filling is not None:
+            self._filling.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._filling
+        self._discard()
+
+    def take(self, mode: Mode) -> Decided | None:
+        """A decision that is ready; None, without waiting, if there is none."""
+        ready = self._ready[mode]
+        decision = ready.popleft() if ready else None
+        if self._is_low(mode):
+            self._asked[mode] += 1
+            self._needed.set()
+        return decision
+
+    def restrict(self, available: list[str] | None) -> None:
+        """From now on choose among these arms only; None for all."""
+        self._available = available
+        self._generation += 1
+        self._discard()
+        if available is not None and self.last not in available:
+            self.last = available[0]
+        self._needed.set()
+
+    def _is_low(self, mode: Mode) -> bool:
+        return 2 * len(self._ready[mode]) < self._wanted[mode]
+
+    def _discard(self) -> None:
+        for ready in self._ready.values():
+            self.unused += len(ready)
+            ready.clear()
+
+    async def _fill(self) -> None:
+        while True:
+            await self._needed.wait()
+            self._needed.clear()
+            try:
+                await asyncio.gather(*(self._draw(mode) for mode in self._ready if self._is_low(mode)))
+            except DecoupledError as error:
+                _log.warning("no decisions, so %r serves and nothing is mirrored: %s", self.last, error)
+                self._needed.set()
+                await asyncio.sleep(_PAUSE)
+
+    async def _draw(self, mode: Mode) -> None:
+        ready, generation = self._ready[mode], self._generation
+        drawn = await self._decider.decide(mode, self._wanted[mode] - len(ready), self._available)
+        # The half that is left when a draw is due must last until it is done, with something to spare.
+        steady = self._wanted[mode] - 1 - self._wanted[mode] // 50
+        self._wanted[mode] = min(max(FEWEST[mode], 3 * self._asked[mode], steady), MOST)
+        self._asked[mode] = 0
+        if generation != self._generation:
+            self.unused += len(drawn)
+            self._needed.set()
+            return
+        ready.extend(drawn)
+        if self._is_low(mode):  # more are wanted since this draw began
+            self._needed.set()
+        self.last = drawn[-1].exploit

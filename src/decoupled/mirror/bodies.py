@@ -1,0 +1,87 @@
+"""Bodies on their way: what a client uploads, what is sent again, and what is recorded of an answer."""
+
+import time
+from collections.abc import AsyncIterator
+
+from starlette.types import Receive
+
+
+class ClientGone(Exception):  # noqa: N818
+    """The client closed the connection."""
+
+
+class Content:
+    """A body that is known already; `sent` is when it was handed over, after connecting."""
+
+    def __init__(self, content: bytes = b"") -> None:
+        self.kept: bytes | None = content
+        self.started = False
+        self.sent = 0.0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        self.started, self.sent = True, time.perf_counter()
+        if self.kept:
+            yield self.kept
+
+
+class Upload:
+    """The body of a request as the client sends it. A copy is kept up to a limit, None without one.
+
+    `sent` is when its last byte was handed over, so that a slow upload does not count as a slow answer.
+    """
+
+    def __init__(self, receive: Receive, limit: int | None) -> None:
+        self._receive, self._limit = receive, limit
+        self._parts: list[bytes] | None = None if limit is None else []
+        self._size = 0
+        self.started = False
+        self.complete = False
+        self.sent = 0.0
+
+    @property
+    def kept(self) -> bytes | None:
+        """The whole body; None if it is too large, or not complete."""
+        return b"".join(self._parts) if self._parts is not None and self.complete else None
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        self.started, more = True, True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            part, more = message.get("body", b""), message.get("more_body", False)
+            if self._parts is not None and self._limit is not None:
+                self._size += len(part)
+                self._parts.append(part)
+                if self._size > self._limit:
+                    self._parts = None
+            self.sent = time.perf_counter()
+            if part:
+                yield part
+        self.complete = True
+
+
+class Recording:
+    """The bytes of an answer up to a limit, and how many there were."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._parts, self._held = limit, list[bytes](), 0
+        self.size = 0
+
+    @property
+    def body(self) -> bytes:
+        """The bytes that were kept."""
+        return b"".join(self._parts)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all bytes were kept."""
+        return self._held == self.size
+
+    def add(self, part: bytes) -> None:
+        """Keep a part, or the beginning of it."""
+        self.size += len(part)
+        room = self._limit - self._held
+        if room > 0:
+            self._parts.append(part[:room])
+            self._held += min(len(part), room)

@@ -1,0 +1,187 @@
+"""Copies of requests: a bounded number of them, each on its way to an arm, its judge and the learner."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from ..service.errors import ServiceError
+from .config import CopyConfig
+from .counts import Tally
+from .deciding import Decider
+from .exchange import Answer, Request
+from .judges import JudgeFailed, Later
+from .loss import Loss
+from .upstream import Upstream
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts to hand over a loss; they double
+_log = logging.getLogger("decoupled.mirror")
+
+
+@dataclass(slots=True)
+class Copy:
+    """A copy and how far it has come.
+
+    Attributes:
+        decision: the decision whose explored arm gets the copy.
+        arm: that arm.
+        request: the request as that arm gets it.
+        shown: the request as a judge sees it, without credentials.
+        served: what the client got.
+        mirrored: what the arm answered; None as long as it was not asked.
+    """
+
+    decision: str
+    arm: str
+    request: Request
+    shown: Request
+    served: Answer
+    mirrored: Answer | None = None
+
+    @property
+    def size(self) -> int:
+        """The bytes that it holds."""
+        mirrored = 0 if self.mirrored is None else len(self.mirrored.body)
+        return len(self.request.body) + len(self.served.body) + mirrored
+
+    @property
+    def keeps_secrets(self) -> bool:
+        """Whether it holds credentials that are still needed."""
+        return self.mirrored is None and len(self.request.headers) > len(self.shown.headers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The copy as JSON, without credentials."""
+        return {
+            "decision": self.decision,
+            "arm": self.arm,
+            "request": self.shown.to_dict(),
+            "served": self.served.to_dict(),
+            "mirrored": None if self.mirrored is None else self.mirrored.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Self:
+        """The copy that `to_dict` wrote."""
+        request, mirrored = Request.from_dict(content["request"]), content["mirrored"]
+        return cls(
+            content["decision"], content["arm"], request, request, Answer.from_dict(content["served"]),
+            None if mirrored is None else Answer.from_dict(mirrored),
+        )  # fmt: skip
+
+
+class Copies:
+    """Sends copies, has them judged, and hands their losses to the learner.
+
+    A place is reserved *before* the learner is asked for a decision. So a full queue keeps requests from being
+    mirrored whichever arm they would have explored, and cannot favour an arm.
+    """
+
+    def __init__(
+        self,
+        arms: Mapping[str, Upstream],
+        config: CopyConfig,
+        loss: Loss,
+        decider: Decider,
+        tally: Tally,
+        otherwise: float | None = None,
+    ) -> None:
+        self._arms, self._config, self._loss, self._decider = arms, config, loss, decider
+        self._tally, self._otherwise = tally, otherwise
+        self._slots = {name: asyncio.Semaphore(config.concurrency) for name in arms}
+        self._running: dict[asyncio.Task[None], Copy] = {}
+        self._reserved = 0
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return self._reserved + len(self._running)
+
+    def reserve(self) -> bool:
+        """Reserve a place for a copy; False if there is none."""
+        if len(self) >= self._config.queue or self.bytes >= self._config.queue_bytes:
+            return False
+        self._reserved += 1
+        return True
+
+    def release(self) -> None:
+        """Give a reserved place back."""
+        self._reserved -= 1
+
+    def give_up(self, reason: str) -> None:
+        """Give a reserved place back, and count why its decision gets no loss."""
+        self.release()
+        self._tally.dropped[reason] += 1
+
+    def start(self, copy: Copy) -> None:
+        """Use a reserved place."""
+        self._reserved -= 1
+        self.resume(copy)
+
+    def resume(self, copy: Copy) -> None:
+        """Start a copy that is not counted yet, such as one of an earlier run."""
+        self.bytes += copy.size
+        task = asyncio.create_task(self._run(copy))
+        self._running[task] = copy
+        task.add_done_callback(self._ended)
+
+    async def drain(self, seconds: float) -> list[Copy]:
+        """Wait for the copies, and return those that are not done in time."""
+        if self._running:
+            await asyncio.wait(list(self._running), timeout=seconds)
+        left = dict(self._running)
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(list(left))
+        return list(left.values())
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        copy = self._running.pop(task)
+        self.bytes -= copy.size
+        if not task.cancelled() and task.exception() is not None:
+            self._tally.dropped["refused"] += 1
+            _log.error("decision %s: its copy failed", copy.decision, exc_info=task.exception())
+
+    async def _run(self, copy: Copy) -> None:
+        if copy.mirrored is None:
+            async with self._slots[copy.arm]:
+                mirrored = await self._arms[copy.arm].copy(copy.request)
+            self._tally.copied[copy.arm] += 1
+            copy.mirrored = mirrored
+            self.bytes += len(mirrored.body)
+        loss = await self._judged(copy, copy.mirrored)
+        if loss is not None:
+            await self._learn(copy, loss)
+
+    async def _judged(self, copy: Copy, mirrored: Answer) -> float | None:
+        try:
+            loss = await self._loss.of(copy.decision, copy.shown, copy.served, mirrored)
+        except Later:
+            self._tally.learned["left_to_judge"] += 1
+            return None
+        except JudgeFailed as error:
+            _log.warning("decision %s: %s", copy.decision, error)
+            if self._otherwise is None:
+                self._tally.dropped["judge_failed"] += 1
+                return None
+            return self._loss.with_verdict(mirrored, self._otherwise)
+        if loss is None:
+            self._tally.dropped["no_opinion"] += 1
+        return loss
+
+    async def _learn(self, copy: Copy, loss: float) -> None:
+        wait = _FIRST_WAIT
+        while True:
+            try:
+                outcome = await self._decider.learn(copy.decision, copy.arm, loss)
+            except ServiceError as error:
+                if error.status < 500:
+                    self._tally.dropped["refused"] += 1
+                    _log.error("decision %s: its loss was refused: %s", copy.decision, error)
+                    return
+                _log.warning("decision %s: its loss waits: %s", copy.decision, error)
+                await asyncio.sleep(wait)
+                wait = min(2.0 * wait, _LONGEST_WAIT)
+            else:
+                self._tally.learned[outcome] += 1
+                return

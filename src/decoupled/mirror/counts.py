@@ -1,0 +1,117 @@
+"""What a mirror has done since it was started, as JSON and for Prometheus."""
+
+from collections import Counter as Counts
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.exposition import generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+# Why a request is not mirrored, decided before the learner is asked, so that it cannot favour an arm.
+NOT_MIRRORED = ("share", "not_repeatable", "too_large", "queue_full", "no_decision")
+# Why a copy is given up after the learner was asked; its decision expires without a loss.
+DROPPED = ("client_gone", "too_large", "judge_failed", "no_opinion", "refused", "shutdown")
+# How the loss of a copy ended.
+LEARNED = ("applied", "late", "kept", "left_to_judge")
+
+
+@dataclass
+class Tally:
+    """Counts of everything, by arm or by reason."""
+
+    served: Counts[tuple[str, str]] = field(default_factory=Counts)  # arm, status such as "200"
+    failed: Counts[str] = field(default_factory=Counts)  # arm: no answer, or an answer that broke off
+    failed_over: Counts[str] = field(default_factory=Counts)  # arm that could not be connected to
+    copied: Counts[str] = field(default_factory=Counts)  # arm
+    reused: Counts[str] = field(default_factory=Counts)  # arm whose served answer stood for the copy
+    not_mirrored: Counts[str] = field(default_factory=Counts)
+    dropped: Counts[str] = field(default_factory=Counts)
+    learned: Counts[str] = field(default_factory=Counts)
+    repeated: int = 0  # requests that found no decision ready, and were served by the arm before
+    refused_upgrades: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts as JSON.
+
+        >>> tally = Tally()
+        >>> tally.dropped["client_gone"] += 1
+        >>> tally.to_dict()["dropped"]["client_gone"]
+        1
+        """
+        served: dict[str, dict[str, int]] = {}
+        for (arm, status), count in sorted(self.served.items()):
+            served.setdefault(arm, {})[status] = count
+        reasons = {
+            "not_mirrored": {name: self.not_mirrored[name] for name in NOT_MIRRORED},
+            "dropped": {name: self.dropped[name] for name in DROPPED},
+            "learned": {name: self.learned[name] for name in LEARNED},
+        }
+        by_arm = {name: dict(getattr(self, name)) for name in ("failed", "failed_over", "copied", "reused")}
+        others = {"repeated": self.repeated, "refused_upgrades": self.refused_upgrades}
+        return {"served": served, **by_arm, **reasons, **others}
+
+
+_HELP = {
+    "failed": "Answers that did not come or broke off, by arm.",
+    "failed_over": "Requests that another arm served, by the arm that could not be connected to.",
+    "copied": "Copies sent, by arm.",
+    "reused": "Served answers that stood for a copy to the same arm, by arm.",
+    "not_mirrored": "Requests that were not mirrored, by reason.",
+    "dropped": "Copies that were given up, by reason.",
+    "learned": "Losses of copies, by what became of them.",
+}
+
+
+class Metrics(Collector):
+    """The counts in Prometheus's text format."""
+
+    def __init__(self, tally: Tally, gauges: Callable[[], dict[str, Any]]) -> None:
+        self._tally, self._gauges = tally, gauges
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+
+    def text(self) -> bytes:
+        """All metrics."""
+        return generate_latest(self._registry)
+
+    def describe(self) -> list[Metric]:
+        """Nothing: the registry must not collect at the start."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics as they are now."""
+        content = self._tally.to_dict()
+        served = CounterMetricFamily(
+            "decoupled_mirror_served", "Answers to clients, by arm and status.", labels=("arm", "status")
+        )
+        for arm, statuses in content["served"].items():
+            for status, count in statuses.items():
+                served.add_metric((arm, status), count)
+        yield served
+        for name, text in _HELP.items():
+            label = "arm" if name in ("failed", "failed_over", "copied", "reused") else "reason"
+            family = CounterMetricFamily(f"decoupled_mirror_{name}", text, labels=(label,))
+            for key, count in content[name].items():
+                family.add_metric((key,), count)
+            yield family
+        yield CounterMetricFamily(
+            "decoupled_mirror_repeated",
+            "Requests that found no decision ready, and were served by the arm of the one before.",
+            value=content["repeated"],
+        )
+        gauges = self._gauges()
+        for name, text in (
+            ("queue", "Copies that wait for their answer or their judge."),
+            ("queue_bytes", "Bytes that they hold."),
+        ):
+            yield GaugeMetricFamily(f"decoupled_mirror_{name}", text, value=gauges[name])
+        up = GaugeMetricFamily(
+            "decoupled_mirror_up", "1 if an arm is up, 0 if it is down.", labels=("arm",)
+        )
+        for arm, state in gauges["up"].items():
+            up.add_metric((arm,), float(state))
+        yield up

@@ -1,0 +1,176 @@
+"""The decision service behind a mirror: embedded, or elsewhere."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+from ..errors import ParameterError, shown
+from ..service.client.aio import AsyncClient
+from ..service.client.errors import UndeliveredFeedback
+from ..service.decision_service import DecisionService
+from ..service.errors import Conflict, Gone, NotFound, ServiceError
+from ..service.experiment.records import Settings
+from ..service.experiment.settings import checked_policy
+from .config import MirrorConfig
+
+TENANT = "local"
+DAY = 86_400.0
+Mode = Literal["both", "exploit"]
+
+
+class Decided(NamedTuple):
+    """A decision: serve `exploit`, send the copy to `explore` if there is one."""
+
+    id: str
+    exploit: str
+    explore: str | None
+
+
+class Decider(Protocol):
+    """Makes decisions and takes losses."""
+
+    async def prepare(self) -> None:
+        """Create the experiment, or bring its arms up to date."""
+
+    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Decided]:
+        """Draw decisions, which are on disk before they are returned."""
+
+    async def learn(self, decision: str, arm: str, loss: float) -> str:
+        """Give the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
+
+    async def tidy(self) -> None:
+        """Do what is due from time to time."""
+
+    async def close(self) -> None:
+        """Finish."""
+
+
+def experiment_settings(config: MirrorConfig) -> dict[str, Any]:
+    """The settings of the experiment as the service takes them, with those of [budget] and [guardrails].
+
+    >>> from decoupled.mirror.config import ArmConfig
+    >>> arms = (ArmConfig("a", "http://a"), ArmConfig("b", "http://b"))
+    >>> sorted(experiment_settings(MirrorConfig(arms)))
+    ['arms', 'deadline_seconds', 'policy']
+    """
+    experiment = config.experiment
+    settings: dict[str, Any] = {
+        "arms": [arm.name for arm in config.arms],
+        "policy": experiment.policy,
+        "deadline_seconds": experiment.deadline_seconds,
+    }
+    if experiment.seed is not None:
+        settings["seed"] = experiment.seed
+    for name in ("budget", "guardrails"):
+        if getattr(config, name):
+            raise ParameterError(f"{name}: this release of the service has no such setting; leave it out")
+    return settings
+
+
+class Embedded:
+    """A decision service in this process, over a store."""
+
+    def __init__(self, service: DecisionService, config: MirrorConfig) -> None:
+        self._service, self._config, self._name = service, config, config.experiment.name
+        self._tidied = time.monotonic()
+
+    async def prepare(self) -> None:
+        """Create the experiment, or bring its arms up to date."""
+        given = experiment_settings(self._config)
+        arms, experiments = given["arms"], self._service.experiments
+        policy = checked_policy(given["policy"]).to_dict()
+        settings = Settings(policy, tuple(arms), deadline=given["deadline_seconds"])
+        try:
+            found = await experiments.get(TENANT, self._name)
+        except NotFound:
+            await experiments.put(TENANT, self._name, settings, given.get("seed"))
+            return
+        # The arms may change from one start to the next; all else is fixed, and the service says so.
+        same = Settings(policy, found.settings.arms, deadline=settings.deadline)
+        await experiments.put(TENANT, self._name, same, given.get("seed"))
+        await experiments.add_arms(TENANT, self._name, arms)
+        await experiments.retire_arms(TENANT, self._name, [arm for arm in found.arms if arm not in arms])
+
+    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Decided]:
+        """Draw decisions."""
+        records = await self._service.decisions.decide(
+            TENANT, self._name, mode=mode, count=count, available=available
+        )
+        return [Decided(each.id, str(each.exploit), _name_of(each.explore)) for each in records]
+
+    async def learn(self, decision: str, arm: str, loss: float) -> str:
+        """Give the loss of the explored arm."""
+        try:
+            await self._service.decisions.feedback(TENANT, decision, loss=loss, arm=arm)
+        except (Gone, NotFound):  # retention drops old decisions
+            return "late"
+        return "applied"
+
+    async def tidy(self) -> None:
+        """Drop the old part of the log, once an hour."""
+        days = self._config.experiment.keep_days
+        if days > 0.0 and time.monotonic() - self._tidied >= DAY / 24:
+            self._tidied = time.monotonic()
+            await self._service.logs.retention(TENANT, self._name, time.time() - days * DAY)
+
+    async def close(self) -> None:
+        """Write everything, and close the store."""
+        await asyncio.to_thread(self._service.close)
+
+
+class Remote:
+    """A decision service elsewhere. Losses that it cannot take now wait in a file."""
+
+    def __init__(self, client: AsyncClient, config: MirrorConfig) -> None:
+        self._client, self._config, self._name = client, config, config.experiment.name
+
+    async def prepare(self) -> None:
+        """Create the experiment, or bring its arms up to date."""
+        settings = experiment_settings(self._config)
+        arms = settings.pop("arms")
+        try:
+            found = await self._client.experiment(self._name)
+        except NotFound:
+            await self._client.put_experiment(self._name, arms=arms, **settings)
+            return
+        wanted = {**settings, "policy": checked_policy(settings["policy"]).to_dict()}
+        for name in ("policy", "deadline_seconds"):
+            if found[name] != wanted[name]:
+                raise Conflict(
+                    f"experiment {self._name!r}: exists with {name} = {shown(found[name])}; "
+                    "settings are fixed, set the same or choose another name"
+                )
+        await self._client.add_arms(self._name, arms)
+        gone = [arm for arm in found["arms"] if arm not in arms]
+        if gone:
+            await self._client.retire_arms(self._name, gone)
+
+    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Decided]:
+        """Draw decisions."""
+        found = await self._client.decide(self._name, count=count, mode=mode, available=available)
+        return [Decided(each.id, str(each.exploit), _name_of(each.explore)) for each in found]
+
+    async def learn(self, decision: str, arm: str, loss: float) -> str:
+        """Give the loss of the explored arm."""
+        try:
+            applied = await self._client.feedback(decision, loss=loss, arm=arm)
+        except (Gone, NotFound):
+            return "late"
+        return "kept" if applied is None else "applied"
+
+    async def tidy(self) -> None:
+        """Try again to deliver the losses that wait."""
+        if self._client.outbox is not None and len(self._client.outbox):
+            await self._client.flush()
+
+    async def close(self) -> None:
+        """Try once more to deliver what waits; what is left stays in its file."""
+        try:
+            await self._client.close()
+        except (ServiceError, UndeliveredFeedback):
+            return
+
+
+def _name_of(arm: object) -> str | None:
+    return None if arm is None else str(arm)

@@ -1,0 +1,163 @@
+"""A request and its answers, as a judge sees them and as the queue keeps them."""
+
+import base64
+import json
+import zlib
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeAlias
+
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+MOST_DECOMPRESSED = 16 * 2**20
+
+
+def first_value(headers: Headers, name: str) -> str | None:
+    """The value of the first header with this name, in any case; None if there is none.
+
+    >>> first_value((("Content-Type", "text/plain"),), "content-type")
+    'text/plain'
+    """
+    wanted = name.lower()
+    return next((value for each, value in headers if each.lower() == wanted), None)
+
+
+def body_to_json(body: bytes) -> dict[str, str]:
+    r"""A body as fields of JSON: `body` if it is UTF-8, else `body_base64`.
+
+    >>> body_to_json(b"hello"), body_to_json(b"\xff")
+    ({'body': 'hello'}, {'body_base64': '/w=='})
+    """
+    try:
+        return {"body": body.decode()}
+    except UnicodeDecodeError:
+        return {"body_base64": base64.b64encode(body).decode()}
+
+
+def _body_from_json(content: dict[str, Any]) -> bytes:
+    text: str | None = content.get("body")
+    return base64.b64decode(content["body_base64"]) if text is None else text.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the client asked for.
+
+    Attributes:
+        method: such as "GET".
+        target: the path and the query, such as "/v1/items?page=2".
+        headers: pairs of name and value, without credentials.
+        body: the bytes that the client sent.
+
+    >>> request = Request("POST", "/v1/sum", (("content-type", "application/json"),), b"[1, 2]")
+    >>> request.json(), request.header("Content-Type")
+    ([1, 2], 'application/json')
+    """
+
+    method: str
+    target: str
+    headers: Headers = ()
+    body: bytes = b""
+
+    def header(self, name: str) -> str | None:
+        """The first header with this name, None if there is none."""
+        return first_value(self.headers, name)
+
+    def json(self) -> Any:
+        """The body as JSON; `ValueError` if it is not JSON."""
+        return json.loads(self.body)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The request as JSON."""
+        fields = {
+            "method": self.method,
+            "target": self.target,
+            "headers": [list(each) for each in self.headers],
+        }
+        return fields | body_to_json(self.body)
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Self:
+        """The request that `to_dict` wrote."""
+        headers = tuple((name, value) for name, value in content["headers"])
+        return cls(content["method"], content["target"], headers, _body_from_json(content))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an arm answered.
+
+    Attributes:
+        arm: the name of the arm.
+        status: the HTTP status; None if no answer came.
+        headers: pairs of name and value, without cookies.
+        body: the bytes that came, up to `answer_limit`.
+        size: the number of bytes that came, also beyond that limit.
+        latency: seconds from the end of the request to the first byte of the answer; None without one.
+        duration: seconds from the end of the request to the last byte that came.
+        cost: the cost of a call to the arm, from the configuration.
+        complete: whether `body` is the whole answer; one that is longer than `answer_limit` is cut.
+        problem: why no answer came, or why it broke off; None if neither happened.
+
+    >>> Answer("small", 200, (), b'{"text": "hi"}', 14, latency=0.1, duration=0.2).json()["text"]
+    'hi'
+    """
+
+    arm: str
+    status: int | None
+    headers: Headers = ()
+    body: bytes = b""
+    size: int = 0
+    latency: float | None = None
+    duration: float = 0.0
+    cost: float = 0.0
+    complete: bool = True
+    problem: str | None = None
+
+    def header(self, name: str) -> str | None:
+        """The first header with this name, None if there is none."""
+        return first_value(self.headers, name)
+
+    def json(self) -> Any:
+        """The body as JSON, decompressed if need be; `ValueError` if it is not JSON."""
+        return json.loads(self.decompressed().body)
+
+    @property
+    def text(self) -> str:
+        """The body as text, decompressed if need be; bytes that are not UTF-8 are replaced."""
+        return self.decompressed().body.decode(errors="replace")
+
+    def decompressed(self) -> Self:
+        """The answer without gzip or deflate; one that uses another encoding, or is broken, stays as it is.
+
+        >>> import gzip
+        >>> Answer("a", 200, (("content-encoding", "gzip"),), gzip.compress(b"[1]")).json()
+        [1]
+        """
+        wbits = {"gzip": 31, "x-gzip": 31, "deflate": 15}.get(
+            (self.header("content-encoding") or "").lower()
+        )
+        if wbits is None:
+            return self
+        try:
+            # A small answer may decompress to gigabytes.
+            body = zlib.decompressobj(wbits).decompress(self.body, MOST_DECOMPRESSED)
+        except zlib.error:
+            return self
+        headers = tuple(
+            each for each in self.headers if each[0].lower() not in ("content-encoding", "content-length")
+        )
+        return replace(self, body=body, headers=headers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as JSON."""
+        names = ("arm", "status", "size", "latency", "duration", "cost", "complete", "problem")
+        fields = {name: getattr(self, name) for name in names}
+        return fields | {"headers": [list(each) for each in self.headers]} | body_to_json(self.body)
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Self:
+        """The answer that `to_dict` wrote."""
+        others = {
+            name: value for name, value in content.items() if name not in ("body", "body_base64", "headers")
+        }
+        headers = tuple((name, value) for name, value in content["headers"])
+        return cls(headers=headers, body=_body_from_json(content), **others)

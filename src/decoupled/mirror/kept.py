@@ -1,0 +1,42 @@
+"""Copies that were not done when a mirror ended, in a file until the next start."""
+
+import json
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..base.files import replacing
+from .copies import Copy
+
+_log = logging.getLogger("decoupled.mirror")
+
+
+def keep(path: Path, copies: Iterable[Copy]) -> int:
+    """Write copies for the next start; returns how many. A copy that still needs credentials is left out.
+
+    Credentials never reach the disk. Only the user who runs the mirror can read the file.
+    """
+    kept = [copy for copy in copies if not copy.keeps_secrets]
+    if kept:
+        with replacing(path) as temporary:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.writelines(json.dumps(copy.to_dict()) + "\n" for copy in kept)
+    return len(kept)
+
+
+def take_kept(path: Path) -> list[Copy]:
+    """The copies of an earlier run; the file is removed. Lines that cannot be read are left out."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    found = []
+    for line in lines:
+        try:
+            found.append(Copy.from_dict(json.loads(line)))
+        except (ValueError, KeyError, TypeError) as error:
+            _log.warning("%s: a copy cannot be read and is left out: %s", path.name, error)
+    path.unlink()
+    return found

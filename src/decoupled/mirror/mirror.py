@@ -1,0 +1,107 @@
+"""A running mirror: its parts, put together from a configuration."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Any
+
+from ..errors import DecoupledError
+from .ahead import Ahead
+from .config import MirrorConfig
+from .copies import Copies
+from .counts import Metrics, Tally
+from .deciding import Decider
+from .health import Health
+from .judges import Judge, judge_of
+from .kept import keep, take_kept
+from .loss import Loss
+from .proxy import Proxy
+from .upstream import Upstream, trust_of
+
+_EVERY = 10.0  # seconds between two looks at what is due
+_log = logging.getLogger("decoupled.mirror")
+
+
+class Mirror:
+    """Everything between the two sockets of a mirror. Make it on the event loop that runs it."""
+
+    def __init__(self, config: MirrorConfig, decider: Decider) -> None:
+        self._config, self._name, self._decider = config, config.experiment.name, decider
+        self.tally = Tally()
+        trust = trust_of(config.arms)
+        self._arms = [Upstream(arm, config.mirror, trust) for arm in config.arms]
+        judge = config.loss.judge
+        self._judge: Judge | None = None if judge is None else judge_of(judge, config.folder)
+        loss = Loss(config.loss, self._judge)
+        self._ahead = Ahead(self._decider)
+        self._health = Health(self._arms, self._ahead.restrict)
+        self._copies = Copies(
+            {arm.name: arm for arm in self._arms}, config.mirror, loss, self._decider, self.tally,
+            None if judge is None else judge.otherwise,
+        )  # fmt: skip
+        self.proxy = Proxy(
+            self._arms, config.mirror, self._ahead, self._health, self._copies, self.tally,
+            keep_served=judge is not None, takes_served=loss.takes_served, seed=config.experiment.seed,
+        )  # fmt: skip
+        self.metrics = Metrics(self.tally, self._gauges)
+        self._tidying: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Create the experiment, look at the arms, draw decisions, and resume the copies of an earlier run."""
+        await self._decider.prepare()
+        await self._health.start()
+        await self._ahead.start()
+        known = {arm.name for arm in self._arms}
+        kept = take_kept(self._config.file("queue"))
+        for copy in kept:
+            if copy.arm in known:
+                self._copies.resume(copy)
+            else:
+                self.tally.dropped["shutdown"] += 1
+        if kept:
+            _log.info("%d copies of the run before are resumed", len(kept))
+        self._tidying = asyncio.create_task(self._tidy())
+
+    async def finish(self) -> None:
+        """Finish the copies, or keep them for the next start. Everything can still be looked at."""
+        if self._tidying is not None:
+            self._tidying.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._tidying
+        await self._ahead.stop()
+        await self._health.stop()
+        left = await self._copies.drain(float(self._config.drain))
+        kept = keep(self._config.file("queue"), left)
+        self.tally.dropped["shutdown"] += len(left) - kept
+        if left:
+            _log.info("%d copies are kept for the next start, %d are dropped", kept, len(left) - kept)
+
+    async def close(self) -> None:
+        """Close all connections, and the store."""
+        if self._judge is not None:
+            await self._judge.close()
+        for arm in self._arms:
+            await arm.close()
+        await self._decider.close()
+
+    def status(self) -> dict[str, Any]:
+        """The counts, and how things stand now."""
+        return {
+            "experiment": self._name,
+            **self._gauges(),
+            "in_flight": self.proxy.in_flight,
+            "unused_decisions": self._ahead.unused,
+            **self.tally.to_dict(),
+        }
+
+    def _gauges(self) -> dict[str, Any]:
+        up = {arm.name: self._health.up(arm.name) for arm in self._arms}
+        return {"queue": len(self._copies), "queue_bytes": self._copies.bytes, "up": up}
+
+    async def _tidy(self) -> None:
+        while True:
+            await asyncio.sleep(_EVERY)
+            try:
+                await self._decider.tidy()
+            except DecoupledError as error:
+                _log.warning("%s", error)

@@ -1,0 +1,143 @@
+"""Running a mirror: two sockets, one event loop, and an orderly end."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from ..errors import ParameterError, reworded
+from ..service.client.aio import AsyncClient
+from ..service.decision_service import DecisionService, open_service
+from ..service.http.app import create_app
+from ..service.http.server import OFFERED, SWITCH_INTERVAL, Serving, configuration, listening
+from ..service.store.open import is_postgres
+from .config import MirrorConfig
+from .deciding import Decider, Embedded, Remote
+from .mirror import Mirror
+from .status import StatusApp
+
+_log = logging.getLogger("decoupled.mirror")
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to its owner, because there are two of them."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+def run(config: MirrorConfig) -> None:
+    """Mirror until SIGTERM or SIGINT; then finish the open answers and the queued copies, and close the store."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
+    logging.getLogger("httpx").setLevel(
+        logging.WARNING
+    )  # it would log every request to a service or a judge
+    logging.getLogger("decoupled.access").setLevel(logging.WARNING)
+    # Answers that break off, and websockets that are refused, are logged and counted by the mirror itself.
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    with ExitStack() as opened:
+        proxy = opened.enter_context(_listening(config.listen, "listen", config.drain))
+        console = None
+        if config.console is not None:
+            console = opened.enter_context(_listening(config.console, "console", config.drain))
+        service = None if config.service is not None else _open(config)
+        sys.setswitchinterval(SWITCH_INTERVAL)
+        with asyncio.Runner(loop_factory=_settings(None, config).get_loop_factory()) as runner:
+            runner.run(_until_signal(config, service, proxy, console))
+    stuck = any(each.name.startswith("decoupled-judge") for each in threading.enumerate())
+    if stuck or (service is not None and service.still_compiling()):
+        # Neither can be interrupted, and everything is on disk: there is no reason to wait.
+        logging.shutdown()
+        sys.stdout.flush()
+        os._exit(0)
+
+
+def _open(config: MirrorConfig) -> DecisionService:
+    store = config.store if is_postgres(config.store) else str(config.folder / config.store)
+    return open_service(store)
+
+
+async def _until_signal(
+    config: MirrorConfig,
+    service: DecisionService | None,
+    listener: socket.socket,
+    console: socket.socket | None,
+) -> None:
+    ending = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, ending.set)
+    inner: ASGIApp | None = None
+    decider: Decider
+    if service is None:
+        assert config.service is not None
+        decider = Remote(AsyncClient(config.service, outbox=config.file("outbox")), config)
+    else:
+        decider = Embedded(service, config)
+        any_key = any(key.revoked_at is None for key in await service.keys.list())
+        inner = create_app(service, open_to_all=not any_key)
+        service.compile_stored(OFFERED)
+    await serve(config, decider, inner, listener, console, ending)
+
+
+async def serve(
+    config: MirrorConfig,
+    decider: Decider,
+    service: ASGIApp | None,
+    listener: socket.socket,
+    console: socket.socket | None,
+    ending: asyncio.Event,
+) -> None:
+    """Mirror until `ending` is set, and show `service` beside the status. The decider is closed at the end."""
+    mirror = Mirror(config, decider)
+    try:
+        await mirror.start()
+    except BaseException:
+        await mirror.finish()
+        await mirror.close()
+        raise
+    proxy = _Server(_settings(mirror.proxy, config, headers=False))
+    running = [asyncio.create_task(proxy.serve([listener]))]
+    status: _Server | None = None
+    if console is not None:
+        status = _Server(_settings(StatusApp(mirror, mirror.metrics, service), config))
+        running.append(asyncio.create_task(status.serve([console])))
+        print(f"Console on {_address(console)}", flush=True)
+    print(f"Mirroring on {_address(listener)}", flush=True)
+    await asyncio.wait([asyncio.create_task(ending.wait()), *running], return_when=asyncio.FIRST_COMPLETED)
+    _log.info("ending: open answers are finished first")
+    proxy.should_exit = True
+    await running[0]
+    await mirror.finish()
+    if status is not None:
+        status.should_exit = True
+    await asyncio.gather(*running[1:])
+    await mirror.close()
+
+
+def _settings(app: object, config: MirrorConfig, *, headers: bool = True) -> uvicorn.Config:
+    settings = configuration(app, Serving(store="", drain=config.drain))
+    settings.date_header = headers  # the proxy passes on that of the arm
+    return settings
+
+
+def _listening(address: tuple[str, int], name: str, drain: int) -> socket.socket:
+    host, port = address
+    try:
+        return listening(Serving(store="", host=host, port=port, drain=drain))
+    except ParameterError as error:
+        remedy = "choose another, or port 0 for any free one"
+        raise ParameterError(reworded(error, argument=name, remedy=remedy)) from None
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"

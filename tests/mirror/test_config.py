@@ -1,0 +1,99 @@
+"""Configurations: what is refused, in words that say where and what to do."""
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from decoupled.cli.main import app
+from decoupled.errors import ParameterError
+from decoupled.mirror.deciding import experiment_settings
+from decoupled.mirror.reading import read_config
+
+ARMS = """
+[[arm]]
+name = "stable"
+url = "http://127.0.0.1:9001"
+[[arm]]
+name = "next"
+url = "http://127.0.0.1:9002"
+"""
+
+
+def refusal(folder: Path, text: str) -> str:
+    file = folder / "mirror.toml"
+    file.write_text(text)
+    with pytest.raises(ParameterError) as caught:
+        read_config(file)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x = [", "mirror.toml: is not TOML"),
+        ("", "arm: is missing; write [[arm]]"),
+        (ARMS.split("[[arm]]\nname = \"next\"")[0], "arm: must be two tables or more"),
+        (ARMS.replace("next", "stable"), "arm.name = 'stable': is there twice"),
+        (ARMS.replace("http://127.0.0.1:9002", "ftp://a"), "arm[1].url = 'ftp://a': must be an address"),
+        (ARMS.replace("http://127.0.0.1:9002", "http://user:word@a"), "without a user"),
+        (ARMS + "colour = 1\n", "arm[1].colour: is not a key here; known are"),
+        ("lisen = 'a'\n" + ARMS, "lisen: is not a key here; did you mean 'listen'?"),
+        ("listen = '8080'\n" + ARMS, "listen = '8080': must be an address and a port"),
+        ("console = '0.0.0.0:80'\n" + ARMS, "console = '0.0.0.0:80': must be loopback"),
+        ("store = 'a.db'\nservice = 'http://a'\n" + ARMS, "store, service: both are given"),
+        ("[mirror]\nshare = 1.5\n" + ARMS, "mirror.share = 1.5: must be a number from 0 to 1"),
+        ("[mirror]\nshare = '5%'\n" + ARMS, "mirror.share = '5%': must be a number"),
+        ("[mirror]\nrepeat = ['POST']\n" + ARMS, "mirror.repeat = 'POST': must be a method and a path"),
+        ("[mirror]\nrepeat = 'GET /'\n" + ARMS, "mirror.repeat = 'GET /': must be a list"),
+        ("[mirror]\nqueue = 0\n" + ARMS, "mirror.queue = 0: must be a whole number from 1 on"),
+        ("[mirror]\nheaders = { 'a b' = 'c' }\n" + ARMS, "must be the name of a header"),
+        (ARMS + 'headers = { X = "${NOT_SET_ANYWHERE}" }\n', "the environment variable NOT_SET_ANYWHERE is not set"),
+        (ARMS + 'pass_credentials = ["Accept"]\n', "arm[1].pass_credentials = 'Accept': is not a credential"),
+        (ARMS + 'health = "healthz"\n', "arm[1].health = 'healthz': must be a path"),
+        ("[loss]\nstatus = 0\n" + ARMS, "loss: every weight is 0"),
+        ("[loss]\nlatency = { low = 2, high = 1 }\n" + ARMS, "loss.latency.high = 1.0: must be above low = 2"),
+        ("[loss]\nlatency = { low = 2 }\n" + ARMS, "loss.latency.high: is missing"),
+        ("[loss]\nlatency = 1\n" + ARMS, "loss.latency = 1: must be a table"),
+        ("[loss]\nbytes = { high = 1e9 }\n" + ARMS, "loss.bytes.high = 1000000000.0: must not exceed mirror.answer_limit"),
+        ("[loss.judge]\nweight = 1\n" + ARMS, "loss.judge: must have either python or url"),
+        ("[experiment]\npolicy = 'UCB1'\n" + ARMS, "experiment.policy = 'UCB1': plays the standard game"),
+        ("[experiment]\npolicy = 'FTPLL'\n" + ARMS, "experiment.policy."),
+        ("[experiment]\ndeadline_seconds = 0\n" + ARMS, "experiment.deadline_seconds = 0: must be a number above 0"),
+        ("[experiment]\nname = 'a/b'\n" + ARMS, "experiment.name = 'a/b': must be"),
+    ],
+)  # fmt: skip
+def test_a_wrong_configuration_is_refused_where_it_is_wrong(tmp_path: Path, text: str, words: str) -> None:
+    said = refusal(tmp_path, text)
+    assert words in said
+    assert said.startswith("mirror.toml: ")
+    assert ";" in said, "a remedy follows"
+
+
+def test_a_secret_is_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", "one\ntwo")
+    said = refusal(tmp_path, ARMS + 'headers = { Authorization = "Bearer ${A_KEY}" }\n')
+    assert "arm[1].headers.Authorization: must be one line" in said
+    assert "two" not in said
+    monkeypatch.setenv("A_KEY", "secret")
+    file = tmp_path / "mirror.toml"
+    shown = CliRunner().invoke(app, ["mirror", "--check", str(file)])
+    assert shown.exit_code == 0, shown.output
+    assert "arm 'next': http://127.0.0.1:9002, adds Authorization" in shown.output
+    assert "secret" not in shown.output
+
+
+def test_the_check_finds_a_judge_that_is_not_there(tmp_path: Path) -> None:
+    file = tmp_path / "mirror.toml"
+    file.write_text(f"[loss.judge]\npython = 'no_such_judge:compare'\n{ARMS}")
+    said = CliRunner().invoke(app, ["mirror", "--check", str(file)])
+    assert said.exit_code == 2
+    assert "the module no_such_judge is not found" in said.output
+
+
+def test_budgets_and_guardrails_are_settings_of_the_experiment(tmp_path: Path) -> None:
+    file = tmp_path / "mirror.toml"
+    file.write_text(f"[budget]\nexplore = 100\n{ARMS}")
+    with pytest.raises(ParameterError, match=re.escape("budget: this release")):
+        experiment_settings(read_config(file))

@@ -1,0 +1,186 @@
+"""What is mirrored, what is not, and what a copy carries."""
+
+import asyncio
+import base64
+from pathlib import Path
+
+import pytest
+
+from decoupled.mirror.kept import take_kept
+from support.mirrors.running import Fixed, UpstreamProcess, echoed, eventually, mirror, write_config
+
+Arms = dict[str, UpstreamProcess]
+SHARE = "[mirror]\nshare = 1.0\n"
+
+
+def copies_of(arms: Arms, mark: str) -> list[dict[str, object]]:
+    """The requests that the mirrored arm got with this mark in their target."""
+    return [each for each in arms["next"].seen() if mark in each["target"]]
+
+
+def test_only_safe_methods_are_mirrored_unless_told(arms: Arms, tmp_path: Path) -> None:
+    with mirror(write_config(tmp_path, arms, SHARE), Fixed()) as running:
+        for method in ("GET", "HEAD", "OPTIONS", "POST", "PUT", "DELETE", "PATCH"):
+            running.http.request(method, "/ok?safe-only")
+        status = running.settled()
+    assert [each["method"] for each in copies_of(arms, "safe-only")] == ["GET", "HEAD", "OPTIONS"]
+    assert status["not_mirrored"]["not_repeatable"] == 4
+
+
+def test_rules_by_path_and_header(arms: Arms, tmp_path: Path) -> None:
+    rules = 'repeat = ["GET /*", "POST /search*"]\nskip = ["GET /logout"]\ndry_run_header = "X-Dry-Run"\n'
+    requests = [
+        ("POST", "/search/all?rules", {}, True),
+        ("POST", "/orders?rules", {}, False),
+        ("POST", "/orders?rules&dry", {"X-Dry-Run": "yes"}, True),
+        ("GET", "/logout?rules", {}, False),
+        ("GET", "/log%6fut?rules", {}, False),
+        ("POST", "/search/%2e%2e/orders?rules", {}, False),
+    ]
+    with mirror(write_config(tmp_path, arms, SHARE + rules), Fixed()) as running:
+        for method, path, headers, _ in requests:
+            assert running.http.request(method, path, headers=headers).status_code == 200
+        running.settled()
+    expected = [(method, path) for method, path, _, mirrored in requests if mirrored]
+    assert sorted((each["method"], each["target"]) for each in copies_of(arms, "rules")) == sorted(expected)
+
+
+def test_credentials_go_only_where_they_are_meant_to(
+    arms: Arms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEXT_KEY", "secret-of-next")
+    extra = 'credentials = ["X-Tenant-Token"]\nheaders = { X-Mirrored = "1" }\n'
+    stable = 'pass_credentials = ["Authorization"]'
+    next_ = 'headers = { Authorization = "Bearer ${NEXT_KEY}" }\npass_credentials = ["Cookie"]'
+    file = write_config(tmp_path, arms, SHARE + extra, stable=stable, next=next_)
+    sent = {
+        "Authorization": "Bearer of-the-client",
+        "Cookie": "id=7",
+        "X-Api-Key": "k",
+        "X-Tenant-Token": "t",
+    }
+    with mirror(file, Fixed()) as running:
+        served = dict(echoed(running.http.get("/echo?secrets", headers=sent))["headers"])
+        running.settled()
+    [copy] = copies_of(arms, "secrets")
+    copied = dict(copy["headers"])  # type: ignore[call-overload]
+    assert served["authorization"] == "Bearer of-the-client"
+    assert not {"cookie", "x-api-key", "x-tenant-token", "x-mirrored"} & served.keys()
+    assert copied["authorization"] == "Bearer secret-of-next"
+    assert copied["cookie"] == "id=7"
+    assert copied["x-mirrored"] == "1"
+    assert not {"x-api-key", "x-tenant-token"} & copied.keys()
+
+
+def test_a_body_above_the_limit_is_served_and_not_mirrored(arms: Arms, tmp_path: Path) -> None:
+    limit = 'repeat = ["* /*"]\nbody_limit = 1000\n'
+    with mirror(write_config(tmp_path, arms, SHARE + limit), Fixed()) as running:
+        known = running.http.post("/echo?limit", content=b"a" * 1001)
+        unknown = running.http.post("/echo?limit", content=iter([b"a" * 600, b"b" * 600]))
+        within = running.http.post("/echo?limit&within", content=b"c" * 1000)
+        status = running.settled()
+    assert len(base64.b64decode(echoed(known)["body"])) == 1001
+    assert len(base64.b64decode(echoed(unknown)["body"])) == 1200
+    assert len(base64.b64decode(echoed(within)["body"])) == 1000
+    assert len(copies_of(arms, "limit")) == 1
+    assert status["not_mirrored"]["too_large"] == 1  # its length was declared
+    assert status["dropped"]["too_large"] == 1
+
+
+def test_the_queue_is_bounded_and_what_is_not_mirrored_is_counted(arms: Arms, tmp_path: Path) -> None:
+    with mirror(write_config(tmp_path, arms, f"drain = 1\n{SHARE}queue = 3\n"), Fixed()) as running:
+        for _ in range(10):
+            assert running.http.get("/x?stable=ok&next=hang&bounded").text == "stable"
+            assert running.status()["queue"] <= 3
+        assert running.status()["not_mirrored"]["queue_full"] == 7
+    assert len(copies_of(arms, "bounded")) == 3
+    assert len(take_kept(running.config.file("queue"))) == 3
+
+
+def test_the_queue_is_bounded_in_bytes(arms: Arms, tmp_path: Path) -> None:
+    bounds = 'queue_bytes = 2500\nrepeat = ["* /*"]\n'
+    with mirror(write_config(tmp_path, arms, f"drain = 1\n{SHARE}{bounds}"), Fixed()) as running:
+        for _ in range(10):
+            running.http.post("/x?stable=ok&next=hang&in-bytes", content=b"a" * 1000)
+        status = running.status()
+    assert status["not_mirrored"]["queue_full"] == 7
+    assert status["queue_bytes"] == 3000  # no room was left after the third
+
+
+def test_the_share_of_mirrored_requests(arms: Arms, tmp_path: Path) -> None:
+    with mirror(
+        write_config(tmp_path, arms, "[mirror]\nshare = 0.25\n[experiment]\nseed = 3\n"), Fixed()
+    ) as running:
+        for _ in range(400):
+            running.http.get("/ok")
+        status = running.settled()
+    mirrored = status["copied"]["next"] + status["not_mirrored"]["no_decision"]
+    # Binomial(400, 1/4): outside 60 to 140 once in 10^5 runs; the seed makes it the same in each.
+    assert 60 <= mirrored <= 140
+    assert mirrored + status["not_mirrored"]["share"] == 400
+
+
+def test_the_served_answer_stands_for_a_copy_to_the_same_arm(arms: Arms, tmp_path: Path) -> None:
+    before = len(arms["stable"].seen())
+    decider = Fixed(explore="stable")
+    with mirror(write_config(tmp_path, arms, SHARE), decider) as running:
+        running.http.get("/status:500")
+        running.http.get("/ok")
+        status = running.settled()
+    assert len(arms["stable"].seen()) == before + 2
+    assert [loss for _, loss in decider.losses.values()] == [1.0, 0.0]
+    assert status["reused"] == {"stable": 2}
+
+
+def test_a_duration_needs_a_copy_of_its_own(arms: Arms, tmp_path: Path) -> None:
+    before = len(arms["stable"].seen())
+    loss = "[loss]\nduration = { high = 10.0 }\n"
+    with mirror(write_config(tmp_path, arms, SHARE + loss), Fixed(explore="stable")) as running:
+        running.http.get("/ok")
+        running.settled()
+    assert len(arms["stable"].seen()) == before + 2
+
+
+def test_copies_that_are_not_done_are_kept_over_a_restart(arms: Arms, tmp_path: Path) -> None:
+    file = write_config(tmp_path, arms, "drain = 1\n" + SHARE, next='pass_credentials = ["Cookie"]')
+    decider = Fixed()
+    with mirror(file, decider) as running:
+        running.http.get("/x?stable=ok&next=hang&kept")
+        running.http.get("/x?stable=ok&next=hang&secret", headers={"Cookie": "id=7"})
+        eventually(lambda: copies_of(arms, "secret"))
+    queue = running.config.file("queue")
+    assert queue.stat().st_mode & 0o777 == 0o600
+    assert "id=7" not in queue.read_text()
+    text = queue.read_text().replace("next=hang", "next=ok")
+    assert text.count("\n") == 1
+    queue.write_text(text + "not JSON\n")
+    assert decider.losses == {}
+    assert decider.closed
+    with mirror(file, decider) as running:
+        status = running.settled()
+    assert [loss for _, loss in decider.losses.values()] == [0.0]
+    assert status["learned"]["applied"] == 1
+    assert take_kept(queue) == []
+
+
+def test_two_hundred_streams_at_once(arms: Arms, tmp_path: Path) -> None:
+    with mirror(write_config(tmp_path, arms, SHARE), Fixed()) as running:
+        port = int(running.url.rpartition(":")[2])
+        answers = asyncio.run(streams(port, 200, "/x?stable=events:5:0.1&next=ok&many"))
+        status = running.settled()
+    events = b"".join(b"10\r\ndata: stable %d\n\n\r\n" % number for number in range(5))
+    assert all(answer.endswith(b"\r\n\r\n" + events + b"0\r\n\r\n") for answer in answers)
+    mirrored = status["copied"].get("next", 0)
+    assert mirrored + status["not_mirrored"]["no_decision"] == 200
+    assert status["learned"]["applied"] == mirrored
+
+
+async def streams(port: int, count: int, target: str) -> list[bytes]:
+    """The answers to the same request from many connections that are open at once."""
+    opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(count)]
+    for _, writer in opened:
+        writer.write(f"GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
+    answers = await asyncio.gather(*(reader.read() for reader, _ in opened))
+    for _, writer in opened:
+        writer.close()
+    return answers

@@ -1,0 +1,206 @@
+"""Losses: what is measured, and what judges say, quickly, slowly or wrongly."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decoupled.mirror.config import JudgeConfig, LossConfig, TermConfig
+from decoupled.mirror.exchange import Answer, Request
+from decoupled.mirror.loss import Loss
+from decoupled.mirror.verdict import BadVerdict, loss_of
+from support.mirrors.running import Fixed, UpstreamProcess, eventually, mirror, write_config
+
+Arms = dict[str, UpstreamProcess]
+ALL = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\n'
+GOOD = Answer("next", 200, (), b"ok", 2, latency=0.5, duration=1.0, cost=0.02)
+
+
+def test_a_loss_is_the_weighted_mean_of_its_parts() -> None:
+    config = LossConfig(
+        status=2.0,
+        latency=TermConfig(1.0, 0.0, 1.0),
+        duration=TermConfig(1.0, 0.0, 4.0),
+        bytes=TermConfig(0.5, 0.0, 4.0),
+        cost=TermConfig(0.5, 0.01, 0.05),
+    )
+    loss = asyncio.run(Loss(config).of("d", Request("GET", "/"), GOOD, GOOD))
+    assert loss == pytest.approx((1.0 * 0.5 + 1.0 * 0.25 + 0.5 * 0.5 + 0.5 * 0.25) / 5.0)
+    refused = asyncio.run(
+        Loss(LossConfig(status=1.0, bad_status=400)).of("d", Request("GET", "/"), GOOD, Answer("a", 404))
+    )
+    assert refused == 1.0
+
+
+@pytest.mark.parametrize(
+    "answer", [Answer("a", None, problem="refused"), Answer("a", 200, (), b"", problem="broke off")]
+)
+def test_no_whole_answer_has_the_highest_loss_without_asking_a_judge(answer: Answer) -> None:
+    config = LossConfig(cost=TermConfig(1.0, 0.0, 9.0), judge=JudgeConfig(python="a:b"))
+    assert asyncio.run(Loss(config, None).of("d", Request("GET", "/"), GOOD, answer)) == 1.0
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        1.5,
+        -0.1,
+        float("nan"),
+        "better",
+        {},
+        {"loss": 1, "preference": "tie"},
+        {"preference": 1},
+        [0.5],
+        {"loss": "0.5"},
+    ],
+)
+def test_a_verdict_that_means_nothing_is_refused(verdict: object) -> None:
+    with pytest.raises(BadVerdict, match="answer"):
+        loss_of(verdict)
+
+
+JUDGES = """
+import time
+calls = []
+def by_size(request, served, mirrored):
+    calls.append(1)
+    assert request.header("cookie") is None and request.header("x-some") == "thing"
+    assert served.arm == "stable" and mirrored.arm == "next"
+    return {"preference": "explore" if len(mirrored.body) < len(served.body) else "exploit"}
+async def awaited(request, served, mirrored):
+    return 0.25
+def broken(request, served, mirrored):
+    raise KeyError("this judge is broken")
+def twice(request, served, mirrored):
+    calls.append(1)
+    return 7 if len(calls) < 2 else 0.75
+def silent(request, served, mirrored):
+    return None
+def stuck(request, served, mirrored):
+    time.sleep(1.0)
+"""
+
+
+@contextmanager
+def judged(arms: Arms, folder: Path, lines: str) -> Iterator[tuple[Any, Fixed]]:
+    (folder / "judges_of_tests.py").write_text(JUDGES)
+    decider = Fixed()
+    text = f"{ALL}[loss.judge]\n{lines}\n"
+    with mirror(write_config(folder, arms, text, next='pass_credentials = ["Cookie"]'), decider) as running:
+        yield running, decider
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "losses", "count"),
+    [
+        ("by_size", "", [0.0], ("learned", "applied")),
+        ("awaited", "", [0.25], ("learned", "applied")),
+        ("broken", "attempts = 1", [], ("dropped", "judge_failed")),
+        ("broken", "attempts = 1\notherwise = 1.0", [1.0], ("learned", "applied")),
+        ("twice", "attempts = 2", [0.75], ("learned", "applied")),
+        ("silent", "", [], ("dropped", "no_opinion")),
+        ("stuck", "attempts = 1\ntimeout = 0.1", [], ("dropped", "judge_failed")),
+    ],
+)
+def test_a_judge_in_python(
+    arms: Arms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    function: str, options: str, losses: list[float], count: tuple[str, str],
+) -> None:  # fmt: skip
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(__import__("sys").modules, "judges_of_tests", raising=False)
+    with judged(arms, tmp_path, f'python = "judges_of_tests:{function}"\n{options}') as (running, decider):
+        headers = {"Cookie": "id=7", "X-Some": "thing"}
+        answer = running.http.get("/x?stable=status:200&next=bytes:3", headers=headers)
+        assert answer.text == "stable"
+        status = running.settled()
+    assert [loss for _, loss in decider.losses.values()] == losses
+    assert status[count[0]][count[1]] == 1
+
+
+@contextmanager
+def judge_server(
+    respond: Callable[[dict[str, Any]], tuple[int, bytes]],
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    asked: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            status, content = respond(asked[-1])
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/compare", asked
+        finally:
+            server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("answer", "losses", "count"),
+    [
+        ((200, b'{"loss": 0.3}'), [0.3], ("learned", "applied")),
+        ((200, b'{"preference": "tie"}'), [0.5], ("learned", "applied")),
+        ((200, b"not JSON"), [], ("dropped", "judge_failed")),
+        ((500, b""), [], ("dropped", "judge_failed")),
+        ((202, b""), [], ("learned", "left_to_judge")),
+        ((204, b""), [], ("dropped", "no_opinion")),
+    ],
+)
+def test_a_judge_over_http(
+    arms: Arms, tmp_path: Path, answer: tuple[int, bytes], losses: list[float], count: tuple[str, str]
+) -> None:
+    with (
+        judge_server(lambda _: answer) as (url, asked),
+        judged(arms, tmp_path, f'url = "{url}"\nattempts = 1') as (running, decider),
+    ):
+        running.http.post("/x?stable=ok&next=status:404", content=b"\xff", headers={"Cookie": "id=7"})
+        status = running.settled()
+    assert [loss for _, loss in decider.losses.values()] == losses
+    assert status[count[0]][count[1]] == 1
+    [sent] = asked
+    assert sent["decision"].startswith("d-")
+    assert (sent["request"]["method"], sent["request"]["body_base64"]) == ("POST", "/w==")
+    assert sent["served"]["body"] == "stable"
+    assert (sent["mirrored"]["arm"], sent["mirrored"]["status"]) == ("next", 404)
+    assert "id=7" not in json.dumps(sent)
+
+
+def test_a_slow_judge_delays_no_client_and_outlives_a_restart(arms: Arms, tmp_path: Path) -> None:
+    ready = threading.Event()
+
+    def respond(_: dict[str, Any]) -> tuple[int, bytes]:
+        ready.wait(60.0)
+        return 200, b'{"loss": 0.75}'
+
+    with judge_server(respond) as (url, asked):
+        with judged(arms, tmp_path, f'url = "{url}"') as (running, decider):
+            file = tmp_path / "mirror.toml"
+            file.write_text(file.read_text().replace("console =", "drain = 1\nconsole ="))
+        with mirror(file, decider) as running:
+            answers = [running.http.get("/ok?slow-judge").text for _ in range(3)]
+            eventually(lambda: len(asked) == 3, "the judge's questions")
+        assert answers == ["stable"] * 3
+        assert decider.losses == {}
+        before = len(arms["next"].seen())
+        ready.set()
+        with mirror(file, decider) as running:
+            running.settled()
+    assert [loss for _, loss in decider.losses.values()] == [0.75] * 3
+    assert len(arms["next"].seen()) == before, (
+        "copies that have their answer are judged again, not sent again"
+    )

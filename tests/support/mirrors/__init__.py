@@ -1,0 +1,1 @@
+"""Mirrors and their upstreams, for tests."""

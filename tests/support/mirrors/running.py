@@ -1,0 +1,203 @@
+"""A mirror in a thread, upstreams in processes of their own, and a decider that does as it is told."""
+
+import asyncio
+import atexit
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvloop
+
+from decoupled.mirror.config import MirrorConfig
+from decoupled.mirror.deciding import Decided, Decider, Mode
+from decoupled.mirror.reading import read_config
+from decoupled.mirror.server import serve
+from decoupled.service.http.server import Serving, listening
+
+UPSTREAM = Path(__file__).parent / "upstream.py"
+PATIENCE = 60.0  # seconds after which a condition that never holds fails a test
+# Loading certificates takes longer than most tests, and nothing here uses TLS.
+asking = httpx.Client(verify=False, timeout=PATIENCE)
+atexit.register(asking.close)
+
+
+def eventually(condition: Callable[[], Any], what: str = "the condition") -> Any:
+    """The first result of `condition` that is true; fails if there is none for long."""
+    until = time.monotonic() + PATIENCE
+    while not (found := condition()):
+        assert time.monotonic() < until, f"{what} did not come about"
+        time.sleep(0.01)
+    return found
+
+
+@dataclass
+class UpstreamProcess:
+    """An upstream: its address, and its process."""
+
+    name: str
+    url: str
+    process: "subprocess.Popen[str]"
+
+    def seen(self) -> list[dict[str, Any]]:
+        """The requests that it got, oldest first; names of headers in lower case."""
+        found: list[dict[str, Any]] = asking.get(f"{self.url}/seen").json()["seen"]
+        for each in found:
+            each["headers"] = [(name.lower(), value) for name, value in each["headers"]]
+        return found
+
+    def open(self) -> int:
+        """How many answers it is giving now."""
+        found: int = asking.get(f"{self.url}/seen").json()["open"]
+        return found
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.process.kill()
+        self.process.wait()
+
+
+@contextmanager
+def upstreams(*names: str) -> Iterator[dict[str, UpstreamProcess]]:
+    """Upstreams with these names, until the block ends."""
+    processes = {
+        name: subprocess.Popen([sys.executable, UPSTREAM, name], stdout=subprocess.PIPE, text=True)
+        for name in names
+    }
+    try:
+        found = {}
+        for name, process in processes.items():
+            assert process.stdout is not None
+            port = int(process.stdout.readline())
+            found[name] = UpstreamProcess(name, f"http://127.0.0.1:{port}", process)
+        yield found
+    finally:
+        for process in processes.values():
+            process.kill()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+@dataclass
+class Fixed:
+    """A decider whose decisions are always the same, and that notes the losses it gets."""
+
+    exploit: str = "stable"
+    explore: str = "next"
+    losses: dict[str, tuple[str, float]] = field(default_factory=dict)
+    available: Sequence[str] | None = None
+    drawn: int = 0
+    failing: Exception | None = None
+    closed: bool = False
+
+    async def prepare(self) -> None:
+        pass
+
+    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Decided]:
+        if self.failing is not None:
+            raise self.failing
+        self.available, first = available, self.drawn
+        self.drawn += count
+        explore = self.explore if mode == "both" else None
+        return [Decided(f"d-{first + number}", self.exploit, explore) for number in range(count)]
+
+    async def learn(self, decision: str, arm: str, loss: float) -> str:
+        self.losses[decision] = (arm, loss)
+        return "applied"
+
+    async def tidy(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+@dataclass
+class RunningMirror:
+    """A mirror: the addresses of its two sockets, and a client for the first."""
+
+    url: str
+    console: str
+    http: httpx.Client
+    config: MirrorConfig
+    end: Callable[[], None]
+
+    def status(self) -> dict[str, Any]:
+        """What the mirror says about itself."""
+        found: dict[str, Any] = asking.get(f"{self.console}/mirror").json()
+        return found
+
+    def settled(self) -> dict[str, Any]:
+        """The same, once no copy is waiting."""
+        return eventually(lambda: (found := self.status())["queue"] == 0 and found, "an empty queue")  # type: ignore[no-any-return]
+
+
+def write_config(folder: Path, arms: dict[str, UpstreamProcess], text: str = "", **arm_lines: str) -> Path:
+    """A configuration for these upstreams, with further tables, and further lines for an arm by its name."""
+    tables = "".join(
+        f'[[arm]]\nname = "{name}"\nurl = "{arm.url}"\n{arm_lines.get(name, "")}\n'
+        for name, arm in arms.items()
+    )
+    file = folder / "mirror.toml"
+    file.write_text(f'listen = "127.0.0.1:0"\nconsole = "127.0.0.1:0"\n{text}\n{tables}')
+    return file
+
+
+@contextmanager
+def mirror(config: MirrorConfig | Path, decider: Decider) -> Iterator[RunningMirror]:
+    """A mirror in a thread, until the block ends."""
+    if isinstance(config, Path):
+        config = read_config(config)
+    ends: list[Callable[[], object]] = []
+    problems: list[BaseException] = []
+    started = threading.Event()
+
+    async def main() -> None:
+        ending, loop = asyncio.Event(), asyncio.get_running_loop()
+        ends.append(partial(loop.call_soon_threadsafe, ending.set))
+        started.set()
+        await serve(config, decider, None, proxy, console, ending)
+
+    def run() -> None:
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # as in production
+                runner.run(main())
+        except BaseException as error:
+            problems.append(error)
+
+    serving = Serving(store="", port=0)
+    with listening(serving) as proxy, listening(serving) as console:
+        urls = [f"http://127.0.0.1:{each.getsockname()[1]}" for each in (proxy, console)]
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        started.wait()
+
+        def end() -> None:
+            if thread.is_alive():
+                ends[0]()
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
+            if problems:
+                raise problems[0]
+
+        try:
+            with httpx.Client(base_url=urls[0], timeout=PATIENCE, verify=False) as http:
+                yield RunningMirror(urls[0], urls[1], http, config, end)
+        finally:
+            end()
+
+
+def echoed(response: httpx.Response) -> dict[str, Any]:
+    """What an upstream says it got, with a dictionary of headers."""
+    found: dict[str, Any] = json.loads(response.content)
+    found["headers"] = [(name.lower(), value) for name, value in found["headers"]]
+    return found
