@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from decoupled.cli.main import app
 from decoupled.native.load import why_not
 from decoupled.service.client import Client
 from decoupled.service.decision_service import open_service
+from support.held_compiler import Held
 from support.http_service import served
 
 run = CliRunner().invoke
@@ -174,34 +176,28 @@ def check_settings(with_key: list[str]) -> None:
     assert other.exit_code == 2, "another seed is another experiment"
 
 
-def test_the_first_experiment_on_a_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without shipped machine code and with nothing compiled. The only such test: it takes the processor 40 s."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("DECOUPLED_NATIVE", "off")
-    with serving(tmp_path / "store.db") as (url, process, log), Client(url) as client:
+def test_the_shell_waits_for_a_policy_that_compiles(tmp_path: Path) -> None:
+    # The compiler is held back here; `make reliability` really compiles.
+    held = Held()
+    with (
+        served(tmp_path, compiler=held, patience=0.0) as service,
+        Client(service.url) as client,
+        ThreadPoolExecutor(1) as shell,
+    ):
         client.put_experiment("other", policy={"name": "FollowTheLeader"}, arms=["red", "blue"])
-        created = threading.Event()
-        meanwhile: list[str] = []
-
-        def ask() -> None:
-            while not created.wait(0.05):
-                meanwhile.append(client.decide("other").id)
-
-        thread = threading.Thread(target=ask)
-        thread.start()
-        result = run(app, ["client", "create", "first", "red", "blue", "--url", url])
-        created.set()
-        thread.join(20)
+        command = ["client", "create", "first", "red", "blue", "--url", service.url]
+        waiting = shell.submit(run, app, command)
+        assert held.begun.wait(60)
+        assert client.decide("other").explore in ("red", "blue"), "others go on"
+        # Asked after the shell, so the shell has its answer by then, too.
+        assert service.http.post("/v1/experiments/first/decisions").status_code == 503
+        assert not waiting.done()
+        held.let_go()
+        result = waiting.result(60)
         assert result.exit_code == 0, result.output
         assert json.loads(result.stdout)["status"] == "ready"
         assert "compiling FTPL" in result.stderr
-        assert len(meanwhile) > 10, "others went on"
         assert client.decide("first").explore in ("red", "blue")
-        text = log.read_text()
-        assert "compiling FTPL recommended" in text
-        assert re.search(r"FTPL recommended.*is ready, compiled in \d+ s", text)
-        process.send_signal(signal.SIGTERM)  # as it compiles what is on offer
-        assert process.wait(20) == 0
 
 
 def test_shipped_machine_code_decides_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -268,6 +268,7 @@ class ArmsMachine(RuleBasedStateMachine):
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 def test_any_sequence_of_calls_leaves_learner_and_model_agreed(policy: dc.Policy) -> None:
     machine = type("Machine", (ArmsMachine,), {"policy": policy})
+    examples = 30 if policy == POLICIES[0] else 12  # policies share all but their laws
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=30, stateful_step_count=40, deadline=None)
+        machine, settings=settings(max_examples=examples, stateful_step_count=40, deadline=None)
     )

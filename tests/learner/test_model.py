@@ -367,6 +367,8 @@ class LearnerMachine(RuleBasedStateMachine):
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 def test_any_sequence_of_calls_agrees_with_the_model(policy: dc.Policy) -> None:
     machine = type("Machine", (LearnerMachine,), {"policy": policy})
+    # Policies share all but their laws, so most sequences are tried with one of them.
+    examples = 40 if policy == dc.FTPL() else 12
     run_state_machine_as_test(
-        machine, settings=settings(deadline=None, max_examples=40, stateful_step_count=40)
+        machine, settings=settings(deadline=None, max_examples=examples, stateful_step_count=40)
     )

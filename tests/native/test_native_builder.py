@@ -108,7 +108,7 @@ from pathlib import Path
 from decoupled.builder import catalogue
 from decoupled.builder.objects import objects_of
 from decoupled.builder.wrappers import types_of, wrap
-for number, export in enumerate(catalogue.group(catalogue.COMMON).exports):
+for number, export in enumerate(catalogue.group(catalogue.COMMON).exports[::3]):
     made = objects_of(wrap(export.function, types_of(export.arguments)), f"f{{number}}", ("generic",), triple={AARCH64!r})
     Path(sys.argv[1], f"f{{number}}.o").write_bytes(made.code["generic"])
 """
@@ -121,7 +121,7 @@ def test_objects_for_aarch64(tmp_path: Path) -> None:
     done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     written = sorted(tmp_path.glob("*.o"))
-    assert len(written) == len(catalogue.group(catalogue.COMMON).exports)
+    assert len(written) == len(catalogue.group(catalogue.COMMON).exports[::3])
     for path in written:
         machine, defined, undefined = elf(path.read_bytes())
         assert machine == 183  # AArch64

@@ -6,9 +6,6 @@ few policies. DECOUPLED_TWINS=all compares it for all of them, which takes minut
 
 import json
 import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +21,7 @@ from decoupled.native import load
 from decoupled.native.calls import NativeFunction
 from support import courses
 from support.once import made_once
+from support.plain_python import output_of
 
 if (reason := load.why_not()) is not None:
     pytest.skip(
@@ -61,18 +59,9 @@ def test_nothing_is_left_out() -> None:
 def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """The digests that plain Python comes to, for each case."""
 
-    def interpret(_: Path) -> str:
-        environment = {
-            **os.environ,
-            "NUMBA_DISABLE_JIT": "1",
-            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        }
-        command = [sys.executable, "-m", "support.courses"]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    found: dict[str, list[str]] = json.loads(made_once(tmp_path_factory, "interpreted", interpret)[1])
+    found: dict[str, list[str]] = json.loads(
+        made_once(tmp_path_factory, "interpreted", lambda _: output_of("support.courses"))[1]
+    )
     return found
 
 

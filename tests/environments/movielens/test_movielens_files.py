@@ -239,7 +239,7 @@ def test_the_network_is_asked_only_when_it_may_be(
         ({"body": bytes(2_000_000)}, "too slow or too large"),
     ],
 )
-def test_a_failed_download_leaves_the_stand_in(
+def test_a_failed_download_leaves_nothing_behind(
     answer: dict[str, object], said: str, publisher: Publisher, alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(downloading, "SILENCE", 0.25)
@@ -249,6 +249,10 @@ def test_a_failed_download_leaves_the_stand_in(
     with pytest.raises(dc.StorageError, match=f"data = 'ml-100k': is not available .*{said}"):
         movielens.find(fetch=True, publication=publisher.publication)
     assert not alone.exists()
+
+
+def test_after_a_failed_download_the_stand_in_is_used_and_says_why(publisher: Publisher) -> None:
+    publisher.status = 404
     ratings, source = movielens.load(fetch=True, publication=publisher.publication)
     assert source.kind == "stand-in"
     assert publisher.publication.url in source.reason

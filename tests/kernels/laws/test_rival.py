@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from decoupled.kernels.laws.rival import chance_against, strongest_rival
+from decoupled.kernels.laws.winner_law import pareto_winner_law
 from decoupled.kernels.random.hashed import scrambled
-from support.twins import Floats, chi_square_p, pareto_law_by_quad
+from support.twins import Floats, chi_square_p
 
 DRAWS = 20_000
 LEVEL = 1e-4  # of each test below: the rate of false alarms
@@ -28,7 +29,7 @@ def keys() -> list[np.uint64]:
 def test_the_mean_chance_is_the_probability_to_lead(state: int, alpha: float) -> None:
     ranked = STATES[state]
     eta = 0.8
-    law = pareto_law_by_quad(eta * ranked, alpha)
+    law = pareto_winner_law(eta * ranked, alpha)
     for rank in {0, 1, len(ranked) - 1}:
         chances = np.array([chance_against(ranked, rank, eta, alpha, key)[0] for key in keys()])
         assert ((chances > 0) & (chances <= 1)).all()
@@ -42,7 +43,7 @@ def test_rivals_win_as_often_as_among_themselves(state: int, alpha: float) -> No
     ranked = STATES[state]
     for rank in {0, len(ranked) - 1}:
         others: Floats = np.delete(ranked, rank)
-        law = np.insert(pareto_law_by_quad(0.8 * (others - others.min()), alpha), rank, 0.0)
+        law = np.insert(pareto_winner_law(0.8 * (others - others.min()), alpha), rank, 0.0)
         winners = [strongest_rival(ranked, rank, 0.8, alpha, key)[0] for key in keys()]
         assert chi_square_p(np.bincount(winners, minlength=len(ranked)), law) > LEVEL
 

@@ -25,7 +25,9 @@ WEIGHTS = ("random", "zeros inside", "zeros at the ends", "nine orders", "one al
 
 # The chance that some chi-square test below fails on a sound kernel, over random seeds.
 FALSE_ALARM = 1e-3
-COMPARISONS = len(ALPHAS) * len(ARMS) * len(SPREADS) + len(ARMS) * len(WEIGHTS) + 1
+# With many arms a draw takes longest, and two exponents do.
+LEADERS = [(alpha, arms) for alpha in ALPHAS for arms in ARMS if arms < 64 or alpha in (1.2, 3.0)]
+COMPARISONS = len(LEADERS) * len(SPREADS) + len(ARMS) * len(WEIGHTS) + 1
 LEVEL = FALSE_ALARM / COMPARISONS
 
 
@@ -56,8 +58,7 @@ def count_leaders(
 
 
 @pytest.mark.parametrize("kind", SPREADS)
-@pytest.mark.parametrize("arms", ARMS)
-@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize(("alpha", "arms"), LEADERS)
 def test_perturbed_leader_has_its_exact_law(alpha: float, arms: int, kind: str) -> None:
     gaps = spread(kind, arms)
     counts = np.zeros(arms, np.int64)

@@ -49,15 +49,27 @@ class Tab:
     refused: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("console", lambda said: self.complaints.append(f"{said.type}: {said.text}"))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("request", self._noted)
-        self.page.on("response", self._answered)
-        self.page.on("requestfailed", self._failed)
-        self.page.on("dialog", lambda dialog: self.complaints.append(f"a dialog: {dialog.message}"))
+        self._heard: dict[str, Callable[[Any], None]] = {
+            "pageerror": lambda error: self.complaints.append(str(error)),
+            "console": lambda said: self.complaints.append(f"{said.type}: {said.text}"),
+            "request": self._noted,
+            "response": self._answered,
+            "requestfailed": self._failed,
+            "dialog": lambda dialog: self.complaints.append(f"a dialog: {dialog.message}"),
+        }
+        for event, handle in self._heard.items():
+            self.page.on(event, handle)
+
+    def leave(self) -> None:
+        """Clear the page for another tab."""
+        self.page.goto("about:blank")
+        for event, handle in self._heard.items():
+            self.page.remove_listener(event, handle)
+        self.page.unroute_all()
+        self.page.emulate_media(color_scheme="null", reduced_motion="null")
 
     def _noted(self, request: Any) -> None:
+        self.requests.append(request.url)
         if request.method != "GET":
             self.changes.append(f"{request.method} {request.url}")
 
@@ -91,12 +103,18 @@ class Tab:
         pytest.fail(f"it did not come within {seconds} s")
 
 
+@pytest.fixture(scope="module")
+def page(browser: Any) -> Any:
+    """One page for most tests: a new one takes more time than what they do with it."""
+    return browser.new_page()
+
+
 @pytest.fixture
-def tab(browser: Any, service: Service) -> Iterator[Tab]:
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
+def tab(page: Any, service: Service) -> Iterator[Tab]:
+    page.set_viewport_size({"width": 1280, "height": 900})
     opened = Tab(page, service.url)
     yield opened
-    page.close()
+    opened.leave()
     assert opened.complaints == []
     assert [url for url in opened.requests if not url.startswith(f"{service.url}/")] == []
 
@@ -230,8 +248,9 @@ def test_a_live_experiment_gets_no_made_up_losses(tab: Tab, service: Service) ->
 
 def test_an_example_is_selected_where_the_page_may_not_copy(tab: Tab, service: Service) -> None:
     service.create("uncopied")
-    tab.page.add_init_script("delete Navigator.prototype.clipboard")  # as without TLS
     page = tab.open("experiments/uncopied")
+    page.locator("#copy").wait_for()
+    page.evaluate("delete Navigator.prototype.clipboard")  # as without TLS
     page.click("#copy")
     page.get_by_text("press Ctrl+C").wait_for()
     assert page.evaluate("getSelection().toString()") == page.locator("#example").inner_text()
@@ -524,13 +543,13 @@ def made(service: Service, role: str) -> dict[str, str]:
         return aside.submit(service.key, role).result()
 
 
-def test_what_compiles_says_so_until_it_can_decide(browser: Any, tmp_path: Path) -> None:
+def test_what_compiles_says_so_until_it_can_decide(page: Any, tmp_path: Path) -> None:
     held = Held()
     with served(tmp_path, compiler=held, patience=0.0) as cold:
         body = {"policy": {"name": "FTPL"}, "arms": ["red", "green"]}
         assert cold.http.put("/v1/experiments/slow", json=body).status_code == 202
-        tab = Tab(browser.new_page(), cold.url)
-        page = tab.open("experiments/slow")
+        tab = Tab(page, cold.url)
+        tab.open("experiments/slow")
         page.get_by_text("The service is compiling the policy of this experiment.").wait_for()
         assert page.locator("h1 + .badge").inner_text() == "compiling…"
         assert "compiling…" in page.locator("aside .list").inner_text()
@@ -538,7 +557,7 @@ def test_what_compiles_says_so_until_it_can_decide(browser: Any, tmp_path: Path)
         tab.until(lambda: tab.tile("decisions") == 0.0, 60.0)
         assert page.locator("h1 + .badge").count() == 0
         assert "compiling" not in page.locator("#view, main").first.inner_text()
-        page.close()
+        tab.leave()
         assert tab.complaints == [], "not even 503 was met"
 
 
@@ -575,12 +594,11 @@ BUTTONS = "main button:visible, main a.button:visible"
     ("read", "This key is read-only"), ("decide", "This key can read and decide"), ("admin", None),
 ])  # fmt: skip
 def test_only_what_the_key_may_do_is_offered(
-    browser: Any, tmp_path: Path, role: str, note: str | None
+    page: Any, tmp_path: Path, role: str, note: str | None
 ) -> None:
     with served(tmp_path, open_to_all=False) as locked:
         admin = made(locked, "admin")
         key = made(locked, role)["Authorization"].removeprefix("Bearer ")
-        page = browser.new_page()
         tab = Tab(page, locked.url)
         tab.open("")
         page.locator("#key").fill("dk_wrong")
@@ -618,7 +636,7 @@ def test_only_what_the_key_may_do_is_offered(
         page.click("#key-forget")
         page.get_by_text("requires an API key. Enter one above.").wait_for()
         assert not page.locator("#key-note").is_visible()
-        page.close()
+        tab.leave()
 
 
 def answered(body: str) -> Callable[[Any], None]:

@@ -1,0 +1,90 @@
+"""Games with late, lost, rare and altered feedback, one run of each.
+
+The round loops for them do not ship as machine code and take 10 to 40 s to compile for each policy. Run as a script, with
+NUMBA_DISABLE_JIT=1, this prints what plain Python makes of every game. Nothing is compiled then.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+import decoupled as dc
+from decoupled.simulation.cpu import BlockResult, run_block
+from decoupled.simulation.traffic import Traffic
+from support.centred_ftpl import CENTRED_FTPL
+
+ROUNDS, SEED, RUN = 300, 11, 5
+RNG = np.random.default_rng(0)
+WORLD = dc.environments.LossTable(RNG.random((7, 6)), RNG.integers(0, 7, ROUNDS), noise="bernoulli")
+CROWD = dc.environments.LossTable(RNG.random((7, 600)), RNG.integers(0, 7, ROUNDS), noise="bernoulli")
+ADVERSARY = dc.environments.AdaptiveAlternating(6, gap=0.25)
+STRATA = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", ranking="strata", schedule="losses")
+POLICIES = [
+    dc.FTPL(),
+    CENTRED_FTPL,
+    dc.FTPL.recommended(),
+    STRATA,
+    dc.Exp3(),
+    dc.TsallisINF(c=1.5, c_exploit=6.0, estimator="centred"),
+    dc.CoupledTsallisINF(estimator="reduced-variance"),
+    dc.Forgetting(CENTRED_FTPL, period=150),
+    dc.Forgetting(dc.FTPL.recommended(), period=150),
+    dc.TopTwo(),
+]
+TRAFFIC = [
+    Traffic(delay=7),
+    Traffic(delay=("geometric", 20.0)),
+    Traffic(delay=("uniform", 3, 40), missing=0.3, slice=0.6, reported=("noise", 0.4)),
+    Traffic(slice=0.3, reported=("flip", 0.2)),
+    Traffic(delay=ROUNDS - 1, reported=("scale", -0.5, 0.9)),
+    Traffic(delay=10**15),
+]
+
+
+class Game(NamedTuple):
+    """A policy in a world, and how its feedback comes back."""
+
+    policy: dc.Policy
+    world: dc.environments.Environment
+    traffic: Traffic
+
+    @property
+    def name(self) -> str:
+        return f"{self.policy!r} in {type(self.world).__name__} with {self.traffic.label}"
+
+    def played(self) -> BlockResult:
+        """One run, with the regret of every round."""
+        every_round = np.arange(1, ROUNDS + 1)
+        return run_block(self.policy, self.world, ROUNDS, every_round, SEED, RUN, RUN + 1, self.traffic)
+
+
+def on_table(policy: dc.Policy, traffic: Traffic) -> Game:
+    """A game against a table of losses."""
+    if policy.coupled:  # it cannot only exploit
+        traffic = Traffic(traffic.delay, traffic.missing, 1.0, traffic.reported)
+    return Game(policy, CROWD if policy is STRATA else WORLD, traffic)
+
+
+def against_adversary(traffic: Traffic) -> Game:
+    """A game against an adversary that reacts."""
+    return Game(dc.FTPL.recommended(), ADVERSARY, traffic)
+
+
+def games() -> Iterator[Game]:
+    """All of them."""
+    for traffic in TRAFFIC:
+        yield against_adversary(traffic)
+        for policy in POLICIES:
+            yield on_table(policy, traffic)
+
+
+def outcome(found: BlockResult) -> list[list[float]]:
+    """Regret and plays, as they survive JSON."""
+    return [found.regret[0].tolist(), *found.plays.tolist()]
+
+
+if __name__ == "__main__":
+    with np.errstate(all="ignore"):  # words of streams overflow, as they should
+        print(json.dumps({game.name: outcome(game.played()) for game in games()}))
