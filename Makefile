@@ -118,7 +118,7 @@ unit: $(DEV_STAMP) ## Run the tests: unit, property and statistical tests, docte
 # `make test` compares them for a few policies, and for all with plain Python.
 TWINS := tests/native/test_native_functions.py tests/simulation/test_traffic.py tests/policies/test_forgetting.py tests/policies/test_warming.py
 twins: export DECOUPLED_TWINS = all
-twins: native ## Compare the machine code that ships with what Numba compiles here, for every policy (six minutes)
+twins: native ## Compare the machine code that ships with what Numba compiles here, for every policy, and compile the loops that do not ship (minutes)
 	@$(BIN)/pytest -q --numprocesses 2 --dist worksteal $(TWINS)
 
 $(CUDA_STAMP): requirements/cuda.txt $(DEV_STAMP)

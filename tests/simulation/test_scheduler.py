@@ -125,7 +125,7 @@ def test_sigkill_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     forking = get_context("forkserver")
     forking.set_forkserver_preload(["decoupled.cli.main", "decoupled.cli.simulate"])
     monkeypatch.setattr(sys, "argv", command(specification, out)[2:])
-    for _ in range(8):
+    for _ in range(5):
         process = forking.Process(target=runpy.run_module, args=("decoupled", None, "__main__"))
         process.start()
         # Wait until it has started to write, then kill it at a random moment.
