@@ -43,7 +43,7 @@ help: ## Show this list
 run: $(RUN_STAMP) ## Reproduce the paper, quick version: 75 s on two cores, 95 s with installation
 	@$(BIN)/decoupled reproduce --quick
 
-paper: $(RUN_STAMP) ## Reproduce the paper in full: about a quarter of an hour
+paper: $(RUN_STAMP) ## Reproduce the paper in full: about half an hour
 	@$(BIN)/decoupled reproduce
 
 mirror: $(DEV_STAMP) ## Run the examples of `decoupled mirror`, and judge what they gain: five minutes

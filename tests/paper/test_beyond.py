@@ -48,7 +48,7 @@ def test_rivals_are_judged_at_every_k_and_t() -> None:
     lower, behind = watched.lower_claim(cells), watched.behind_claim(cells)
     assert lower.verdict == behind.verdict == "holds"
     assert len(lower.parts) == 3 * len(RIVALS)
-    assert len(behind.parts) == 2 * (len(watched.ARMS) + len(watched.HORIZONS)) * len(RIVALS)
+    assert len(behind.parts) == 2 * (len(watched.ARMS) + 2) * len(RIVALS)
     part = next(each for each in behind.parts if each.of == "EXP3, punish last, K = 128")
     theirs, extra = cells["punish last"]["K"]["Exp3"][128].mean(), 0.02 * np.sqrt(128 * 10_000)
     assert part.value == pytest.approx((0.9 * theirs + extra) / (theirs + extra))

@@ -96,7 +96,7 @@ def reproduce(
         sections = paper.reproduce(experiments or [], scale, folder, resume=resume, quiet=quiet)
         print_claims(sections, folder)
     if quick:
-        typer.echo("For the full version, about a quarter of an hour: make paper, or decoupled reproduce")
+        typer.echo("For the full version, about half an hour: make paper, or decoupled reproduce")
 
 
 @app.command()
