@@ -229,6 +229,7 @@ def test_api5_broken_function_level_authorization(service: Service) -> None:
         ("POST", "/v1/experiments/mine/decisions"),
         ("PUT", "/v1/decisions/none-1/feedback"),
         ("POST", "/v1/feedback"),
+        ("PUT", "/v1/experiments/mine/down"),
     }
     bodies = {
         "/v1/experiments/mine": FTPL,
@@ -236,6 +237,9 @@ def test_api5_broken_function_level_authorization(service: Service) -> None:
         "/v1/experiments/mine/arms": {"arms": ["mauve"]},
         "/v1/experiments/mine/arms/retire": {"arms": ["mauve"]},
         "/v1/experiments/mine/retention": {"before": "2000-01-01T00:00:00Z"},
+        "/v1/experiments/mine/down": {"arms": []},
+        "/v1/experiments/mine/guardrails": {"pinned": None},
+        "/v1/experiments/mine/budget": {},
     }
     for method, path in operations(service, admin):
         body = bodies.get(path) if method != "GET" else None
