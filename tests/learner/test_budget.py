@@ -91,6 +91,12 @@ def test_money_is_never_exceeded(course: list[Step], total: float, allowance: An
         assert spent <= exact(total)
 
 
+def test_a_window_is_open_at_its_start() -> None:
+    """What was explored exactly one window ago no longer counts."""
+    made = played(dc.Budget(rate=(2, 8.0)), [(0.0, None), (4.0, None), (3.5, None), (0.5, None), (0.0, None)])
+    assert [limit for _, _, limit in made] == [None, None, "rate", None, "rate"]
+
+
 def test_prices_add_up_as_they_are_written() -> None:
     budget = dc.Budget(cost=0.1, total=0.3)  # 0.1 + 0.1 + 0.1 > 0.3 as floats
     assert [limit for _, _, limit in played(budget, [(0.0, None)] * 4)] == [None, None, None, "total"]

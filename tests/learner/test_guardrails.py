@@ -270,6 +270,10 @@ def test_an_incumbent_is_served_until_another_arm_is_known_to_be_better(drift: b
     assert set(guards[at:]) == {None}, "it stays released"
     assert learner.incumbent_released
     assert learner.exploitation_probabilities()[1] > 0.6
+    for _ in range(400):  # the incumbent becomes the best, and evidence against it fades
+        decision = learner.decide()
+        learner.observe(decision, loss=1.0 - SLOW[str(decision.explore)])
+        assert decision.guard is None
     assert dc.Learner.from_json(learner.to_json()).incumbent_released
     learner.guardrails = learner.guardrails.updated(floors={"a": 0.1})
     assert learner.incumbent_released

@@ -39,7 +39,7 @@ class Guardrails:
         incumbent: the arm to exploit until another is known to be better; None for none.
         risk: the probability, at most, that the incumbent is ever left although no other arm is better. The learner
             compares arms by confidence sequences from the moment at which an incumbent is set; see `Learner.watch`.
-        drift: whether losses may drift. If no arm's mean loss ever changes, False finds a better arm sooner.
+        drift: whether losses may drift. If no arm's mean loss ever changes, False may find a better arm sooner.
         down: arms that are not available, such as those that fail a health check.
 
     >>> import decoupled as dc

@@ -16,7 +16,7 @@ class GuardrailChanges(TypedDict, total=False):
         control: the arm of the hold-out; None draws one of all arms.
         incumbent: the arm to exploit until another is known to be better.
         risk: the probability, at most, that the incumbent is ever left although no other arm is better.
-        drift: whether losses may drift; False finds a better arm sooner, if no arm's mean loss ever changes.
+        drift: whether losses may drift; False may find a better arm sooner, if no arm's mean loss ever changes.
         down: the arms that are not available.
 
     >>> changes: GuardrailChanges = {"floors": {"small": 0.1}, "holdout": 0.05, "control": "medium"}

@@ -61,7 +61,7 @@ class GuardrailsIn(Model):
     )
     drift: StrictBool | None = Field(
         default=None,
-        description="Whether losses may drift. If no arm's mean loss ever changes, false finds a better arm sooner.",
+        description="Whether losses may drift. If no arm's mean loss ever changes, false may find a better arm sooner.",
         examples=[True],
     )
     down: Annotated[list[Arm], Field(max_length=MOST_ARMS)] | None = Field(
