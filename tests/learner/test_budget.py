@@ -93,7 +93,9 @@ def test_money_is_never_exceeded(course: list[Step], total: float, allowance: An
 
 def test_a_window_is_open_at_its_start() -> None:
     """What was explored exactly one window ago no longer counts."""
-    made = played(dc.Budget(rate=(2, 8.0)), [(0.0, None), (4.0, None), (3.5, None), (0.5, None), (0.0, None)])
+    made = played(
+        dc.Budget(rate=(2, 8.0)), [(0.0, None), (4.0, None), (3.5, None), (0.5, None), (0.0, None)]
+    )
     assert [limit for _, _, limit in made] == [None, None, "rate", None, "rate"]
 
 
