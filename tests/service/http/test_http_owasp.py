@@ -239,6 +239,9 @@ def test_api5_broken_function_level_authorization(service: Service) -> None:
         "/v1/experiments/mine/arms": {"arms": ["mauve"]},
         "/v1/experiments/mine/arms/retire": {"arms": ["mauve"]},
         "/v1/experiments/mine/retention": {"before": "2000-01-01T00:00:00Z"},
+        "/v1/experiments/mine/down": {"arms": []},
+        "/v1/experiments/mine/guardrails": {"pinned": None},
+        "/v1/experiments/mine/budget": {},
     }
     for method, path in operations(service, admin):
         body = bodies.get(path) if method != "GET" else None

@@ -127,10 +127,10 @@ class FeedbackIn(Model):
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
-        given = (self.loss is not None, self.reward is not None)
-        wrong = neither_or_both(*given, preference_given=self.preference is not None)
-        if wrong is not None:
-            raise broken(*wrong)
+        loss, reward = self.loss is not None, self.reward is not None
+        preference = self.preference is not None
+        if loss + reward + preference != 1:
+            raise broken(*neither_or_both(loss, reward, preference_given=preference) or ())
         return self
 
 
