@@ -30,11 +30,12 @@ NAMES = [
     *(f"decoupled.theory.{name}" for name in theory.__all__ if name not in ("bounds", "figures")),
     *(f"decoupled.theory.bounds.{name}" for name in theory.bounds.__all__),
     *(f"decoupled.theory.figures.{name}" for name in theory.figures.__all__),
+    *(f"decoupled.inference.{name}" for name in exports("decoupled.inference") if not hasattr(dc, name)),
     *(f"decoupled.service.client.{name}" for name in client.__all__),
     "decoupled.testing.check_policy",
     *(
         f"decoupled.Learner.{name}"
-        for name in vars(dc.Learner)
+        for name in dir(dc.Learner)
         if not name.startswith("_") and name != "policy_family"
     ),
 ]
@@ -115,14 +116,15 @@ def test_search_works_without_a_network_and_without_a_server(site: Path, browser
         server.shutdown()
 
 
-def test_formulas_are_typeset(site: Path, browser: Any) -> None:
+@pytest.mark.parametrize(("name", "least"), [("ladder", 500), ("inference", 50)])
+def test_formulas_are_typeset(site: Path, browser: Any, name: str, least: int) -> None:
     page = browser.new_page()
     failed: list[str] = []
     page.on("requestfailed", lambda request: failed.append(request.url))
     page.on("pageerror", lambda error: failed.append(str(error)))
-    page.goto((site / "ladder.html").as_uri())
+    page.goto((site / f"{name}.html").as_uri())
     formulas = page.locator(".arithmatex")
-    assert formulas.count() > 500
+    assert formulas.count() > least
     assert page.locator(".arithmatex > .katex, .arithmatex > .katex-display").count() == formulas.count()
     assert page.locator(".katex-error").count() == 0
     page.evaluate("document.fonts.ready")
@@ -136,8 +138,11 @@ def test_formulas_are_typeset(site: Path, browser: Any) -> None:
     assert not re.search(r"[$\\]", text)
     assert failed == []
     page.close()
-    loading = [each.name for each in site.glob("**/*.html") if "katex" in each.read_text()]
-    assert loading == ["ladder.html"], "KaTeX is large, so only pages with formulas load it"
+
+
+def test_only_pages_with_formulas_load_what_typesets_them(site: Path) -> None:
+    loading = {each.name for each in site.glob("**/*.html") if "katex" in each.read_text()}
+    assert loading == {"inference.html", "ladder.html"}, "KaTeX is large"
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -146,7 +151,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.mark.parametrize(
-    "name", ["index", "traffic", "choosing", "examples", "settings", "api/policies", "ladder"]
+    "name", ["index", "traffic", "choosing", "examples", "settings", "api/policies", "inference", "ladder"]
 )
 def test_a_page_is_no_wider_than_a_phone(site: Path, browser: Any, name: str) -> None:
     page = browser.new_page(viewport=PHONE)
