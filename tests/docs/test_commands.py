@@ -61,6 +61,7 @@ LIMITS = {
     "characters of an `Idempotency-Key`": ["LONGEST_KEY"],
     "characters of an experiment's name": ["LONGEST_NAME"],
     "exports and evaluations of a tenant at a time": ["MOST_AT_ONCE"],
+    "points of a history": ["MOST_POINTS"],
 }
 run = CliRunner().invoke
 
@@ -133,7 +134,7 @@ def test_the_pages_commands_run_against_a_service(tmp_path: Path, monkeypatch: p
     pages = [ROOT / "docs" / f"{name}.md" for name in ("traffic", "operating")]
     lines = [command_of(line) for page in pages for line in commands(page)]
     run_lines = [line for line in lines if re.match("decoupled (client|doctor|backup) ", line)]
-    assert len(run_lines) == 8
+    assert len(run_lines) == 9
     with served(tmp_path) as service:
         monkeypatch.setenv("DECOUPLED_URL", service.url)
         decision = ""
@@ -186,7 +187,7 @@ def arguments(function: Any) -> set[str]:
 @pytest.mark.parametrize(
     ("heading", "known"),
     [
-        ("A learner", arguments(dc.Policy.start)),
+        ("A learner", arguments(dc.Policy.start) | arguments(dc.Learner.watch)),
         (
             "An experiment of the service",
             {*shapes.ExperimentIn.model_fields, *decisions.DecideIn.model_fields},

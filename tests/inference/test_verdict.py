@@ -106,3 +106,15 @@ def test_bad_arguments_are_named() -> None:
     with pytest.raises(ParameterError, match="risk = 2"):
         verdict(Sequences(2), risk=2)
     assert verdict(Sequences(2)).text == "too early: nothing was observed"
+
+
+def test_many_arms_are_compared_with_the_best_of_them_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left out changes no verdict here: the evidence against an arm comes from a rival with many gains."""
+    means = [0.95] * 119
+    means.insert(40, 0.02)
+    sequences = played(means, 4_000)
+    found = verdict(sequences)
+    assert (found.basis, found.best) == ("running", 40)
+    assert found.out
+    monkeypatch.setattr("decoupled.inference.evidence._RIVALS", 1_000)
+    assert verdict(sequences) == found

@@ -182,6 +182,9 @@ def test_sequences_start_where_the_log_starts_and_say_so(file: str, clock: Clock
     assert history.points[-1].losses == tuple(each.loss if each.observed else None for each in found.arms)
     service.close()
     assert sound(file)
+    service = quick_service(file, clock=clock)
+    assert judged(service) == found
+    service.close()
 
 
 def test_an_experiment_of_an_older_store_is_found_again(file: str) -> None:

@@ -93,10 +93,10 @@ def client_create(
     risk: Annotated[
         float, typer.Option(help="The probability with which its intervals and its verdict may ever fail.")
     ] = 0.05,
-    stationary: Annotated[
+    drift: Annotated[
         bool,
-        typer.Option("--stationary", help="No arm's mean loss ever changes, which narrows the intervals."),
-    ] = False,
+        typer.Option(help="Whether losses may drift; if not, the intervals are narrower."),
+    ] = True,
     guardrails: Annotated[
         str | None, typer.Option(help='Guardrails as JSON, such as \'{"incumbent": "small"}\'.')
     ] = None,
@@ -121,7 +121,7 @@ def client_create(
                 demo=demo,
                 feedback=kind,
                 risk=risk,
-                drift=not stationary,
+                drift=drift,
                 guardrails=None if guardrails is None else _object("--guardrails", guardrails),
                 budget=None if budget is None else _object("--budget", budget),
             )

@@ -5,7 +5,7 @@ from .evaluated import Evaluated as Evaluated
 from .evaluated import Evaluation as Evaluation
 from .evaluation import evaluate as evaluate
 from .interval import Interval as Interval
-from .regret import regret as regret
+from .regrets import regret as regret
 from .sequences import Sequences as Sequences
 from .verdicts import Verdict as Verdict
 from .verdicts import verdict as verdict

@@ -100,7 +100,7 @@ class Guarded:
     def _judge_incumbent(self, watch: "Watch") -> None:
         """Release the incumbent once the sequences show that another arm is better."""
         guard = self._guard
-        if guard.is_due(watch.sequences.observed):
+        if guard.rules.incumbent is not None and guard.is_due(watch.sequences.observed):
             from ..inference.beaten import is_beaten
 
             rules = guard.rules

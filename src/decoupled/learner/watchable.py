@@ -138,7 +138,7 @@ class Watchable:
         >>> low < estimate < high
         True
         """
-        from ..inference.regret import regret
+        from ..inference.regrets import regret
 
         with self._lock:
             found = regret(self._watching("regret").sequences, drift=drift)

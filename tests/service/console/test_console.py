@@ -354,6 +354,23 @@ def test_an_experiment_begins_with_its_verdict(tab: Tab, service: Service) -> No
     assert "95%, however often you look" in said
 
 
+def test_a_new_experiment_may_start_with_an_incumbent_and_a_risk(tab: Tab, service: Service) -> None:
+    page = tab.open("new")
+    tab.until(lambda: page.locator("#name").input_value() != "")
+    page.fill("#name", "careful")
+    page.get_by_text("Verdict and safe start").click()
+    page.fill("#risk", "0.01")
+    page.fill("#incumbent-arm", "control")
+    page.get_by_role("button", name="Create experiment").click()
+    page.locator("#incumbent", has_text="control, the incumbent, is used").wait_for(timeout=COMPILING)
+    made = service.http.get("/v1/experiments/careful").json()
+    assert (made["risk"], made["guardrails"]["incumbent"], made["guardrails"]["risk"]) == (
+        0.01,
+        "control",
+        0.01,
+    )
+
+
 def test_a_history_is_that_of_the_log_and_not_of_the_page(tab: Tab, service: Service) -> None:
     service.create("past", arms=["red", "green"], loss_range=[0, 250])
     for _ in range(6):

@@ -63,6 +63,8 @@ def test_api1_broken_object_level_authorization(service: Service) -> None:
         ("GET", "/v1/experiments/mine/state", None),
         ("GET", "/v1/experiments/mine/log", None),
         ("GET", "/v1/experiments/mine/evaluation", None),
+        ("GET", "/v1/experiments/mine/verdict", None),
+        ("GET", "/v1/experiments/mine/history", None),
         ("POST", "/v1/experiments/mine/decisions", {}),
         ("POST", "/v1/experiments/mine/archive", None),
         ("POST", "/v1/experiments/mine/retention", {"before": "2100-01-01T00:00:00Z"}),

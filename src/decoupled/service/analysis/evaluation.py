@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from ...decision import Arm
 from ...inference.interval import Interval
 from ...inference.sequences import Sequences
+from ...learner.loss_range import LossRange
 from .export import LoggedDecision
 
 METHOD = "importance weighting; confidence sequences, which hold at every moment at once"
@@ -67,7 +68,7 @@ def evaluate(
     """Estimate the value of every arm and of what was exploited."""
     sequences, drawn = (Sequences(len(arms), risk, drift=drift, coupled=coupled) for _ in range(2))
     place = {arm: i for i, arm in enumerate(arms)}
-    low, high = loss_range
+    low, high = losses = LossRange.checked(loss_range)
     made, blind = 0, False
     for each in decisions:
         made += 1
@@ -76,11 +77,13 @@ def evaluate(
         some = None if each.available is None else [place[arm] for arm in each.available]
         if some is None:
             blind = blind or each.propensity is None or each.propensity >= 1.0
-        explore, loss = place[each.explore], (each.loss - low) / (high - low)
+        explore, loss = place[each.explore], losses.scaled(each.loss)
         weight = None if each.propensity is None else 1.0 / each.propensity
         for seen, exploit in ((sequences, each.exploit), (drawn, each.drawn)):
             seen.update(explore, weight, loss, None if exploit is None else place[exploit], some)
-    values = [None] * len(arms) if blind or sequences.observed == 0 else sequences.arms()
+    known: list[Interval | None] = [None] * len(arms)
+    if not blind and sequences.observed > 0:
+        known = [each.scaled(low, high) for each in sequences.arms()]
     return Evaluation(
         experiment,
         METHOD,
@@ -88,10 +91,8 @@ def evaluate(
         made,
         sequences.observed,
         tuple(
-            ArmValue(
-                arm, sequences.sums.arms[i].seen, None if values[i] is None else values[i].scaled(low, high)
-            )
-            for i, arm in enumerate(arms)
+            ArmValue(arm, sums.seen, value)
+            for arm, sums, value in zip(arms, sequences.sums.arms, known, strict=True)
         ),
         _served(sequences, loss_range, coupled or not blind),
         BLIND if blind else None,

@@ -1,22 +1,19 @@
 """How an experiment came to be what it is: counts and mean losses at some points of its log, with their intervals.
 
-A history reads the log once and goes on where it stopped. It keeps a point for every `step` rows; when there are too
+A history replays the log once and goes on where it stopped. It keeps a point for every `step` rows; when there are too
 many, it drops every second one and doubles the step. The intervals are those that the experiment showed at that time,
-bit for bit. No policy runs, so a million rows take seconds; the exception are policies that do not learn from weights:
-which arms they could explore is not in the log, so it is replayed.
+bit for bit.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ...decision import Arm
 from ...inference.interval import Interval
 from ...inference.sequences import Sequences
-from ...inference.sums import Observation
-from ...policies import Policy
 from ..experiment.live import Running
-from ..experiment.rows import Changed, Decided, ExperimentRow, Row, Settled
+from ..experiment.rows import ExperimentRow, Row
 from ..recovery import from_beginning
 from ..store.store import Store
 
@@ -71,37 +68,19 @@ class HistoryRecord:
 
 
 @dataclass(slots=True)
-class _Waiting:
-    """A pending decision, and how many arms there were when it was made."""
-
-    row: Decided
-    arms: int
-
-
-@dataclass(slots=True)
 class History:
     """The history of one experiment, as far as its log was read."""
 
-    running: Running  # at the start of the log; only its counts and its sequences go on
+    running: Running  # after the rows that were read
     shown: list[int]  # places of the arms that are shown
     chosen_at: int  # the last row of the log when they were chosen
-    weighs: bool  # whether the policy learns from weights
     step: int = 1
     points: list[Point] = field(default_factory=list)
-    waiting: dict[int, _Waiting] = field(default_factory=dict)
 
     @classmethod
     def start(cls, reader: Store, row: ExperimentRow) -> "History":
         """A history at the start of the log, about the arms that are exploited most now."""
-        running = from_beginning(reader, row)
-        weighs = Policy.from_dict(running.settings.policy).cumulative is not None
-        if weighs:
-            running.learner.sequences.sums.pairs = None  # no interval here needs them
-        history = cls(running, _shown(reader, row), row.head, weighs)
-        history.waiting = {
-            seq: _Waiting(made, len(running.names)) for seq, (made, _) in running.pending.items()
-        }
-        return history
+        return cls(from_beginning(reader, row), _shown(reader, row), row.head)
 
     def still_holds(self, reader: Store, row: ExperimentRow) -> bool:
         """Whether it can go on: rows that it has not read are there, and it is about the right arms."""
@@ -117,7 +96,8 @@ class History:
     def read(self, rows: Iterable[Row]) -> None:
         """Go on with these rows of the log."""
         for row in rows:
-            self._apply(row)
+            self.running.replay(row)
+            self._show_new()
             if self.running.head % self.step == 0:
                 self.points.append(self._point())
                 if len(self.points) > MOST_POINTS:
@@ -137,71 +117,11 @@ class History:
             tuple(each.widened(len(self.shown)) for each in _thinned(points, most)),
         )  # fmt: skip
 
-    # Rows
-
-    def _apply(self, row: Row) -> None:
-        running = self.running
-        if not self.weighs:
-            running.replay(row)
-            self._show_new()
-            return
-        running.head = row.seq
-        if isinstance(row, Decided):
-            running.last_at = row.made_at
-            self._decide(row)
-        elif isinstance(row, Settled):
-            running.last_at = row.at
-            self._settle(row)
-        else:
-            running.last_at = row.at
-            self._change(row)
-
-    def _decide(self, row: Decided) -> None:
-        tallies = self.running.tallies
-        tallies.decisions += 1
-        if row.exploit is not None:
-            tallies.exploit[row.exploit] += 1
-        if row.explore is not None:
-            tallies.explore[row.explore] += 1
-            self.waiting[row.seq] = _Waiting(row, len(self.running.names))
-
-    def _settle(self, row: Settled) -> None:
-        made = self.waiting.pop(row.decision)
-        if row.kind == "observed":
-            self.running.tallies.applied += 1
-        if row.loss is None or made.row.explore is None:
-            return
-        decided, sums = made.row, self.running.learner.sequences.sums
-        weight = decided.weight if decided.propensity is None else 1.0 / decided.propensity
-        some: Sequence[int] | None = None if decided.available is None else json.loads(decided.available)
-        if some is None and made.arms < len(sums.arms):
-            some = range(made.arms)  # arms that came later had no chance
-        loss = self.running.losses.scaled(row.loss)
-        sums.add(Observation(decided.explore, weight, loss, decided.exploit, some))
-
-    def _change(self, row: Changed) -> None:
-        running = self.running
-        if row.kind == "added":
-            names = json.loads(row.content)
-            running.learner.sequences.add_arms(len(names))
-            for name in names:
-                running.places[name] = len(running.names)
-                running.names.append(name)
-            running.tallies.widen(len(running.names))
-            self._show_new()
-        elif row.kind == "retired":
-            gone = [running.places.pop(name) for name in json.loads(row.content)]
-            running.retired += gone
-            for place in gone:
-                running.learner.sequences.retire(place)
-
     def _show_new(self) -> None:
         """Show arms that came after those to show were chosen."""
         arms = len(self.running.names)
         if self.shown[-1:] != [arms - 1] and arms <= MOST_ARMS:
             self.shown += range(len(self.shown), arms)
-
-    # Points
 
     def _point(self) -> Point:
         running, shown = self.running, self.shown

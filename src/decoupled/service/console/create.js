@@ -37,6 +37,8 @@ function showForm(host, isDemo) {
   const high = el("input", { id: "high", name: "high", type: "number", step: "any", value: 1, required: true });
   const deadline = el("input", { id: "deadline", name: "deadline", type: "number", step: "any", min: 0.001, placeholder: "none" });
   const expired = el("input", { id: "expired", name: "expired", type: "number", step: "any", placeholder: "none" });
+  const risk = el("input", { id: "risk", name: "risk", type: "number", step: "any", min: 0, max: 1, value: 0.05, required: true });
+  const incumbent = el("input", { id: "incumbent-arm", name: "incumbent-arm", autocomplete: "off", spellcheck: "false", placeholder: "none" });
   const demo = el("input", { id: "demo", name: "demo", type: "checkbox", checked: isDemo });
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
   const submit = el("button", { type: "submit", class: "primary" }, "Create experiment");
@@ -55,6 +57,11 @@ function showForm(host, isDemo) {
         field("Lowest loss", low), field("Highest loss", high),
         field("Deadline for feedback, in seconds", deadline, "Later feedback is rejected and counted. Empty: no deadline."),
         field("Loss of an expired decision", expired, "Empty: expired decisions do not count."))),
+    el("details", {},
+      el("summary", {}, "Verdict and safe start"),
+      el("div", { class: "two" },
+        field("Risk", risk, "The probability with which the verdict and the intervals may ever fail, and an incumbent may be left although no arm is better."),
+        field("Incumbent", incumbent, "The arm to use until another is known to be better. Empty: the policy chooses from the start."))),
     el("div", { class: "field" },
       el("label", { class: "check", for: "demo" }, demo, "For test traffic only (demo)"),
       el("span", { class: "hint", id: "demo-hint" }, "This page can then send made-up losses to the experiment. Other experiments never receive any. You cannot change this later.")),
@@ -101,6 +108,8 @@ function showForm(host, isDemo) {
           deadline_seconds: number(deadline),
           expired_loss: number(expired),
           demo: demo.checked,
+          risk: number(risk),
+          guardrails: incumbent.value.trim() ? { incumbent: incumbent.value.trim(), risk: number(risk) } : null,
         },
       });
       location.hash = `experiments/${encodeURIComponent(made.name)}`;

@@ -27,7 +27,7 @@ export function experimentPanel(host, experiment, changed, news) {
   const values = Object.fromEntries(TILES.map(([name]) => [name, el("dd", { "data-tile": name }, "–")]));
   const tiles = el("dl", { class: "tiles" },
     TILES.map(([name, title, hint]) => el("div", { class: "tile" }, el("dt", {}, title), values[name], el("dd", { class: "hint" }, hint))));
-  const regret = el("p", { class: "regret", id: "regret" });
+  const regret = el("p", { class: "regret", id: "regret", "data-varies": true });
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
   if (experiment.status === "failed") Object.assign(problem, { textContent: experiment.problem, hidden: false });
   const table = armsTable(experiment);

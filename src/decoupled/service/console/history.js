@@ -47,7 +47,7 @@ export function historyPanel(experiment) {
 
 function chartCard(name, title, choice) {
   const chart = el("div", { class: "chart", id: `${name}-chart` }, el("p", { class: "waiting" }, "Waiting for data."));
-  const note = el("p", { class: "hint", id: `${name}-note` });
+  const note = el("p", { class: "hint", id: `${name}-note`, "data-varies": true });
   const names = el("div", {});
   const numbers = el("div", {});
   const details = el("details", { hidden: true }, el("summary", {}, "Show as a table"), numbers);

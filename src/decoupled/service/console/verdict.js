@@ -3,7 +3,7 @@
 import { count, decimal, el, percent, setText } from "./dom.js";
 
 export function verdictPanel() {
-  const text = el("bdi", { id: "verdict-text" });
+  const text = el("bdi", { id: "verdict-text", "data-varies": true });
   const incumbent = el("p", { class: "hint", id: "incumbent", hidden: true });
   const node = el("div", { class: "verdict", id: "verdict", "data-state": "open", hidden: true }, el("p", {}, text), incumbent);
   return {

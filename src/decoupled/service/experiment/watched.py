@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...decision import Arm
 from ...inference.interval import Interval
-from ...inference.regret import best_looking, compared_rounds, regret
+from ...inference.regrets import best_looking, compared_rounds, regret
 from ...inference.sequences import Sequences
 from ...inference.verdicts import Verdict, verdict
 from ...learner.loss_range import LossRange

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ..analysis.history import MOST_POINTS as MOST_POINTS
 from ..experiment.records import LONGEST_DEADLINE as LONGEST_DEADLINE
 from ..experiment.records import MOST_DECISIONS as MOST_DECISIONS
 

@@ -10,10 +10,9 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from ...analysis.history import MOST_POINTS
 from ...decision_service import DecisionService
 from ...errors import TooMany
-from ..limits import MOST_AT_ONCE
+from ..limits import MOST_AT_ONCE, MOST_POINTS
 from ..openapi import refusals
 from ..schemas import EvaluationOut, RetentionIn, RetentionOut, StateOut, state_out
 from ..strict_routes import Admin, Reader, StrictRoute

@@ -10,7 +10,7 @@ from .sequences import Sequences
 def best_looking(sequences: Sequences, *, drift: bool | None = None) -> int | None:
     """The arm with the lowest estimated mean loss, of those that are not retired; None if no loss was seen.
 
-    >>> from decoupled.inference.regret import best_looking
+    >>> from decoupled.inference.regrets import best_looking
     >>> sequences = Sequences(arms=2)
     >>> sequences.update(explore=1, weight=2.0, loss=0.25)
     >>> best_looking(sequences)
