@@ -46,7 +46,7 @@ run: $(RUN_STAMP) ## Reproduce the paper, quick version: 75 s on two cores, 95 s
 paper: $(RUN_STAMP) ## Reproduce the paper in full: about half an hour
 	@$(BIN)/decoupled reproduce
 
-mirror: $(DEV_STAMP) ## Run the examples of `decoupled mirror`, and judge what they gain: five minutes
+mirror: $(DEV_STAMP) ## Run the examples of `decoupled mirror`, and judge what they gain (some minutes)
 	@$(BIN)/python examples/llm_router/run.py
 	@$(BIN)/python examples/bad_deploy/run.py
 

@@ -92,7 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description="Two releases of a service and a bad deploy in the middle."
     )
-    parser.add_argument("--requests", type=int, default=4_000)
+    parser.add_argument("--requests", type=int, default=3_000)
     parser.add_argument("--runs", type=int, default=6)
     parser.add_argument("--out", type=Path, default=Path("out/bad_deploy"))
     options = parser.parse_args()

@@ -20,7 +20,7 @@ from support.mirrors.running import (
 )
 
 Arms = dict[str, UpstreamProcess]
-ALL = '[mirror]\nshare = 1.0\ntimeout = 0.5\nrepeat = ["* /*"]\n'
+ALL = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\n'
 
 
 def test_an_answer_passes_byte_for_byte(arms: Arms, tmp_path: Path) -> None:
@@ -94,7 +94,8 @@ def test_events_arrive_one_by_one(arms: Arms, tmp_path: Path) -> None:
 )
 def test_a_bad_copy_is_invisible_to_the_client(arms: Arms, tmp_path: Path, behaviour: str) -> None:
     decider = Fixed()
-    with mirror(write_config(tmp_path, arms, ALL), decider) as running:
+    seconds = 0.5 if behaviour in ("hang", "slow:9") else 30.0
+    with mirror(write_config(tmp_path, arms, f"{ALL}timeout = {seconds}\n"), decider) as running:
         answers = [running.http.get(f"/x?stable=echo&next={behaviour}&n={n}") for n in range(3)]
         # The answers were complete before any copy could have been.
         assert all(answer.status_code == 200 for answer in answers)
@@ -148,7 +149,7 @@ def test_an_answer_that_breaks_off_is_seen_to_break_off(arms: Arms, tmp_path: Pa
 
 @pytest.mark.parametrize(("behaviour", "status"), [("malformed", 502), ("silent", 502), ("hang", 504)])
 def test_no_answer_is_a_clear_error(arms: Arms, tmp_path: Path, behaviour: str, status: int) -> None:
-    file = write_config(tmp_path, arms, ALL, stable="timeout = 0.2")
+    file = write_config(tmp_path, arms, ALL, stable="timeout = 0.2" if behaviour == "hang" else "")
     with mirror(file, Fixed()) as running:
         answer = running.http.post(f"/x?stable={behaviour}&next=ok")
         assert answer.status_code == status

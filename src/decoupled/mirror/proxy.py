@@ -20,11 +20,9 @@ from .exchange import Answer, Request
 from .headers import as_text, for_client
 from .health import Health
 from .upstream import NoAnswer, Unreachable, Upstream
+from .watch import Watch
 
-# Seconds after which the proxy begins to look whether the client is still there. Most answers are faster.
-WATCH_AFTER = 0.1
 _TITLES = {400: "Bad request", 501: "Not implemented", 502: "Bad gateway", 504: "Gateway timeout"}
-_LENGTH = (b"content-length", b"transfer-encoding")
 _log = logging.getLogger("decoupled.mirror")
 
 
@@ -92,7 +90,7 @@ class Proxy:
         serving = self._chosen(scope, headers, length)
         if length or chunked:
             serving.body = Upload(receive, None if serving.decision is None else self._body_limit)
-        watch = _Watch(receive, serving.body)
+        watch = Watch(receive, serving.body)
         try:
             await self._serve(scope, headers, serving, send, watch)
         except ClientGone:
@@ -143,7 +141,7 @@ class Proxy:
         headers: list[tuple[bytes, bytes]],
         serving: Serving,
         send: Send,
-        watch: "_Watch",
+        watch: Watch,
     ) -> None:
         try:
             arm, response = await self._opened(scope, headers, serving)
@@ -238,35 +236,6 @@ class Proxy:
             copy.mirrored = served
             self._tally.reused[arm.name] += 1
         self._copies.start(copy)
-
-
-class _Watch:
-    """Cancels the task that serves a request when the client goes away while an answer is awaited."""
-
-    def __init__(self, receive: Receive, body: Content | Upload) -> None:
-        self._receive, self._body = receive, body
-        self._serving = asyncio.current_task()
-        self._task: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._start)
-        self.gone = False
-
-    def stop(self) -> None:
-        self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
-
-    def _start(self) -> None:
-        if isinstance(self._body, Upload) and not self._body.complete:  # it notices by itself
-            self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._start)
-        else:
-            self._task = asyncio.create_task(self._look())
-
-    async def _look(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        self.gone = True
-        if self._serving is not None:
-            self._serving.cancel()
 
 
 def _length(headers: list[tuple[bytes, bytes]]) -> tuple[int, bool]:

@@ -5,25 +5,16 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from ..errors import DecoupledError, ParameterError, invalid_value
 from ..policies import Policy
 from ..service.http.server import is_loopback
-from .config import (
-    ArmConfig,
-    CopyConfig,
-    ExperimentConfig,
-    JudgeConfig,
-    LossConfig,
-    MirrorConfig,
-    TermConfig,
-)
+from .config import ArmConfig, CopyConfig, ExperimentConfig, MirrorConfig
 from .headers import CREDENTIALS
-from .tables import Table, flag, header_name, header_names, headers, number, text, texts, whole
+from .reading_loss import read_loss
+from .tables import A_URL, Table, flag, header_name, header_names, headers, number, text, texts, url, whole
 
 _AN_ARM = 'write [[arm]], name = "..." and url = "http://..." for each upstream'
-_A_URL = "for example http://127.0.0.1:9001"
 
 
 def read_config(path: str | os.PathLike[str]) -> MirrorConfig:
@@ -57,13 +48,13 @@ def read_config(path: str | os.PathLike[str]) -> MirrorConfig:
 def _whole(table: Table) -> MirrorConfig:
     config = MirrorConfig(
         arms=table.required("arm", _arms, _AN_ARM),
-        loss=table.get("loss", _loss, MirrorConfig.loss),
+        loss=table.get("loss", read_loss, MirrorConfig.loss),
         mirror=table.get("mirror", _copies, MirrorConfig.mirror),
         experiment=table.get("experiment", _experiment, ExperimentConfig()),
         listen=table.get("listen", _address, MirrorConfig.listen),
         console=table.get("console", _console, MirrorConfig.console),
         store=table.get("store", text, MirrorConfig.store),
-        service=table.get("service", _url, None),
+        service=table.get("service", url, None),
         drain=table.get("drain", whole(1), MirrorConfig.drain),
         budget=table.get("budget", _settings, {}),
         guardrails=table.get("guardrails", _settings, {}),
@@ -102,7 +93,7 @@ def _arms(name: str, value: object) -> tuple[ArmConfig, ...]:
 def _arm(table: Table) -> ArmConfig:
     arm = ArmConfig(
         name=table.required("name", text, "name the arm"),
-        url=table.required("url", _url, _A_URL),
+        url=table.required("url", url, A_URL),
         headers=table.get("headers", headers, ()),
         pass_credentials=table.get("pass_credentials", header_names, ()),
         preserve_host=table.get("preserve_host", flag, False),
@@ -112,25 +103,6 @@ def _arm(table: Table) -> ArmConfig:
     )
     table.finish()
     return arm
-
-
-def _url(name: str, value: object) -> str:
-    found = text(name, value)
-    try:
-        parts = urlsplit(found)
-        good = (
-            parts.scheme in ("http", "https")
-            and bool(parts.hostname)
-            and not parts.query
-            and parts.port != 0
-        )
-        good = good and found.isascii() and parts.username is None
-    except ValueError:
-        good = False
-    if not good:
-        rule = "must be an address that begins with http:// or https://, without a user or a query"
-        raise ParameterError(invalid_value(name, value, rule, _A_URL))
-    return found
 
 
 def _path(name: str, value: object) -> str:
@@ -251,58 +223,4 @@ def _copies(name: str, value: object) -> CopyConfig:
     )
     table.finish()
     config.rules()  # refuses rules that cannot be read
-    return config
-
-
-# The loss
-
-
-def _loss(name: str, value: object) -> LossConfig:
-    table = Table(value, name)
-    config = LossConfig(
-        status=table.get("status", number(0.0), 0.0),
-        bad_status=table.get("bad_status", whole(100, 599), LossConfig.bad_status),
-        latency=table.get("latency", _term, None),
-        duration=table.get("duration", _term, None),
-        bytes=table.get("bytes", _term, None),
-        cost=table.get("cost", _term, None),
-        judge=table.get("judge", _judge, None),
-    )
-    table.finish()
-    parts = (config.latency, config.duration, config.bytes, config.cost, config.judge)
-    if config.status + sum(part.weight for part in parts if part is not None) <= 0.0:
-        raise ParameterError(f"{name}: every weight is 0; give at least one part of the loss a weight")
-    return config
-
-
-def _term(name: str, value: object) -> TermConfig:
-    table = Table(value, name)
-    low = table.get("low", number(0.0), 0.0)
-    remedy = "give the value that counts as 1"
-    high = table.required("high", number(0.0, above=True), remedy)
-    weight = table.get("weight", number(0.0), 1.0)
-    table.finish()
-    if high <= low:
-        raise ParameterError(
-            invalid_value(table.name("high"), high, f"must be above low = {low:g}", remedy)
-        )
-    return TermConfig(weight, low, high)
-
-
-def _judge(name: str, value: object) -> JudgeConfig:
-    table = Table(value, name)
-    config = JudgeConfig(
-        python=table.get("python", text, None),
-        url=table.get("url", _url, None),
-        headers=table.get("headers", headers, ()),
-        weight=table.get("weight", number(0.0), JudgeConfig.weight),
-        timeout=table.get("timeout", number(0.0, above=True), JudgeConfig.timeout),
-        attempts=table.get("attempts", whole(1), JudgeConfig.attempts),
-        concurrency=table.get("concurrency", whole(1), JudgeConfig.concurrency),
-        otherwise=table.get("otherwise", number(0.0, 1.0), None),
-    )
-    table.finish()
-    if (config.python is None) == (config.url is None):
-        remedy = 'for example python = "judge:compare", or url = "http://127.0.0.1:9100/compare"'
-        raise ParameterError(f"{name}: must have either python or url; {remedy}")
     return config

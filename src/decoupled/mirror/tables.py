@@ -5,11 +5,13 @@ import os
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from ..base.validation import as_float
 from ..errors import ParameterError, invalid_value, near_name
 
 T = TypeVar("T")
+A_URL = "for example http://127.0.0.1:9001"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -145,6 +147,26 @@ def headers(name: str, value: object) -> tuple[tuple[str, str], ...]:
             raise ParameterError(f"{place}: must be one line of Latin-1 characters; check it")
         found.append((header_name(place, key), filled))
     return tuple(found)
+
+
+def url(name: str, value: object) -> str:
+    """An address of HTTP."""
+    found = text(name, value)
+    try:
+        parts = urlsplit(found)
+        good = (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and not parts.query
+            and parts.port != 0
+        )
+        good = good and found.isascii() and parts.username is None
+    except ValueError:
+        good = False
+    if not good:
+        rule = "must be an address that begins with http:// or https://, without a user or a query"
+        raise ParameterError(invalid_value(name, value, rule, A_URL))
+    return found
 
 
 def _filled(place: str, value: str) -> str:
