@@ -108,6 +108,16 @@ def test_the_queue_is_bounded_in_bytes(arms: Arms, tmp_path: Path) -> None:
     assert status["queue_bytes"] == 3000  # no room was left after the third
 
 
+def test_a_decision_that_may_not_explore_serves_and_is_not_mirrored(arms: Arms, tmp_path: Path) -> None:
+    with mirror(write_config(tmp_path, arms, SHARE), Fixed(explore=None)) as running:
+        answer = running.http.get("/ok?no-exploring")
+        status = running.settled()
+    assert answer.text == "stable"
+    assert copies_of(arms, "no-exploring") == []
+    assert status["not_mirrored"]["budget"] == 1
+    assert status["repeated"] == 0
+
+
 def test_the_share_of_mirrored_requests(arms: Arms, tmp_path: Path) -> None:
     with mirror(
         write_config(tmp_path, arms, "[mirror]\nshare = 0.25\n[experiment]\nseed = 3\n"), Fixed()

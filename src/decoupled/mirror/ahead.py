@@ -82,8 +82,11 @@ class Ahead:
             self._needed.clear()
             try:
                 await asyncio.gather(*(self._draw(mode) for mode in self._ready if self._is_low(mode)))
-            except DecoupledError as error:
-                _log.warning("no decisions, so %r serves and nothing is mirrored: %s", self.last, error)
+            except Exception as error:
+                # Whatever it is, clients are served, and the next attempt may succeed.
+                known = isinstance(error, DecoupledError)
+                told = "no decisions, so %r serves and nothing is mirrored: %s"
+                _log.warning(told, self.last, error, exc_info=None if known else error)
                 self._needed.set()
                 await asyncio.sleep(_PAUSE)
 

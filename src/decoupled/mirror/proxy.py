@@ -115,9 +115,11 @@ class Proxy:
                 recording = Recording(self._served_limit)
                 return Serving(decision.id, decision.exploit, decision.explore, Content(), recording)
             self._copies.release()
-            reason = "no_decision"
+            reason = "no_decision" if decision is None else "budget"
+        else:
+            decision = None
         self._tally.not_mirrored[reason] += 1
-        decision = self._ahead.take("exploit")
+        decision = decision or self._ahead.take("exploit")
         if decision is not None:
             return Serving(None, decision.exploit, None, Content(), None)
         self._tally.repeated += 1

@@ -92,7 +92,7 @@ class Fixed:
     """A decider whose decisions are always the same, and that notes the losses it gets."""
 
     exploit: str = "stable"
-    explore: str = "next"
+    explore: str | None = "next"
     losses: dict[str, tuple[str, float]] = field(default_factory=dict)
     available: Sequence[str] | None = None
     drawn: int = 0
