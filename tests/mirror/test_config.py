@@ -1,6 +1,5 @@
 """Configurations: what is refused, in words that say where and what to do."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,6 @@ from typer.testing import CliRunner
 
 from decoupled.cli.main import app
 from decoupled.errors import ParameterError
-from decoupled.mirror.deciding import experiment_settings
 from decoupled.mirror.reading import read_config
 
 ARMS = """
@@ -90,10 +88,3 @@ def test_the_check_finds_a_judge_that_is_not_there(tmp_path: Path) -> None:
     said = CliRunner().invoke(app, ["mirror", "--check", str(file)])
     assert said.exit_code == 2
     assert "the module no_such_judge is not found" in said.output
-
-
-def test_budgets_and_guardrails_are_settings_of_the_experiment(tmp_path: Path) -> None:
-    file = tmp_path / "mirror.toml"
-    file.write_text(f"[budget]\nexplore = 100\n{ARMS}")
-    with pytest.raises(ParameterError, match=re.escape("budget: this release")):
-        experiment_settings(read_config(file))

@@ -30,7 +30,7 @@ class Ahead:
         self._wanted = dict(FEWEST)
         self._asked: dict[Mode, int] = {"exploit": 0, "both": 0}  # while a draw is due or under way
         self._available: list[str] | None = None
-        self._generation = 0  # of what is available: decisions drawn for another are not used
+        self._generation = 0  # of the rules: decisions drawn by others are not used
         self._needed = asyncio.Event()
         self._filling: asyncio.Task[None] | None = None
         self.last: str | None = None  # the arm that the newest decision exploits
@@ -62,10 +62,14 @@ class Ahead:
     def restrict(self, available: list[str] | None) -> None:
         """From now on choose among these arms only; None for all."""
         self._available = available
-        self._generation += 1
-        self._discard()
         if available is not None and self.last not in available:
             self.last = available[0]
+        self.renew()
+
+    def renew(self) -> None:
+        """Use no decision that is ready, because other rules hold for the next ones."""
+        self._generation += 1
+        self._discard()
         self._needed.set()
 
     def _is_low(self, mode: Mode) -> bool:

@@ -179,8 +179,8 @@ class MirrorConfig:
         store: the store of the embedded decision service.
         service: the address of a decision service elsewhere, instead of a store; its key is in `DECOUPLED_KEY`.
         drain: seconds to finish open requests and queued copies at shutdown.
-        budget: settings of the experiment about budgets.
-        guardrails: settings of the experiment about guardrails.
+        budget: the budget for exploring, by the fields of `decoupled.Budget`.
+        guardrails: the guardrails, by the fields of `decoupled.Guardrails`.
         folder: the folder of the file, which paths are relative to.
     """
 

@@ -5,11 +5,14 @@ import time
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
-from ..errors import ParameterError, shown
+from ..errors import shown
+from ..learner.budget import Budget
+from ..learner.guardrails import Guardrails
 from ..service.client.aio import AsyncClient
 from ..service.client.errors import UndeliveredFeedback
 from ..service.decision_service import DecisionService
 from ..service.errors import Conflict, Gone, NotFound, ServiceError
+from ..service.experiment.guarding import changed_guardrails, checked_budget
 from ..service.experiment.records import Settings
 from ..service.experiment.settings import checked_policy
 from .config import MirrorConfig
@@ -39,6 +42,9 @@ class Decider(Protocol):
     async def learn(self, decision: str, arm: str, loss: float) -> str:
         """Give the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
 
+    async def rules(self) -> object:
+        """The guardrails and the budget that hold now, to be compared with those of another moment."""
+
     async def tidy(self) -> None:
         """Do what is due from time to time."""
 
@@ -47,7 +53,7 @@ class Decider(Protocol):
 
 
 def experiment_settings(config: MirrorConfig) -> dict[str, Any]:
-    """The settings of the experiment as the service takes them, with those of [budget] and [guardrails].
+    """The settings of the experiment as the service takes them.
 
     >>> from decoupled.mirror.config import ArmConfig
     >>> arms = (ArmConfig("a", "http://a"), ArmConfig("b", "http://b"))
@@ -62,9 +68,6 @@ def experiment_settings(config: MirrorConfig) -> dict[str, Any]:
     }
     if experiment.seed is not None:
         settings["seed"] = experiment.seed
-    for name in ("budget", "guardrails"):
-        if getattr(config, name):
-            raise ParameterError(f"{name}: this release of the service has no such setting; leave it out")
     return settings
 
 
@@ -85,12 +88,22 @@ class Embedded:
             found = await experiments.get(TENANT, self._name)
         except NotFound:
             await experiments.put(TENANT, self._name, settings, given.get("seed"))
+            await self._set_rules(Guardrails(), Budget(), arms)
             return
         # The arms may change from one start to the next; all else is fixed, and the service says so.
         same = Settings(policy, found.settings.arms, deadline=settings.deadline)
         await experiments.put(TENANT, self._name, same, given.get("seed"))
         await experiments.add_arms(TENANT, self._name, arms)
         await experiments.retire_arms(TENANT, self._name, [arm for arm in found.arms if arm not in arms])
+        await self._set_rules(found.guardrails, found.budget, arms)
+
+    async def _set_rules(self, guardrails: Guardrails, budget: Budget, arms: Sequence[str]) -> None:
+        """Set what the file names; what it does not, such as a pin in the console, stays as it is."""
+        experiments, config = self._service.experiments, self._config
+        if changed_guardrails(guardrails, config.guardrails, arms, False) != guardrails:
+            await experiments.change_guardrails(TENANT, self._name, config.guardrails)
+        if config.budget and checked_budget(config.budget, arms, False) != budget:
+            await experiments.set_budget(TENANT, self._name, config.budget)
 
     async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Decided]:
         """Draw decisions."""
@@ -106,6 +119,11 @@ class Embedded:
         except (Gone, NotFound):  # retention drops old decisions
             return "late"
         return "applied"
+
+    async def rules(self) -> object:
+        """The guardrails and the budget that hold now."""
+        found = await self._service.experiments.get(TENANT, self._name)
+        return found.guardrails, found.budget
 
     async def tidy(self) -> None:
         """Drop the old part of the log, once an hour."""
@@ -132,7 +150,8 @@ class Remote:
         try:
             found = await self._client.experiment(self._name)
         except NotFound:
-            await self._client.put_experiment(self._name, arms=arms, **settings)
+            found = await self._client.put_experiment(self._name, arms=arms, **settings)
+            await self._set_rules(found, arms)
             return
         wanted = {**settings, "policy": checked_policy(settings["policy"]).to_dict()}
         for name in ("policy", "deadline_seconds"):
@@ -145,6 +164,17 @@ class Remote:
         gone = [arm for arm in found["arms"] if arm not in arms]
         if gone:
             await self._client.retire_arms(self._name, gone)
+        await self._set_rules(found, arms)
+
+    async def _set_rules(self, found: dict[str, Any], arms: Sequence[str]) -> None:
+        """Set what the file names; what it does not, such as a pin in the console, stays as it is."""
+        config = self._config
+        now = changed_guardrails(Guardrails(), found["guardrails"], arms, False)
+        if changed_guardrails(now, config.guardrails, arms, False) != now:
+            await self._client.change_guardrails(self._name, **config.guardrails)
+        budget = checked_budget(config.budget, arms, False)
+        if budget and budget != checked_budget(found["budget"], arms, False):
+            await self._client.set_budget(self._name, **config.budget)
 
     async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Decided]:
         """Draw decisions."""
@@ -158,6 +188,11 @@ class Remote:
         except (Gone, NotFound):
             return "late"
         return "kept" if applied is None else "applied"
+
+    async def rules(self) -> object:
+        """The guardrails and the budget that hold now."""
+        found = await self._client.experiment(self._name)
+        return found["guardrails"], found["budget"]
 
     async def tidy(self) -> None:
         """Try again to deliver the losses that wait."""

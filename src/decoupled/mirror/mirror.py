@@ -19,6 +19,9 @@ from .proxy import Proxy
 from .upstream import Upstream, trust_of
 
 _EVERY = 10.0  # seconds between two looks at what is due
+_RULES_EVERY = (
+    1.0  # seconds between two looks at the guardrails, so a pin holds for requests a second later
+)
 _log = logging.getLogger("decoupled.mirror")
 
 
@@ -44,7 +47,7 @@ class Mirror:
             keep_served=judge is not None, takes_served=loss.takes_served, seed=config.experiment.seed,
         )  # fmt: skip
         self.metrics = Metrics(self.tally, self._gauges)
-        self._tidying: asyncio.Task[None] | None = None
+        self._background: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Create the experiment, look at the arms, draw decisions, and resume the copies of an earlier run."""
@@ -60,14 +63,14 @@ class Mirror:
                 self.tally.dropped["shutdown"] += 1
         if kept:
             _log.info("%d copies of the run before are resumed", len(kept))
-        self._tidying = asyncio.create_task(self._tidy())
+        self._background = [asyncio.create_task(each) for each in (self._tidy(), self._follow_rules())]
 
     async def finish(self) -> None:
         """Finish the copies, or keep them for the next start. Everything can still be looked at."""
-        if self._tidying is not None:
-            self._tidying.cancel()
+        for task in self._background:
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._tidying
+                await task
         await self._ahead.stop()
         await self._health.stop()
         left = await self._copies.drain(float(self._config.drain))
@@ -105,3 +108,16 @@ class Mirror:
                 await self._decider.tidy()
             except DecoupledError as error:
                 _log.warning("%s", error)
+
+    async def _follow_rules(self) -> None:
+        """Draw decisions anew when somebody has changed the guardrails or the budget."""
+        held = None
+        while True:
+            try:
+                rules = await self._decider.rules()
+                if held is not None and rules != held:
+                    self._ahead.renew()
+                held = rules
+            except DecoupledError as error:
+                _log.warning("%s", error)
+            await asyncio.sleep(_RULES_EVERY)

@@ -114,6 +114,9 @@ class Fixed:
         self.losses[decision] = (arm, loss)
         return "applied"
 
+    async def rules(self) -> object:
+        return ()
+
     async def tidy(self) -> None:
         pass
 
