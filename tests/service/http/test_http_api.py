@@ -137,7 +137,7 @@ def test_the_document_says_that_intervals_are_of_this_moment(service: Service) -
         for field, about in schema.get("properties", {}).items()
         if "IntervalOut" in str(about) or (name == "IntervalOut" and field != "estimate")
     ]
-    assert len(shown) == 5
+    assert len(shown) == 6
     for name, field, description in shown:
         assert "at this moment" in description, f"{name}.{field}"
 
