@@ -129,24 +129,10 @@ def test_without_keys_everyone_may_do_everything(service: Service) -> None:
     assert service.http.get("/v1/access").json()["may"] == ["read", "decide", "admin"]
 
 
-<<<<<<< HEAD
 def test_the_document_says_that_intervals_hold_at_every_moment(service: Service) -> None:
     interval = service.http.get("/v1/openapi.json").json()["components"]["schemas"]["IntervalOut"]
     for end in ("low", "high"):
         assert "at every moment at once" in interval["properties"][end]["description"]
-=======
-def test_the_document_says_that_intervals_are_of_this_moment(service: Service) -> None:
-    schemas = service.http.get("/v1/openapi.json").json()["components"]["schemas"]
-    shown = [
-        (name, field, about.get("description", ""))
-        for name, schema in schemas.items()
-        for field, about in schema.get("properties", {}).items()
-        if "IntervalOut" in str(about) or (name == "IntervalOut" and field != "estimate")
-    ]
-    assert len(shown) == 6
-    for name, field, description in shown:
-        assert "at this moment" in description, f"{name}.{field}"
->>>>>>> guard
 
 
 def test_experiments_are_listed_in_pages(service: Service) -> None:
