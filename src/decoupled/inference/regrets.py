@@ -47,7 +47,7 @@ def regret(
     >>> for n in range(2_000):
     ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75, exploit=n // 2 % 2)
     >>> [round(each) for each in regret(sequences)]
-    [500, 398, 582]
+    [500, 435, 565]
     """
     arm = best_looking(sequences, drift=drift) if against is None else against
     rounds = compared_rounds(sequences, drift=drift)
