@@ -7,6 +7,8 @@ import pytest
 
 from support.quick import sample
 
+pytest_plugins = ["support.mirrors.upstreams"]
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="a sample of the tests, without processes")

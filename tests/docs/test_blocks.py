@@ -105,7 +105,7 @@ def test_toml_blocks_of_the_mirror_are_configurations(
     monkeypatch.setenv("NEXT_KEY", "b")
     whole, *parts = [block.code for block in blocks(MIRRORS, "toml")]
     arms = whole[whole.index("[[arm]]") :]
-    assert len(parts) == 4
+    assert len(parts) == 5
     for code in (whole, *(code if "[[arm]]" in code else code + arms for code in parts)):
         (tmp_path / "mirror.toml").write_text(code)
         assert len(read_config(tmp_path / "mirror.toml").arms) == 2

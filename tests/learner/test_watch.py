@@ -104,13 +104,16 @@ def test_a_verdict_is_reached_and_names_the_arms() -> None:
 
 
 def test_intervals_are_in_the_range_of_losses() -> None:
-    learner = watched(loss_range=(100, 300))
-    for _ in range(800):
-        decision = learner.decide()
-        learner.observe(decision, loss=150 if decision.explore == "a" else 250)
-    assert 100 <= learner.intervals()["a"].low < 150 < learner.intervals()["a"].high < 250
-    assert 0 < learner.difference("b", "a").low < 100 < learner.difference("b", "a").high <= 200
-    assert 100 <= learner.served().low < learner.served().high < 250
+    wide, unit = watched(loss_range=(100, 300)), watched()
+    for _ in range(300):
+        for learner, low, width in ((wide, 100, 200), (unit, 0, 1)):
+            decision = learner.decide()
+            learner.observe(decision, loss=low + width * (0.25 if decision.explore == "a" else 0.75))
+    for arm in "abc":
+        assert wide.intervals()[arm] == pytest.approx([100 + 200 * end for end in unit.intervals()[arm]])
+    assert wide.difference("b", "a") == pytest.approx([200 * end for end in unit.difference("b", "a")])
+    assert wide.served() == pytest.approx([100 + 200 * end for end in unit.served()])
+    assert wide.intervals()["a"].high < 300
 
 
 def test_arms_that_come_and_go_are_followed() -> None:

@@ -48,6 +48,9 @@ class Guarded:
 
     @guardrails.setter
     def guardrails(self, rules: Guardrails) -> None:
+        self._set_guardrails(rules)
+
+    def _set_guardrails(self, rules: Guardrails) -> None:
         _check_type(rules)
         if rules.replace_arms and self._running.policy.coupled:
             raise UnsupportedError(

@@ -76,7 +76,7 @@ class Learner(Guarded, Watchable):
         running = Running.fresh(policy, len(names), stream)
         self._set_parts(Parts(names, losses, running, Waiting(tag, limit), Guard(Guardrails())))
         if guardrails is not None:
-            self.guardrails = guardrails
+            self._set_guardrails(guardrails)
 
     def _set_parts(self, parts: Parts) -> None:
         self._arms, self._losses, self._running, self._waiting, self._guard, self._watch = parts

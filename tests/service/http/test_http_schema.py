@@ -49,7 +49,9 @@ def test_every_operation_keeps_to_the_document(case: Case, service: Service) -> 
     key = str(service.http.headers["Authorization"])
     hypothesis.assume(all(_is_sent_as_it_is(value) for value in (case.query or {}).values()))
     _meet_something(case, service)
-    # What the document allows may still be refused: it cannot say which policies there are.
+    # What the document allows may still be refused: it cannot say which policies there are. A body that is too large is
+    # refused before it is looked at.
+    hypothesis.assume(len(repr(case.body)) < 100_000)
     case.call_and_validate(
         base_url=service.url, headers={"Authorization": key}, excluded_checks=[positive_data_acceptance]
     )
