@@ -34,12 +34,12 @@ def measure(repetitions: int = 15) -> Iterator[Ratio]:
             kind: start(server("decoupled.bench.plain_proxy", "upstream", kind)) for kind in COPIES
         }
         plain = start(server("decoupled.bench.plain_proxy", "proxy", f"http://127.0.0.1:{upstreams['ok']}"))
-        without = start(mirror(upstreams["ok"], share=0.0))
-        mirroring = start(mirror(upstreams["ok"]))
+        without = start(mirror(upstreams["ok"], upstreams["ok"], share=0.0))
+        mirroring = start(mirror(upstreams["ok"], upstreams["ok"]))
         yield from compared("plain proxy", plain, "decoupled mirror, 5 % mirrored", mirroring, repetitions)
         yield from compared("nothing mirrored", without, "nothing mirrored, again", without, repetitions)
         for kind, told in COPIES.items():
-            with mirror(upstreams[kind]) as port:
+            with mirror(upstreams["ok"], upstreams[kind]) as port:
                 yield from compared(
                     "nothing mirrored", without, f"5 % mirrored, the copy {told}", port, repetitions
                 )
@@ -103,12 +103,20 @@ def server(module: str, *arguments: str) -> Iterator[int]:
 
 
 @contextmanager
-def mirror(upstream: int, share: float = 0.05) -> Iterator[int]:
-    """`decoupled mirror` in front of two arms, both at the same upstream."""
-    arms = "".join(f'[[arm]]\nname = "{name}"\nurl = "http://127.0.0.1:{upstream}"\n' for name in "ab")
+def mirror(served: int, copied: int, share: float = 0.1) -> Iterator[int]:
+    """`decoupled mirror` with an upstream that serves everything and another that only gets copies.
+
+    The policy explores evenly, so half of what is mirrored goes to each. The answer that was served stands for a copy to
+    the first, so a share of 0.1 sends copies of 5 % of the requests.
+    """
+    arms = "".join(
+        f'[[arm]]\nname = "{name}"\nurl = "http://127.0.0.1:{port}"\n'
+        for name, port in (("served", served), ("copied", copied))
+    )
     copies = f'[mirror]\nshare = {share}\nheaders = {{ X-Mirrored = "1" }}\n'
+    rules = '[experiment]\npolicy = "FollowTheLeader"\n[guardrails]\npinned = "served"\n'
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "mirror.toml"
-        config.write_text(f'listen = "127.0.0.1:0"\nconsole = false\ndrain = 1\n{copies}{arms}')
+        config.write_text(f'listen = "127.0.0.1:0"\nconsole = false\ndrain = 1\n{copies}{rules}{arms}')
         with server("decoupled", "mirror", str(config)) as port:
             yield port

@@ -7,6 +7,7 @@ print their port. The proxy is what one would write with the same libraries: uvi
 """
 
 import asyncio
+import os
 import socket
 import sys
 from typing import Any
@@ -20,7 +21,7 @@ _HOP_BY_HOP = frozenset((b"connection", b"keep-alive", b"transfer-encoding", b"u
 def upstream(behaviour: str) -> Any:
     """An application that answers at once, and treats copies as `behaviour` says: ok, hang, huge or broken."""
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(CONTENT)).encode())]
-    huge = [(b"content-length", str(2**26).encode())]
+    huge, part = [(b"content-length", str(2**26).encode())], bytes(2**16)
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
         copied = any(name == MARK for name, _ in scope["headers"])
@@ -29,10 +30,8 @@ def upstream(behaviour: str) -> Any:
                 pass
         elif copied and behaviour == "huge":
             await send({"type": "http.response.start", "status": 200, "headers": huge})
-            for part in range(2**10):
-                await send(
-                    {"type": "http.response.body", "body": bytes(2**16), "more_body": part < 2**10 - 1}
-                )
+            for number in range(2**10):
+                await send({"type": "http.response.body", "body": part, "more_body": number < 2**10 - 1})
         elif copied and behaviour == "broken":
             await send({"type": "http.response.start", "status": 200, "headers": huge})
         else:
@@ -91,6 +90,8 @@ def main(kind: str, argument: str) -> None:
     import uvicorn
 
     app = upstream(argument) if kind == "upstream" else proxy(argument)
+    if kind == "upstream" and argument != "ok" and hasattr(os, "nice"):
+        os.nice(19)  # an upstream that only gets copies would not share a processor with those that serve
     with socket.create_server(("127.0.0.1", 0), backlog=2048) as listener:
         print(f"Serving on http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
         config = uvicorn.Config(

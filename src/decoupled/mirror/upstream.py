@@ -1,6 +1,7 @@
 """One arm: its connections, and how a request and a copy are sent to it."""
 
 import asyncio
+import socket
 import ssl
 import time
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ skip_failing_imports("sniffio")  # httpcore tries it several times in each reque
 CONNECT_SECONDS = 5.0
 # Many servers close an idle connection after 5 s; a request must not be sent into one that is closing.
 IDLE_SECONDS = 4.0
+# A huge answer to a copy must not fill buffers that it takes milliseconds to receive and to throw away.
+_SMALL_WINDOW = [(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**17)]
 _SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
 _LENGTH = frozenset((b"content-length", b"transfer-encoding"))
 _NOT_SHOWN = frozenset((b"set-cookie",))  # a credential that an arm hands out
@@ -52,8 +55,8 @@ class Upstream:
             trust, max_connections=None, keepalive_expiry=IDLE_SECONDS
         )
         self._copies = httpcore.AsyncConnectionPool(
-            trust, max_connections=copies.concurrency, keepalive_expiry=IDLE_SECONDS
-        )
+            trust, max_connections=copies.concurrency, keepalive_expiry=IDLE_SECONDS, socket_options=_SMALL_WINDOW
+        )  # fmt: skip
         self._timeouts = _timeouts(arm.timeout)
         self._copy_timeouts = _timeouts(min(arm.timeout, copies.timeout))
         self._limit, self._copy_seconds = copies.answer_limit, copies.timeout
