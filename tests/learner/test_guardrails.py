@@ -187,7 +187,7 @@ def test_only_a_learner_with_rules_leaves_the_quick_path() -> None:
     learner = dc.FTPL().start(ARMS, seed=0)
     quick = learner._quick_decide
     if quick is NOT_QUICK.decide:
-        pytest.skip("no machine code here")
+        pytest.skip("the shipped machine code is missing or out of date: make native")
     learner.guardrails = dc.Guardrails(pinned="a")
     assert learner._quick_decide is NOT_QUICK.decide
     assert learner.decide().exploit == "a"

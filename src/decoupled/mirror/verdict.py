@@ -1,13 +1,11 @@
 """A judge's verdict: what it may say, and the loss that follows."""
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias, get_args
 
 from ..base.validation import as_loss
 from ..errors import DecoupledError, invalid_value
+from ..learner.preferences import PREFERENCES, preference_loss
 
-Preference: TypeAlias = Literal["explore", "exploit", "tie"]
-PREFERENCES: tuple[Preference, ...] = get_args(Preference)
 _REMEDY = 'answer {"loss": 0.25} or {"preference": "explore"}'
 
 
@@ -19,15 +17,6 @@ class BadVerdict(DecoupledError):  # noqa: N818
         ...
     decoupled.mirror.verdict.BadVerdict: loss = 7: must be a number in [0, 1]; answer {"loss": 0.25} or {"preference": "explore"}
     """
-
-
-def loss_of_preference(preference: Preference) -> float:
-    """The loss of the copy that a preference stands for: 0 if the copy is better, 1 if the served answer is.
-
-    >>> [loss_of_preference(each) for each in PREFERENCES]
-    [0.0, 1.0, 0.5]
-    """
-    return {"explore": 0.0, "exploit": 1.0, "tie": 0.5}[preference]
 
 
 def loss_of(verdict: object) -> float | None:
@@ -49,7 +38,7 @@ def loss_of(verdict: object) -> float | None:
     if isinstance(verdict, str):
         for each in PREFERENCES:
             if verdict == each:
-                return loss_of_preference(each)
+                return preference_loss(each)
         raise BadVerdict(invalid_value("preference", verdict, f"must be one of {PREFERENCES}", _REMEDY))
     loss = as_loss(verdict)
     if loss is None or not 0.0 <= loss <= 1.0:
