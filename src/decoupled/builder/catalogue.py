@@ -8,9 +8,12 @@ import numpy as np
 from ..environments import AdaptiveAlternating, PunishLast
 from ..environments.base import Adversary
 from ..errors import DecoupledError
-from ..kernels import merging
+from ..kernels import late, merging
 from ..kernels.dispatch import Entries, compiled_entries, register
+from ..kernels.late import OWN_FLOATS, OWN_INTS, Late, Rules, drive_adaptive_late, drive_late
 from ..kernels.laws import leader_tiered, winner_law, winner_moments
+from ..kernels.random.noise import draw_loss
+from ..kernels.random.stream import uniform
 from ..kernels.rounds import Table, against_best, drive, drive_adaptive
 from ..native.load import full_name, name_of
 from ..policies import Policy
@@ -102,8 +105,20 @@ def _common() -> Group:
         (leader_tiered.fill_exploration_law, (2.0, 1.0, tiered.layout.new_state(ARMS), numbers)),
         (against_best, (np.zeros(ARMS, np.int64), table, numbers)),
         (merging.merge_groups, (table, 1, numbers, numbers)),
+        # What the round loops of policies in plain Python call.
+        (uniform, (_stream(),)),
+        (draw_loss, (0, 1.0, 0.5, _stream(), _stream())),
+        (late.clear, (_late(),)),
+        (late.explores, (_late().rules, _stream(), 0)),
+        (late._wait, (tiered.layout.new_state(ARMS), _late(), 0, 0, 1.0, 1.0)),
+        (late._restore, (tiered.layout.new_state(ARMS), _late(), 0)),
     )
-    exports = (Export(name_of(function), function, arguments) for function, arguments in functions)
+    exports = [Export(name_of(function), function, arguments) for function, arguments in functions]
+    for each in adversaries():
+        kind, arguments = name_of(each.params_type), (each.params(), each.memory(), 0)
+        losses, note = each.functions
+        exports.append(Export(full_name(name_of(losses), kind), losses, (*arguments, numbers)))
+        exports.append(Export(full_name(name_of(note), kind), note, (*arguments, 0)))
     made_of = {name_of(each.params_type): [*map(name_of, each.functions)] for each in adversaries()}
     return Group(COMMON, tuple(exports), made_of)
 
@@ -116,11 +131,23 @@ def _of_policy(policy: Policy) -> Group:
     often = functions._fields if getattr(policy, "discount", None) is not None else ("decide", "update")
     table_loop = Export(full_name(name_of(drive), named), drive, _table_run(policy), inlines=often)
     exports = [*_entry_points(policy), table_loop]
+    if not isinstance(
+        policy, Forgetting
+    ):  # it is seldom wanted there, and has twice as many forms as all others
+        exports += _further_loops(policy)
+    return Group(policy.label, tuple(exports), {named: [*map(name_of, functions)]})
+
+
+def _further_loops(policy: Policy) -> Iterator[Export]:
+    """The loops with late feedback, and against adversaries."""
+    named = name_of(policy.params_type)
+    yield Export(full_name(name_of(drive_late), named), drive_late, (*_table_run(policy), _late()))
     for adversary in adversaries():
         adversary.prepare()
-        name = full_name(name_of(drive_adaptive), named, name_of(adversary.params_type))
-        exports.append(Export(name, drive_adaptive, _adaptive_run(policy, adversary)))
-    return Group(policy.label, tuple(exports), {named: [*map(name_of, functions)]})
+        kinds, arguments = (named, name_of(adversary.params_type)), _adaptive_run(policy, adversary)
+        yield Export(full_name(name_of(drive_adaptive), *kinds), drive_adaptive, arguments)
+        name = full_name(name_of(drive_adaptive_late), *kinds)
+        yield Export(name, drive_adaptive_late, (*arguments, _late()))
 
 
 def _entry_points(policy: Policy) -> Iterator[Export]:
@@ -134,6 +161,12 @@ def _entry_points(policy: Policy) -> Iterator[Export]:
 
 def _stream() -> Any:
     return np.zeros(2, np.uint64)
+
+
+def _late() -> Late:
+    rules = Rules(0, 1, 1, 0.0, 0.0, 1.0, 0, 0.0, 0.0)
+    floats, ints = np.zeros((1, OWN_FLOATS)), np.zeros((1, OWN_INTS), np.int64)
+    return Late(rules, np.zeros(3, np.int64), floats, ints, _stream())
 
 
 def _table_run(policy: Policy) -> tuple[Any, ...]:

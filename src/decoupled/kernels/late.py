@@ -5,8 +5,7 @@ for it when it was made (the rows in `Late.kept`). The slots of a ring hold the 
 the longest delay can have. Each slot also heads the list of those that arrive in its round, the oldest first.
 
 The random numbers of these rules are addressed by round and purpose instead of drawn in a row, so no rule moves the
-numbers of another, and none touches the losses or the policy's draws. None of this ships as machine code, since
-the library would grow by two loops for every policy.
+numbers of another, and none touches the losses or the policy's draws.
 """
 
 import math
@@ -186,7 +185,7 @@ def _wait(state: State, late: Late, t: int, arm: int, weight: float, loss: float
 
 # Not cached on disk by itself: the parameters may be a user's, which no other process can load.
 @partial(translate, keep=False, counting=False)
-def _learn_arrived(params: Any, state: State, late: Late, t: int) -> None:
+def learn_arrived(params: Any, state: State, late: Late, t: int) -> None:
     """Learn from all feedback that arrives in round t, in the order of the decisions."""
     ints = late.ints
     here = t % ints.shape[0]
@@ -253,7 +252,7 @@ def drive_late(
             count_plays(plays, exploit, explore)
         else:
             count_exploited(plays, exploit)
-        _learn_arrived(params, state, late, t)
+        learn_arrived(params, state, late, t)
         so_far += rows[row, exploit] - rows[row, best]
         if t + 1 == upcoming:
             regret[checkpoint] = so_far
@@ -294,7 +293,7 @@ def drive_adaptive_late(
             count_plays(plays, exploit, explore)
         else:
             count_exploited(plays, exploit)
-        _learn_arrived(params, state, late, t)
+        learn_arrived(params, state, late, t)
         note_play(adversary, memory, t, exploit)
         so_far += losses[exploit]
         for arm in range(len(losses)):

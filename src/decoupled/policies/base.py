@@ -113,6 +113,11 @@ class Policy(Description, kind="policy", package=__package__):
         """Whether a step needs the Python interpreter. Then only a learner can run the policy."""
         return False
 
+    @property
+    def in_python(self) -> bool:
+        """Whether its steps are plain Python, so that simulations run it in a loop that is, too: see `PythonPolicy`."""
+        return False
+
     def register(self) -> None:
         """Register the compiled functions. Every process that runs the policy must do this once.
 

@@ -83,7 +83,7 @@ class Forgetting(Policy):
         if not isinstance(policy, Policy) or isinstance(policy, Forgetting):
             rule = "must be a policy that does not forget already"
             raise ParameterError(invalid_value("policy", policy, rule, "for example dc.FTPL()"))
-        if policy.interpreted:
+        if policy.interpreted or policy.in_python:
             raise UnsupportedError(
                 f"policy = {policy!r}: needs the interpreter at every step, and Forgetting is compiled; "
                 "use its compiled form"

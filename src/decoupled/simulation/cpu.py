@@ -16,6 +16,7 @@ from ..kernels.numba_later import compiling_for
 from ..kernels.random.stream import new_stream
 from ..kernels.rounds import Table, against_best, drive, drive_adaptive
 from ..policies import Policy
+from .interpreted import interpreted
 from .traffic import DIRECT, Traffic, new_late, traffic_key
 
 
@@ -99,6 +100,8 @@ def checked_table(environment: Environment, horizon: int) -> Table:
 def table_loop(policy: Policy, traffic: Traffic = DIRECT) -> Callable[..., None]:
     """The round loop for a policy; see `drive` for its arguments."""
     loop: Callable[..., None] = _loop_for(policy, traffic, drive, drive_late)
+    if policy.in_python:
+        return interpreted(loop)
     if not is_ours(policy.params_type, *policy.functions):
         loop = _UNCACHED[loop]
     return loop
@@ -132,7 +135,10 @@ def _adaptive_player(
     environment.prepare()
     code = (policy.params_type, *policy.functions, environment.params_type, *environment.functions)
     loop = _loop_for(policy, traffic, drive_adaptive, drive_adaptive_late)
-    loop = loop if is_ours(*code) else _UNCACHED[loop]
+    if policy.in_python:
+        loop = interpreted(loop)
+    elif not is_ours(*code):
+        loop = _UNCACHED[loop]
     params, adversary, arms = policy.params(), environment.params(), environment.arms
     local, losses = np.zeros(2, np.uint64), np.zeros(arms)
     arm_losses = np.empty((len(checkpoints), arms))

@@ -73,7 +73,10 @@ class Plan:
 
     def block_size(self, workers: int = 1) -> int:
         """How many runs a block should hold, from a rough cost of a round; several blocks for each worker."""
-        seconds_a_run = self.horizon * (60e-9 + 4e-9 * self.environment.arms)
+        a_round = 60e-9 + 4e-9 * self.environment.arms
+        if any(policy.in_python for policy in self.policies):
+            a_round = 50e-6
+        seconds_a_run = self.horizon * a_round
         return max(1, min(int(BLOCK_SECONDS / seconds_a_run), -(-self.runs // max(16, 4 * workers))))
 
     def blocks(self, size: int) -> Iterator[Block]:
@@ -119,6 +122,11 @@ def make_plan(
         raise UnsupportedError(
             f"policies: {policy.label} runs in a learner only, because the round loop is compiled; "
             "use its compiled form, or policy.start(...)"
+        )
+    for policy in [each for each in chosen if each.in_python and device != "cpu"]:
+        raise UnsupportedError(
+            f"device = {device!r}: cannot run {policy.label}, which is plain Python; use device='cpu', or compile the "
+            "policy"
         )
     horizon = whole_number("horizon", horizon, 1, "the paper has 10,000")
     runs = whole_number("runs", runs, 1, "the paper has 1,000")
@@ -195,7 +203,7 @@ def _source_of(each: Description) -> str:
     kind = type(each)
     if is_ours(kind):
         return ""
-    functions = getattr(each, "functions", ())
+    functions = () if getattr(each, "in_python", False) else getattr(each, "functions", ())
     try:
         return "".join(inspect.getsource(part) for part in (kind, *(f.py_func for f in functions)))
     except (OSError, TypeError):  # typed at a prompt: nothing to tell versions apart by

@@ -19,6 +19,7 @@ from .parts import check_parts
 with needed_for("check_policy"):
     from scipy.stats import chi2
 
+MOST_IN_PYTHON = 10_000  # rounds of the endurance check, which would take a minute
 FALSE_ALARM = 1e-6  # the chance that a chi-square test rejects a sound policy, over random seeds
 
 
@@ -167,6 +168,8 @@ def check_endurance(case: Case) -> None:
     if case.policy.interpreted:
         return
     loop, arms, rounds = table_loop(case.policy), case.arms, case.rounds
+    if case.policy.in_python:
+        rounds = min(rounds, MOST_IN_PYTHON)
     for losses in (np.zeros(arms), np.ones(arms), 1.0 - np.eye(arms)[arms // 2]):
         state = case.policy.layout.new_state(arms)
         noise, draws = run_streams(case.seed, 0)

@@ -1,16 +1,13 @@
 """How `check_policy` reports what is wrong: one line that says what, where, and what to do."""
 
 import re
+import sys
 import traceback
 from pathlib import Path
 from typing import NoReturn
 
-from ..base.extras import needed_for
 from ..errors import ContractError, DecoupledError
 from ..policies import Policy
-
-with needed_for("check_policy"):
-    from numba.core.errors import NumbaError
 
 HERE = Path(__file__).resolve().parent
 
@@ -41,7 +38,8 @@ def raised_from(policy: Policy, what: str, error: Exception) -> NoReturn:
 
 def raised(error: BaseException) -> str:
     """An exception in one line, with its place in the policy's code."""
-    if isinstance(error, NumbaError):
+    compiler = sys.modules.get("numba.core.errors")  # a policy in plain Python never loads it
+    if compiler is not None and isinstance(error, compiler.NumbaError):
         return _not_compiled(error)
     if isinstance(error, DecoupledError):
         return f"was refused: {error}"
@@ -66,7 +64,7 @@ def place_of(error: BaseException) -> str:
     return f" ({own[-1].name}, line {own[-1].lineno} of {Path(own[-1].filename).name})" if own else ""
 
 
-def _not_compiled(error: NumbaError) -> str:
+def _not_compiled(error: BaseException) -> str:
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
     lines = [line.strip() for line in text.splitlines()]
     if "NRT required" in text or "Only accept returning of array" in text:

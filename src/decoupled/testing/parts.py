@@ -6,16 +6,14 @@ This runs no code of the policy but `params`.
 import inspect
 from typing import Any
 
-from ..base.extras import needed_for
 from ..base.validation import is_number, kind_of
 from ..errors import near_name, shown
 from ..kernels.dispatch import Functions
+from ..kernels.numba_later import jit_disabled
 from ..kernels.state import SHARED_SCALARS, Layout
 from ..policies import Policy
+from ..policies.python import OWN_NAMES, PythonPolicy
 from .failures import fail, raised
-
-with needed_for("check_policy"):
-    import numba
 
 LAYOUT = "layout = Layout(floats=('estimates',), learned=('estimates',))"
 TAKES = {
@@ -28,6 +26,10 @@ TAKES = {
 def check_parts(policy: Policy) -> None:
     """Check every part of a policy."""
     _check_class(policy)
+    if isinstance(policy, PythonPolicy):
+        _check_learned(policy)
+        _check_python_methods(policy)
+        return
     _check_layout(policy)
     _check_rows(policy)
     _check_params(policy)
@@ -41,6 +43,33 @@ def _check_class(policy: Policy) -> None:
         fail(policy, f"class {name} is not a dataclass; put @dataclass(frozen=True) above it")
     if not own["__dataclass_params__"].frozen:
         fail(policy, f"class {name} can be changed after it is made; write @dataclass(frozen=True)")
+
+
+def _check_learned(policy: PythonPolicy) -> None:
+    names: object = policy.learned
+    if not isinstance(names, tuple) or not all(
+        isinstance(name, str) and name.isidentifier() for name in names
+    ):
+        one = f"; for one name write ({names!r},)" if isinstance(names, str) else ""
+        fail(policy, f"learned = {shown(names)} must be a tuple of names{one}")
+    for name in policy.learned:
+        if name in OWN_NAMES:
+            fail(policy, f"learned names {name!r}, which the package keeps; choose another name")
+    if "estimates" not in policy.learned and type(policy).estimates is PythonPolicy.estimates:
+        remedy = "add a method estimates(self, state) that gives what is learned about each arm"
+        fail(policy, f"it has neither an array nor a method called estimates; {remedy}")
+
+
+def _check_python_methods(policy: PythonPolicy) -> None:
+    for name, takes in (("decide", ("known",)), ("update", ("known", "arm", "weight", "loss"))):
+        if getattr(type(policy), name) is getattr(PythonPolicy, name):
+            fail(policy, f"it has no method {name}; add {name}(self, {', '.join(takes)})")
+        signature = inspect.signature(getattr(policy, name))
+        try:
+            signature.bind(*takes)
+        except TypeError:
+            found, must = ", ".join(signature.parameters), ", ".join(takes)
+            fail(policy, f"{name} takes ({found}); it must take ({must})")
 
 
 def _part(policy: Policy, name: str) -> Any:
@@ -130,7 +159,7 @@ def _check_functions(policy: Policy) -> None:
         if not callable(function):
             problem = f"functions: {part} = {shown(function)} is not a function"
             fail(policy, f"{problem}; give one that is @compiled")
-        if not hasattr(function, "py_func") and not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        if not hasattr(function, "py_func") and not jit_disabled():
             above = f"put @compiled above def {getattr(function, '__name__', part)}"
             fail(policy, f"{part} is not compiled; {above} (from decoupled.extend import compiled)")
         signature = inspect.signature(getattr(function, "py_func", function))

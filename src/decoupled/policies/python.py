@@ -1,0 +1,264 @@
+"""Policies in plain Python: two methods with NumPy, and no compiler."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ..base.arrays import Floats, Ints, Words
+from ..errors import ContractError, UnsupportedError, shown
+from ..kernels.dispatch import Entries, Functions
+from ..kernels.random.stream import uniform
+from ..kernels.state import ROUND, Layout, State
+from .base import Policy
+
+OWN_NAMES = ("arms", "round", "random")  # what a `Knowledge` has beside the learned rows
+_RETURN = "return two lists of probabilities, one to exploit and one to explore, with a number for each arm"
+_TOLERANCE = 1e-6  # for the sum of the probabilities
+
+
+class Knowledge:
+    """What the methods of a `PythonPolicy` see: an array for each name in `learned`, and these.
+
+    Attributes:
+        arms: the number of arms.
+        round: 1 + the number of losses learned so far.
+        random: a function that draws a number, uniform in (0, 1], from the policy's random stream.
+    """
+
+    arms: int
+    round: int
+    random: Callable[[], float]
+
+    def __init__(self, names: tuple[str, ...], state: State, random: Callable[[], float]) -> None:
+        self.arms, self.round, self.random = state.floats.shape[1], int(state.scalars[ROUND]), random
+        vars(self).update(zip(names, state.floats, strict=True))
+
+    def __getattr__(self, name: str) -> Floats:
+        raise AttributeError(f"{name!r} is not learned; name it in `learned`")
+
+
+class PythonPolicy(Policy):
+    """A policy of your own in plain Python: a frozen dataclass with two methods, `decide` and `update`.
+
+    It can do what the compiled policies do: run as a learner with late feedback and saved states, in simulations on the
+    CPU, in comparisons, and in `check_policy`. It needs no compiler and runs at the speed of Python, some hundred times
+    slower than compiled code. Override `estimates` if no array called estimates is learned.
+
+    Attributes:
+        learned: the names of the arrays that the policy learns. Each has one number for each arm, 0 at the start.
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> import decoupled as dc
+    >>> @dataclass(frozen=True)
+    ... class SoftGreedy(dc.PythonPolicy):
+    ...     rate: float = 0.1
+    ...
+    ...     def decide(self, known):
+    ...         weights = np.exp(-self.rate * (known.estimates - known.estimates.min()))
+    ...         return weights / weights.sum(), np.full(known.arms, 1 / known.arms)
+    ...
+    ...     def update(self, known, arm, weight, loss):
+    ...         known.estimates[arm] += weight * loss
+    >>> learner = SoftGreedy().start(arms=["a", "b"], seed=7)
+    >>> for _ in range(200):
+    ...     decision = learner.decide()
+    ...     learner.observe(decision, loss=0.9 if decision.explore == "a" else 0.2)
+    >>> learner.exploit()
+    'b'
+    """
+
+    learned: ClassVar[tuple[str, ...]] = ("estimates",)
+
+    def __new__(cls, *arguments: object, **named: object) -> "PythonPolicy":
+        """Refuse a class that is not a dataclass, before anything else fails because of that."""
+        if "__dataclass_fields__" not in vars(cls):
+            raise ContractError(
+                f"class {cls.__name__}: is not a dataclass; put @dataclass(frozen=True) above it"
+            )
+        return super().__new__(cls)
+
+    # What a policy of your own defines
+
+    def decide(self, known: Knowledge) -> tuple[Any, Any]:
+        """The probability of exploiting each arm, and the probability of exploring each arm.
+
+        The package draws from them. If a policy draws the arm to exploit itself, such as the leader after random
+        perturbations, give the number of that arm in place of the first. Learn nothing here.
+        """
+        raise NotImplementedError
+
+    def update(self, known: Knowledge, arm: int, weight: float, loss: float) -> None:
+        """Learn the loss of the explored arm.
+
+        `weight` is 1 / the probability with which it was explored, so that adding weight * loss to the arm's entry
+        estimates the sum of its losses without bias. `known.round` counts this loss already.
+        """
+        raise NotImplementedError
+
+    # What the package makes of it
+
+    @property
+    def in_python(self) -> bool:
+        """True: the round loop is plain Python, too."""
+        return True
+
+    @property
+    def layout(self) -> Layout:
+        """An array for each name in `learned`."""
+        return Layout(floats=self.learned, learned=self.learned)
+
+    @property
+    def cumulative(self) -> str | None:
+        """The array called estimates, if there is one: it adds up losses."""
+        return "estimates" if "estimates" in self.learned else None
+
+    @property
+    def params_type(self) -> Any:
+        """A type of its own for each policy, which its functions are found by."""
+        return _made(self).kind
+
+    @property
+    def functions(self) -> Functions:
+        """The methods as functions of a state."""
+        return _made(self).functions
+
+    def params(self) -> Any:
+        """Nothing: the methods see the parameters as they are."""
+        return self.params_type(0.0)
+
+    def entries(self) -> Entries:
+        """The calls of a learner."""
+        made = _made(self).functions
+
+        def init(values: Floats, scalars: Floats, floats: Floats, ints: Ints) -> None:
+            pass
+
+        def decide(
+            values: Floats, scalars: Floats, floats: Floats, ints: Ints, stream: Words
+        ) -> tuple[int, int, float, float]:
+            return made.decide(None, State(scalars, floats, ints), stream)
+
+        def update(
+            values: Floats,
+            scalars: Floats,
+            floats: Floats,
+            ints: Ints,
+            arm: int,
+            weight: float,
+            loss: float,
+        ) -> None:
+            scalars[ROUND] += 1.0
+            made.update(None, State(scalars, floats, ints), arm, weight, loss)
+
+        return Entries(init, decide, update)
+
+    def exploitation_law(self, state: State) -> Floats:
+        exploit, _ = self._laws(state, _no_stream())
+        if isinstance(exploit, int):
+            raise UnsupportedError(
+                f"{type(self).__name__}: draws the arm to exploit itself, so its probabilities are not known; "
+                "have decide give them, or add a method exploitation_law(self, state)"
+            )
+        return exploit
+
+    def exploration_law(self, state: State) -> Floats:
+        return self._laws(state, _no_stream())[1]
+
+    def estimates(self, state: State) -> Floats:
+        if "estimates" not in self.learned:
+            raise ContractError(
+                f"{type(self).__name__}: learns no array called estimates; add a method estimates(self, state) that "
+                "gives what is learned about each arm"
+            )
+        return super().estimates(state)
+
+    def _laws(self, state: State, random: Callable[[], float]) -> tuple[Floats | int, Floats]:
+        """What `decide` returns, checked."""
+        name, arms = f"{type(self).__name__}.decide", state.floats.shape[1]
+        given: Any = self.decide(Knowledge(self.learned, state, random))
+        if not isinstance(given, (tuple, list)) or len(given) != 2:
+            raise ContractError(f"{name}: returned {shown(given)}; {_RETURN}")
+        exploit, explore = given
+        if isinstance(exploit, (int, np.integer)) and not isinstance(exploit, bool):
+            if not 0 <= exploit < arms:
+                raise ContractError(
+                    f"{name}: gave arm {exploit} to exploit; arms are numbered 0 to {arms - 1}"
+                )
+            return int(exploit), _law(name, "explore", explore, arms)
+        return _law(name, "exploit", exploit, arms), _law(name, "explore", explore, arms)
+
+
+def _law(name: str, role: str, given: Any, arms: int) -> Floats:
+    try:
+        law = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        law = np.empty(0)
+    if law.shape != (arms,):
+        raise ContractError(f"{name}: gave {shown(given)} to {role} {arms} arms; {_RETURN}")
+    total = law.sum()
+    if not (law.min() >= 0.0 and abs(total - 1.0) <= _TOLERANCE):  # NaN is refused, too
+        raise ContractError(
+            f"{name}: gave {shown(law.tolist())} to {role} {arms} arms, which are not probabilities that sum to 1; "
+            "divide them by their sum"
+        )
+    return np.asarray(law / total)
+
+
+class _Made(NamedTuple):
+    kind: type
+    functions: Functions
+
+
+@cache  # policies that are equal share their type, by which the round loop finds their functions
+def _made(policy: PythonPolicy) -> _Made:
+    class Params(NamedTuple):
+        unused: float
+
+    kind = type(policy)
+    Params.__module__, Params.__qualname__ = kind.__module__, f"{kind.__qualname__}.{_number()}"
+    learned = policy.learned
+
+    def init(params: object, state: State) -> None:
+        pass
+
+    def decide(params: object, state: State, stream: Words) -> tuple[int, int, float, float]:
+        def random() -> float:
+            return uniform(stream)
+
+        exploit, law = policy._laws(state, random)
+        if not isinstance(exploit, int):
+            exploit = _drawn(exploit, random())
+        explore = _drawn(law, random())
+        propensity = float(law[explore])
+        return exploit, explore, 1.0 / propensity, propensity
+
+    def update(params: object, state: State, arm: int, weight: float, loss: float) -> None:
+        policy.update(Knowledge(learned, state, _no_draws), arm, weight, loss)
+
+    return _Made(Params, Functions(init, decide, update))
+
+
+_numbers = iter(range(2**63))
+
+
+def _number() -> int:
+    return next(_numbers)
+
+
+def _drawn(law: Floats, mark: float) -> int:
+    sums = np.cumsum(law)
+    return int(np.searchsorted(sums, mark * sums[-1]))
+
+
+def _no_stream() -> Callable[[], float]:
+    """Numbers for a policy that draws in `decide`, when only its probabilities are wanted."""
+    return np.random.default_rng(0).random
+
+
+def _no_draws() -> float:
+    raise ContractError(
+        "update: draws a random number; draw in decide, so that saved states continue bit for bit"
+    )
