@@ -266,11 +266,11 @@ def test_it_needs_no_compiler() -> None:
 
         @dataclass(frozen=True)
         class Level(dc.PythonPolicy):
-            def decide(self, known: Any) -> Any:
+            def decide(self, known):
                 law = np.full(known.arms, 1 / known.arms)
                 return law, law
 
-            def update(self, known: Any, arm: int, weight: float, loss: float) -> None:
+            def update(self, known, arm, weight, loss):
                 known.estimates[arm] += weight * loss
 
         for world in (dc.environments.Alternating(arms=3, gap=0.2), dc.environments.PunishLast(3)):

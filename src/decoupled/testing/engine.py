@@ -12,7 +12,7 @@ from ..kernels.random.stream import new_stream, uniform
 from ..kernels.rounds import Table
 from ..kernels.state import ROUND, State
 from ..simulation.cpu import run_block, run_streams, table_loop
-from .case import DRAWS, HISTORY, Case, place_of
+from .case import HISTORY, Case, place_of
 from .interpreted import Drawn, check_interpreted, checked_draw
 from .parts import check_parts
 
@@ -79,14 +79,14 @@ def _bytes(state: State) -> tuple[bytes, ...]:
 def check_laws(case: Case) -> None:
     """Compare draws with the laws, before the first observation and after some."""
     for rounds in (0, HISTORY):
-        fresh = case.policy.start(case.arms, case.seed, max_pending=DRAWS)
+        fresh = case.policy.start(case.arms, case.seed, max_pending=case.draws)
         learner = case.learner(rounds) if rounds else fresh
-        decisions = learner.decide(count=DRAWS)
+        decisions = learner.decide(count=case.draws)
         exploit, explore = learner.exploitation_probabilities(), learner.exploration_probabilities()
         for name, law in (("exploit", exploit), ("explore", explore)):
             drawn = [place_of(getattr(decision, name)) for decision in decisions]
             counts = np.bincount(drawn, minlength=case.arms)
-            message = f"in {DRAWS} draws it would {name} {counts.tolist()} times, by its law {(DRAWS * law).round(1).tolist()}"
+            message = f"in {case.draws} draws it would {name} {counts.tolist()} times, by its law {(case.draws * law).round(1).tolist()}"
             case.expect(_chi_square_p(counts, law) > FALSE_ALARM, message)
 
 

@@ -32,7 +32,9 @@ def check_unbiased(case: Case) -> None:
         return
     losses = np.linspace(0.2, 1.0, case.arms)
     mean = np.zeros(case.arms)
-    found = {place_of(each.explore): each for _ in range(10) for each in learner.decide(count=5_000)}
+    found = {
+        place_of(each.explore): each for _ in range(10) for each in learner.decide(count=case.draws // 10)
+    }
     for each in learner.pending:  # one per arm is enough, and quick to save and load
         if found.get(place_of(each.explore)) is not each:
             learner.forget(each)
