@@ -10,6 +10,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from .errors import Compiling, ServiceError, StoreError
+from .origin import ORIGIN, Origin
 from .session import Reference, Session
 
 T = TypeVar("T")
@@ -102,7 +103,7 @@ class Command(NamedTuple):
 
     `about` names the experiments that it touches, which are locked first. `alone` asks for a transaction of its own.
     `otherwise` runs instead if a policy is still being compiled when the caller's patience ends; without it the
-    caller gets the error.
+    caller gets the error. `origin` is where the call comes from.
     """
 
     run: Callable[[Session], Any]
@@ -110,6 +111,7 @@ class Command(NamedTuple):
     reply: Reply[Any]
     alone: bool = False
     otherwise: Callable[[Session], Any] | None = None
+    origin: Origin = Origin()  # noqa: RUF009 - it is immutable
 
 
 class CommitLoop:
@@ -152,7 +154,7 @@ class CommitLoop:
     ) -> Reply[T]:
         """Run a function in a transaction that holds the experiments it is about."""
         reply: Reply[T] = Reply()
-        self.put(Command(run, about, reply, alone, otherwise))
+        self.put(Command(run, about, reply, alone, otherwise, ORIGIN.get()))
         return reply
 
     def put(self, command: Command) -> None:
@@ -243,6 +245,7 @@ class CommitLoop:
             return
 
     def _outcome(self, command: Command) -> list[Outcome]:
+        ORIGIN.set(command.origin)
         try:
             return [(command.reply, command.run(self.session), None)]
         except StoreError:

@@ -13,6 +13,7 @@ from .background import Background
 from .commit_loop import CommitLoop
 from .compiler import LATER, STORED, Compiler, code_of, needed
 from .errors import NotCompiled
+from .parts.audit import Audit
 from .parts.deadlines import sweep_all
 from .parts.decisions import Decisions
 from .parts.experiments import Experiments
@@ -45,7 +46,7 @@ class Options(TypedDict, total=False):
 class DecisionService:
     """Makes decisions and takes feedback for many experiments; what it has acknowledged is on disk.
 
-    Its parts are `experiments`, `decisions`, `logs`, `keys` and `verdicts`. Every call to a part returns a `Reply`: `result()`
+    Its parts are `experiments`, `decisions`, `logs`, `keys`, `verdicts` and `audit`. Every call to a part returns a `Reply`: `result()`
     waits for it in a thread, `await` on an event loop.
 
     Args:
@@ -86,6 +87,7 @@ class DecisionService:
         self.logs = Logs(self._commits, self._reads, self._histories)
         self.keys = Keys(self._commits)
         self.verdicts = Verdicts(self._commits, self._verdicts)
+        self.audit = Audit(self._commits)
 
     @property
     def patience(self) -> float | None:

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from .compiler import Compiler, needed
 from .errors import Compiling, NotCompiled, NotFound, ReplayError, ServiceError, StoreError
+from .experiment.audited import audit_row
 from .experiment.live import Running
 from .experiment.rows import ExperimentRow, Row
 from .experiment.snapshots import snapshot
+from .origin import ORIGIN
 from .recovery import restored
 from .store.store import Store
 
@@ -140,6 +142,10 @@ class Session:
     def append(self, running: Running, row: Row) -> None:
         """Add a row that `running` has already applied to the log."""
         self.store.append(running.id, row)
+
+    def record(self, action: str, tenant: str, subject: str, old: Any = None, new: Any = None) -> None:
+        """Add a change to the audit trail, in this transaction; `old` and `new` must be JSON."""
+        self.store.add_audit(audit_row(self.clock(), ORIGIN.get(), action, tenant, subject, old, new))
 
     # Snapshots
 

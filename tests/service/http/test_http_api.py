@@ -50,11 +50,9 @@ def refused(answer: httpx.Response, status: int, *words: str) -> dict[str, Any]:
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     problem: dict[str, Any] = answer.json()
-    assert (
-        {"type", "title", "status", "detail"}
-        <= set(problem)
-        <= {"type", "title", "status", "detail", "errors"}
-    )
+    always = {"type", "title", "status", "detail", "request_id"}
+    assert always <= set(problem) <= always | {"errors"}
+    assert problem["request_id"] == answer.headers["x-request-id"]
     assert problem["status"] == status
     for word in words:
         assert word in problem["detail"]

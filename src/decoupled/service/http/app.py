@@ -15,6 +15,7 @@ from .gateway import PUBLIC, Gateway
 from .limits import Limits
 from .metrics import Metrics
 from .openapi import completed
+from .routes.audit import audit_routes
 from .routes.decisions import decision_routes
 from .routes.experiments import experiment_routes
 from .routes.logs import log_routes
@@ -66,6 +67,7 @@ def create_app(
     app.include_router(decision_routes(service, admission, fast))
     app.include_router(log_routes(service))
     app.include_router(operation_routes(service, metrics, backups))
+    app.include_router(audit_routes(service))
     app.include_router(simulator_routes(admission))
     app.include_router(console_routes())
 

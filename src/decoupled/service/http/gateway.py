@@ -5,7 +5,6 @@ nothing can be reached without being authenticated.
 """
 
 import asyncio
-import json
 import logging
 import time
 from urllib.parse import urlsplit
@@ -15,6 +14,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from ...errors import shown
 from ..errors import BadRequest, Forbidden, Invalid, ServiceError, TooLarge, TooSlow, UnsupportedMedia
+from ..origin import ORIGIN, REQUEST_IDS, Origin, trace_of
+from .access_log import access_log, log_access
 from .auth import Access, Admission
 from .decisions import FastRoutes, Headers
 from .limits import Limits
@@ -27,7 +28,6 @@ LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 ALWAYS = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
 JSON = b"application/json"
 
-access_log = logging.getLogger("decoupled.access")
 faults = logging.getLogger("decoupled.service")
 
 
@@ -61,10 +61,14 @@ class Gateway:
         if scope["type"] != "http":
             await self.inner(scope, receive, send)
             return
-        started, response = time.perf_counter(), _Response(send)
+        headers: Headers = dict(scope["headers"])
+        request = REQUEST_IDS.of(headers.get(b"x-request-id"))
+        origin = Origin(request, "-", "", trace_of(headers.get(b"traceparent")))
+        ORIGIN.set(origin)
+        started, response = time.perf_counter(), _Response(send, origin)
         self._metrics.in_flight += 1
         try:
-            await self._respond(scope, receive, response)
+            await self._respond(scope, headers, receive, response)
         except ServiceError as error:
             if is_fault(error):
                 faults.error("%s: %s", error.title, error)
@@ -80,12 +84,7 @@ class Gateway:
             route = response.route or getattr(scope.get("route"), "path", "other")
             self._count(scope["method"], route, response.status, seconds)
             if self._log:
-                # JSON keeps a path with line breaks on one line. Query strings and headers are left out: they may
-                # contain a key.
-                path, caller = json.dumps(scope["path"]), response.caller
-                access_log.info(
-                    "%s %s %d %.1f ms %s", scope["method"], path, response.status, 1e3 * seconds, caller
-                )
+                log_access(scope["method"], scope["path"], route, response.status, seconds)
 
     def _count(self, method: str, route: str, status: int, seconds: float) -> None:
         recorder = self._recorders.get((method, route, status))
@@ -96,15 +95,17 @@ class Gateway:
         recorder.increment()
         recorder.observe(seconds)
 
-    async def _respond(self, scope: Scope, receive: Receive, response: "_Response") -> None:
-        headers: Headers = dict(scope["headers"])
+    async def _respond(
+        self, scope: Scope, headers: Headers, receive: Receive, response: "_Response"
+    ) -> None:
         self._check_origin(headers)
         access: Access | None = None
         if scope["path"] not in self._public:
             client = scope.get("client")
             address = client[0] if client else "local"
             access = await self._admission.admit(headers.get(b"authorization"), address)
-            response.caller = access.caller
+            origin = response.origin
+            ORIGIN.set(Origin(origin.request, access.caller, access.label, origin.trace))
         body = await self._body(headers, receive)
         if body:
             _check_content_type(headers.get(b"content-type"))
@@ -204,12 +205,12 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 class _Response:
     """The response, and what the metrics and the log need to know about it."""
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
+    def __init__(self, send: Send, origin: Origin) -> None:
+        self._send, self.origin = send, origin
+        self._always = [*ALWAYS, (b"x-request-id", (origin.request or "").encode())]
         self._started = self._finished = False
         self.status = 500
         self.route = ""
-        self.caller = "-"
 
     async def send(
         self, status: int, content: bytes, kind: bytes, further: list[tuple[bytes, bytes]] | None = None
@@ -218,7 +219,7 @@ class _Response:
         headers = [
             (b"content-type", kind),
             (b"content-length", str(len(content)).encode()),
-            *ALWAYS,
+            *self._always,
             *(further or ()),
         ]
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
@@ -234,7 +235,7 @@ class _Response:
     async def forward(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status, self._started = message["status"], True
-            message["headers"] = [*message.get("headers", ()), *ALWAYS]
+            message["headers"] = [*message.get("headers", ()), *self._always]
         elif not message.get("more_body"):
             self._finished = True
         await self._send(message)

@@ -4,14 +4,51 @@ The server itself would read headers without limit. The gateway limits bodies.
 """
 
 import asyncio
+import logging
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from ..origin import REQUEST_IDS
 from .limits import Limits
+from .problem_json import PROBLEM
+from .strict_json import encoded
 
-LATE = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_log = logging.getLogger("decoupled.access")
+
+LATE = "408 Request Timeout"
+LARGE = "431 Request Header Fields Too Large"
+MALFORMED = "400 Bad Request"
+
+
+def refusal(status: str, request: str) -> bytes:
+    """The whole answer to a request whose headers cannot be read: so it gets a new id, even if it sent one.
+
+    >>> refusal(LATE, "1f2e-7").splitlines()[0]
+    b'HTTP/1.1 408 Request Timeout'
+    """
+    code, _, title = status.partition(" ")
+    content = encoded(
+        {
+            "type": f"urn:decoupled:{title.lower().replace(' ', '-')}",
+            "title": title,
+            "status": int(code),
+            "detail": _DETAILS[status],
+            "request_id": request,
+        }
+    )
+    head = (
+        f"HTTP/1.1 {status}\r\ncontent-type: {PROBLEM.decode()}\r\ncontent-length: {len(content)}\r\n"
+        f"x-request-id: {request}\r\nconnection: close\r\n\r\n"
+    )
+    return head.encode() + content
+
+
+_DETAILS = {
+    LATE: "headers: must arrive in time; send them at once",
+    LARGE: "headers: are larger than the limit; send fewer or shorter ones",
+    MALFORMED: "request: is not well-formed HTTP/1.1; check the client",
+}
 
 
 def connections_within(limits: Limits) -> type[asyncio.Protocol]:
@@ -59,10 +96,15 @@ def connections_within(limits: Limits) -> type[asyncio.Protocol]:
                 self._timer.cancel()
                 self._timer = None
 
-        def _hang_up(self, response: bytes) -> None:
+        def send_400_response(self, msg: str) -> None:
+            self._hang_up(MALFORMED)
+
+        def _hang_up(self, status: str) -> None:
             self._stop_timer()
             if not self.transport.is_closing():
-                self.transport.write(response)
+                request = REQUEST_IDS.of(None)
+                _log.info("a connection was closed: %s", status, extra={"fields": {"request_id": request}})
+                self.transport.write(refusal(status, request))
                 self.transport.close()
 
     return Connection

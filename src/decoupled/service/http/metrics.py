@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 
 KIND = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-METHODS = frozenset(("GET", "PUT", "POST", "HEAD"))
+METHODS = frozenset(("GET", "PUT", "POST", "PATCH", "DELETE", "HEAD"))
 GAUGES = frozenset(("queue", "experiments", "pending"))  # the counters of the service that can decrease
 # Each counts since this process was started, or over the experiments in its memory.
 HELP = {

@@ -19,6 +19,7 @@ from ..store.open import is_postgres
 from .app import create_app
 from .header_timeout import connections_within
 from .limits import Limits
+from .log_format import LogFormat, set_up_logging
 
 # Two threads compute at the same time; with the default of 5 ms, one waits too long for the other.
 SWITCH_INTERVAL = 0.0005
@@ -38,6 +39,7 @@ class Serving:
     private_key: Path | None = None
     backups: Path | None = None
     access_log: bool = False
+    log_format: LogFormat = "text"
     drain: int = 30
     limits: Limits = field(default_factory=Limits)
 
@@ -86,8 +88,7 @@ def check(serving: Serving, *, any_key: bool) -> None:
 
 def run(serving: Serving) -> None:
     """Serve until SIGTERM or SIGINT; then finish the open requests, and close the store."""
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
-    logging.getLogger("decoupled.access").setLevel(logging.INFO if serving.access_log else logging.WARNING)
+    set_up_logging(serving.log_format, access_log=serving.access_log)
     service = open_service(serving.store)
     try:
         any_key = any(key.revoked_at is None for key in service.keys.list().result())
