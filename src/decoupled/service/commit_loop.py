@@ -111,7 +111,7 @@ class Command(NamedTuple):
     reply: Reply[Any]
     alone: bool = False
     otherwise: Callable[[Session], Any] | None = None
-    origin: Origin = Origin()  # noqa: RUF009 - it is immutable
+    origin: Origin = Origin()
 
 
 class CommitLoop:
