@@ -6,14 +6,16 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
-from queue import Empty, SimpleQueue
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
+from .command_queue import CommandQueue
 from .errors import Compiling, ServiceError, StoreError
 from .origin import ORIGIN, Origin
 from .session import Reference, Session
 
 T = TypeVar("T")
+Loop: TypeAlias = asyncio.AbstractEventLoop
+Call: TypeAlias = tuple[Callable[[Any], None], Any]  # a function, and its argument
 MOST_AT_ONCE = 1000
 CLOSED = "service: is closed; open it again"
 
@@ -37,7 +39,7 @@ class Reply(Generic[T]):
         self._done = False
         self._value: Any = None
         self._error: BaseException | None = None
-        self._waiters: list[threading.Event | asyncio.Future[None]] = []
+        self._waiters: list[threading.Event | tuple[Loop, Call]] = []
 
     def done(self) -> bool:
         """Whether the answer has arrived."""
@@ -60,11 +62,24 @@ class Reply(Generic[T]):
 
     def __await__(self) -> Generator[Any, None, T]:
         if not self._done:
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
+            loop = asyncio.get_running_loop()
+            waiter: asyncio.Future[None] = loop.create_future()
+            self._waiters.append((loop, (_resolve, waiter)))
             if not self._done:
                 yield from waiter
         return self._answer()
+
+    def when_done(self, loop: Loop, call: Callable[["Reply[T]"], None]) -> None:
+        """Call a function, once, on an event loop when the answer is there. It must be called on that loop itself.
+
+        Unlike `await`, it needs no task.
+        """
+        waiter = (loop, (call, self))
+        self._waiters.append(waiter)
+        if self._done:
+            with suppress(ValueError):  # delivery has taken it, and calls
+                self._waiters.remove(waiter)
+                loop.call_soon(call, self)
 
     def _answer(self) -> T:
         if self._error is not None:
@@ -78,24 +93,32 @@ Outcome: TypeAlias = tuple[Reply[Any], Any, BaseException | None]  # a reply wit
 
 def deliver(outcomes: Sequence[Outcome]) -> None:
     """Give every reply its value or its error; each event loop is woken once for all of its replies."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+    by_loop: dict[Loop, list[Call]] = {}
     for reply, value, error in outcomes:
         reply._value, reply._error = value, error
         reply._done = True
-        for waiter in reply._waiters:
+        while reply._waiters:
+            waiter = reply._waiters.pop()
             if isinstance(waiter, threading.Event):
                 waiter.set()
             else:
-                by_loop.setdefault(waiter.get_loop(), []).append(waiter)
-    for loop, waiters in by_loop.items():
+                by_loop.setdefault(waiter[0], []).append(waiter[1])
+    for loop, calls in by_loop.items():
         with suppress(RuntimeError):  # the loop is closed, and nobody waits
-            loop.call_soon_threadsafe(_wake, waiters)
+            loop.call_soon_threadsafe(_wake, calls)
 
 
-def _wake(waiters: Sequence["asyncio.Future[None]"]) -> None:
-    for waiter in waiters:
-        if not waiter.done():  # else the client is gone
-            waiter.set_result(None)
+def _wake(calls: Sequence[Call]) -> None:
+    for call, argument in calls:
+        try:
+            call(argument)
+        except Exception:  # the others must still be woken
+            _log.exception("an answer could not be passed on")
+
+
+def _resolve(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():  # else the client is gone
+        waiter.set_result(None)
 
 
 class Command(NamedTuple):
@@ -134,14 +157,12 @@ class CommitLoop:
     ) -> None:
         self.session = session
         self.patience = patience
-        self._queue: SimpleQueue[Command | None] = SimpleQueue()
+        self._queue: CommandQueue[Command] = CommandQueue()
         self._housekeeping, self._every = housekeeping, every
         self.healthy = True
         self.commits = self.failures = self.commands = 0
         self._last = 0.0  # how long the last transaction took
-        self._lately = [0, 0]  # how many commands the last two had
-        self._closed = False
-        self._closing = threading.Lock()
+        self._expected = 0  # commands in the next one, if everyone who was answered asks again
         self._thread = threading.Thread(target=self._work, name="decoupled-commits", daemon=True)
         self._thread.start()
 
@@ -159,62 +180,35 @@ class CommitLoop:
 
     def put(self, command: Command) -> None:
         """Queue a command; its reply arrives when its effect is on disk."""
-        with self._closing:
-            if self._closed:
-                raise StoreError(CLOSED)
-            self._queue.put(command)
+        if not self._queue.put(command):
+            raise StoreError(CLOSED)
 
     def queued(self) -> int:
         """How many commands are waiting."""
-        return self._queue.qsize()
+        return len(self._queue)
 
     def close(self) -> None:
         """Run what was submitted, then stop."""
-        with self._closing:
-            if not self._closed:
-                self._closed = True
-                self._queue.put(None)
+        self._queue.close()
         self._thread.join()
 
     def _work(self) -> None:
         due = time.monotonic() + self._every
-        left: Command | None = None
         while True:
-            batch, left, stop = self._next(left, due)
+            stop = self._queue.closed
+            self._queue.wait(1, due - time.monotonic())
+            # Clients that were just answered are about to ask again, so it waits a moment for them.
+            if self._expected > 2 and len(self._queue) > 0:
+                self._queue.wait(self._expected, min(_LONGEST_LINGER, _LINGER * self._last))
+            batch = self._queue.take(MOST_AT_ONCE)
             if batch:
                 self.perform(batch)
+            elif stop:
+                return
             if time.monotonic() >= due:
                 due = time.monotonic() + self._every
                 if self._housekeeping is not None and not stop:
                     self.perform([Command(self._housekeeping, (), Reply(), alone=True)])
-            if stop:
-                return
-
-    def _next(self, left: Command | None, due: float) -> tuple[list[Command], Command | None, bool]:
-        """Commands for one transaction, one left for the next, and whether to stop."""
-        batch: list[Command] = []
-        try:
-            first = left or self._queue.get(timeout=max(0.0, due - time.monotonic()))
-            until = time.monotonic() + min(_LONGEST_LINGER, _LINGER * self._last)
-            while first is not None:
-                if first.alone and batch:
-                    return batch, first, False
-                batch.append(first)
-                if first.alone or len(batch) == MOST_AT_ONCE:
-                    return batch, None, False
-                first = self._another(len(batch), until)
-        except Empty:
-            return batch, None, False
-        return batch, None, True
-
-    def _another(self, have: int, until: float) -> Command | None:
-        """The next command. Clients that were just answered are about to ask again, so it waits a moment for them."""
-        expected = self._lately[0] + self._lately[1]
-        if have < expected and expected > 2:
-            left = until - time.monotonic()
-            if left > 0.0:
-                return self._queue.get(timeout=left)
-        return self._queue.get_nowait()
 
     def perform(self, batch: list[Command]) -> None:
         """Run commands in one transaction, and answer. If one fails unexpectedly, the others run again without it."""
@@ -225,7 +219,7 @@ class CommitLoop:
             try:
                 self.session.enter([each for command in batch for each in command.about])
                 for command in batch:
-                    outcomes.extend(self._outcome(command))
+                    self._run(command, outcomes)
                 wrote = self.session.leave()
             except StoreError as error:
                 self._fail(error)
@@ -240,23 +234,21 @@ class CommitLoop:
                 self.commits += 1
                 self.commands += len(batch)
                 self._last = time.monotonic() - start
-                self._lately = [self._lately[1], len(batch)]
+                self._expected = len(batch) + len(self._queue)
             deliver(outcomes)
             return
 
-    def _outcome(self, command: Command) -> list[Outcome]:
+    def _run(self, command: Command, outcomes: list[Outcome]) -> None:
         ORIGIN.set(command.origin)
         try:
-            return [(command.reply, command.run(self.session), None)]
+            outcomes.append((command.reply, command.run(self.session), None))
         except StoreError:
             raise
-        except Compiling as error:
-            if error.job is None:
-                return [(command.reply, None, error)]
-            self._park(command, error)
-            return []
         except ServiceError as error:  # raised before anything was written
-            return [(command.reply, None, error)]
+            if isinstance(error, Compiling) and error.job is not None:
+                self._park(command, error)
+            else:
+                outcomes.append((command.reply, None, error))
 
     def _park(self, command: Command, error: Compiling) -> None:
         """Run a command again once its policy is compiled."""

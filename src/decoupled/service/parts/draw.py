@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable
+from functools import lru_cache
 
 from ...decision import Arm
 from ...errors import invalid_value, near_name, shown
@@ -85,6 +86,7 @@ def _places(running: Running, available: Iterable[Arm]) -> str:
     return json.dumps(sorted(places), separators=(",", ":"))
 
 
+@lru_cache(1024)
 def _digest(mode: str, count: int, places: str | None) -> str:
     return hashlib.sha256(json.dumps([mode, count, places]).encode()).hexdigest()[:32]
 
