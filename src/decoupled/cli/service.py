@@ -60,6 +60,10 @@ def serve(
     log_format: Annotated[
         str, typer.Option(help="text, or json: one object a line, for programs that collect logs.")
     ] = "text",
+    metrics_experiments: Annotated[
+        int,
+        typer.Option(min=0, max=10_000, help="Experiments with metrics of their own; 0 for none."),
+    ] = 0,
 ) -> None:
     """Run the decision service: decisions over HTTP, and everything it acknowledges is on disk."""
     with report_errors("the service has ended"):
@@ -70,7 +74,7 @@ def serve(
         limits = Limits(body=body_limit, rate=rate, burst=burst)
         serving = Serving(
             store, host, port, tls_certificate, tls_key, backups, access_log, checked_format(log_format),
-            drain=drain, limits=limits,
+            metrics_experiments, drain=drain, limits=limits,
         )  # fmt: skip
         run(serving)
 

@@ -137,6 +137,10 @@ class Command(NamedTuple):
     origin: Origin = Origin()
 
 
+# Called after each transaction with its commands, its seconds, and the error if the store refused it.
+Observer: TypeAlias = Callable[[Sequence[Command], float, StoreError | None], None]
+
+
 class CommitLoop:
     """Runs commands in the order in which they arrive, all that are waiting in one commit.
 
@@ -163,6 +167,7 @@ class CommitLoop:
         self.commits = self.failures = self.commands = 0
         self._last = 0.0  # how long the last transaction took
         self._expected = 0  # commands in the next one, if everyone who was answered asks again
+        self.observers: list[Observer] = []
         self._thread = threading.Thread(target=self._work, name="decoupled-commits", daemon=True)
         self._thread.start()
 
@@ -215,6 +220,7 @@ class CommitLoop:
         start = time.monotonic()
         while batch:
             outcomes: list[Outcome] = []
+            failed: StoreError | None = None
             command = batch[0]
             try:
                 self.session.enter([each for command in batch for each in command.about])
@@ -222,10 +228,11 @@ class CommitLoop:
                     self._run(command, outcomes)
                 wrote = self.session.leave()
             except StoreError as error:
-                self._fail(error)
+                self._fail(error, batch)
                 outcomes = [(each.reply, None, error) for each in batch]
+                failed = error
             except Exception as error:
-                self._fail(error)
+                self._fail(error, [command])
                 deliver([(command.reply, None, as_service_error(error))])
                 batch = [each for each in batch if each is not command]
                 continue
@@ -236,6 +243,9 @@ class CommitLoop:
                 self._last = time.monotonic() - start
                 self._expected = len(batch) + len(self._queue)
             deliver(outcomes)
+            if batch[0].run is not self._housekeeping:
+                for observe in self.observers:
+                    observe(batch, time.monotonic() - start, failed)
             return
 
     def _run(self, command: Command, outcomes: list[Outcome]) -> None:
@@ -267,10 +277,13 @@ class CommitLoop:
 
         self.session.compiler.wait(error.job, again, give_up, self.patience)
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: Exception, batch: Sequence[Command]) -> None:
         self.healthy = self.healthy and not isinstance(error, StoreError)
         self.failures += 1
-        _log.error("nothing of this transaction was acknowledged: %s", error)
+        requests = [each.origin.request for each in batch if each.origin.request is not None]
+        ORIGIN.set(Origin())
+        fields = {"fields": {"requests": requests}} if requests else None
+        _log.error("nothing of this transaction was acknowledged: %s", error, extra=fields)
         self.session.abandon()
 
 

@@ -10,7 +10,7 @@ from typing import TypedDict, Unpack
 
 from ..policies import Policy
 from .background import Background
-from .commit_loop import CommitLoop
+from .commit_loop import CommitLoop, Observer
 from .compiler import LATER, STORED, Compiler, code_of, needed
 from .errors import NotCompiled
 from .parts.audit import Audit
@@ -23,12 +23,14 @@ from .parts.verdicts import Verdicts
 from .session import Session
 from .store.open import open_store
 from .store.store import Store
+from .vitals import Vitals, by_experiment
 
 __all__ = ["DecisionService", "open_service"]
 
 _log = logging.getLogger("decoupled.service")
 
 KEEP_KEYS = 24 * 3600.0
+SIZES_EVERY = 10.0  # seconds between two looks at the size of the store
 _KEYS_AT_ONCE = 5_000  # as many as arrive in a second, and no pause that a client would notice
 
 
@@ -82,6 +84,8 @@ class DecisionService:
         self._verdicts = Background("decoupled-verdicts")
         self._histories = Background("decoupled-histories")
         self._listing = False
+        self._sizes: dict[str, int] = {}
+        self._sizes_due = 0.0
         self.experiments = Experiments(self._commits, self._checks)
         self.decisions = Decisions(self._commits, max_pending)
         self.logs = Logs(self._commits, self._reads, self._histories)
@@ -150,23 +154,48 @@ class DecisionService:
     # Housekeeping
 
     def counters(self) -> dict[str, int]:
-        """Counts since the service was opened, and sums over the experiments in its memory."""
-        running = self._session.all_running()
+        """What this process did since it opened the service; queue, experiments and pending are as of now."""
+        running, done = self._session.all_running(), self._session.traffic.total
         return {
             "commits": self._commits.commits,
             "failed_commits": self._commits.failures,
             "commands": self._commits.commands,
             "queue": self._commits.queued(),
             "experiments": len(running),
-            "decisions": sum(each.tallies.decisions for each in running),
-            "observed": sum(each.tallies.applied for each in running),
-            "expired": sum(each.tallies.expired for each in running),
-            "late": sum(each.late for each in running),
+            "decisions": done.decisions,
+            "observed": done.observed,
+            "expired": done.expired,
+            "late": done.late,
             "pending": sum(len(each.pending) for each in running),
         }
 
+    def observe_commits(self, observer: Observer) -> None:
+        """Call a function after each transaction, in the thread that committed it: it must be quick."""
+        self._commits.observers.append(observer)
+
+    def vitals(self) -> Vitals:
+        """How the service is: its store, its snapshots, its compiler, and what each experiment does."""
+        running = self._session.all_running()
+        moved = [each for each in running if each.head > each.saved]
+        now, (compiling, failed) = self._session.clock(), self._compiler.jobs()
+        return Vitals(
+            ready=self._commits.healthy,
+            sizes=self._sizes,
+            snapshot_age=max((now - each.saved_at for each in moved), default=0.0),
+            snapshot_rows=max((each.head - each.saved for each in moved), default=0),
+            compiling=compiling,
+            not_compiled=failed,
+            experiments=by_experiment(self._session.traffic, running),
+        )
+
+    def watch_experiments(self, most: int) -> None:
+        """Count the first `most` experiments that are used from now on by their names, for `vitals`."""
+        self._session.traffic.most = most
+
     def _keep_house(self, session: Session, *, keep_keys: float) -> None:
         self._compiler.dismiss()
+        if time.monotonic() >= self._sizes_due:
+            self._sizes, self._sizes_due = session.store.sizes(), time.monotonic() + SIZES_EVERY
         if not self._commits.healthy:
             session.store.probe()
         sweep_all(session)

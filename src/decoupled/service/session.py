@@ -13,6 +13,7 @@ from .experiment.snapshots import snapshot
 from .origin import ORIGIN
 from .recovery import restored
 from .store.store import Store
+from .traffic import Counts, Traffic, counts_of
 
 
 class Reference(NamedTuple):
@@ -41,6 +42,8 @@ class Session:
         self._ids: dict[Reference, int] = {}
         self._held: dict[int, Running] = {}
         self._heads: dict[int, tuple[int, int]] = {}
+        self._before: dict[int, Counts] = {}
+        self.traffic = Traffic()
         self._broken: dict[int, ServiceError] = {}
 
     # Transactions
@@ -68,6 +71,7 @@ class Session:
             running.late = row.late
             self._running[row.id] = self._held[row.id] = running
             self._heads[row.id] = (running.head, running.version)
+            self._before[row.id] = counts_of(running)
             held.append(running)
         return held
 
@@ -89,7 +93,10 @@ class Session:
             if self._heads[running.id] != (running.head, running.version):
                 self.store.update(running.id, head=running.head, version=running.version)
                 self._save_if_due(running)
-        return self.store.commit()
+        wrote = self.store.commit()
+        for running in self._held.values():
+            self.traffic.add((running.tenant, running.name), self._before[running.id], counts_of(running))
+        return wrote
 
     def abandon(self) -> None:
         """Roll back, and drop everything in memory."""
@@ -157,7 +164,7 @@ class Session:
     def save(self, running: Running) -> None:
         """Write a snapshot."""
         self.store.add_snapshot(running.id, running.head, snapshot(running), self.clock())
-        running.saved = running.head
+        running.saved, running.saved_at = running.head, self.clock()
 
     def close(self) -> None:
         """Write a snapshot of every experiment that has changed since its last one, and close the store."""

@@ -37,6 +37,7 @@ def create_app(
     limits: Limits | None = None,
     backups: Path | None = None,
     patience: float = PATIENCE,
+    metrics_experiments: int = 0,
 ) -> Gateway:
     """The application over a service.
 
@@ -46,9 +47,11 @@ def create_app(
         limits: the limits for one caller.
         backups: the folder for `POST /v1/backups`; None to refuse them.
         patience: for how many seconds a request waits for a policy that is being compiled.
+        metrics_experiments: how many experiments have metrics of their own.
     """
     limits = limits or Limits()
     service.patience = patience
+    service.watch_experiments(metrics_experiments)
 
     app = FastAPI(
         title="decoupled",
@@ -61,7 +64,7 @@ def create_app(
     )
     admission = Admission(service.keys, limits, open_to_all=open_to_all)
     fast = FastRoutes(service, admission)
-    metrics = Metrics(service.counters)
+    metrics = Metrics(service)
     install(app)
     app.include_router(experiment_routes(service))
     app.include_router(decision_routes(service, admission, fast))

@@ -40,6 +40,7 @@ class Serving:
     backups: Path | None = None
     access_log: bool = False
     log_format: LogFormat = "text"
+    metrics_experiments: int = 0
     drain: int = 30
     limits: Limits = field(default_factory=Limits)
 
@@ -94,7 +95,13 @@ def run(serving: Serving) -> None:
         any_key = any(key.revoked_at is None for key in service.keys.list().result())
         check(serving, any_key=any_key)
         open_to_all = is_loopback(serving.host) and not any_key
-        app = create_app(service, open_to_all=open_to_all, limits=serving.limits, backups=serving.backups)
+        app = create_app(
+            service,
+            open_to_all=open_to_all,
+            limits=serving.limits,
+            backups=serving.backups,
+            metrics_experiments=serving.metrics_experiments,
+        )
         sys.setswitchinterval(SWITCH_INTERVAL)
         server = uvicorn.Server(configuration(app, serving))
         # After draining, uvicorn raises the signal again for earlier handlers. It must not end the process then,

@@ -94,6 +94,10 @@ class Database(ABC):
     def columns(self, table: str) -> list[str]:
         """The names of a table's columns."""
 
+    def sizes(self) -> dict[str, int]:
+        """What is known of the bytes of the "store", of its "wal", and of what is "free" on its disk."""
+        return {}
+
     def renumber(self) -> None:  # noqa: B027 - most databases need nothing
         """Number new experiments after those that were copied in."""
 

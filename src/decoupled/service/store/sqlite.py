@@ -157,6 +157,17 @@ class SqliteStore(Store):
             f"SQLite {version}; a commit flushes the log {flushes} time(s) before it returns",
         )
 
+    def sizes(self) -> dict[str, int]:
+        try:
+            disk = os.statvfs(os.path.dirname(self.path))
+            return {
+                "store": os.path.getsize(self.path),
+                "wal": os.path.getsize(f"{self.path}-wal"),
+                "free": disk.f_bavail * disk.f_frsize,
+            }
+        except OSError:  # a file that is missing fails the next write, which says so
+            return {}
+
     def has_tables(self) -> bool:
         return bool(self.run("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'"))
 
