@@ -64,6 +64,13 @@ def serve(
         int,
         typer.Option(min=0, max=10_000, help="Experiments with metrics of their own; 0 for none."),
     ] = 0,
+    otel: Annotated[
+        bool | None,
+        typer.Option(
+            "--otel/--no-otel",
+            help="Send traces and metrics to OpenTelemetry; default: if OTEL_EXPORTER_OTLP_ENDPOINT is set.",
+        ),
+    ] = None,
 ) -> None:
     """Run the decision service: decisions over HTTP, and everything it acknowledges is on disk."""
     with report_errors("the service has ended"):
@@ -74,7 +81,7 @@ def serve(
         limits = Limits(body=body_limit, rate=rate, burst=burst)
         serving = Serving(
             store, host, port, tls_certificate, tls_key, backups, access_log, checked_format(log_format),
-            metrics_experiments, drain=drain, limits=limits,
+            metrics_experiments, otel, drain=drain, limits=limits,
         )  # fmt: skip
         run(serving)
 

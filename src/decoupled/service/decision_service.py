@@ -102,6 +102,11 @@ class DecisionService:
     def patience(self, seconds: float | None) -> None:
         self._commits.patience = seconds
 
+    @property
+    def database(self) -> str:
+        """The database of the store: "sqlite" or "postgresql"."""
+        return self._session.store.system
+
     def ready(self) -> bool:
         """Whether the store took the last write. After a failure one is tried every second."""
         return self._commits.healthy

@@ -11,7 +11,15 @@ from typing import NamedTuple
 
 COMMAND_LINE = "command line"
 _SANE_ID = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._:/=+@-]{0,127}")
-_TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-.*)?")
+_TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
+
+
+class Trace(NamedTuple):
+    """A place in a trace: the ids in hexadecimal, and whether the trace is recorded."""
+
+    trace_id: str
+    span_id: str
+    sampled: bool
 
 
 class Origin(NamedTuple):
@@ -22,13 +30,13 @@ class Origin(NamedTuple):
         caller: "key ID", "address ADDRESS" for a service without keys, "command line", or "program" for a call to
             `DecisionService` itself.
         label: the label of the key, or the user of the command line.
-        trace: the ids of the trace and of the span that the call belongs to; None if there are none.
+        trace: the place in a trace that the call belongs to; None if there is none.
     """
 
     request: str | None = None
     caller: str = "program"
     label: str = ""
-    trace: tuple[str, str] | None = None
+    trace: Trace | None = None
 
 
 ORIGIN: ContextVar[Origin] = ContextVar("decoupled_origin", default=Origin())  # noqa: B039 - it is immutable
@@ -58,18 +66,19 @@ class RequestIds:
 REQUEST_IDS = RequestIds()  # of this process
 
 
-def trace_of(traceparent: bytes | None) -> tuple[str, str] | None:
-    """The ids of the trace and of the span in a W3C traceparent header; None if it has none.
+def trace_of(traceparent: bytes | None) -> Trace | None:
+    """The place in a trace that a W3C traceparent header gives; None if it gives none.
 
     >>> trace_of(b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-    ('0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331')
+    Trace(trace_id='0af7651916cd43dd8448eb211c80319c', span_id='b7ad6b7169203331', sampled=True)
     >>> trace_of(b"00-00000000000000000000000000000000-b7ad6b7169203331-01")
     """
     found = None if traceparent is None else _TRACEPARENT.fullmatch(traceparent)
-    if found is None or traceparent is None or traceparent[:2] == b"ff":
+    if found is None:
         return None
     trace, span = found[1].decode(), found[2].decode()
-    return (trace, span) if trace.strip("0") and span.strip("0") else None
+    sampled = bool(int(found[3], 16) & 1)
+    return Trace(trace, span, sampled) if trace.strip("0") and span.strip("0") else None
 
 
 def from_command_line() -> Origin:

@@ -1,7 +1,7 @@
 """The service as an ASGI application."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -23,6 +23,9 @@ from .routes.operations import operation_routes
 from .routes.simulator import simulator_routes
 from .strict_routes import install
 
+if TYPE_CHECKING:
+    from .telemetry import Telemetry
+
 ABOUT = """Decisions over HTTP, with nothing lost: ask for a decision, use its `exploit` arm, try its `explore` arm,
 and send back **the loss of the explored arm**. What is acknowledged is on disk."""
 
@@ -38,6 +41,7 @@ def create_app(
     backups: Path | None = None,
     patience: float = PATIENCE,
     metrics_experiments: int = 0,
+    telemetry: "Telemetry | None" = None,
 ) -> Gateway:
     """The application over a service.
 
@@ -48,6 +52,7 @@ def create_app(
         backups: the folder for `POST /v1/backups`; None to refuse them.
         patience: for how many seconds a request waits for a policy that is being compiled.
         metrics_experiments: how many experiments have metrics of their own.
+        telemetry: traces and measures what the application does; `telemetry.traced` must be put around it.
     """
     limits = limits or Limits()
     service.patience = patience
@@ -63,8 +68,12 @@ def create_app(
         redirect_slashes=False,
     )
     admission = Admission(service.keys, limits, open_to_all=open_to_all)
-    fast = FastRoutes(service, admission)
     metrics = Metrics(service)
+    if telemetry is None:
+        fast = FastRoutes(service, admission)
+    else:
+        fast = telemetry.routes(service, admission)
+        telemetry.watch(service, metrics)
     install(app)
     app.include_router(experiment_routes(service))
     app.include_router(decision_routes(service, admission, fast))

@@ -86,9 +86,9 @@ class JsonFormatter(logging.Formatter):
 def _origin_fields(origin: Origin) -> dict[str, Any]:
     if origin.request is None and origin.trace is None:
         return {}
-    trace, span = origin.trace or (None, None)
+    trace = origin.trace
     fields = {
-        "request_id": origin.request, "trace_id": trace, "span_id": span,
+        "request_id": origin.request, "trace_id": trace and trace.trace_id, "span_id": trace and trace.span_id,
         "caller": origin.caller, "key_label": origin.label or None,
     }  # fmt: skip
     return {name: value for name, value in fields.items() if value is not None}

@@ -75,7 +75,8 @@ class Metrics:
         text = "Operations in a transaction."
         self._commit_size = Histogram("decoupled_commit_size", text, buckets=SIZES, registry=registry)
         self.in_flight = 0
-        registry.register(_OnRequest(service, lambda: self.in_flight))
+        self._on_request = _OnRequest(service, lambda: self.in_flight)
+        registry.register(self._on_request)
         ProcessCollector(registry=registry)
         service.observe_commits(self._committed)
 
@@ -89,6 +90,10 @@ class Metrics:
     def _committed(self, commands: Sequence[Command], seconds: float, error: StoreError | None) -> None:
         self._commit_seconds.observe(seconds)
         self._commit_size.observe(len(commands))
+
+    def on_request(self) -> Iterator[Metric]:
+        """The metrics that are read from the service when they are asked for."""
+        return self._on_request.collect()
 
     def text(self) -> bytes:
         """All metrics in Prometheus's text format."""
@@ -125,7 +130,7 @@ def _vital(vitals: Vitals) -> Iterator[Metric]:
     build = GaugeMetricFamily("decoupled_build_info", "1, with the version.", labels=("version",))
     build.add_metric((__version__,), 1)
     yield build
-    yield _gauge("ready", "1 if the store took the last write, else 0.", vitals.ready)
+    yield _gauge("ready", "1 if the store took the last write, else 0.", int(vitals.ready))
     for name, size in vitals.sizes.items():
         yield _gauge(f"{'store_free' if name == 'free' else name}_bytes", SIZE_HELP[name], size)
     text = "Seconds since the oldest of the snapshots that experiments in memory would restart from."

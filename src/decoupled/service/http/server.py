@@ -9,9 +9,11 @@ import socket
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvicorn
 
+from ...base.extras import needed_for
 from ...errors import ParameterError, invalid_value
 from ...policies import FTPL
 from ..decision_service import open_service
@@ -20,6 +22,9 @@ from .app import create_app
 from .header_timeout import connections_within
 from .limits import Limits
 from .log_format import LogFormat, set_up_logging
+
+if TYPE_CHECKING:
+    from .telemetry import Telemetry
 
 # Two threads compute at the same time; with the default of 5 ms, one waits too long for the other.
 SWITCH_INTERVAL = 0.0005
@@ -41,6 +46,7 @@ class Serving:
     access_log: bool = False
     log_format: LogFormat = "text"
     metrics_experiments: int = 0
+    otel: bool | None = None
     drain: int = 30
     limits: Limits = field(default_factory=Limits)
 
@@ -90,6 +96,7 @@ def check(serving: Serving, *, any_key: bool) -> None:
 def run(serving: Serving) -> None:
     """Serve until SIGTERM or SIGINT; then finish the open requests, and close the store."""
     set_up_logging(serving.log_format, access_log=serving.access_log)
+    telemetry = telemetry_of(serving)
     service = open_service(serving.store)
     try:
         any_key = any(key.revoked_at is None for key in service.keys.list().result())
@@ -101,9 +108,11 @@ def run(serving: Serving) -> None:
             limits=serving.limits,
             backups=serving.backups,
             metrics_experiments=serving.metrics_experiments,
+            telemetry=telemetry,
         )
         sys.setswitchinterval(SWITCH_INTERVAL)
-        server = uvicorn.Server(configuration(app, serving))
+        outermost = app if telemetry is None else telemetry.traced(app)
+        server = uvicorn.Server(configuration(outermost, serving))
         # After draining, uvicorn raises the signal again for earlier handlers. It must not end the process then,
         # because the store is still to be closed.
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -116,11 +125,24 @@ def run(serving: Serving) -> None:
             server.run(sockets=[listener])
     finally:
         service.close()
+        if telemetry is not None:
+            telemetry.close()
     if service.still_compiling():
         # The compiler cannot be interrupted, and everything is on disk: there is no reason to wait for it.
         logging.shutdown()
         sys.stdout.flush()
         os._exit(0)
+
+
+def telemetry_of(serving: Serving) -> "Telemetry | None":
+    """OpenTelemetry, if it is asked for by --otel or by the environment."""
+    from .telemetry_settings import is_wanted
+
+    if not is_wanted(serving.otel, os.environ):
+        return None
+    with needed_for("--otel", "use --no-otel"):
+        from .telemetry import Telemetry
+    return Telemetry.from_environment()
 
 
 def configuration(app: object, serving: Serving) -> uvicorn.Config:

@@ -20,6 +20,7 @@ class Database(ABC):
     """
 
     dialect: ClassVar[Dialect]
+    system: ClassVar[str]  # the name of the database
     driver_errors: ClassVar[tuple[type[Exception], ...]]  # the errors that the driver raises
     called = "store"  # the argument that error messages name
     where: str  # the path or address that error messages show

@@ -69,7 +69,7 @@ def _opening_error(url: str, error: Exception) -> StoreError:
 class PostgresStore(Store):
     """A store in the database at a postgresql:// address; `create` is whether to create its tables."""
 
-    dialect = POSTGRES
+    dialect, system = POSTGRES, "postgresql"
     driver_errors = (psycopg.Error, OSError)
 
     def __init__(self, url: str, *, create: bool = True) -> None:

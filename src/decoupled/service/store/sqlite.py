@@ -41,7 +41,7 @@ class SqliteStore(Store):
         where: the path that error messages show in place of `path`.
     """
 
-    dialect = SQLITE
+    dialect, system = SQLITE, "sqlite"
     driver_errors = (apsw.Error, OSError)
     busy_timeout = 10_000  # milliseconds to wait for another program's lock
 
