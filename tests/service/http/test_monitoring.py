@@ -99,9 +99,9 @@ def exported(service: Service) -> set[str]:
     service.create("models", admin)
     wait_for(lambda: service.direct.vitals().sizes, "the first look at the store's size")
     text = service.http.get("/metrics", headers=admin).text
-    return {name.removesuffix("_total") for name in re.findall(r"^# TYPE (\w+) ", text, re.MULTILINE)} - {
-        name for name in re.findall(r"^# TYPE (\w+_created) ", text, re.MULTILINE)
-    }
+    return {
+        name.removesuffix("_total") for name in re.findall(r"^# TYPE (\w+) ", text, re.MULTILINE)
+    } - set(re.findall(r"^# TYPE (\w+_created) ", text, re.MULTILINE))
 
 
 def test_every_metric_is_in_the_table_of_the_page(exported: set[str]) -> None:
