@@ -8,6 +8,7 @@ import asyncio
 import json
 import logging
 import time
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
@@ -16,16 +17,15 @@ from starlette.types import Message, Receive, Scope, Send
 from ...errors import shown
 from ..errors import BadRequest, Forbidden, Invalid, ServiceError, TooLarge, TooSlow, UnsupportedMedia
 from .auth import Access, Admission
-from .decisions import FastRoutes, Headers
+from .decisions import DECISIONS, FEEDBACK, Begun, FastRoutes, Handler, Headers
 from .limits import Limits
 from .metrics import METHODS, Metrics, Recorder
 from .problem_json import FAULT, PROBLEM, headers_of, is_fault, problem_of
+from .response_head import ALWAYS, JSON, response_headers
 from .strict_json import encoded
 
 PUBLIC = frozenset(("/healthz", "/readyz"))  # a load balancer has no key
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
-ALWAYS = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
-JSON = b"application/json"
 
 access_log = logging.getLogger("decoupled.access")
 faults = logging.getLogger("decoupled.service")
@@ -33,6 +33,31 @@ faults = logging.getLogger("decoupled.service")
 
 class ClientGone(Exception):  # noqa: N818
     """The client closed the connection before its request was complete."""
+
+
+class HotRoute(NamedTuple):
+    """A route that the connection itself recognises; see `hot_connection`."""
+
+    method: str
+    route: str
+    handler: Handler
+
+
+class Started(NamedTuple):
+    """A request that waits for its commit, and its caller."""
+
+    begun: Begun
+    caller: str
+
+
+def as_refusal(error: Exception) -> ServiceError:
+    """An error as callers see it; an unexpected one is logged, and its details are only in the log."""
+    if not isinstance(error, ServiceError):
+        faults.error("an error of the service itself", exc_info=error)
+        return ServiceError(FAULT)
+    if is_fault(error):
+        faults.error("%s: %s", error.title, error)
+    return error
 
 
 class Gateway:
@@ -55,37 +80,56 @@ class Gateway:
         self._limits, self._public, self._loopback_only = limits, public, loopback_only
         self._good_hosts: set[bytes] = set()
         self._log = access_log.isEnabledFor(logging.INFO)
+        self.hot = (HotRoute("POST", DECISIONS, fast.decide), HotRoute("PUT", FEEDBACK, fast.feedback))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await self.inner(scope, receive, send)
             return
-        started, response = time.perf_counter(), _Response(send)
-        self._metrics.in_flight += 1
+        response = _Response(send)
+        started = self.arrived()
         try:
             await self._respond(scope, receive, response)
-        except ServiceError as error:
-            if is_fault(error):
-                faults.error("%s: %s", error.title, error)
-            await response.refuse(error)
         except ClientGone:
             response.status = 499
-        except Exception:
-            faults.exception("an error of the service itself")
-            await response.refuse(ServiceError(FAULT))
+        except Exception as error:
+            await response.refuse(as_refusal(error))
         finally:
-            self._metrics.in_flight -= 1
-            seconds = time.perf_counter() - started
             route = response.route or getattr(scope.get("route"), "path", "other")
-            self._count(scope["method"], route, response.status, seconds)
-            if self._log:
-                # JSON keeps a path with line breaks on one line. Query strings and headers are left out: they may
-                # contain a key.
-                path, caller = json.dumps(scope["path"]), response.caller
-                access_log.info(
-                    "%s %s %d %.1f ms %s", scope["method"], path, response.status, 1e3 * seconds, caller
-                )
+            self.answered(started, scope["method"], route, scope["path"], response.status, response.caller)
+
+    def begin(self, route: HotRoute, name: str, headers: Headers, body: bytes, address: str) -> Started | None:
+        """Begin a request of a hot route, whole and without a query, as `_respond` does for all.
+
+        None, and nothing is done, if it has to wait for something other than its commit.
+        """
+        self._check_origin(headers)
+        access = self._admission.admit_known(headers.get(b"authorization"), address)
+        if access is None:
+            return None
+        if body:
+            _check_content_type(headers.get(b"content-type"))
+        return Started(route.handler(access, name, headers, body), access.caller)
+
+    def arrived(self) -> float:
+        """Count a request in; returns the time for `answered`."""
+        self._metrics.in_flight += 1
+        return time.perf_counter()
+
+    def withdrawn(self) -> None:
+        """Forget a request that `arrived` counted, because it arrives again in another way."""
+        self._metrics.in_flight -= 1
+
+    def answered(self, started: float, method: str, route: str, path: str, status: int, caller: str) -> None:
+        """Count and log a request that is over."""
+        self._metrics.in_flight -= 1
+        seconds = time.perf_counter() - started
+        self._count(method, route, status, seconds)
+        if self._log:
+            # JSON keeps a path with line breaks on one line. Query strings and headers are left out: they may
+            # contain a key.
+            access_log.info("%s %s %d %.1f ms %s", method, json.dumps(path), status, 1e3 * seconds, caller)
 
     def _count(self, method: str, route: str, status: int, seconds: float) -> None:
         recorder = self._recorders.get((method, route, status))
@@ -114,8 +158,8 @@ class Gateway:
                 response.route, handler, argument = fast
                 if scope["query_string"]:
                     raise Invalid("query: this path takes no query parameters; put fields into the body")
-                status, content = await handler(access, argument, headers, body)
-                await response.send(status, content, JSON)
+                begun = handler(access, argument, headers, body)
+                await response.send(begun.status, begun.content(await begun.reply), JSON)
                 return
         scope["access"] = access
         await self.inner(scope, _replayed(body, receive), response.forward)
@@ -215,12 +259,7 @@ class _Response:
         self, status: int, content: bytes, kind: bytes, further: list[tuple[bytes, bytes]] | None = None
     ) -> None:
         self.status, self._started = status, True
-        headers = [
-            (b"content-type", kind),
-            (b"content-length", str(len(content)).encode()),
-            *ALWAYS,
-            *(further or ()),
-        ]
+        headers = response_headers(kind, len(content), further or ())
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": content})
 

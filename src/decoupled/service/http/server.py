@@ -17,7 +17,7 @@ from ...policies import FTPL
 from ..decision_service import open_service
 from ..store.open import is_postgres
 from .app import create_app
-from .header_timeout import connections_within
+from .hot_connection import connections_within
 from .limits import Limits
 
 # Two threads compute at the same time; with the default of 5 ms, one waits too long for the other.
@@ -119,7 +119,7 @@ def configuration(app: object, serving: Serving) -> uvicorn.Config:
     """The configuration of uvicorn, without its own access log, which would show query strings."""
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
-        http=connections_within(serving.limits),
+        http=connections_within(serving.limits, app),
         loop="uvloop",
         ws="none",
         lifespan="off",
