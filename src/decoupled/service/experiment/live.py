@@ -6,8 +6,9 @@ replayed, and a replayed row must equal the logged one.
 
 import json
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ...decision import Arm, Decision
 from ...learner.budget import Budget
@@ -20,6 +21,11 @@ from ..errors import ReplayError
 from .records import DecisionRecord, Mode, Settings, Status
 from .rows import Changed, Decided, ExperimentRow, Row, Settled
 from .settings import as_settings
+
+T = TypeVar("T")
+# What to make of a decision for a caller, such as `Running.record`: from its experiment, its row, and the row that settled
+# it if there is one.
+Form: TypeAlias = Callable[["Running", Decided, Settled | None], T]
 
 REMEDY = "run `decoupled doctor` on the store, or restore a backup"
 _UNLIMITED = 10**9  # the service expires old decisions itself; its learner must not forget any

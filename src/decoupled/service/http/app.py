@@ -76,7 +76,7 @@ def create_app(
         telemetry.watch(service, metrics)
     install(app)
     app.include_router(experiment_routes(service))
-    app.include_router(decision_routes(service, admission, fast))
+    app.include_router(decision_routes(service, fast))
     app.include_router(log_routes(service))
     app.include_router(operation_routes(service, metrics, backups))
     app.include_router(audit_routes(service))

@@ -7,6 +7,7 @@ nothing can be reached without being authenticated.
 import asyncio
 import logging
 import time
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
@@ -17,22 +18,52 @@ from ..errors import BadRequest, Forbidden, Invalid, ServiceError, TooLarge, Too
 from ..origin import ORIGIN, REQUEST_IDS, Origin, trace_of
 from .access_log import access_log, log_access
 from .auth import Access, Admission
-from .decisions import FastRoutes, Headers
+from .decisions import DECISIONS, FEEDBACK, Begun, FastRoutes, Handler, Headers
 from .limits import Limits
 from .metrics import METHODS, Metrics, Recorder
 from .problem_json import FAULT, PROBLEM, headers_of, is_fault, problem_of
+from .response_head import ALWAYS, JSON, REQUEST_ID, response_headers
 from .strict_json import encoded
 
 PUBLIC = frozenset(("/healthz", "/readyz"))  # a load balancer has no key
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
-ALWAYS = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
-JSON = b"application/json"
 
 faults = logging.getLogger("decoupled.service")
 
 
 class ClientGone(Exception):  # noqa: N818
     """The client closed the connection before its request was complete."""
+
+
+class HotRoute(NamedTuple):
+    """A route that the connection itself recognises; see `hot_connection`."""
+
+    method: str
+    route: str
+    handler: Handler
+
+
+class Started(NamedTuple):
+    """A request that waits for its commit, and where it comes from."""
+
+    begun: Begun
+    origin: Origin
+
+
+def origin_of(headers: Headers) -> Origin:
+    """The origin of a request whose caller is not known yet."""
+    request = REQUEST_IDS.of(headers.get(b"x-request-id"))
+    return Origin(request, "-", "", trace_of(headers.get(b"traceparent")))
+
+
+def as_refusal(error: Exception) -> ServiceError:
+    """An error as callers see it; an unexpected one is logged, and its details are only in the log."""
+    if not isinstance(error, ServiceError):
+        faults.error("an error of the service itself", exc_info=error)
+        return ServiceError(FAULT)
+    if is_fault(error):
+        faults.error("%s: %s", error.title, error)
+    return error
 
 
 class Gateway:
@@ -55,6 +86,7 @@ class Gateway:
         self._limits, self._public, self._loopback_only = limits, public, loopback_only
         self._good_hosts: set[bytes] = set()
         self._log = access_log.isEnabledFor(logging.INFO)
+        self.hot = (HotRoute("POST", DECISIONS, fast.decide), HotRoute("PUT", FEEDBACK, fast.feedback))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -62,29 +94,56 @@ class Gateway:
             await self.inner(scope, receive, send)
             return
         headers: Headers = dict(scope["headers"])
-        request = REQUEST_IDS.of(headers.get(b"x-request-id"))
-        origin = Origin(request, "-", "", trace_of(headers.get(b"traceparent")))
-        ORIGIN.set(origin)
-        started, response = time.perf_counter(), _Response(send, origin)
-        self._metrics.in_flight += 1
+        response = _Response(send, origin_of(headers))
+        ORIGIN.set(response.origin)
+        started = self.arrived()
         try:
             await self._respond(scope, headers, receive, response)
-        except ServiceError as error:
-            if is_fault(error):
-                faults.error("%s: %s", error.title, error)
-            await response.refuse(error)
         except ClientGone:
             response.status = 499
-        except Exception:
-            faults.exception("an error of the service itself")
-            await response.refuse(ServiceError(FAULT))
+        except Exception as error:
+            await response.refuse(as_refusal(error))
         finally:
-            self._metrics.in_flight -= 1
-            seconds = time.perf_counter() - started
             route = response.route or getattr(scope.get("route"), "path", "other")
-            self._count(scope["method"], route, response.status, seconds)
-            if self._log:
-                log_access(scope["method"], scope["path"], route, response.status, seconds)
+            self.answered(started, scope["method"], route, scope["path"], response.status, response.origin)
+
+    def begin(
+        self, route: HotRoute, name: str, headers: Headers, body: bytes, address: str
+    ) -> Started | None:
+        """Begin a request of a hot route, whole and without a query, as `_respond` does for all.
+
+        None, and nothing is done, if it has to wait for something other than its commit. `ORIGIN` must be set.
+        """
+        self._check_origin(headers)
+        access = self._admission.admit_known(headers.get(b"authorization"), address)
+        if access is None:
+            return None
+        request, _, _, trace = ORIGIN.get()
+        origin = Origin(request, access.caller, access.label, trace)
+        ORIGIN.set(origin)
+        if body:
+            _check_content_type(headers.get(b"content-type"))
+        return Started(route.handler(access, name, headers, body), origin)
+
+    def arrived(self) -> float:
+        """Count a request in; returns the time for `answered`."""
+        self._metrics.in_flight += 1
+        return time.perf_counter()
+
+    def withdrawn(self) -> None:
+        """Forget a request that `arrived` counted, because it arrives again in another way."""
+        self._metrics.in_flight -= 1
+
+    def answered(
+        self, started: float, method: str, route: str, path: str, status: int, origin: Origin
+    ) -> None:
+        """Count and log a request that is over."""
+        self._metrics.in_flight -= 1
+        seconds = time.perf_counter() - started
+        self._count(method, route, status, seconds)
+        if self._log:
+            ORIGIN.set(origin)
+            log_access(method, path, route, status, seconds)
 
     def _count(self, method: str, route: str, status: int, seconds: float) -> None:
         recorder = self._recorders.get((method, route, status))
@@ -104,8 +163,9 @@ class Gateway:
             client = scope.get("client")
             address = client[0] if client else "local"
             access = await self._admission.admit(headers.get(b"authorization"), address)
-            origin = response.origin
-            ORIGIN.set(Origin(origin.request, access.caller, access.label, origin.trace))
+            request, _, _, trace = response.origin
+            response.origin = Origin(request, access.caller, access.label, trace)
+            ORIGIN.set(response.origin)
         body = await self._body(headers, receive)
         if body:
             _check_content_type(headers.get(b"content-type"))
@@ -115,8 +175,8 @@ class Gateway:
                 response.route, handler, argument = fast
                 if scope["query_string"]:
                     raise Invalid("query: this path takes no query parameters; put fields into the body")
-                status, content = await handler(access, argument, headers, body)
-                await response.send(status, content, JSON)
+                begun = handler(access, argument, headers, body)
+                await response.send(begun.status, begun.content(await begun.reply), JSON)
                 return
         scope["access"] = access
         await self.inner(scope, _replayed(body, receive), response.forward)
@@ -207,7 +267,7 @@ class _Response:
 
     def __init__(self, send: Send, origin: Origin) -> None:
         self._send, self.origin = send, origin
-        self._always = [*ALWAYS, (b"x-request-id", (origin.request or "").encode())]
+        self._request = (origin.request or "").encode()
         self._started = self._finished = False
         self.status = 500
         self.route = ""
@@ -216,12 +276,7 @@ class _Response:
         self, status: int, content: bytes, kind: bytes, further: list[tuple[bytes, bytes]] | None = None
     ) -> None:
         self.status, self._started = status, True
-        headers = [
-            (b"content-type", kind),
-            (b"content-length", str(len(content)).encode()),
-            *self._always,
-            *(further or ()),
-        ]
+        headers = response_headers(kind, len(content), self._request, further or ())
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": content})
 
@@ -235,7 +290,11 @@ class _Response:
     async def forward(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status, self._started = message["status"], True
-            message["headers"] = [*message.get("headers", ()), *self._always]
+            message["headers"] = [
+                *message.get("headers", ()),
+                *ALWAYS,
+                (REQUEST_ID, self._request),
+            ]
         elif not message.get("more_body"):
             self._finished = True
         await self._send(message)

@@ -5,7 +5,7 @@ The server itself would read headers without limit. The gateway limits bodies.
 
 import asyncio
 import logging
-from typing import Any
+from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -51,60 +51,64 @@ _DETAILS = {
 }
 
 
-def connections_within(limits: Limits) -> type[asyncio.Protocol]:
+class LimitedConnection(HttpToolsProtocol):
     """The server's protocol, with limits on the headers of each request."""
 
-    class Connection(HttpToolsProtocol):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            self._waiting = True  # for the headers of a request
-            self._received = 0  # bytes of them
-            self._timer: asyncio.TimerHandle | None = None
+    limits: ClassVar[Limits]
 
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._waiting = True  # for the headers of a request
+        self._received = 0  # bytes of them
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._start_timer()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._waiting, self._received = True, 0
+
+    def on_headers_complete(self) -> None:
+        self._waiting = False
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._check_headers(len(data))
+
+    def _check_headers(self, received: int) -> None:
+        if not self._waiting:  # most requests arrive at once, and never need a timer
+            if self._timer is not None:
+                self._stop_timer()
+            return
+        self._received += received
+        if self._received > self.limits.headers:
+            self._hang_up(LARGE)
+        elif self._timer is None:
             self._start_timer()
 
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            self._waiting, self._received = True, 0
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
 
-        def on_headers_complete(self) -> None:
-            self._waiting = False
-            super().on_headers_complete()
+    def _start_timer(self) -> None:
+        self._timer = self.loop.call_later(self.limits.headers_seconds, self._hang_up, LATE)
 
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if not self._waiting:  # most requests arrive at once, and never need a timer
-                self._stop_timer()
-                return
-            self._received += len(data)
-            if self._received > limits.headers:
-                self._hang_up(LARGE)
-            elif self._timer is None:
-                self._start_timer()
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop_timer()
-            super().connection_lost(exc)
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not well-formed."""
+        self._hang_up(MALFORMED)
 
-        def _start_timer(self) -> None:
-            self._timer = self.loop.call_later(limits.headers_seconds, self._hang_up, LATE)
-
-        def _stop_timer(self) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-
-        def send_400_response(self, msg: str) -> None:
-            self._hang_up(MALFORMED)
-
-        def _hang_up(self, status: str) -> None:
-            self._stop_timer()
-            if not self.transport.is_closing():
-                request = REQUEST_IDS.of(None)
-                _log.info("a connection was closed: %s", status, extra={"fields": {"request_id": request}})
-                self.transport.write(refusal(status, request))
-                self.transport.close()
-
-    return Connection
+    def _hang_up(self, status: str) -> None:
+        self._stop_timer()
+        if not self.transport.is_closing():
+            request = REQUEST_IDS.of(None)
+            _log.info("a connection was closed: %s", status, extra={"fields": {"request_id": request}})
+            self.transport.write(refusal(status, request))
+            self.transport.close()

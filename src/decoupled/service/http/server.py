@@ -19,7 +19,7 @@ from ...policies import FTPL
 from ..decision_service import open_service
 from ..store.open import is_postgres
 from .app import create_app
-from .header_timeout import connections_within
+from .hot_connection import connections_within
 from .limits import Limits
 from .log_format import LogFormat, set_up_logging
 
@@ -149,7 +149,7 @@ def configuration(app: object, serving: Serving) -> uvicorn.Config:
     """The configuration of uvicorn, without its own access log, which would show query strings."""
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
-        http=connections_within(serving.limits),
+        http=connections_within(serving.limits, app),
         loop="uvloop",
         ws="none",
         lifespan="off",

@@ -4,11 +4,12 @@ Nothing here is loaded unless it is asked for, and the routes that carry the tra
 replaced by others that trace. Names follow OpenTelemetry's semantic conventions; the rest begins with "decoupled.".
 """
 
+import asyncio
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 from opentelemetry import propagate
@@ -34,9 +35,10 @@ from ... import __version__
 from ..commit_loop import Command
 from ..decision_service import DecisionService
 from ..errors import ServiceError, StoreError
+from ..experiment.records import Feedback
 from ..origin import Trace
 from .auth import Access, Admission
-from .decisions import FastRoutes, Handler, Headers
+from .decisions import Begun, FastRoutes, Handler, Headers
 from .metrics import BUCKETS, METHODS, SIZES, Metrics
 from .telemetry_settings import check_protocol, exports
 
@@ -271,23 +273,35 @@ class _TracedRoutes(FastRoutes):
             _ROUTE.set(found[0])
         return found
 
-    async def decide(self, access: Access, name: str, headers: Headers, body: bytes) -> tuple[int, bytes]:
-        with self._span("decide", {"decoupled.tenant": access.tenant, "decoupled.experiment": name}):
-            return await super().decide(access, name, headers, body)
+    def decide(self, access: Access, name: str, headers: Headers, body: bytes) -> Begun:
+        begin = partial(super().decide, access, name, headers, body)
+        return self._in_span("decide", access, {"decoupled.experiment": name}, begin)
 
-    async def feedback(self, access: Access, id: str, headers: Headers, body: bytes) -> tuple[int, bytes]:  # noqa: A002
-        with self._span("feedback", {"decoupled.tenant": access.tenant, "decoupled.decision": id}):
-            return await super().feedback(access, id, headers, body)
+    def feedback(self, access: Access, id: str, headers: Headers, body: bytes) -> Begun:  # noqa: A002
+        begin = partial(super().feedback, access, id, headers, body)
+        return self._in_span("feedback", access, {"decoupled.decision": id}, begin)
 
-    @contextmanager
-    def _span(self, name: str, attributes: Mapping[str, str]) -> Iterator[None]:
-        with self._tracer.start_as_current_span(
-            name, attributes=attributes, record_exception=False, set_status_on_exception=False
-        ) as span:
-            try:
-                yield
-            except ServiceError as error:
-                span.set_attribute("error.type", type(error).__name__)
-                if error.status >= 500:
-                    span.set_status(StatusCode.ERROR, str(error))
-                raise
+    def give(self, access: Access, given: Sequence[Feedback]) -> Begun:
+        begin = partial(super().give, access, given)
+        return self._in_span("feedback", access, {"decoupled.feedback.count": len(given)}, begin)
+
+    def _in_span(
+        self, name: str, access: Access, attributes: Mapping[str, str | int], begin: Callable[[], Begun]
+    ) -> Begun:
+        """Begin a request, in a span that ends when its reply arrives."""
+        span = self._tracer.start_span(name, attributes={"decoupled.tenant": access.tenant, **attributes})
+        try:
+            begun = begin()
+        except ServiceError as error:
+            _end(span, error)
+            raise
+        begun.reply.when_done(asyncio.get_running_loop(), lambda reply: _end(span, reply.exception()))
+        return begun
+
+
+def _end(span: Span, error: BaseException | None) -> None:
+    if error is not None:
+        span.set_attribute("error.type", type(error).__name__)
+        if not isinstance(error, ServiceError) or error.status >= 500:
+            span.set_status(StatusCode.ERROR, str(error))
+    span.end()
