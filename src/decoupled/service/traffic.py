@@ -35,6 +35,15 @@ class Counts(NamedTuple):
     limited: int = 0
     loss: float = 0.0
 
+    def grown(self, before: "Counts", after: "Counts") -> "Counts":
+        """These counts, and what came between two counts of an experiment."""
+        a, b, c, d, e, f, g = self  # written out, because every transaction needs it
+        a0, b0, c0, d0, e0, f0, g0 = before
+        a1, b1, c1, d1, e1, f1, g1 = after
+        return Counts(
+            a + a1 - a0, b + b1 - b0, c + c1 - c0, d + d1 - d0, e + e1 - e0, f + f1 - f0, g + (g1 - g0)
+        )  # fmt: skip
+
 
 _NONE = Counts()
 
@@ -70,17 +79,14 @@ class Traffic:
         """Count the difference between the counts of an experiment before and after a transaction."""
         if after == before:
             return
-        done = Counts._make(b - a for a, b in zip(before, after, strict=True))
-        self.total = _sum(self.total, done)
+        self.total = self.total.grown(before, after)
+        if self.most == 0:
+            return
         if experiment in self._named or len(self._named) < self.most:
-            self._named[experiment] = _sum(self._named.get(experiment, _NONE), done)
+            self._named[experiment] = self._named.get(experiment, _NONE).grown(before, after)
         else:
-            self._others = _sum(self._others, done)
+            self._others = self._others.grown(before, after)
 
     def by_experiment(self) -> dict[tuple[str, str], Counts]:
         """The counts of each experiment with a place of its own, and of all others."""
         return {**self._named, OTHER: self._others}
-
-
-def _sum(one: Counts, two: Counts) -> Counts:
-    return Counts._make(a + b for a, b in zip(one, two, strict=True))

@@ -76,7 +76,7 @@ def audit_record(id: int, *row: Any) -> AuditRecord:  # noqa: A002
     ['d']
     """
     *before, old, new = row
-    return AuditRecord(id, *before, _value(old), _value(new))
+    return AuditRecord._make((id, *before, _value(old), _value(new)))
 
 
 def _text(value: Any) -> str | None:
