@@ -20,8 +20,8 @@ CLOSED = "service: is closed; open it again"
 
 # Clients that wait for answers fall into two groups, each of which waits for the other's commit. Waiting for the
 # other group, for a fraction of the time that a commit takes, merges them.
-_LINGER = 0.25
-_LONGEST_LINGER = 0.002
+LINGER = 0.25
+LONGEST_LINGER = 0.002
 
 _log = logging.getLogger(__name__)
 
@@ -135,6 +135,14 @@ class Command(NamedTuple):
     otherwise: Callable[[Session], Any] | None = None
 
 
+class Prepared(NamedTuple):
+    """Commands that ran in a transaction which is to be committed, what each has to be told, and when they began."""
+
+    batch: list[Command]
+    outcomes: list[Outcome]
+    start: float
+
+
 class CommitLoop:
     """Runs commands in the order in which they arrive, all that are waiting in one commit.
 
@@ -161,6 +169,8 @@ class CommitLoop:
         self.commits = self.failures = self.commands = 0
         self._last = 0.0  # how long the last transaction took
         self._expected = 0  # commands in the next one, if everyone who was answered asks again
+        self._turn = threading.Lock()  # held by whoever has a transaction open
+        self._wanted = False  # whether the thread waits for its turn
         self._thread = threading.Thread(target=self._work, name="decoupled-commits", daemon=True)
         self._thread.start()
 
@@ -197,7 +207,7 @@ class CommitLoop:
             self._queue.wait(1, due - time.monotonic())
             # Clients that were just answered are about to ask again, so it waits a moment for them.
             if self._expected > 2 and len(self._queue) > 0:
-                self._queue.wait(self._expected, min(_LONGEST_LINGER, _LINGER * self._last))
+                self._queue.wait(self._expected, min(LONGEST_LINGER, LINGER * self._last))
             batch = self._queue.take(MOST_AT_ONCE)
             if batch:
                 self.perform(batch)
@@ -209,32 +219,82 @@ class CommitLoop:
                     self.perform([Command(self._housekeeping, (), Reply(), alone=True)])
 
     def perform(self, batch: list[Command]) -> None:
-        """Run commands in one transaction, and answer. If one fails unexpectedly, the others run again without it."""
+        """Run commands in one transaction, and answer."""
+        self._wanted = True
+        with self._turn:
+            self._wanted = False
+            prepared = self._prepare(batch)
+            if prepared is not None:
+                self._finish(prepared)
+
+    def prepare_now(self, batch: list[Command]) -> "Prepared | None":
+        """Run commands in the thread of the caller, who then calls `finish` in any thread.
+
+        None, and nothing is done, if they would have to wait, or might take long: then `put` them.
+        """
+        others = self._wanted or len(self._queue) > 0 or self._queue.closed
+        if others or len(batch) > MOST_AT_ONCE or not self._turn.acquire(blocking=False):
+            return None
+        try:
+            about = {each for command in batch for each in command.about}
+            if self.session.is_quick(about, len(batch)) and self.session.store.begin_now():
+                prepared = self._prepare(batch, begun=True)
+                if prepared is not None:
+                    return prepared
+                batch.clear()  # they are answered
+        except BaseException:
+            self._turn.release()
+            raise
+        self._turn.release()
+        return None
+
+    def finish(self, prepared: "Prepared") -> None:
+        """Commit what `prepare_now` prepared, and answer."""
+        try:
+            self._finish(prepared)
+        finally:
+            self._turn.release()
+
+    def _prepare(self, batch: list[Command], *, begun: bool = False) -> "Prepared | None":
+        """Run commands in a transaction. If one fails unexpectedly, the others run again without it.
+
+        None if nothing is left to commit: then all are answered.
+        """
         start = time.monotonic()
         while batch:
             outcomes: list[Outcome] = []
             command = batch[0]
             try:
-                self.session.enter([each for command in batch for each in command.about])
+                self.session.enter([each for command in batch for each in command.about], begun=begun)
                 for command in batch:
                     self._run(command, outcomes)
-                wrote = self.session.leave()
+                self.session.write()
             except StoreError as error:
                 self._fail(error)
-                outcomes = [(each.reply, None, error) for each in batch]
+                deliver([(each.reply, None, error) for each in batch])
+                return None
             except Exception as error:
                 self._fail(error)
                 deliver([(command.reply, None, as_service_error(error))])
-                batch = [each for each in batch if each is not command]
+                batch, begun = [each for each in batch if each is not command], False
                 continue
-            else:
-                self.healthy = self.healthy or wrote  # a full disk can still be read
-                self.commits += 1
-                self.commands += len(batch)
-                self._last = time.monotonic() - start
-                self._expected = len(batch) + len(self._queue)
-            deliver(outcomes)
-            return
+            return Prepared(batch, outcomes, start)
+        return None
+
+    def _finish(self, prepared: "Prepared") -> None:
+        batch, outcomes, start = prepared
+        try:
+            wrote = self.session.store.commit()
+        except Exception as error:
+            self._fail(error)
+            outcomes = [(each.reply, None, as_service_error(error)) for each in batch]
+        else:
+            self.healthy = self.healthy or wrote  # a full disk can still be read
+            self.commits += 1
+            self.commands += len(batch)
+            self._last = time.monotonic() - start
+            self._expected = len(batch) + len(self._queue)
+        deliver(outcomes)
 
     def _run(self, command: Command, outcomes: list[Outcome]) -> None:
         try:

@@ -19,8 +19,9 @@ from ..errors import BadRequest, Forbidden, Invalid, ServiceError, TooLarge, Too
 from .auth import Access, Admission
 from .decisions import DECISIONS, FEEDBACK, Begun, FastRoutes, Handler, Headers
 from .limits import Limits
-from .metrics import METHODS, Metrics, Recorder
+from .metrics import METHODS, Metrics
 from .problem_json import FAULT, PROBLEM, headers_of, is_fault, problem_of
+from .request_counts import Recorder
 from .response_head import ALWAYS, JSON, response_headers
 from .strict_json import encoded
 
@@ -137,8 +138,7 @@ class Gateway:
             recorder = self._metrics.recorder(method, route, status)
             if method in METHODS:  # others are made up by callers, and would fill the memory
                 self._recorders[method, route, status] = recorder
-        recorder.increment()
-        recorder.observe(seconds)
+        recorder(seconds)
 
     async def _respond(self, scope: Scope, receive: Receive, response: "_Response") -> None:
         headers: Headers = dict(scope["headers"])

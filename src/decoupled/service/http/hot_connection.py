@@ -141,7 +141,8 @@ class HotConnection(LimitedConnection):
 
     def _see(self, name: bytes, value: bytes) -> None:
         if name == b"content-length":
-            self._plain = self._plain and value.isdigit() and int(value[:9]) <= _LARGEST
+            largest = min(_LARGEST, self.limits.body)
+            self._plain = self._plain and len(value) < 6 and value.isdigit() and int(value) <= largest
         elif name != b"connection" or value.lower() != b"keep-alive":
             self._plain = False
             if name == b"expect" and value.lower() == b"100-continue":

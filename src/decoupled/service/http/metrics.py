@@ -1,16 +1,16 @@
 """Prometheus metrics: requests by route and status, their times, and the counters of the service."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from .request_counts import Recorder, RequestCounts
+
 KIND = "text/plain; version=0.0.4; charset=utf-8"
-BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 METHODS = frozenset(("GET", "PUT", "POST", "HEAD"))
 GAUGES = frozenset(("queue", "experiments", "pending"))  # the counters of the service that can decrease
 # Each counts since this process was started, or over the experiments in its memory.
@@ -28,33 +28,19 @@ HELP = {
 }
 
 
-class Recorder(NamedTuple):
-    """Records the requests of one method, route and status."""
-
-    increment: Callable[[], None]
-    observe: Callable[[float], None]
-
-
 class Metrics:
     """The metrics of one service. They do not distinguish tenants, so that none learns about another."""
 
     def __init__(self, counters: Callable[[], Mapping[str, float]]) -> None:
         self._registry = CollectorRegistry()
-        labels, registry = ("method", "route", "status"), self._registry
-        self._requests = Counter("decoupled_http_requests", "Requests answered.", labels, registry=registry)
-        text = "Seconds from a request to its response."
-        self._seconds = Histogram(
-            "decoupled_http_seconds", text, ("route",), buckets=BUCKETS, registry=registry
-        )
+        self._requests = RequestCounts()
+        self._registry.register(self._requests)
         self.in_flight = 0
         self._registry.register(_ServiceCounters(counters, self))
 
     def recorder(self, method: str, route: str, status: int) -> Recorder:
         """The recorder of one kind of request. Methods that callers made up are counted together."""
-        known = method if method in METHODS else "other"
-        return Recorder(
-            self._requests.labels(known, route, status).inc, self._seconds.labels(route).observe
-        )
+        return self._requests.recorder(method if method in METHODS else "other", route, status)
 
     def text(self) -> bytes:
         """All metrics in Prometheus's text format."""

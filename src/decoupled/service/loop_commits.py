@@ -1,0 +1,109 @@
+"""Commits for an event loop: commands run in its own thread, and only the flush to disk in another.
+
+In CPython two threads take turns with the interpreter, and handing it over costs more than a small command. So commands
+that are quick run where they arrive, many in one transaction, and a second thread does nothing but commit. Whatever may
+have to wait or takes long goes to the commit loop, whose thread can be held up without holding up other requests: loading
+an experiment, writing a snapshot, many arms, a store that another program has locked, PostgreSQL. So do all commands
+while others are waiting there.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import TypeVar
+
+from .commit_loop import LINGER, LONGEST_LINGER, Command, CommitLoop, Prepared, Reply, deliver
+from .errors import StoreError
+from .session import Reference, Session
+
+T = TypeVar("T")
+
+
+class LoopCommits:
+    """Runs commands of one event loop, in the order in which they come.
+
+    Args:
+        commits: the commit loop, whose session and store it shares.
+    """
+
+    def __init__(self, commits: CommitLoop) -> None:
+        self._commits = commits
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: list[Command] = []
+        self._busy = False  # whether a pass is scheduled, or a commit under way
+        self._expected = 0  # commands in the next transaction, if everyone who was answered asks again
+        self._until = 0.0  # when to begin it with those that are there
+        self._to_finish: SimpleQueue[Prepared | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def submit(
+        self,
+        run: Callable[[Session], T],
+        *about: Reference,
+        alone: bool = False,
+        otherwise: Callable[[Session], T] | None = None,
+    ) -> Reply[T]:
+        """Run a function in a transaction that holds the experiments it is about. Call it on the event loop."""
+        loop = asyncio.get_running_loop()
+        if alone or (loop is not self._loop and not self._adopt(loop)):
+            return self._commits.submit(run, *about, alone=alone, otherwise=otherwise)
+        reply: Reply[T] = Reply()
+        self._waiting.append(Command(run, about, reply, alone, otherwise))
+        if not self._busy:
+            self._busy = True
+            loop.call_soon(self._start)
+        return reply
+
+    def _adopt(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Serve this loop from now on, unless another one is served that still runs."""
+        if self._loop is not None and not self._loop.is_closed():
+            return False
+        self._loop, self._waiting, self._busy = loop, [], False
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._finish, name="decoupled-flushes", daemon=True)
+            self._thread.start()
+        return True
+
+    def _start(self) -> None:
+        """Run what is waiting, in one transaction."""
+        few = 0 < len(self._waiting) < self._expected
+        if few and self._expected > 2 and time.monotonic() < self._until:
+            # Clients that were just answered are about to ask again; the next pass of the loop reads what they send.
+            asyncio.get_running_loop().call_soon(self._start)
+            return
+        batch, self._waiting, self._busy = self._waiting, [], False
+        prepared = self._commits.prepare_now(batch) if batch else None
+        if prepared is not None:
+            self._busy = True
+            self._to_finish.put(prepared)
+            return
+        for command in batch:
+            try:
+                self._commits.put(command)
+            except StoreError as closed:
+                deliver([(command.reply, None, closed)])
+
+    def _finish(self) -> None:
+        """The second thread: commit what was run."""
+        while (prepared := self._to_finish.get()) is not None:
+            self._commits.finish(prepared)
+            took = time.monotonic() - prepared.start
+            with suppress(RuntimeError):  # the loop is closed
+                assert self._loop is not None
+                self._loop.call_soon_threadsafe(self._go_on, len(prepared.batch), took)
+
+    def _go_on(self, answered: int, took: float) -> None:
+        self._busy = True
+        self._expected = answered + len(self._waiting)
+        self._until = time.monotonic() + min(LONGEST_LINGER, LINGER * took)
+        self._start()
+
+    def close(self) -> None:
+        """Finish the commit that is under way."""
+        if self._thread is not None:
+            self._to_finish.put(None)
+            self._thread.join()
+            self._thread = None
