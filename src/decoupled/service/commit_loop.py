@@ -224,8 +224,8 @@ class CommitLoop:
         with self._turn:
             self._wanted = False
             prepared = self._prepare(batch)
-            if prepared is not None:
-                self._finish(prepared)
+            outcomes = [] if prepared is None else self._commit(prepared)
+        deliver(outcomes)
 
     def prepare_now(self, batch: list[Command]) -> "Prepared | None":
         """Run commands in the thread of the caller, who then calls `finish` in any thread.
@@ -251,9 +251,10 @@ class CommitLoop:
     def finish(self, prepared: "Prepared") -> None:
         """Commit what `prepare_now` prepared, and answer."""
         try:
-            self._finish(prepared)
+            outcomes = self._commit(prepared)
         finally:
             self._turn.release()
+        deliver(outcomes)
 
     def _prepare(self, batch: list[Command], *, begun: bool = False) -> "Prepared | None":
         """Run commands in a transaction. If one fails unexpectedly, the others run again without it.
@@ -281,7 +282,8 @@ class CommitLoop:
             return Prepared(batch, outcomes, start)
         return None
 
-    def _finish(self, prepared: "Prepared") -> None:
+    def _commit(self, prepared: "Prepared") -> list[Outcome]:
+        """Make a transaction durable, and return what to tell those who asked."""
         batch, outcomes, start = prepared
         try:
             wrote = self.session.store.commit()
@@ -294,7 +296,7 @@ class CommitLoop:
             self.commands += len(batch)
             self._last = time.monotonic() - start
             self._expected = len(batch) + len(self._queue)
-        deliver(outcomes)
+        return outcomes
 
     def _run(self, command: Command, outcomes: list[Outcome]) -> None:
         try:

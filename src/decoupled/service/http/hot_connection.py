@@ -24,6 +24,7 @@ from .strict_json import encoded
 _PATHS = re.compile(
     rb"/v1/(?:experiments/([A-Za-z0-9._:-]{1,200})/decisions|decisions/([A-Za-z0-9]{1,64}-[0-9]{1,18})/feedback)"
 )
+_BROKEN = "Invalid HTTP request received."
 _LARGEST = 16_384  # bytes of a body; the gateway limits larger ones
 _SPECIAL = frozenset((b"expect", b"transfer-encoding", b"upgrade", b"connection", b"content-length"))
 
@@ -114,17 +115,15 @@ class HotConnection(LimitedConnection):
     def data_received(self, data: bytes) -> None:
         try:
             self.parser.feed_data(data)
-        except (HttpParserError, HttpParserUpgrade):
+        except HttpParserError:
             self._hot = None
-            self._fail(data)
-            return
+            self.logger.warning(_BROKEN)
+            self.send_400_response(_BROKEN)
+        except HttpParserUpgrade:
+            self._unsupported_upgrade_warning()
         if self._hot is not None:  # its body comes in parts
             self._pass_on(complete=False)
         self._check_headers(len(data))
-
-    def _fail(self, data: bytes) -> None:
-        """Let the server refuse what the parser refused; a parser that failed once fails again."""
-        HttpToolsProtocol.data_received(self, data)
 
     # What the parser finds
 
