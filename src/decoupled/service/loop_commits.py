@@ -20,6 +20,7 @@ from .errors import StoreError
 from .session import Reference, Session
 
 T = TypeVar("T")
+_TICK = 0.001  # seconds; the timers of an event loop are no finer
 
 
 class LoopCommits:
@@ -35,7 +36,7 @@ class LoopCommits:
         self._waiting: list[Command] = []
         self._busy = False  # whether a pass is scheduled, or a commit under way
         self._expected = 0  # commands in the next transaction, if everyone who was answered asks again
-        self._until = 0.0  # when to begin it with those that are there
+        self._timer: asyncio.TimerHandle | None = None  # begins it with those that are there
         self._to_finish: SimpleQueue[Prepared | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
@@ -55,13 +56,16 @@ class LoopCommits:
         if not self._busy:
             self._busy = True
             loop.call_soon(self._start)
+        elif self._timer is not None and len(self._waiting) >= self._expected:
+            self._timer.cancel()
+            self._start()
         return reply
 
     def _adopt(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Serve this loop from now on, unless another one is served that still runs."""
         if self._loop is not None and not self._loop.is_closed():
             return False
-        self._loop, self._waiting, self._busy = loop, [], False
+        self._loop, self._waiting, self._busy, self._timer = loop, [], False, None
         if self._thread is None:
             self._thread = threading.Thread(target=self._finish, name="decoupled-flushes", daemon=True)
             self._thread.start()
@@ -69,12 +73,7 @@ class LoopCommits:
 
     def _start(self) -> None:
         """Run what is waiting, in one transaction."""
-        few = 0 < len(self._waiting) < self._expected
-        if few and self._expected > 2 and time.monotonic() < self._until:
-            # Clients that were just answered are about to ask again; the next pass of the loop reads what they send.
-            asyncio.get_running_loop().call_soon(self._start)
-            return
-        batch, self._waiting, self._busy = self._waiting, [], False
+        batch, self._waiting, self._busy, self._timer = self._waiting, [], False, None
         prepared = self._commits.prepare_now(batch) if batch else None
         if prepared is not None:
             self._busy = True
@@ -96,10 +95,22 @@ class LoopCommits:
                 self._loop.call_soon_threadsafe(self._go_on, len(prepared.batch), took)
 
     def _go_on(self, answered: int, took: float) -> None:
-        self._busy = True
-        self._expected = answered + len(self._waiting)
-        self._until = time.monotonic() + min(LONGEST_LINGER, LINGER * took)
-        self._start()
+        """After a commit: clients that were answered are about to ask again, so it waits a moment for them."""
+        self._busy, self._expected = True, answered + len(self._waiting)
+        linger = min(LONGEST_LINGER, LINGER * took)
+        if self._expected <= 2:
+            self._start()
+        elif linger >= _TICK:
+            self._timer = asyncio.get_running_loop().call_later(linger, self._start)
+        else:
+            self._look_again(time.monotonic() + linger)
+
+    def _look_again(self, until: float) -> None:
+        """Let the loop read what has arrived until enough is there; a timer would be too coarse."""
+        if len(self._waiting) >= self._expected or time.monotonic() >= until:
+            self._start()
+        else:
+            asyncio.get_running_loop().call_soon(self._look_again, until)
 
     def close(self) -> None:
         """Finish the commit that is under way."""
