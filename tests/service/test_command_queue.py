@@ -25,7 +25,8 @@ def test_a_wait_ends_with_the_item_that_completes_it() -> None:
     thread = waiting(queue, 3)
     for number in range(2):
         assert queue.put(Item(number))
-        assert queue._awaited == 3 and thread.is_alive()
+        assert queue._awaited == 3
+        assert thread.is_alive()
     queue.put(Item(2))
     thread.join(60)
     assert not thread.is_alive()
@@ -42,7 +43,8 @@ def test_a_wait_ends_with_the_time_or_with_the_queue() -> None:
     queue.close()
     thread.join(60)
     assert not thread.is_alive()
-    assert not queue.put(Item(1)) and queue.closed
+    assert not queue.put(Item(1))
+    assert queue.closed
     queue.wait(2, 60.0)
     assert len(queue.take(10)) == 1, "what was put before is still taken"
 

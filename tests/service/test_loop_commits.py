@@ -49,7 +49,8 @@ def test_a_pass_of_the_loop_is_one_transaction_in_its_own_thread(
         decisions = service.decisions_on_loop
         replies = [decisions.decide("me", "one") for _ in range(20)]
         found = await asyncio.gather(*map(value, replies))
-        assert len({each.id for [each] in found}) == 20 and len(committed) == 1
+        assert len({each.id for [each] in found}) == 20
+        assert len(committed) == 1
         replies = [decisions.feedback("me", each.id, loss=0.5) for [each] in found]
         assert {each.status for each in await asyncio.gather(*map(value, replies))} == {"applied"}
         assert len(committed) == 2
@@ -134,7 +135,8 @@ def test_others_have_their_turn(file: str) -> None:
             await asyncio.sleep(0)
         assert not second.done()
         go_on.set()
-        assert await first == "slow" and len(await second) == 1
+        assert await first == "slow"
+        assert len(await second) == 1
 
     run(service, main)
 
@@ -177,7 +179,8 @@ def test_an_unexpected_error_fails_only_its_own_command(file: str) -> None:
             service.decisions_on_loop.decide("me", "one"),
         ]
         one, bad, two = await asyncio.gather(*map(value, replies), return_exceptions=True)
-        assert type(bad) is ServiceError and "ZeroDivisionError" in str(bad)
+        assert type(bad) is ServiceError
+        assert "ZeroDivisionError" in str(bad)
         assert [each.id.partition("-")[2] for [each] in (one, two)] == ["2", "3"]
 
     run(service, main)

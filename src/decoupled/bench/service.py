@@ -78,15 +78,23 @@ def measure(repetitions: int = 15) -> Iterator[Reading | Rate]:
         yield Reading("time of a request, median", load.quantile(0.5), "ms", SLOWEST)
         yield Reading("time of a request, 99th percentile", load.quantile(0.99), "ms", SLOWEST)
         yield Reading(
-            "processor time of the service for a pair", 1e3 * load.service_cpu / load.pairs, "ms", 1e3 / PAIRS
+            "processor time of the service for a pair",
+            1e3 * load.service_cpu / load.pairs,
+            "ms",
+            1e3 / PAIRS,
         )
         yield Reading(
-            "processor time of the clients for a pair", 1e3 * load.client_cpu / load.pairs, "ms", 1e3 / PAIRS
+            "processor time of the clients for a pair",
+            1e3 * load.client_cpu / load.pairs,
+            "ms",
+            1e3 / PAIRS,
         )
     yield Reading("memory of the service", load.memory[-1], "MiB", 500.0)
     yield Reading("memory gained during the load", load.memory[-1] - load.memory[0], "MiB", 50.0)
     times = run_batches(repetitions=repetitions)
-    yield Reading(f"a batch of {BATCH:,} decisions, and one of their feedback", median(times), "ms", SLOWEST_BATCH)
+    yield Reading(
+        f"a batch of {BATCH:,} decisions, and one of their feedback", median(times), "ms", SLOWEST_BATCH
+    )
     yield from _disk()  # again: it may have changed meanwhile
 
 

@@ -63,9 +63,7 @@ class Sequences:
         self._unsummed: list[Observation] = []
 
     def __repr__(self) -> str:
-        return (
-            f"<Sequences of {self.count} arms, risk {self.risk:g}, {self.observed} observations>"
-        )
+        return f"<Sequences of {self.count} arms, risk {self.risk:g}, {self.observed} observations>"
 
     @property
     def risk(self) -> float:

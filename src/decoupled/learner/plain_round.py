@@ -38,14 +38,15 @@ def _watched(calls: QuickCalls, parts: Parts, lock: Any) -> QuickCalls:
     """The quick calls, each with what the watch has to know; the lock makes one step of the two."""
     arms, losses, running, waiting, guard, watch = parts
     assert watch is not None
-    acquire, release, place, pending = lock.acquire, lock.release, arms.place, waiting.decisions
+    acquire, release, pending = lock.acquire, lock.release, waiting.decisions
+    places = {name: place for place, name in enumerate(arms.names)}
 
     def decide() -> Decision | None:
         acquire()
         try:
             decision: Decision | None = calls.decide()
             if decision is not None:
-                watch.draw(decision, place(decision.exploit), None, running, waiting.limit)
+                watch.draw(decision, places[decision.exploit], None, running, waiting.limit)
             return decision
         finally:
             release()

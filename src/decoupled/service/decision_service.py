@@ -159,7 +159,7 @@ class DecisionService:
             "commits": self._commits.commits,
             "failed_commits": self._commits.failures,
             "commands": self._commits.commands,
-            "queue": self._commits.queued(),
+            "queue": self._commits.queued() + self._on_loop.queued(),
             "experiments": len(running),
             "decisions": sum(each.tallies.decisions for each in running),
             "observed": sum(each.tallies.applied for each in running),

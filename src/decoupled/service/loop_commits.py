@@ -61,6 +61,10 @@ class LoopCommits:
             self._start()
         return reply
 
+    def queued(self) -> int:
+        """How many commands are waiting."""
+        return len(self._waiting)
+
     def _adopt(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Serve this loop from now on, unless another one is served that still runs."""
         if self._loop is not None and not self._loop.is_closed():

@@ -58,14 +58,19 @@ def test_a_pair_is_hot_and_says_what_the_other_routes_say(service: DecisionServi
         async with opened(service) as (_, wire):
             wire.send(request("POST", DECIDE, b"", "Idempotency-Key: one"))
             made = await wire.answer()
-            assert made.status == 201 and hot(wire)
+            assert made.status == 201
+            assert hot(wire)
             wire.send(request("POST", DECIDE, b"{}", "Idempotency-Key: one"))
-            assert (await wire.answer()).json == made.json and hot(wire), "the same key, the same decision"
+            assert (await wire.answer()).json == made.json, "the same key, the same decision"
+            assert hot(wire)
             wire.send(feedback(made.json["id"]))
             applied = await wire.answer()
-            assert applied.status == 200 and applied.json["loss"] == 0.25 and hot(wire)
+            assert applied.status == 200
+            assert applied.json["loss"] == 0.25
+            assert hot(wire)
             wire.send(request("GET", f"/v1/decisions/{made.json['id']}"))
-            assert (await wire.answer()).json == applied.json and not hot(wire)
+            assert (await wire.answer()).json == applied.json
+            assert not hot(wire)
 
     run(main)
 
@@ -107,7 +112,8 @@ def test_pipelined_requests_are_answered_in_order(service: DecisionService) -> N
             assert [each.status for each in answers] == [200, 200, 200, 404, 200, 200]
             assert [answers[k].json["loss"] for k in (0, 2, 4, 5)] == [0.1, 0.2, 0.1, 0.3]
             wire.send(request("POST", DECIDE))
-            assert (await wire.answer()).status == 201 and hot(wire), "and then it is quick again"
+            assert (await wire.answer()).status == 201, "and then it is quick again"
+            assert hot(wire)
 
     run(main)
 
@@ -177,11 +183,16 @@ def test_keys_roles_and_rates_hold(service: DecisionService) -> None:
                 wire.send(request("POST", DECIDE, b"", f"Authorization: Bearer {secret}"))
                 return (await wire.answer()).status
 
-            assert await status(key) == 201 and not hot(wire), "its key was looked up"
-            assert await status(key) == 201 and hot(wire)
-            assert [await status(reader) for _ in range(2)] == [403, 403] and hot(wire)
-            assert [await status(late) for _ in range(2)] == [404, 404] and hot(wire), "of another tenant"
-            assert [await status(key) for _ in range(5)] == [201, 201, 201, 429, 429] and hot(wire)
+            assert await status(key) == 201, "its key was looked up"
+            assert not hot(wire)
+            assert await status(key) == 201
+            assert hot(wire)
+            assert [await status(reader) for _ in range(2)] == [403, 403]
+            assert hot(wire)
+            assert [await status(late) for _ in range(2)] == [404, 404], "of another tenant"
+            assert hot(wire)
+            assert [await status(key) for _ in range(5)] == [201, 201, 201, 429, 429]
+            assert hot(wire)
             wire.send(request("POST", DECIDE))
             assert (await wire.answer()).status == 401
 
@@ -243,9 +254,11 @@ def test_a_shutdown_answers_what_waits_for_its_commit(service: DecisionService) 
             assert not wire.protocol.cycle.response_complete
             wire.protocol.shutdown()
             idle.protocol.shutdown()
-            assert idle.closed and not wire.closed
+            assert idle.closed
+            assert not wire.closed
             answer = await wire.answer()
-            assert answer.status == 201 and b"connection: close" in answer.head
+            assert answer.status == 201
+            assert b"connection: close" in answer.head
             assert wire.closed
 
     run(main)
@@ -282,7 +295,8 @@ def test_a_client_that_does_not_read_is_not_sent_more(service: DecisionService) 
             wire.send(request("POST", DECIDE))
             while service.counters()["decisions"] < 2:
                 await asyncio.sleep(0.001)
-            assert wire.sent == b"" and not hot(wire)
+            assert wire.sent == b""
+            assert not hot(wire)
             wire.protocol.resume_writing()
             assert (await wire.answer()).status == 201
 

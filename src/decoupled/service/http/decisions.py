@@ -36,7 +36,9 @@ FEEDBACK_BATCH = "/v1/feedback"
 EXPLORED = "The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm."
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,200}")  # no experiment has any other name
 # {"loss": 0.25}, with so few digits that it is always finite.
-_PLAIN_LOSS = re.compile(rb'[ \t\r\n]*{ *"loss" *: *((?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,30})?) *}[ \t\r\n]*')
+_PLAIN_LOSS = re.compile(
+    rb'[ \t\r\n]*{ *"loss" *: *((?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,30})?) *}[ \t\r\n]*'
+)
 _LONGEST_PLAIN = 100  # bytes
 _VISIBLE = re.compile(rb"[!-~]{1,%d}" % LONGEST_KEY)
 _EXACT = 2**53  # whole numbers up to this are floats, too

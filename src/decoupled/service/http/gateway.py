@@ -100,7 +100,9 @@ class Gateway:
             route = response.route or getattr(scope.get("route"), "path", "other")
             self.answered(started, scope["method"], route, scope["path"], response.status, response.caller)
 
-    def begin(self, route: HotRoute, name: str, headers: Headers, body: bytes, address: str) -> Started | None:
+    def begin(
+        self, route: HotRoute, name: str, headers: Headers, body: bytes, address: str
+    ) -> Started | None:
         """Begin a request of a hot route, whole and without a query, as `_respond` does for all.
 
         None, and nothing is done, if it has to wait for something other than its commit.
@@ -122,7 +124,9 @@ class Gateway:
         """Forget a request that `arrived` counted, because it arrives again in another way."""
         self._metrics.in_flight -= 1
 
-    def answered(self, started: float, method: str, route: str, path: str, status: int, caller: str) -> None:
+    def answered(
+        self, started: float, method: str, route: str, path: str, status: int, caller: str
+    ) -> None:
         """Count and log a request that is over."""
         self._metrics.in_flight -= 1
         seconds = time.perf_counter() - started

@@ -46,7 +46,16 @@ class _NoEvent:
 class Exchange:
     """A hot request until it is answered. To the server it looks like one of its own request cycles."""
 
-    __slots__ = ("caller", "connection", "disconnected", "keep_alive", "path", "response_complete", "route", "since")
+    __slots__ = (
+        "caller",
+        "connection",
+        "disconnected",
+        "keep_alive",
+        "path",
+        "response_complete",
+        "route",
+        "since",
+    )
 
     message_event: ClassVar[_NoEvent] = _NoEvent()
 
@@ -76,7 +85,9 @@ class Exchange:
         refusal = as_refusal(error)
         self.answer(refusal.status, encoded(problem_of(refusal)), PROBLEM, headers_of(refusal))
 
-    def answer(self, status: int, content: bytes, kind: bytes = JSON, further: list[Header] | None = None) -> None:
+    def answer(
+        self, status: int, content: bytes, kind: bytes = JSON, further: list[Header] | None = None
+    ) -> None:
         """Write the response, unless the client is gone."""
         self.response_complete = True
         connection, further = self.connection, further or []
@@ -104,15 +115,19 @@ class HotConnection(LimitedConnection):
         super().__init__(*args, **kwargs)
         self._address = "local"
         self._plain = True  # whether the headers have nothing special
-        self._hot: tuple[HotRoute, str] | None = None  # the route and name of a request that is not complete yet
+        self._hot: tuple[HotRoute, str] | None = (
+            None  # the route and name of a request that is not complete yet
+        )
         self._body = b""
         self._answered_at = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Note who is at the other end."""
         super().connection_made(transport)
         self._address = self.client[0] if self.client else "local"
 
     def data_received(self, data: bytes) -> None:
+        """Parse what came, and begin the requests that are complete."""
         try:
             self.parser.feed_data(data)
         except HttpParserError:
@@ -128,11 +143,13 @@ class HotConnection(LimitedConnection):
     # What the parser finds
 
     def on_message_begin(self) -> None:
+        """A request begins."""
         self.url, self.headers, self.expect_100_continue = b"", [], False
         self._waiting, self._received = True, 0
         self._plain = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        """One header, and whether it makes the request special."""
         name = name.lower()
         self.headers.append((name, value))
         if name in _SPECIAL:
@@ -148,8 +165,13 @@ class HotConnection(LimitedConnection):
                 self.expect_100_continue = True
 
     def on_headers_complete(self) -> None:
+        """Choose the way of the request."""
         self._waiting = False
-        if self._plain and (self.cycle is None or self.cycle.response_complete) and not self.flow.write_paused:
+        if (
+            self._plain
+            and (self.cycle is None or self.cycle.response_complete)
+            and not self.flow.write_paused
+        ):
             found = _PATHS.fullmatch(self.url)
             if found is not None and self.parser.get_http_version() == "1.1":
                 name, id = found.groups()  # noqa: A001
@@ -161,12 +183,14 @@ class HotConnection(LimitedConnection):
         self._hand_over()
 
     def on_body(self, body: bytes) -> None:
+        """A part of the body."""
         if self._hot is None:
             super().on_body(body)
         else:
             self._body += body
 
     def on_message_complete(self) -> None:
+        """The request is complete."""
         if self._hot is None:
             super().on_message_complete()
         else:
@@ -212,6 +236,7 @@ class HotConnection(LimitedConnection):
     # the connection was used meanwhile.
 
     def on_response_complete(self) -> None:
+        """Go on with the next request, or wait for one."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return

@@ -20,9 +20,9 @@ def response_headers(kind: bytes, length: int, further: Iterable[Header] = ()) -
 def response_head(
     status: int, kind: bytes, length: int, server: Sequence[Header], further: Iterable[Header] = ()
 ) -> bytes:
-    """The same headers, after those of the server, as they are sent.
+    """The same headers, with those of the server, as they are sent.
 
-    >>> response_head(201, JSON, 2, [(b"date", b"today")]).split(b"\\r\\n")[:3]
+    >>> response_head(201, JSON, 2, [(b"date", b"today")]).splitlines()[:3]
     [b'HTTP/1.1 201 Created', b'content-type: application/json', b'cache-control: no-store']
     """
     more = b"".join([b"%b: %b\r\n" % each for each in (*server, *further)])

@@ -92,9 +92,7 @@ def _digest(mode: str, count: int, places: str | None) -> str:
     return hashlib.sha256(json.dumps([mode, count, places]).encode()).hexdigest()[:32]
 
 
-def _again(
-    session: Session, running: Running, before: KeyRow, request: str, form: Form[T]
-) -> list[T]:
+def _again(session: Session, running: Running, before: KeyRow, request: str, form: Form[T]) -> list[T]:
     if before.request != request:
         raise Conflict(
             f"key {before.key!r}: was used for another request on {running.name!r}; use a new key for a new request"
