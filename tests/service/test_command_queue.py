@@ -74,3 +74,23 @@ def test_an_item_that_must_be_alone_is_taken_alone() -> None:
     for number, alone in enumerate((False, False, True, True, False)):
         queue.put(Item(number, alone))
     assert [[each.number for each in queue.take(10)] for _ in range(4)] == [[0, 1], [2], [3], [4]]
+
+
+def test_an_item_that_comes_as_the_time_ends_leaves_no_call_over() -> None:
+    queue: CommandQueue[Item] = CommandQueue()
+    lock = queue._enough
+
+    class Late:
+        """A lock whose wait ends in vain, just before it is released."""
+
+        release = lock.release
+
+        def acquire(self, timeout: float = -1.0) -> bool:
+            if timeout < 0.0:
+                return lock.acquire()
+            queue.put(Item(0))
+            return False
+
+    queue._enough = Late()  # type: ignore[assignment]
+    queue.wait(1, 0.001)
+    assert lock.locked()

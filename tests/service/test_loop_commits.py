@@ -1,16 +1,17 @@
 """Commits on an event loop: quick commands run there, and nothing holds it up."""
 
 import asyncio
-import sqlite3
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import apsw
 import pytest
 
 from decoupled.service.commit_loop import Reply
 from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import NotFound, ServiceError, StoreError
+from decoupled.service.experiment.live import Running
 from decoupled.service.experiment.records import DecisionRecord, Settings
 from decoupled.service.session import Reference, Session
 from support.stores import quick_service
@@ -34,6 +35,14 @@ async def value(reply: Reply[Any]) -> Any:
     return await reply
 
 
+async def outcome(reply: Reply[Any]) -> Any:
+    """The value of a reply, or its error."""
+    try:
+        return await reply
+    except ServiceError as error:
+        return error
+
+
 def where(session: Session) -> str:
     """The thread that a command runs in."""
     return threading.current_thread().name
@@ -47,7 +56,7 @@ def test_a_pass_of_the_loop_is_one_transaction_in_its_own_thread(
 
     async def main() -> None:
         decisions = service.decisions_on_loop
-        replies = [decisions.decide("me", "one") for _ in range(20)]
+        replies: list[Reply[Any]] = [decisions.decide("me", "one") for _ in range(20)]
         found = await asyncio.gather(*map(value, replies))
         assert len({each.id for [each] in found}) == 20
         assert len(committed) == 1
@@ -81,10 +90,17 @@ def test_both_kinds_of_commits_make_the_same_log(file: str, tmp_path: Any) -> No
     other.close()
 
 
-def test_what_is_not_quick_runs_in_the_other_thread(address: str) -> None:
+def test_what_is_not_quick_runs_in_the_other_thread(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new experiment is not in memory, a snapshot takes time, and PostgreSQL is waited for."""
     made(address).close()
     service = quick_service(address, snapshot_every=10)
+    save, saved_by = service._session.save, list[str]()
+
+    def noted(running: Running) -> None:
+        saved_by.append(threading.current_thread().name)
+        save(running)
+
+    monkeypatch.setattr(service._session, "save", noted)
 
     async def main() -> None:
         names = [await service._on_loop.submit(where, ABOUT)]
@@ -94,22 +110,31 @@ def test_what_is_not_quick_runs_in_the_other_thread(address: str) -> None:
         mine = threading.current_thread().name
         assert names[0] == "decoupled-commits"
         assert (mine in names) == (not address.startswith("postgresql"))
-        assert service._session.all_running()[0].saved >= 10, "the snapshot was written"
+        assert saved_by == ["decoupled-commits"]
 
     run(service, main)
 
 
 def test_a_store_that_is_locked_does_not_hold_up_the_loop(file: str) -> None:
     service = made(file)
-    other = sqlite3.connect(file, isolation_level=None)
+    other = apsw.Connection(file)
+    too_late = threading.Event()
+
+    def release() -> None:
+        too_late.set()
+        other.execute("ROLLBACK")
 
     async def main() -> None:
         await service.decisions_on_loop.decide("me", "one")
         other.execute("BEGIN IMMEDIATE")
+        rescue = threading.Timer(5.0, release)  # in case that the loop is held up
+        rescue.start()
         reply = service.decisions_on_loop.decide("me", "one")
         for _ in range(100):  # the loop goes on
             await asyncio.sleep(0)
+        assert not too_late.is_set()
         assert not reply.done()
+        rescue.cancel()
         other.execute("ROLLBACK")
         assert len(await reply) == 1
 
@@ -153,7 +178,10 @@ def test_a_commit_that_fails_acknowledges_nothing(file: str, monkeypatch: pytest
 
         with monkeypatch.context() as patched:
             patched.setattr(service._session.store, "end", full)
-            replies = [decisions.decide("me", "one"), decisions.feedback("me", before.id, loss=0.5)]
+            replies: list[Reply[Any]] = [
+                decisions.decide("me", "one"),
+                decisions.feedback("me", before.id, loss=0.5),
+            ]
             found = await asyncio.gather(*map(value, replies), return_exceptions=True)
             assert [type(each) for each in found] == [StoreError, StoreError]
         assert not service.ready()
@@ -178,7 +206,7 @@ def test_an_unexpected_error_fails_only_its_own_command(file: str) -> None:
             service._on_loop.submit(poison, ABOUT),
             service.decisions_on_loop.decide("me", "one"),
         ]
-        one, bad, two = await asyncio.gather(*map(value, replies), return_exceptions=True)
+        one, bad, two = await asyncio.gather(*map(outcome, replies))
         assert type(bad) is ServiceError
         assert "ZeroDivisionError" in str(bad)
         assert [each.id.partition("-")[2] for [each] in (one, two)] == ["2", "3"]

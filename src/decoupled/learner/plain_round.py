@@ -3,7 +3,7 @@
 from threading import Lock
 from typing import Any
 
-from ..decision import Decision
+from ..decision import Arm, Decision
 from ..kernels.state import ROUND
 from ..native.quick import NOT_QUICK, QuickCalls, QuickParts, quick_calls
 from .saving import Parts
@@ -39,7 +39,7 @@ def _watched(calls: QuickCalls, parts: Parts, lock: Any) -> QuickCalls:
     arms, losses, running, waiting, guard, watch = parts
     assert watch is not None
     acquire, release, pending = lock.acquire, lock.release, waiting.decisions
-    places = {name: place for place, name in enumerate(arms.names)}
+    places: dict[Arm | None, int] = {name: place for place, name in enumerate(arms.names)}
 
     def decide() -> Decision | None:
         acquire()

@@ -314,9 +314,9 @@ def _plain_batch(content: Any) -> list[Feedback] | None:
         if type(each) is not dict or len(each) != 2:
             return None
         id, loss = each.get("decision"), each.get("loss")  # noqa: A001
-        if type(id) is not str or not 1 <= len(id) <= 200 or type(loss) not in (float, int):
+        if type(id) is not str or not 1 <= len(id) <= 200:
             return None
-        if not -_EXACT <= loss <= _EXACT:
+        if (type(loss) is not float and type(loss) is not int) or not -_EXACT <= loss <= _EXACT:
             return None
         given.append(Feedback(id, float(loss)))
     return given
