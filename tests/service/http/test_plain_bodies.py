@@ -72,7 +72,8 @@ def test_a_batch(content: dict[str, Any]) -> None:
         return
     plain = all(set(each) == {"decision", "loss"} for each in content["items"])
     ordinary = all(type(each.get("loss")) in (int, float) for each in content["items"])
-    assert (found is not None) == (plain and ordinary and all(abs(each.loss) <= 2**53 for each in model))
+    exact = all(each.loss is not None and abs(each.loss) <= 2**53 for each in model)
+    assert (found is not None) == (plain and ordinary and exact)
     if found is not None:
         assert found == model
         assert all(type(each.loss) is float for each in found)
