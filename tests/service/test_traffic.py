@@ -124,9 +124,7 @@ def test_each_transaction_is_observed_once_and_housekeeping_is_not(
 def test_the_store_tells_its_size(opened: Callable[..., DecisionService], address: str) -> None:
     service = opened()
     create(service, "models")
-    service._session.enter(())
-    sizes = service._session.store.sizes()
-    service._session.leave()
+    sizes = service._commits.submit(lambda session: session.store.sizes()).result()
     assert sizes["store"] > 0
     if not address.startswith("postgresql"):
         assert sizes["wal"] > 0

@@ -3,7 +3,7 @@
 from threading import Lock
 from typing import Any
 
-from ..decision import Decision
+from ..decision import Arm, Decision
 from ..kernels.state import ROUND
 from ..native.quick import NOT_QUICK, QuickCalls, QuickParts, quick_calls
 from .saving import Parts
@@ -38,14 +38,15 @@ def _watched(calls: QuickCalls, parts: Parts, lock: Any) -> QuickCalls:
     """The quick calls, each with what the watch has to know; the lock makes one step of the two."""
     arms, losses, running, waiting, guard, watch = parts
     assert watch is not None
-    acquire, release, place, pending = lock.acquire, lock.release, arms.place, waiting.decisions
+    acquire, release, pending = lock.acquire, lock.release, waiting.decisions
+    places: dict[Arm | None, int] = {name: place for place, name in enumerate(arms.names)}
 
     def decide() -> Decision | None:
         acquire()
         try:
             decision: Decision | None = calls.decide()
             if decision is not None:
-                watch.draw(decision, place(decision.exploit), None, running, waiting.limit)
+                watch.draw(decision, places[decision.exploit], None, running, waiting.limit)
             return decision
         finally:
             release()

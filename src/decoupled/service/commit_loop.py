@@ -21,8 +21,8 @@ CLOSED = "service: is closed; open it again"
 
 # Clients that wait for answers fall into two groups, each of which waits for the other's commit. Waiting for the
 # other group, for a fraction of the time that a commit takes, merges them.
-_LINGER = 0.25
-_LONGEST_LINGER = 0.002
+LINGER = 0.25
+LONGEST_LINGER = 0.002
 
 _log = logging.getLogger(__name__)
 
@@ -137,8 +137,16 @@ class Command(NamedTuple):
     origin: Origin = Origin()
 
 
-# Called after each transaction with its commands, its seconds, and the error if the store refused it.
-Observer: TypeAlias = Callable[[Sequence[Command], float, StoreError | None], None]
+# Called after each transaction with its commands, its seconds, and the error if it failed.
+Observer: TypeAlias = Callable[[Sequence[Command], float, ServiceError | None], None]
+
+
+class Prepared(NamedTuple):
+    """Commands that ran in a transaction which is to be committed, what each has to be told, and when they began."""
+
+    batch: list[Command]
+    outcomes: list[Outcome]
+    start: float
 
 
 class CommitLoop:
@@ -167,6 +175,8 @@ class CommitLoop:
         self.commits = self.failures = self.commands = 0
         self._last = 0.0  # how long the last transaction took
         self._expected = 0  # commands in the next one, if everyone who was answered asks again
+        self._turn = threading.Lock()  # held by whoever has a transaction open
+        self._wanted = False  # whether the thread waits for its turn
         self.observers: list[Observer] = []
         self._thread = threading.Thread(target=self._work, name="decoupled-commits", daemon=True)
         self._thread.start()
@@ -204,7 +214,7 @@ class CommitLoop:
             self._queue.wait(1, due - time.monotonic())
             # Clients that were just answered are about to ask again, so it waits a moment for them.
             if self._expected > 2 and len(self._queue) > 0:
-                self._queue.wait(self._expected, min(_LONGEST_LINGER, _LINGER * self._last))
+                self._queue.wait(self._expected, min(LONGEST_LINGER, LINGER * self._last))
             batch = self._queue.take(MOST_AT_ONCE)
             if batch:
                 self.perform(batch)
@@ -216,37 +226,107 @@ class CommitLoop:
                     self.perform([Command(self._housekeeping, (), Reply(), alone=True)])
 
     def perform(self, batch: list[Command]) -> None:
-        """Run commands in one transaction, and answer. If one fails unexpectedly, the others run again without it."""
+        """Run commands in one transaction, and answer."""
+        self._wanted = True
+        with self._turn:
+            self._wanted = False
+            prepared = self._prepare(batch)
+            done = None if prepared is None else self._commit(prepared)
+        if prepared is not None and done is not None:
+            self._tell(prepared.batch, done[0], prepared.start, done[1])
+
+    def prepare_now(self, batch: list[Command]) -> "Prepared | None":
+        """Run commands in the thread of the caller, who then calls `finish` in any thread.
+
+        None, and nothing is done, if they would have to wait, or might take long: then `put` them.
+        """
+        others = self._wanted or len(self._queue) > 0 or self._queue.closed
+        if others or len(batch) > MOST_AT_ONCE or not self._turn.acquire(blocking=False):
+            return None
+        try:
+            about = {each for command in batch for each in command.about}
+            if self.session.is_quick(about, len(batch)) and self.session.store.begin_now():
+                prepared = self._prepare(batch, begun=True)
+                if prepared is not None:
+                    return prepared
+                batch.clear()  # they are answered
+        except BaseException:
+            self._turn.release()
+            raise
+        self._turn.release()
+        return None
+
+    def finish(self, prepared: "Prepared") -> None:
+        """Commit what `prepare_now` prepared, and answer."""
+        try:
+            outcomes, failed = self._commit(prepared)
+        finally:
+            self._turn.release()
+        self._tell(prepared.batch, outcomes, prepared.start, failed)
+
+    def _prepare(self, batch: list[Command], *, begun: bool = False) -> "Prepared | None":
+        """Run commands in a transaction. If one fails unexpectedly, the others run again without it.
+
+        None if nothing is left to commit: then all are answered.
+        """
+        origin = ORIGIN.get()
+        try:
+            return self._run_all(batch, begun)
+        finally:
+            ORIGIN.set(origin)  # the thread may be that of one of the callers
+
+    def _run_all(self, batch: list[Command], begun: bool) -> "Prepared | None":
         start = time.monotonic()
         while batch:
             outcomes: list[Outcome] = []
-            failed: StoreError | None = None
             command = batch[0]
             try:
-                self.session.enter([each for command in batch for each in command.about])
+                self.session.enter([each for command in batch for each in command.about], begun=begun)
                 for command in batch:
                     self._run(command, outcomes)
-                wrote = self.session.leave()
+                self.session.write()
             except StoreError as error:
                 self._fail(error, batch)
-                outcomes = [(each.reply, None, error) for each in batch]
-                failed = error
+                self._tell(batch, [(each.reply, None, error) for each in batch], start, error)
+                return None
             except Exception as error:
                 self._fail(error, [command])
                 deliver([(command.reply, None, as_service_error(error))])
-                batch = [each for each in batch if each is not command]
+                batch, begun = [each for each in batch if each is not command], False
                 continue
-            else:
-                self.healthy = self.healthy or wrote  # a full disk can still be read
-                self.commits += 1
-                self.commands += len(batch)
-                self._last = time.monotonic() - start
-                self._expected = len(batch) + len(self._queue)
-            deliver(outcomes)
-            if batch[0].run is not self._housekeeping:
-                for observe in self.observers:
-                    observe(batch, time.monotonic() - start, failed)
-            return
+            return Prepared(batch, outcomes, start)
+        return None
+
+    def _commit(self, prepared: "Prepared") -> tuple[list[Outcome], ServiceError | None]:
+        """Make a transaction durable; return what to tell those who asked, and the error if it failed."""
+        batch, outcomes, start = prepared
+        try:
+            wrote = self.session.store.commit()
+        except Exception as error:
+            self._fail(error, batch)
+            failed = as_service_error(error)
+            return [(each.reply, None, failed) for each in batch], failed
+        self.session.committed()
+        self.healthy = self.healthy or wrote  # a full disk can still be read
+        self.commits += 1
+        self.commands += len(batch)
+        self._last = time.monotonic() - start
+        self._expected = len(batch) + len(self._queue)
+        return outcomes, None
+
+    def _tell(
+        self,
+        batch: Sequence[Command],
+        outcomes: Sequence[Outcome],
+        start: float,
+        failed: ServiceError | None,
+    ) -> None:
+        """Answer, and then tell those who observe the commits."""
+        seconds = time.monotonic() - start
+        deliver(outcomes)
+        if batch[0].run is not self._housekeeping:
+            for observe in self.observers:
+                observe(batch, seconds, failed)
 
     def _run(self, command: Command, outcomes: list[Outcome]) -> None:
         ORIGIN.set(command.origin)

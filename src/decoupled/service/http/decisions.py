@@ -40,6 +40,7 @@ _PLAIN_LOSS = re.compile(
     rb'[ \t\r\n]*{ *"loss" *: *((?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,30})?) *}[ \t\r\n]*'
 )
 _LONGEST_PLAIN = 100  # bytes
+_VISIBLE = re.compile(rb"[!-~]{1,%d}" % LONGEST_KEY)
 _EXACT = 2**53  # whole numbers up to this are floats, too
 
 
@@ -213,7 +214,8 @@ class FastRoutes:
     """Handlers that take the access, the name in the path, the headers and the body, and begin the request."""
 
     def __init__(self, service: DecisionService, admission: Admission) -> None:
-        self._decisions, self._admission = service.decisions, admission
+        self._decisions, self._on_loop = service.decisions, service.decisions_on_loop
+        self._admission = admission
 
     def find(self, method: str, path: str) -> tuple[str, Handler, str] | None:
         """The route, its handler, and the name in the path; None for any other path."""
@@ -236,9 +238,11 @@ class FastRoutes:
         wanted = _validated(DecideIn, body) if body else _ONE
         key = _idempotency_key(headers.get(b"idempotency-key"))
         count = wanted.count or 1
+        decisions = self._on_loop
         if count > 1:
             self._admission.charge(access, count - 1)
-        reply = self._decisions.decide_as(
+            decisions = self._decisions  # others should be answered meanwhile
+        reply = decisions.decide_as(
             decision_text, access.tenant, name, mode=wanted.mode, count=count, available=wanted.available, key=key
         )  # fmt: skip
         return Begun(reply, 201, _only if wanted.count is None else _listed)
@@ -250,7 +254,7 @@ class FastRoutes:
         if given is None:
             sent = _validated(FeedbackIn, body)
             given = Feedback(id, sent.loss, sent.reward, sent.arm, sent.preference)
-        return Begun(self._decisions.feedback_as(decision_text, access.tenant, given), 200, str.encode)
+        return Begun(self._on_loop.feedback_as(decision_text, access.tenant, given), 200, str.encode)
 
     def feedback_batch(self, access: Access, _: str, headers: Headers, body: bytes) -> Begun:
         """`POST /v1/feedback`."""
@@ -310,9 +314,9 @@ def _plain_batch(content: Any) -> list[Feedback] | None:
         if type(each) is not dict or len(each) != 2:
             return None
         id, loss = each.get("decision"), each.get("loss")  # noqa: A001
-        if type(id) is not str or not 1 <= len(id) <= 200 or type(loss) not in (float, int):
+        if type(id) is not str or not 1 <= len(id) <= 200:
             return None
-        if not -_EXACT <= loss <= _EXACT:
+        if (type(loss) is not float and type(loss) is not int) or not -_EXACT <= loss <= _EXACT:
             return None
         given.append(Feedback(id, float(loss)))
     return given
@@ -339,7 +343,7 @@ def validated(model: type[M], content: Any) -> M:
 def _idempotency_key(header: bytes | None) -> str | None:
     if header is None:
         return None
-    if not 1 <= len(header) <= LONGEST_KEY or not all(33 <= byte <= 126 for byte in header):
+    if not _VISIBLE.fullmatch(header):
         raise BadRequest(
             f"Idempotency-Key = {shown(header.decode('latin-1'))}: must be 1 to {LONGEST_KEY} visible ASCII "
             "characters; a UUID will do"

@@ -20,8 +20,9 @@ from .access_log import access_log, log_access
 from .auth import Access, Admission
 from .decisions import DECISIONS, FEEDBACK, Begun, FastRoutes, Handler, Headers
 from .limits import Limits
-from .metrics import METHODS, Metrics, Recorder
+from .metrics import METHODS, Metrics
 from .problem_json import FAULT, PROBLEM, headers_of, is_fault, problem_of
+from .request_counts import Recorder
 from .response_head import ALWAYS, JSON, REQUEST_ID, response_headers
 from .strict_json import encoded
 
@@ -151,8 +152,7 @@ class Gateway:
             recorder = self._metrics.recorder(method, route, status)
             if method in METHODS:  # others are made up by callers, and would fill the memory
                 self._recorders[method, route, status] = recorder
-        recorder.increment()
-        recorder.observe(seconds)
+        recorder(seconds)
 
     async def _respond(
         self, scope: Scope, headers: Headers, receive: Receive, response: "_Response"

@@ -63,18 +63,22 @@ class LimitedConnection(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first request."""
         super().connection_made(transport)
         self._start_timer()
 
     def on_message_begin(self) -> None:
+        """A request begins."""
         super().on_message_begin()
         self._waiting, self._received = True, 0
 
     def on_headers_complete(self) -> None:
+        """Its headers are there."""
         self._waiting = False
         super().on_headers_complete()
 
     def data_received(self, data: bytes) -> None:
+        """Parse what came."""
         super().data_received(data)
         self._check_headers(len(data))
 
@@ -90,6 +94,7 @@ class LimitedConnection(HttpToolsProtocol):
             self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
         self._stop_timer()
         super().connection_lost(exc)
 

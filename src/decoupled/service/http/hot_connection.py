@@ -25,6 +25,7 @@ from .strict_json import encoded
 _PATHS = re.compile(
     rb"/v1/(?:experiments/([A-Za-z0-9._:-]{1,200})/decisions|decisions/([A-Za-z0-9]{1,64}-[0-9]{1,18})/feedback)"
 )
+_BROKEN = "Invalid HTTP request received."
 _LARGEST = 16_384  # bytes of a body; the gateway limits larger ones
 _SPECIAL = frozenset((b"expect", b"transfer-encoding", b"upgrade", b"connection", b"content-length"))
 
@@ -125,32 +126,34 @@ class HotConnection(LimitedConnection):
         self._answered_at = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Note who is at the other end."""
         super().connection_made(transport)
         self._address = self.client[0] if self.client else "local"
 
     def data_received(self, data: bytes) -> None:
+        """Parse what came, and begin the requests that are complete."""
         try:
             self.parser.feed_data(data)
-        except (HttpParserError, HttpParserUpgrade):
+        except HttpParserError:
             self._hot = None
-            self._fail(data)
-            return
+            self.logger.warning(_BROKEN)
+            self.send_400_response(_BROKEN)
+        except HttpParserUpgrade:
+            self._unsupported_upgrade_warning()
         if self._hot is not None:  # its body comes in parts
             self._pass_on(complete=False)
         self._check_headers(len(data))
 
-    def _fail(self, data: bytes) -> None:
-        """Let the server refuse what the parser refused; a parser that failed once fails again."""
-        HttpToolsProtocol.data_received(self, data)
-
     # What the parser finds
 
     def on_message_begin(self) -> None:
+        """A request begins."""
         self.url, self.headers, self.expect_100_continue = b"", [], False
         self._waiting, self._received = True, 0
         self._plain = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        """One header, and whether it makes the request special."""
         name = name.lower()
         self.headers.append((name, value))
         if name in _SPECIAL:
@@ -158,13 +161,15 @@ class HotConnection(LimitedConnection):
 
     def _see(self, name: bytes, value: bytes) -> None:
         if name == b"content-length":
-            self._plain = self._plain and value.isdigit() and int(value[:9]) <= _LARGEST
+            largest = min(_LARGEST, self.limits.body)
+            self._plain = self._plain and len(value) < 6 and value.isdigit() and int(value) <= largest
         elif name != b"connection" or value.lower() != b"keep-alive":
             self._plain = False
             if name == b"expect" and value.lower() == b"100-continue":
                 self.expect_100_continue = True
 
     def on_headers_complete(self) -> None:
+        """Choose the way of the request."""
         self._waiting = False
         if (
             self._plain
@@ -182,12 +187,14 @@ class HotConnection(LimitedConnection):
         self._hand_over()
 
     def on_body(self, body: bytes) -> None:
+        """A part of the body."""
         if self._hot is None:
             super().on_body(body)
         else:
             self._body += body
 
     def on_message_complete(self) -> None:
+        """The request is complete."""
         if self._hot is None:
             super().on_message_complete()
         else:
@@ -237,6 +244,7 @@ class HotConnection(LimitedConnection):
     # the connection was used meanwhile.
 
     def on_response_complete(self) -> None:
+        """Go on with the next request, or wait for one."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return

@@ -1,9 +1,8 @@
 """Prometheus metrics: requests and commits as they happen, and the counters and vitals of the service when asked."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
+from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import Metric
@@ -12,12 +11,12 @@ from prometheus_client.registry import Collector
 from ... import __version__
 from ..commit_loop import Command
 from ..decision_service import DecisionService
-from ..errors import StoreError
+from ..errors import ServiceError
 from ..traffic import Counts
 from ..vitals import ExperimentVitals, Vitals
+from .request_counts import BUCKETS, Recorder, RequestCounts
 
 KIND = "text/plain; version=0.0.4; charset=utf-8"
-BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 METHODS = frozenset(("GET", "PUT", "POST", "PATCH", "DELETE", "HEAD"))
 GAUGES = frozenset(("queue", "experiments", "pending"))  # the counters of the service that can decrease
@@ -50,24 +49,13 @@ SIZE_HELP = {
 }
 
 
-class Recorder(NamedTuple):
-    """Records the requests of one method, route and status."""
-
-    increment: Callable[[], None]
-    observe: Callable[[float], None]
-
-
 class Metrics:
     """The metrics of one service. They do not distinguish tenants, unless experiments are counted by name."""
 
     def __init__(self, service: DecisionService) -> None:
-        self.registry = CollectorRegistry()
-        labels, registry = ("method", "route", "status"), self.registry
-        self._requests = Counter("decoupled_http_requests", "Requests answered.", labels, registry=registry)
-        text = "Seconds from a request to its response."
-        self._seconds = Histogram(
-            "decoupled_http_seconds", text, ("route",), buckets=BUCKETS, registry=registry
-        )
+        self.registry = registry = CollectorRegistry()
+        self._requests = RequestCounts()
+        registry.register(self._requests)
         text = "Seconds of a transaction: its operations, and writing them to disk."
         self._commit_seconds = Histogram(
             "decoupled_commit_seconds", text, buckets=BUCKETS, registry=registry
@@ -82,12 +70,9 @@ class Metrics:
 
     def recorder(self, method: str, route: str, status: int) -> Recorder:
         """The recorder of one kind of request. Methods that callers made up are counted together."""
-        known = method if method in METHODS else "other"
-        return Recorder(
-            self._requests.labels(known, route, status).inc, self._seconds.labels(route).observe
-        )
+        return self._requests.recorder(method if method in METHODS else "other", route, status)
 
-    def _committed(self, commands: Sequence[Command], seconds: float, error: StoreError | None) -> None:
+    def _committed(self, commands: Sequence[Command], seconds: float, error: ServiceError | None) -> None:
         self._commit_seconds.observe(seconds)
         self._commit_size.observe(len(commands))
 

@@ -34,9 +34,9 @@ def response_head(
     server: Sequence[Header],
     further: Iterable[Header] = (),
 ) -> bytes:
-    r"""The same headers, after those of the server, as they are sent.
+    """The same headers, with those of the server, as they are sent.
 
-    >>> response_head(201, JSON, 2, "1f2e-7", [(b"date", b"today")]).split(b"\r\n")[:3]
+    >>> response_head(201, JSON, 2, "1f2e-7", [(b"date", b"today")]).splitlines()[:3]
     [b'HTTP/1.1 201 Created', b'content-type: application/json', b'cache-control: no-store']
     """
     more = b"".join([b"%b: %b\r\n" % each for each in (*server, *further)])

@@ -34,12 +34,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ... import __version__
 from ..commit_loop import Command
 from ..decision_service import DecisionService
-from ..errors import ServiceError, StoreError
+from ..errors import ServiceError
 from ..experiment.records import Feedback
 from ..origin import Trace
 from .auth import Access, Admission
 from .decisions import Begun, FastRoutes, Handler, Headers
-from .metrics import BUCKETS, METHODS, SIZES, Metrics
+from .metrics import METHODS, SIZES, Metrics
+from .request_counts import BUCKETS
 from .telemetry_settings import check_protocol, exports
 
 _ROUTE: ContextVar[str] = ContextVar("decoupled_route", default="")
@@ -120,7 +121,7 @@ class Telemetry:
             if shutdown is not None:
                 shutdown()
 
-    def _committed(self, commands: Sequence[Command], seconds: float, error: StoreError | None) -> None:
+    def _committed(self, commands: Sequence[Command], seconds: float, error: ServiceError | None) -> None:
         self._commit_seconds.record(seconds)
         self._commit_size.record(len(commands))
         traces = {each.origin.trace: None for each in commands if each.origin.trace is not None}
