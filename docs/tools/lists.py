@@ -63,6 +63,7 @@ WHAT_EXTRAS_ADD = {
     "conic": "the conic solver SCS",
     "dask": "clusters, with `simulate`",
     "parquet": "Parquet files",
+    "otel": "OpenTelemetry for the service: traces and metrics over OTLP",
     "postgres": "PostgreSQL as the store of the service",
     "cuda": "simulations on NVIDIA GPUs, with `jit` and `simulate`",
     "all": "all of these except `cuda`",

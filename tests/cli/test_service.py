@@ -87,11 +87,23 @@ def test_keys_are_made_rotated_and_revoked(tmp_path: Path) -> None:
         assert word in refused.output
 
 
+def test_the_format_of_the_log_is_checked_before_anything_is_opened(tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    refused = run(app, ["serve", "--store", str(store), "--log-format", "jsn"])
+    assert (refused.exit_code, store.exists()) == (2, False)
+    assert "--log-format = 'jsn': must be text or json; did you mean 'json'?" in refused.output
+    config = tmp_path / "mirror.toml"
+    config.write_text('[[arm]]\nname = "a"\nurl = "http://a"\n[[arm]]\nname = "b"\nurl = "http://b"\n')
+    refused = run(app, ["mirror", str(config), "--log-format", "xml"])
+    assert refused.exit_code == 2
+    assert "--log-format = 'xml'" in refused.output
+
+
 def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "store.db"
     open_service(store).close()
     key = made_key(store, "--role", "admin")
-    with serving(store, "--access-log") as (url, process, log):
+    with serving(store, "--access-log", "--log-format", "json") as (url, process, log):
         assert httpx.get(f"{url}/v1/experiments?key={key}").status_code == 401
         monkeypatch.setenv("DECOUPLED_URL", url)
         key_file = tmp_path / "key"
@@ -129,7 +141,12 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
         text = log.read_text()
-        assert '"/v1/experiments/colours/decisions" 201' in text
+        lines = [json.loads(line) for line in text.splitlines()]  # nothing else is in the log
+        [decided] = [
+            each for each in lines if each.get("path", "").endswith("/decisions") and each["status"] == 201
+        ]
+        assert (decided["experiment"], decided["method"]) == ("colours", "POST")
+        assert {"request_id", "caller", "route", "ms", "time", "level"} <= set(decided)
         assert key not in text
         assert key[3:] not in text
     examined = run(app, ["doctor", "--store", str(store)]).output

@@ -257,7 +257,7 @@ def test_the_command_that_creates_an_experiment_takes_every_setting() -> None:
 
 
 def test_every_metric_is_documented(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "operating.md").read_text()
+    page = (ROOT / "docs" / "observe.md").read_text()
     names = re.findall(r'"(\w+)": ', inspect.getsource(DecisionService.counters))
     assert "pending" in names
     for name in ("http_requests", "http_seconds", "http_in_flight", *(f"desk_{each}" for each in names)):

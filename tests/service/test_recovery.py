@@ -170,7 +170,7 @@ def test_an_unexpected_error_fails_only_its_own_command(file: str) -> None:
     service._commits.submit(lambda session: None).result()
     service._commits.submit(lambda session: None, alone=True).result()
     for command in batch:
-        service._commits._queue.put(command)
+        service._commits.put(command)
     assert replies[0].result() == 1
     assert isinstance(replies[1].exception(), ServiceError)
     assert replies[2].result() == 1

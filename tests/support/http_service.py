@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from unittest.mock import Mock
 
 import httpx
@@ -17,6 +17,9 @@ from decoupled.service.http.app import PATIENCE, create_app
 from decoupled.service.http.auth import digest_of, new_key
 from decoupled.service.http.limits import Limits
 from decoupled.service.http.server import Serving, configuration, listening
+
+if TYPE_CHECKING:
+    from decoupled.service.http.telemetry import Telemetry
 
 FTPL: dict[str, Any] = {"policy": {"name": "FTPL"}, "arms": ["red", "green", "blue"]}
 
@@ -65,14 +68,20 @@ def served(
     backups: Path | None = None,
     clock: Callable[[], float] = time.time,
     patience: float = PATIENCE,
+    metrics_experiments: int = 0,
+    telemetry: "Telemetry | None" = None,
     **options: Any,
 ) -> Iterator[Service]:
     """A service over a fresh store, until the block ends; the options are those of `DecisionService`."""
     service = open_service(folder / "store.db", clock=clock, **options)
-    app = create_app(service, open_to_all=open_to_all, limits=limits, backups=backups, patience=patience)
+    app = create_app(
+        service, open_to_all=open_to_all, limits=limits, backups=backups, patience=patience,
+        metrics_experiments=metrics_experiments, telemetry=telemetry,
+    )  # fmt: skip
     serving = Serving(store="", port=0, drain=5, limits=limits or Limits())
     with listening(serving) as listener:
-        server = uvicorn.Server(configuration(app, serving))
+        outermost = app if telemetry is None else telemetry.traced(app)
+        server = uvicorn.Server(configuration(outermost, serving))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -25,6 +25,7 @@ EXTRA_OF = {
     "dask": "dask",
     "pyarrow": "parquet",
     "psycopg": "postgres",
+    "opentelemetry": "otel",
     "apsw": "service",
     "fastapi": "service",
     "httpcore": "service",

@@ -20,12 +20,21 @@ from pathlib import Path
 
 import numpy as np
 
+from ..policies import FTPL
+from .disk import flush_times, median
 from .start import Reading
+from .timing import Rate
 
 CLIENTS = 16
 SECONDS = 10.0
 WARM_UP = 2.0
 NAME = "bench"
+POLICIES = {"FTPL()": FTPL(), "FTPL.recommended()": FTPL.recommended()}
+BATCH = 1_000
+# What the service is meant to reach on two cores that it shares with its clients.
+PAIRS = 5_000  # in a second
+SLOWEST = 10.0  # milliseconds of a request
+SLOWEST_BATCH = 50.0
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 
@@ -55,26 +64,46 @@ class Load:
         return 1e3 * float(np.quantile(np.array(self.decisions + self.feedback), q))
 
 
-def measure(repetitions: int = 15) -> Iterator[Reading]:
+def measure(repetitions: int = 15) -> Iterator[Reading | Rate]:
     """Every line of this group; the limits are those the service is meant to keep on two cores."""
-    load = run_load(seconds=SECONDS)
-    each = 1e3 * load.seconds / max(load.pairs, 1)
-    yield Reading(
-        f"a decision and its feedback, {CLIENTS} clients ({load.pairs / load.seconds:,.0f} pairs/s)",
-        each,
-        "ms",
-        1e3 / 1_500,
-    )
-    yield Reading("time of a request, median", load.quantile(0.5), "ms", 25.0)
-    yield Reading("time of a request, 99th percentile", load.quantile(0.99), "ms", 25.0)
-    yield Reading(
-        "processor time of the service for a pair", 1e3 * load.service_cpu / load.pairs, "ms", 0.667
-    )
-    yield Reading(
-        "processor time of the clients for a pair", 1e3 * load.client_cpu / load.pairs, "ms", 0.667
-    )
+    yield from _disk()
+    for policy in POLICIES:
+        load = run_load(seconds=SECONDS, policy=policy)
+        yield Reading(
+            f"{policy}: a decision and its feedback, {CLIENTS} clients ({load.pairs / load.seconds:,.0f} pairs/s)",
+            1e3 * load.seconds / max(load.pairs, 1),
+            "ms",
+            1e3 / PAIRS,
+        )
+        yield Reading("time of a request, median", load.quantile(0.5), "ms", SLOWEST)
+        yield Reading("time of a request, 99th percentile", load.quantile(0.99), "ms", SLOWEST)
+        yield Reading(
+            "processor time of the service for a pair",
+            1e3 * load.service_cpu / load.pairs,
+            "ms",
+            1e3 / PAIRS,
+        )
+        yield Reading(
+            "processor time of the clients for a pair",
+            1e3 * load.client_cpu / load.pairs,
+            "ms",
+            1e3 / PAIRS,
+        )
     yield Reading("memory of the service", load.memory[-1], "MiB", 500.0)
     yield Reading("memory gained during the load", load.memory[-1] - load.memory[0], "MiB", 50.0)
+    times = run_batches(repetitions=repetitions)
+    yield Reading(
+        f"a batch of {BATCH:,} decisions, and one of their feedback", median(times), "ms", SLOWEST_BATCH
+    )
+    yield from _disk()  # again: it may have changed meanwhile
+
+
+def _disk() -> Iterator[Rate]:
+    """What the disk alone gives, where the stores of the other lines are."""
+    with tempfile.TemporaryDirectory() as folder:
+        times = flush_times(Path(folder))
+    yield Rate("the disk alone: flushes of a small append", len(times) / sum(times), "a second")
+    yield Rate("the disk alone: one flush, median", median(times), "ms")
 
 
 def soak(seconds: float) -> Iterator[Reading]:
@@ -82,19 +111,28 @@ def soak(seconds: float) -> Iterator[Reading]:
     load = run_load(seconds=seconds)
     each, rate = 1e3 * load.seconds / max(load.pairs, 1), load.pairs / load.seconds
     told = f"{load.pairs:,} pairs in {load.seconds / 60:.1f} minutes ({rate:,.0f} pairs/s)"
-    yield Reading(told, each, "ms", 1e3 / 1_500)
-    yield Reading("time of a request in the soak, 99th percentile", load.quantile(0.99), "ms", 25.0)
+    yield Reading(told, each, "ms", 1e3 / PAIRS)
+    yield Reading("time of a request in the soak, 99th percentile", load.quantile(0.99), "ms", SLOWEST)
     yield Reading("memory of the service at the end", load.memory[-1], "MiB", 500.0)
     yield Reading("memory gained in a minute, by least squares", load.slope(), "MiB", 0.5)
 
 
-def run_load(*, seconds: float, clients: int = CLIENTS, policy: str = "FTPL", arms: int = 8) -> Load:
+def run_load(*, seconds: float, clients: int = CLIENTS, policy: str = "FTPL()", arms: int = 8) -> Load:
     """Start a service on an empty store, load it, and stop it."""
     with (
         tempfile.TemporaryDirectory() as folder,
         running_service(Path(folder) / "store.db") as (port, process),
     ):
         return asyncio.run(_load(port, process.pid, seconds, clients, policy, arms))
+
+
+def run_batches(*, repetitions: int, policy: str = "FTPL()", arms: int = 8) -> list[float]:
+    """The seconds that each batch of decisions, and then one of their feedback, took."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_service(Path(folder) / "store.db", "--rate", "0") as (port, _),
+    ):
+        return asyncio.run(_batches(port, repetitions, policy, arms))
 
 
 @contextmanager
@@ -163,14 +201,7 @@ class Connection(asyncio.Protocol):
 async def _load(port: int, pid: int, seconds: float, clients: int, policy: str, arms: int) -> Load:
     loop = asyncio.get_running_loop()
     connections = [(await loop.create_connection(Connection, "127.0.0.1", port))[1] for _ in range(clients)]
-    settings = {"policy": {"name": policy}, "arms": [f"arm-{i}" for i in range(arms)]}
-    status = 202
-    while status == 202:  # created, and its policy is being compiled
-        status, answer = await connections[0].ask(
-            "PUT", f"/v1/experiments/{NAME}", json.dumps(settings).encode()
-        )
-    if status not in (200, 201):
-        raise ConnectionError(f"the experiment was not created: {answer!r}")
+    await _create(connections[0], policy, arms)
     await asyncio.gather(*(_client(each, Load(), time.perf_counter() + WARM_UP) for each in connections))
     load, start = Load(), time.perf_counter()
     service_cpu, client_cpu = _cpu(pid), time.process_time()
@@ -181,6 +212,41 @@ async def _load(port: int, pid: int, seconds: float, clients: int, policy: str, 
     watching.cancel()
     load.memory.append(_memory(pid))
     return load
+
+
+async def _create(connection: Connection, policy: str, arms: int) -> None:
+    settings = {"policy": POLICIES[policy].to_dict(), "arms": [f"arm-{i}" for i in range(arms)]}
+    status = 202
+    while status == 202:  # created, and its policy is being compiled
+        status, answer = await connection.ask(
+            "PUT", f"/v1/experiments/{NAME}", json.dumps(settings).encode()
+        )
+    if status not in (200, 201):
+        raise ConnectionError(f"the experiment was not created: {answer!r}")
+
+
+async def _batches(port: int, repetitions: int, policy: str, arms: int) -> list[float]:
+    loop = asyncio.get_running_loop()
+    _, connection = await loop.create_connection(Connection, "127.0.0.1", port)
+    await _create(connection, policy, arms)
+    times, wanted = list[float](), json.dumps({"count": BATCH}).encode()
+    for _ in range(repetitions + 1):
+        start = time.perf_counter()
+        status, answer = await connection.ask("POST", f"/v1/experiments/{NAME}/decisions", wanted)
+        took = time.perf_counter() - start
+        if status != 201:
+            raise ConnectionError(f"a batch of decisions was refused: {answer!r}")
+        made = json.loads(answer)["decisions"]
+        losses = [{"decision": each["id"], "loss": random.random()} for each in made]
+        sent = json.dumps({"items": losses}).encode()
+        start = time.perf_counter()
+        status, answer = await connection.ask("POST", "/v1/feedback", sent)
+        took += time.perf_counter() - start
+        if status != 200 or any(each["status"] != 200 for each in json.loads(answer)["results"]):
+            raise ConnectionError(f"a batch of feedback was refused: {answer[:500]!r}")
+        times.append(took)
+    connection.close()
+    return times[1:]  # the first loads the experiment
 
 
 async def _client(connection: Connection, load: Load, until: float) -> None:

@@ -210,6 +210,27 @@ def client_verdict(
             typer.echo(verdict_text(found))
 
 
+@client.command("audit")
+def client_audit(
+    subject: Annotated[
+        str | None, typer.Argument(help="An experiment, the id of a key, or a file; all if none is named.")
+    ] = None,
+    action: Annotated[
+        str | None, typer.Option(help="Only changes of this kind, such as guardrails.change.")
+    ] = None,
+    tenant: Annotated[str | None, typer.Option(help="Only changes of this tenant.")] = None,
+    before: Annotated[
+        int | None, typer.Option(help="Only changes before the one with this id: `next` of a page.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many changes to show at most.")] = 100,
+    url: Url = URL,
+    key_file: KeyFile = None,
+) -> None:
+    """Show who changed what, newest first. Needs an admin key."""
+    with report_errors(), _client(url, key_file) as service:
+        _show(service.audit(subject, action=action, tenant=tenant, before=before, limit=limit))
+
+
 @client.command("evaluate")
 def client_evaluate(
     name: Annotated[str, typer.Argument(help="The experiment.")], url: Url = URL, key_file: KeyFile = None

@@ -18,6 +18,9 @@ def report_errors(kept: str = "nothing was written") -> Iterator[None]:
             yield
     except (DecoupledError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
+        request = getattr(error, "request_id", None)
+        if request is not None and getattr(error, "status", 0) >= 500:  # only the service's log tells more
+            typer.echo(f"The id of the request is {request}.", err=True)
         raise typer.Exit(2) from None
     except ModuleNotFoundError as error:
         missing = as_missing_extra(error, "this command")

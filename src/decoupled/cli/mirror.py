@@ -15,6 +15,9 @@ def mirror(
     check: Annotated[
         bool, typer.Option("--check", help="Check the configuration, print what it means, and end.")
     ] = False,
+    log_format: Annotated[
+        str, typer.Option(help="text, or json: one object a line, for programs that collect logs.")
+    ] = "text",
 ) -> None:
     """Serve each request from one upstream, mirror some to another, and learn which is best."""
     with report_errors("the mirror has ended"):
@@ -27,5 +30,6 @@ def mirror(
             typer.echo(explained(settings))
             return
         from ..mirror.server import run
+        from ..service.http.log_format import checked_format
 
-        run(settings)
+        run(settings, checked_format(log_format))

@@ -1,4 +1,4 @@
-"""The commands that run and manage a service: `serve`, `doctor`, `backup`, `restore`, `keys`."""
+"""The commands that run and manage a service: `serve`, `doctor`, `backup`, `restore`, `audit`, `keys`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,6 +32,7 @@ def add_to(app: typer.Typer) -> None:
     app.command()(doctor)
     app.command()(backup)
     app.command()(restore)
+    app.command()(audit)
     app.add_typer(keys, name="keys")
     app.add_typer(client, name="client")
 
@@ -56,16 +57,32 @@ def serve(
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Log every request, without secrets.")
     ] = False,
+    log_format: Annotated[
+        str, typer.Option(help="text, or json: one object a line, for programs that collect logs.")
+    ] = "text",
+    metrics_experiments: Annotated[
+        int,
+        typer.Option(min=0, max=10_000, help="Experiments with metrics of their own; 0 for none."),
+    ] = 0,
+    otel: Annotated[
+        bool | None,
+        typer.Option(
+            "--otel/--no-otel",
+            help="Send traces and metrics to OpenTelemetry; default: if OTEL_EXPORTER_OTLP_ENDPOINT is set.",
+        ),
+    ] = None,
 ) -> None:
     """Run the decision service: decisions over HTTP, and everything it acknowledges is on disk."""
     with report_errors("the service has ended"):
         from ..service.http.limits import Limits
+        from ..service.http.log_format import checked_format
         from ..service.http.server import Serving, run
 
         limits = Limits(body=body_limit, rate=rate, burst=burst)
         serving = Serving(
-            store, host, port, tls_certificate, tls_key, backups, access_log, drain=drain, limits=limits
-        )
+            store, host, port, tls_certificate, tls_key, backups, access_log, checked_format(log_format),
+            metrics_experiments, otel, drain=drain, limits=limits,
+        )  # fmt: skip
         run(serving)
 
 
@@ -100,16 +117,40 @@ def restore(
 ) -> None:
     """Copy a backup into a store that is empty or does not exist yet."""
     with report_errors():
+        from ..service.origin import ORIGIN, from_command_line
         from ..service.store.backup import restore as copy_back
 
+        ORIGIN.set(from_command_line())
         typer.echo(f"Restored {copy_back(file, store)} experiments into {store}")
+
+
+def audit(
+    subject: Annotated[
+        str | None, typer.Argument(help="An experiment, the id of a key, or a file; all if none is named.")
+    ] = None,
+    store: Store = STORE,
+    action: Annotated[
+        str | None, typer.Option(help="Only changes of this kind, such as guardrails.change.")
+    ] = None,
+    tenant: Annotated[str | None, typer.Option(help="Only changes of this tenant.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many changes to show at most.")] = 100,
+) -> None:
+    """Show who changed what, newest first, from the store itself."""
+    with report_errors(), _opened(store) as service:
+        from .audit import audit_line
+
+        found = service.audit.read(tenant, subject=subject, action=action, limit=limit).result()
+        for entry in found:
+            typer.echo(audit_line(entry))
 
 
 @contextmanager
 def _opened(store: str) -> Iterator["DecisionService"]:
     """The service over an existing store, for the length of a command."""
     from ..service.decision_service import open_service
+    from ..service.origin import ORIGIN, from_command_line
 
+    ORIGIN.set(from_command_line())
     service = open_service(store, create=False)
     try:
         yield service
@@ -137,7 +178,7 @@ def keys_add(
     with report_errors(), _opened(store) as service:
         key = new_key()
         made = service.keys.add(checked_tenant(tenant), checked_role(role), digest_of(key), label).result()
-        typer.echo(f"Key {key_id(made)} ({made.role} of {made.tenant}); it is shown only once:", err=True)
+        typer.echo(f"Key {made.id} ({made.role} of {made.tenant}); it is shown only once:", err=True)
         typer.echo(key)
 
 
@@ -150,7 +191,7 @@ def keys_list(store: Store = STORE) -> None:
         for key in service.keys.list().result():
             state = "active" if key.revoked_at is None else f"revoked {moment(key.revoked_at)}"
             typer.echo(
-                f"{key_id(key)}  {key.tenant}  {key.role}  {key.label!r}  made {moment(key.created_at)}  {state}"
+                f"{key.id}  {key.tenant}  {key.role}  {key.label!r}  made {moment(key.created_at)}  {state}"
             )
 
 
@@ -179,23 +220,16 @@ def keys_rotate(
     with report_errors(), _opened(store) as service:
         old = _active(service, id)
         key = new_key()
-        made = service.keys.add(old.tenant, old.role, digest_of(key), old.label).result()
-        if not keep_old:
-            service.keys.revoke(old.digest).result()
-        typer.echo(f"Key {key_id(made)} replaces {id}; it is shown only once:", err=True)
+        made = service.keys.rotate(old.digest, digest_of(key), keep_old=keep_old).result()
+        typer.echo(f"Key {made.id} replaces {id}; it is shown only once:", err=True)
         typer.echo(key)
-
-
-def key_id(key: "ApiKey") -> str:
-    """The id of a key: the start of its digest, from which the key cannot be found."""
-    return key.digest[:12]
 
 
 def _active(service: "DecisionService", id: str) -> "ApiKey":  # noqa: A002
     from ..errors import ParameterError, invalid_value
 
     for key in service.keys.list().result():
-        if key_id(key) == id and key.revoked_at is None:
+        if key.id == id and key.revoked_at is None:
             return key
     raise ParameterError(invalid_value("key", id, "is not an active key", "see decoupled keys list"))
 

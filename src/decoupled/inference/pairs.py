@@ -41,7 +41,7 @@ class Pairs:
 
     def add(self, explore: int, law: Floats, loss: float) -> None:
         """Add a round: the explored arm, its law of exploration, and the loss."""
-        parts = np.minimum(law / law[explore], 1.0) * (loss - self.level)
+        parts = np.minimum(law / law[explore], 1.0) * self.above_level(loss)
         parts[explore] = 0.0
         self.differences[explore] += parts
         self.differences[:, explore] -= parts
@@ -49,8 +49,13 @@ class Pairs:
         self.squares[explore] += parts
         self.squares[:, explore] += parts
         self.weights += np.minimum.outer(law, law)
-        self.level += _RATE * (loss - self.level)
         self.rounds += 1
+
+    def above_level(self, loss: float) -> float:
+        """How far a loss is above the level, which then moves towards it."""
+        above = loss - self.level
+        self.level += _RATE * above
+        return above
 
     def extended(self, count: int) -> "Pairs":
         """With this many more arms."""

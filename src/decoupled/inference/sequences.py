@@ -14,8 +14,10 @@ from .boundary import lower_difference, lower_mean
 from .evidence import lower_plain_difference
 from .interval import Interval
 from .sums import ArmSums, Observation, Sums
+from .together import add_all
 
 FORMAT = 1
+AT_ONCE = 128  # observations; they are cheaper to add together
 _RISK = "the default is 0.05"
 
 
@@ -57,12 +59,11 @@ class Sequences:
         count = whole_number("arms", arms, 2, "with one arm there is nothing to compare")
         self._risk = number_in("risk", risk, 0.0, 1.0, _RISK)
         self._drift = bool(drift)
-        self._sums = Sums.start(count, bool(coupled))
+        self._summed = Sums.start(count, bool(coupled))
+        self._unsummed: list[Observation] = []
 
     def __repr__(self) -> str:
-        return (
-            f"<Sequences of {len(self._sums.arms)} arms, risk {self.risk:g}, {self.observed} observations>"
-        )
+        return f"<Sequences of {self.count} arms, risk {self.risk:g}, {self.observed} observations>"
 
     @property
     def risk(self) -> float:
@@ -80,9 +81,26 @@ class Sequences:
         return self._sums
 
     @property
+    def _sums(self) -> Sums:
+        if self._unsummed:
+            unsummed, self._unsummed = self._unsummed, []
+            add_all(self._summed, unsummed)
+        return self._summed
+
+    @property
     def observed(self) -> int:
         """The number of observations."""
-        return sum(arm.seen for arm in self._sums.arms)
+        return sum(arm.seen for arm in self._summed.arms) + len(self._unsummed)
+
+    @property
+    def count(self) -> int:
+        """The number of arms, also of those that are retired."""
+        return len(self._summed.arms)
+
+    @property
+    def pairs_arms(self) -> bool:
+        """Whether there are few enough arms to compare them two by two."""
+        return self._summed.pairs is not None
 
     @property
     def live(self) -> list[int]:
@@ -126,12 +144,18 @@ class Sequences:
         explore = self._place("explore", explore)
         exploit = None if exploit is None else self._place("exploit", exploit)
         if available is not None and not (
-            explore in available and min(available) >= 0 and max(available) < len(self._sums.arms)
+            explore in available and min(available) >= 0 and max(available) < self.count
         ):
-            rule = f"must be numbers from 0 to {len(self._sums.arms) - 1} that include the explored arm"
+            rule = f"must be numbers from 0 to {self.count - 1} that include the explored arm"
             raise ArmError(invalid_value("available", available, rule, "leave it out for all arms"))
         chances = None if law is None else self._checked_law(explore, law)
-        self._sums.add(Observation(explore, weight, loss, exploit, available, chances))
+        self.add(Observation(explore, weight, loss, exploit, available, chances))
+
+    def add(self, seen: Observation) -> None:
+        """Add an observation that needs no checks; `update` makes them. It is summed when something is asked."""
+        self._unsummed.append(seen)
+        if len(self._unsummed) == AT_ONCE:
+            self._sums  # noqa: B018
 
     def add_arms(self, count: int = 1) -> None:
         """Add arms, numbered on from the last. Differences begin anew; the intervals of the other arms do not.
@@ -273,20 +297,20 @@ class Sequences:
             place = operator.index(arm)  # type: ignore[arg-type]
         except TypeError:
             place = -1
-        if not 0 <= place < len(self._sums.arms):
-            rule = f"must be a number from 0 to {len(self._sums.arms) - 1}"
+        if not 0 <= place < self.count:
+            rule = f"must be a number from 0 to {self.count - 1}"
             raise ArmError(invalid_value(name, arm, rule, "see Sequences.live"))
         return place
 
     def _checked_law(self, explore: int, law: Sequence[float] | Floats) -> Floats:
         chances = np.asarray(law, np.float64)
         if (
-            chances.shape != (len(self._sums.arms),)
+            chances.shape != (self.count,)
             or not chances.min() >= 0.0
             or not abs(chances.sum() - 1.0) < 1e-6
             or chances[explore] == 0.0
         ):
-            rule = f"must be {len(self._sums.arms)} probabilities, above 0 for the explored arm"
+            rule = f"must be {self.count} probabilities, above 0 for the explored arm"
             raise ParameterError(invalid_value("law", law, rule, "leave it out if it is not known"))
         return chances
 
@@ -335,7 +359,7 @@ class Sequences:
             if found != FORMAT:
                 raise StateError(f"format = {found!r}: must be {FORMAT}; update the package")
             sequences = cls(len(rest["arms"]), risk, drift=drift)
-            sequences._sums = Sums.from_dict(rest)
+            sequences._summed = Sums.from_dict(rest)
         except (KeyError, TypeError, ParameterError) as error:
             raise StateError(
                 f"sequences: cannot be restored ({type(error).__name__}: {error}); "

@@ -85,7 +85,8 @@ class Guardrails:
 
     def __bool__(self) -> bool:
         """Whether there is any rule."""
-        return bool(self._named()) or self.holdout > 0.0
+        alone = self.pinned is not None or self.control is not None or self.incumbent is not None
+        return alone or bool(self.floors or self.down) or self.holdout > 0.0
 
     @property
     def replace_arms(self) -> bool:

@@ -54,7 +54,7 @@ class Watch:
     ) -> None:
         """Remember a decision: the place of its exploited arm, and the places it was drawn from (None for all)."""
         law = None
-        if decision.propensity is not None and (self.sequences.sums.pairs is not None or not self.weighs):
+        if decision.propensity is not None and (self.sequences.pairs_arms or not self.weighs):
             law = self._law_of(part, running)
         self.drawn[decision.id] = Drawn(None if exploit is None else running.serials.of_one(exploit), law)
         if law is not None:
@@ -83,7 +83,7 @@ class Watch:
         """Add the feedback of a decision. One that was made before the watch began tells nothing of what was exploited."""
         decision, serial, covered, _ = pending
         exploit, law = self._take(decision.id)
-        arms = len(self.sequences.sums.arms)
+        arms = self.sequences.count
         if law is not None and len(law) < arms:  # arms that came later had no chance
             law = np.pad(law, (0, arms - len(law)))
         if law is not None and not law[serial] > 0.0:
@@ -91,11 +91,11 @@ class Watch:
         weight, available = self._weight(decision, law), _available(covered)
         if law is not None and not self.weighs:
             available = tuple(np.flatnonzero(law).tolist())
-        self.sequences.sums.add(Observation(serial, weight, loss, exploit, available, law))
+        self.sequences.add(Observation(serial, weight, loss, exploit, available, law))
 
     def replay(self, serial: int, weight: float, loss: float) -> None:
         """Add a record of a log."""
-        self.sequences.sums.add(Observation(serial, weight, loss))
+        self.sequences.add(Observation(serial, weight, loss))
 
     def forget(self, key: str) -> None:
         """A decision will have no feedback."""
@@ -114,7 +114,7 @@ class Watch:
 
     def follow(self, serials: Serials) -> None:
         """Add and retire arms, so that those left are those of the learner."""
-        known = len(self.sequences.sums.arms)
+        known = self.sequences.count
         if serials.born > known:
             self.sequences.add_arms(serials.born - known)
         for gone in set(self.sequences.live) - set(_live(serials)):

@@ -17,6 +17,7 @@ from ..errors import ParameterError, reworded
 from ..service.client.aio import AsyncClient
 from ..service.decision_service import DecisionService, open_service
 from ..service.http.app import create_app
+from ..service.http.log_format import LogFormat, set_up_logging
 from ..service.http.server import OFFERED, SWITCH_INTERVAL, Serving, configuration, listening
 from ..service.store.open import is_postgres
 from .config import MirrorConfig
@@ -35,13 +36,12 @@ class _Server(uvicorn.Server):
         yield
 
 
-def run(config: MirrorConfig) -> None:
+def run(config: MirrorConfig, log_format: LogFormat = "text") -> None:
     """Mirror until SIGTERM or SIGINT; then finish the open answers and the queued copies, and close the store."""
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
+    set_up_logging(log_format)
     logging.getLogger("httpx").setLevel(
         logging.WARNING
     )  # it would log every request to a service or a judge
-    logging.getLogger("decoupled.access").setLevel(logging.WARNING)
     # Answers that break off, and websockets that are refused, are logged and counted by the mirror itself.
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     with ExitStack() as opened:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import partial
 from threading import Event
 from typing import TypeVar
@@ -24,9 +25,9 @@ class Background:
         self.close = self._pool.shutdown
 
     def start(self, work: Callable[[], None]) -> None:
-        """Run work that answers for itself."""
+        """Run work that answers for itself, in the context of the caller."""
         try:
-            self._pool.submit(work)
+            self._pool.submit(copy_context().run, work)
         except RuntimeError:
             raise StoreError(CLOSED) from None
 

@@ -6,20 +6,23 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
-from queue import Empty, SimpleQueue
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
+from .command_queue import CommandQueue
 from .errors import Compiling, ServiceError, StoreError
+from .origin import ORIGIN, Origin
 from .session import Reference, Session
 
 T = TypeVar("T")
+Loop: TypeAlias = asyncio.AbstractEventLoop
+Call: TypeAlias = tuple[Callable[[Any], None], Any]  # a function, and its argument
 MOST_AT_ONCE = 1000
 CLOSED = "service: is closed; open it again"
 
 # Clients that wait for answers fall into two groups, each of which waits for the other's commit. Waiting for the
 # other group, for a fraction of the time that a commit takes, merges them.
-_LINGER = 0.25
-_LONGEST_LINGER = 0.002
+LINGER = 0.25
+LONGEST_LINGER = 0.002
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +39,7 @@ class Reply(Generic[T]):
         self._done = False
         self._value: Any = None
         self._error: BaseException | None = None
-        self._waiters: list[threading.Event | asyncio.Future[None]] = []
+        self._waiters: list[threading.Event | tuple[Loop, Call]] = []
 
     def done(self) -> bool:
         """Whether the answer has arrived."""
@@ -59,11 +62,24 @@ class Reply(Generic[T]):
 
     def __await__(self) -> Generator[Any, None, T]:
         if not self._done:
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
+            loop = asyncio.get_running_loop()
+            waiter: asyncio.Future[None] = loop.create_future()
+            self._waiters.append((loop, (_resolve, waiter)))
             if not self._done:
                 yield from waiter
         return self._answer()
+
+    def when_done(self, loop: Loop, call: Callable[["Reply[T]"], None]) -> None:
+        """Call a function, once, on an event loop when the answer is there. It must be called on that loop itself.
+
+        Unlike `await`, it needs no task.
+        """
+        waiter = (loop, (call, self))
+        self._waiters.append(waiter)
+        if self._done:
+            with suppress(ValueError):  # delivery has taken it, and calls
+                self._waiters.remove(waiter)
+                loop.call_soon(call, self)
 
     def _answer(self) -> T:
         if self._error is not None:
@@ -77,24 +93,32 @@ Outcome: TypeAlias = tuple[Reply[Any], Any, BaseException | None]  # a reply wit
 
 def deliver(outcomes: Sequence[Outcome]) -> None:
     """Give every reply its value or its error; each event loop is woken once for all of its replies."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+    by_loop: dict[Loop, list[Call]] = {}
     for reply, value, error in outcomes:
         reply._value, reply._error = value, error
         reply._done = True
-        for waiter in reply._waiters:
+        while reply._waiters:
+            waiter = reply._waiters.pop()
             if isinstance(waiter, threading.Event):
                 waiter.set()
             else:
-                by_loop.setdefault(waiter.get_loop(), []).append(waiter)
-    for loop, waiters in by_loop.items():
+                by_loop.setdefault(waiter[0], []).append(waiter[1])
+    for loop, calls in by_loop.items():
         with suppress(RuntimeError):  # the loop is closed, and nobody waits
-            loop.call_soon_threadsafe(_wake, waiters)
+            loop.call_soon_threadsafe(_wake, calls)
 
 
-def _wake(waiters: Sequence["asyncio.Future[None]"]) -> None:
-    for waiter in waiters:
-        if not waiter.done():  # else the client is gone
-            waiter.set_result(None)
+def _wake(calls: Sequence[Call]) -> None:
+    for call, argument in calls:
+        try:
+            call(argument)
+        except Exception:  # the others must still be woken
+            _log.exception("an answer could not be passed on")
+
+
+def _resolve(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():  # else the client is gone
+        waiter.set_result(None)
 
 
 class Command(NamedTuple):
@@ -102,7 +126,7 @@ class Command(NamedTuple):
 
     `about` names the experiments that it touches, which are locked first. `alone` asks for a transaction of its own.
     `otherwise` runs instead if a policy is still being compiled when the caller's patience ends; without it the
-    caller gets the error.
+    caller gets the error. `origin` is where the call comes from.
     """
 
     run: Callable[[Session], Any]
@@ -110,6 +134,19 @@ class Command(NamedTuple):
     reply: Reply[Any]
     alone: bool = False
     otherwise: Callable[[Session], Any] | None = None
+    origin: Origin = Origin()
+
+
+# Called after each transaction with its commands, its seconds, and the error if it failed.
+Observer: TypeAlias = Callable[[Sequence[Command], float, ServiceError | None], None]
+
+
+class Prepared(NamedTuple):
+    """Commands that ran in a transaction which is to be committed, what each has to be told, and when they began."""
+
+    batch: list[Command]
+    outcomes: list[Outcome]
+    start: float
 
 
 class CommitLoop:
@@ -132,14 +169,15 @@ class CommitLoop:
     ) -> None:
         self.session = session
         self.patience = patience
-        self._queue: SimpleQueue[Command | None] = SimpleQueue()
+        self._queue: CommandQueue[Command] = CommandQueue()
         self._housekeeping, self._every = housekeeping, every
         self.healthy = True
         self.commits = self.failures = self.commands = 0
         self._last = 0.0  # how long the last transaction took
-        self._lately = [0, 0]  # how many commands the last two had
-        self._closed = False
-        self._closing = threading.Lock()
+        self._expected = 0  # commands in the next one, if everyone who was answered asks again
+        self._turn = threading.Lock()  # held by whoever has a transaction open
+        self._wanted = False  # whether the thread waits for its turn
+        self.observers: list[Observer] = []
         self._thread = threading.Thread(target=self._work, name="decoupled-commits", daemon=True)
         self._thread.start()
 
@@ -152,108 +190,155 @@ class CommitLoop:
     ) -> Reply[T]:
         """Run a function in a transaction that holds the experiments it is about."""
         reply: Reply[T] = Reply()
-        self.put(Command(run, about, reply, alone, otherwise))
+        self.put(Command(run, about, reply, alone, otherwise, ORIGIN.get()))
         return reply
 
     def put(self, command: Command) -> None:
         """Queue a command; its reply arrives when its effect is on disk."""
-        with self._closing:
-            if self._closed:
-                raise StoreError(CLOSED)
-            self._queue.put(command)
+        if not self._queue.put(command):
+            raise StoreError(CLOSED)
 
     def queued(self) -> int:
         """How many commands are waiting."""
-        return self._queue.qsize()
+        return len(self._queue)
 
     def close(self) -> None:
         """Run what was submitted, then stop."""
-        with self._closing:
-            if not self._closed:
-                self._closed = True
-                self._queue.put(None)
+        self._queue.close()
         self._thread.join()
 
     def _work(self) -> None:
         due = time.monotonic() + self._every
-        left: Command | None = None
         while True:
-            batch, left, stop = self._next(left, due)
+            stop = self._queue.closed
+            self._queue.wait(1, due - time.monotonic())
+            # Clients that were just answered are about to ask again, so it waits a moment for them.
+            if self._expected > 2 and len(self._queue) > 0:
+                self._queue.wait(self._expected, min(LONGEST_LINGER, LINGER * self._last))
+            batch = self._queue.take(MOST_AT_ONCE)
             if batch:
                 self.perform(batch)
+            elif stop:
+                return
             if time.monotonic() >= due:
                 due = time.monotonic() + self._every
                 if self._housekeeping is not None and not stop:
                     self.perform([Command(self._housekeeping, (), Reply(), alone=True)])
-            if stop:
-                return
-
-    def _next(self, left: Command | None, due: float) -> tuple[list[Command], Command | None, bool]:
-        """Commands for one transaction, one left for the next, and whether to stop."""
-        batch: list[Command] = []
-        try:
-            first = left or self._queue.get(timeout=max(0.0, due - time.monotonic()))
-            until = time.monotonic() + min(_LONGEST_LINGER, _LINGER * self._last)
-            while first is not None:
-                if first.alone and batch:
-                    return batch, first, False
-                batch.append(first)
-                if first.alone or len(batch) == MOST_AT_ONCE:
-                    return batch, None, False
-                first = self._another(len(batch), until)
-        except Empty:
-            return batch, None, False
-        return batch, None, True
-
-    def _another(self, have: int, until: float) -> Command | None:
-        """The next command. Clients that were just answered are about to ask again, so it waits a moment for them."""
-        expected = self._lately[0] + self._lately[1]
-        if have < expected and expected > 2:
-            left = until - time.monotonic()
-            if left > 0.0:
-                return self._queue.get(timeout=left)
-        return self._queue.get_nowait()
 
     def perform(self, batch: list[Command]) -> None:
-        """Run commands in one transaction, and answer. If one fails unexpectedly, the others run again without it."""
+        """Run commands in one transaction, and answer."""
+        self._wanted = True
+        with self._turn:
+            self._wanted = False
+            prepared = self._prepare(batch)
+            done = None if prepared is None else self._commit(prepared)
+        if prepared is not None and done is not None:
+            self._tell(prepared.batch, done[0], prepared.start, done[1])
+
+    def prepare_now(self, batch: list[Command]) -> "Prepared | None":
+        """Run commands in the thread of the caller, who then calls `finish` in any thread.
+
+        None, and nothing is done, if they would have to wait, or might take long: then `put` them.
+        """
+        others = self._wanted or len(self._queue) > 0 or self._queue.closed
+        if others or len(batch) > MOST_AT_ONCE or not self._turn.acquire(blocking=False):
+            return None
+        try:
+            about = {each for command in batch for each in command.about}
+            if self.session.is_quick(about, len(batch)) and self.session.store.begin_now():
+                prepared = self._prepare(batch, begun=True)
+                if prepared is not None:
+                    return prepared
+                batch.clear()  # they are answered
+        except BaseException:
+            self._turn.release()
+            raise
+        self._turn.release()
+        return None
+
+    def finish(self, prepared: "Prepared") -> None:
+        """Commit what `prepare_now` prepared, and answer."""
+        try:
+            outcomes, failed = self._commit(prepared)
+        finally:
+            self._turn.release()
+        self._tell(prepared.batch, outcomes, prepared.start, failed)
+
+    def _prepare(self, batch: list[Command], *, begun: bool = False) -> "Prepared | None":
+        """Run commands in a transaction. If one fails unexpectedly, the others run again without it.
+
+        None if nothing is left to commit: then all are answered.
+        """
+        origin = ORIGIN.get()
+        try:
+            return self._run_all(batch, begun)
+        finally:
+            ORIGIN.set(origin)  # the thread may be that of one of the callers
+
+    def _run_all(self, batch: list[Command], begun: bool) -> "Prepared | None":
         start = time.monotonic()
         while batch:
             outcomes: list[Outcome] = []
             command = batch[0]
             try:
-                self.session.enter([each for command in batch for each in command.about])
+                self.session.enter([each for command in batch for each in command.about], begun=begun)
                 for command in batch:
-                    outcomes.extend(self._outcome(command))
-                wrote = self.session.leave()
+                    self._run(command, outcomes)
+                self.session.write()
             except StoreError as error:
-                self._fail(error)
-                outcomes = [(each.reply, None, error) for each in batch]
+                self._fail(error, batch)
+                self._tell(batch, [(each.reply, None, error) for each in batch], start, error)
+                return None
             except Exception as error:
-                self._fail(error)
+                self._fail(error, [command])
                 deliver([(command.reply, None, as_service_error(error))])
-                batch = [each for each in batch if each is not command]
+                batch, begun = [each for each in batch if each is not command], False
                 continue
-            else:
-                self.healthy = self.healthy or wrote  # a full disk can still be read
-                self.commits += 1
-                self.commands += len(batch)
-                self._last = time.monotonic() - start
-                self._lately = [self._lately[1], len(batch)]
-            deliver(outcomes)
-            return
+            return Prepared(batch, outcomes, start)
+        return None
 
-    def _outcome(self, command: Command) -> list[Outcome]:
+    def _commit(self, prepared: "Prepared") -> tuple[list[Outcome], ServiceError | None]:
+        """Make a transaction durable; return what to tell those who asked, and the error if it failed."""
+        batch, outcomes, start = prepared
         try:
-            return [(command.reply, command.run(self.session), None)]
+            wrote = self.session.store.commit()
+        except Exception as error:
+            self._fail(error, batch)
+            failed = as_service_error(error)
+            return [(each.reply, None, failed) for each in batch], failed
+        self.session.committed()
+        self.healthy = self.healthy or wrote  # a full disk can still be read
+        self.commits += 1
+        self.commands += len(batch)
+        self._last = time.monotonic() - start
+        self._expected = len(batch) + len(self._queue)
+        return outcomes, None
+
+    def _tell(
+        self,
+        batch: Sequence[Command],
+        outcomes: Sequence[Outcome],
+        start: float,
+        failed: ServiceError | None,
+    ) -> None:
+        """Answer, and then tell those who observe the commits."""
+        seconds = time.monotonic() - start
+        deliver(outcomes)
+        if batch[0].run is not self._housekeeping:
+            for observe in self.observers:
+                observe(batch, seconds, failed)
+
+    def _run(self, command: Command, outcomes: list[Outcome]) -> None:
+        ORIGIN.set(command.origin)
+        try:
+            outcomes.append((command.reply, command.run(self.session), None))
         except StoreError:
             raise
-        except Compiling as error:
-            if error.job is None:
-                return [(command.reply, None, error)]
-            self._park(command, error)
-            return []
         except ServiceError as error:  # raised before anything was written
-            return [(command.reply, None, error)]
+            if isinstance(error, Compiling) and error.job is not None:
+                self._park(command, error)
+            else:
+                outcomes.append((command.reply, None, error))
 
     def _park(self, command: Command, error: Compiling) -> None:
         """Run a command again once its policy is compiled."""
@@ -272,10 +357,13 @@ class CommitLoop:
 
         self.session.compiler.wait(error.job, again, give_up, self.patience)
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: Exception, batch: Sequence[Command]) -> None:
         self.healthy = self.healthy and not isinstance(error, StoreError)
         self.failures += 1
-        _log.error("nothing of this transaction was acknowledged: %s", error)
+        requests = [each.origin.request for each in batch if each.origin.request is not None]
+        ORIGIN.set(Origin())
+        fields = {"fields": {"requests": requests}} if requests else None
+        _log.error("nothing of this transaction was acknowledged: %s", error, extra=fields)
         self.session.abandon()
 
 

@@ -160,6 +160,12 @@ class Compiler:
         with self._lock:
             return sum(job.stored and job.ended_at is None for job in self._jobs.values())
 
+    def jobs(self) -> tuple[int, int]:
+        """How many policies wait to be compiled, or are being compiled; and how many have failed to."""
+        with self._lock:
+            failed = sum(job.problem is not None for job in self._jobs.values())
+            return sum(job.ended_at is None for job in self._jobs.values()), failed
+
     def busy(self) -> bool:
         """Whether something is being compiled. It cannot be interrupted."""
         thread = self._thread

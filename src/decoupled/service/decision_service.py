@@ -10,9 +10,11 @@ from typing import TypedDict, Unpack
 
 from ..policies import Policy
 from .background import Background
-from .commit_loop import CommitLoop
+from .commit_loop import CommitLoop, Observer
 from .compiler import LATER, STORED, Compiler, code_of, needed
 from .errors import NotCompiled
+from .loop_commits import LoopCommits
+from .parts.audit import Audit
 from .parts.deadlines import sweep_all
 from .parts.decisions import Decisions
 from .parts.experiments import Experiments
@@ -22,12 +24,14 @@ from .parts.verdicts import Verdicts
 from .session import Session
 from .store.open import open_store
 from .store.store import Store
+from .vitals import Vitals, by_experiment
 
 __all__ = ["DecisionService", "open_service"]
 
 _log = logging.getLogger("decoupled.service")
 
 KEEP_KEYS = 24 * 3600.0
+SIZES_EVERY = 10.0  # seconds between two looks at the size of the store
 _KEYS_AT_ONCE = 5_000  # as many as arrive in a second, and no pause that a client would notice
 
 
@@ -45,8 +49,9 @@ class Options(TypedDict, total=False):
 class DecisionService:
     """Makes decisions and takes feedback for many experiments; what it has acknowledged is on disk.
 
-    Its parts are `experiments`, `decisions`, `logs`, `keys` and `verdicts`. Every call to a part returns a `Reply`: `result()`
-    waits for it in a thread, `await` on an event loop.
+    Its parts are `experiments`, `decisions`, `logs`, `keys`, `verdicts` and `audit`. Every call to a part returns a
+    `Reply`: `result()` waits for it in a thread, `await` on an event loop. `decisions_on_loop` is `decisions` for callers
+    on an event loop, for which it takes less time; see `LoopCommits`.
 
     Args:
         store: where everything is kept.
@@ -81,11 +86,16 @@ class DecisionService:
         self._verdicts = Background("decoupled-verdicts")
         self._histories = Background("decoupled-histories")
         self._listing = False
+        self._sizes: dict[str, int] = {}
+        self._sizes_due = 0.0
         self.experiments = Experiments(self._commits, self._checks)
         self.decisions = Decisions(self._commits, max_pending)
+        self._on_loop = LoopCommits(self._commits)
+        self.decisions_on_loop = Decisions(self._on_loop, max_pending)
         self.logs = Logs(self._commits, self._reads, self._histories)
         self.keys = Keys(self._commits)
         self.verdicts = Verdicts(self._commits, self._verdicts)
+        self.audit = Audit(self._commits)
 
     @property
     def patience(self) -> float | None:
@@ -95,6 +105,11 @@ class DecisionService:
     @patience.setter
     def patience(self, seconds: float | None) -> None:
         self._commits.patience = seconds
+
+    @property
+    def database(self) -> str:
+        """The database of the store: "sqlite" or "postgresql"."""
+        return self._session.store.system
 
     def ready(self) -> bool:
         """Whether the store took the last write. After a failure one is tried every second."""
@@ -107,6 +122,7 @@ class DecisionService:
         self._reads.close()
         self._verdicts.close()
         self._histories.close()
+        self._on_loop.close()
         self._commits.close()
         self._session.close()
 
@@ -148,23 +164,48 @@ class DecisionService:
     # Housekeeping
 
     def counters(self) -> dict[str, int]:
-        """Counts since the service was opened, and sums over the experiments in its memory."""
-        running = self._session.all_running()
+        """What this process did since it opened the service; queue, experiments and pending are as of now."""
+        running, done = self._session.all_running(), self._session.traffic.total
         return {
             "commits": self._commits.commits,
             "failed_commits": self._commits.failures,
             "commands": self._commits.commands,
-            "queue": self._commits.queued(),
+            "queue": self._commits.queued() + self._on_loop.queued(),
             "experiments": len(running),
-            "decisions": sum(each.tallies.decisions for each in running),
-            "observed": sum(each.tallies.applied for each in running),
-            "expired": sum(each.tallies.expired for each in running),
-            "late": sum(each.late for each in running),
+            "decisions": done.decisions,
+            "observed": done.observed,
+            "expired": done.expired,
+            "late": done.late,
             "pending": sum(len(each.pending) for each in running),
         }
 
+    def observe_commits(self, observer: Observer) -> None:
+        """Call a function after each transaction, in the thread that committed it: it must be quick."""
+        self._commits.observers.append(observer)
+
+    def vitals(self) -> Vitals:
+        """How the service is: its store, its snapshots, its compiler, and what each experiment does."""
+        running = self._session.all_running()
+        moved = [each for each in running if each.head > each.saved]
+        now, (compiling, failed) = self._session.clock(), self._compiler.jobs()
+        return Vitals(
+            ready=self._commits.healthy,
+            sizes=self._sizes,
+            snapshot_age=max((now - each.saved_at for each in moved), default=0.0),
+            snapshot_rows=max((each.head - each.saved for each in moved), default=0),
+            compiling=compiling,
+            not_compiled=failed,
+            experiments=by_experiment(self._session.traffic, running),
+        )
+
+    def watch_experiments(self, most: int) -> None:
+        """Count the first `most` experiments that are used from now on by their names, for `vitals`."""
+        self._session.traffic.most = most
+
     def _keep_house(self, session: Session, *, keep_keys: float) -> None:
         self._compiler.dismiss()
+        if time.monotonic() >= self._sizes_due:
+            self._sizes, self._sizes_due = session.store.sizes(), time.monotonic() + SIZES_EVERY
         if not self._commits.healthy:
             session.store.probe()
         sweep_all(session)

@@ -37,6 +37,7 @@ class ServiceError(DecoupledError):
 
     status: ClassVar[int] = 500
     title: ClassVar[str] = "The service failed"
+    request_id: str | None = None  # of the request that a client sent, to find it in the service's log
 
 
 class BadRequest(ServiceError):  # noqa: N818 - named as in HTTP

@@ -2,15 +2,19 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from ..native.calls import FEW_ARMS
 from .compiler import Compiler, needed
 from .errors import Compiling, NotCompiled, NotFound, ReplayError, ServiceError, StoreError
+from .experiment.audited import audit_row
 from .experiment.live import Running
 from .experiment.rows import ExperimentRow, Row
 from .experiment.snapshots import snapshot
+from .origin import ORIGIN
 from .recovery import restored
 from .store.store import Store
+from .traffic import Counts, Traffic, counts_of
 
 
 class Reference(NamedTuple):
@@ -22,7 +26,7 @@ class Reference(NamedTuple):
 
 
 class Session:
-    """The running experiments, and the open transaction between `enter` and `leave`.
+    """The running experiments, and the open transaction from `enter` to the store's `commit`.
 
     Everything in memory is a copy. After a failure `abandon` drops it, and experiments are restored from the store
     when they are next needed.
@@ -39,16 +43,20 @@ class Session:
         self._ids: dict[Reference, int] = {}
         self._held: dict[int, Running] = {}
         self._heads: dict[int, tuple[int, int]] = {}
+        self._before: dict[int, Counts] = {}
+        self.traffic = Traffic()
         self._broken: dict[int, ServiceError] = {}
 
     # Transactions
 
-    def enter(self, about: Iterable[Reference]) -> None:
-        """Open a transaction, and lock and update the experiments that it is about."""
+    def enter(self, about: Iterable[Reference], *, begun: bool = False) -> None:
+        """Open a transaction, unless it has begun, and lock and update the experiments that it is about."""
         self._held.clear()
         self._heads.clear()
+        self._before.clear()
         self._broken.clear()
-        self.store.begin()
+        if not begun:
+            self.store.begin()
         ids = {found for each in set(about) if (found := self._find(each)) is not None}
         if ids:
             self.hold(ids)
@@ -66,6 +74,7 @@ class Session:
             running.late = row.late
             self._running[row.id] = self._held[row.id] = running
             self._heads[row.id] = (running.head, running.version)
+            self._before[row.id] = counts_of(running)
             held.append(running)
         return held
 
@@ -81,13 +90,27 @@ class Session:
             raise ReplayError(f"experiment {row.name!r}: its log ends at {running.head}, not {row.head}")
         return running
 
-    def leave(self) -> bool:
-        """Write the head of each changed experiment, and commit; returns whether anything was written."""
+    def is_quick(self, about: Iterable[Reference], rows: int) -> bool:
+        """Whether so many rows for these experiments need no loading, no snapshot and no long computation."""
+        for each in about:
+            running = self._running.get(self._ids.get(each, 0))
+            if running is None or len(running.names) > FEW_ARMS or self._is_due(running, rows):
+                return False
+        return True
+
+    def write(self) -> None:
+        """Write the rows, and the head of each changed experiment."""
         for running in self._held.values():
             if self._heads[running.id] != (running.head, running.version):
                 self.store.update(running.id, head=running.head, version=running.version)
-                self._save_if_due(running)
-        return self.store.commit()
+                if self._is_due(running):
+                    self.save(running)
+        self.store.flush()
+
+    def committed(self) -> None:
+        """Count what the transaction did, now that it is on disk."""
+        for running in self._held.values():
+            self.traffic.add((running.tenant, running.name), self._before[running.id], counts_of(running))
 
     def abandon(self) -> None:
         """Roll back, and drop everything in memory."""
@@ -141,17 +164,20 @@ class Session:
         """Add a row that `running` has already applied to the log."""
         self.store.append(running.id, row)
 
+    def record(self, action: str, tenant: str, subject: str, old: Any = None, new: Any = None) -> None:
+        """Add a change to the audit trail, in this transaction; `old` and `new` must be JSON."""
+        self.store.add_audit(audit_row(self.clock(), ORIGIN.get(), action, tenant, subject, old, new))
+
     # Snapshots
 
-    def _save_if_due(self, running: Running) -> None:
+    def _is_due(self, running: Running, rows: int = 0) -> bool:
         # A snapshot lists every pending decision: the more there are, the less often it is written.
-        if running.head - running.saved >= max(self._snapshot_every, len(running.pending)):
-            self.save(running)
+        return running.head + rows - running.saved >= max(self._snapshot_every, len(running.pending))
 
     def save(self, running: Running) -> None:
         """Write a snapshot."""
         self.store.add_snapshot(running.id, running.head, snapshot(running), self.clock())
-        running.saved = running.head
+        running.saved, running.saved_at = running.head, self.clock()
 
     def close(self) -> None:
         """Write a snapshot of every experiment that has changed since its last one, and close the store."""
@@ -161,7 +187,8 @@ class Session:
                 self.enter(())
                 for running in self.hold(moved):
                     self.save(running)
-                self.leave()
+                self.write()
+                self.store.commit()
         except StoreError:  # a snapshot only shortens the next start
             self.abandon()
         finally:

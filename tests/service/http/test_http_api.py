@@ -50,11 +50,9 @@ def refused(answer: httpx.Response, status: int, *words: str) -> dict[str, Any]:
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     problem: dict[str, Any] = answer.json()
-    assert (
-        {"type", "title", "status", "detail"}
-        <= set(problem)
-        <= {"type", "title", "status", "detail", "errors"}
-    )
+    always = {"type", "title", "status", "detail", "request_id"}
+    assert always <= set(problem) <= always | {"errors"}
+    assert problem["request_id"] == answer.headers["x-request-id"]
     assert problem["status"] == status
     for word in words:
         assert word in problem["detail"]
@@ -517,7 +515,7 @@ def test_an_internal_error_has_the_same_shape_and_no_details(
         raise ServiceError("KeyError: insides")
 
     monkeypatch.setattr(service.direct.experiments, "get", broken)
-    monkeypatch.setattr(service.direct.decisions, "decide", broken)
+    monkeypatch.setattr(service.direct.decisions_on_loop, "decide_as", broken)
     monkeypatch.setattr(service.direct.experiments, "state", failed)
     paths = [
         ("GET", "/v1/experiments/x"),

@@ -301,7 +301,7 @@ def test_a_backup_of_an_earlier_release_is_restored_and_stays_as_it_is(
     assert keys_of(tmp_path / "new.db") == [KEY]
     assert digest_of(target) == before
     monkeypatch.undo()
-    with pytest.raises(StoreError, match="has version 3 and this release knows 2"):
+    with pytest.raises(StoreError, match=f"has version {len(more)} and this release knows {len(more) - 1}"):
         restore(tmp_path / "new.db", tmp_path / "third.db")
 
 

@@ -17,7 +17,7 @@ from ..experiment.rows import ExperimentRow
 from ..experiment.snapshots import restore, snapshot
 from ..recovery import from_beginning, restored, rows_of
 from ..store.open import open_store
-from ..store.schema import MIGRATIONS, TABLES
+from ..store.schema import LOGS, MIGRATIONS
 from ..store.store import Store
 
 # No disk is faster. Memory is, and so is a disk that reports a flush before it has done it.
@@ -96,7 +96,7 @@ def integrity(reader: Store) -> Result:
 def experiments(reader: Store) -> Result:
     """Whether every row of the logs belongs to an experiment."""
     found = len(reader.experiments(None))
-    logs = " UNION ".join(f"SELECT experiment FROM {table}" for table in TABLES[1:-1])
+    logs = " UNION ".join(f"SELECT experiment FROM {table}" for table in LOGS)
     sql = f"SELECT count(*) FROM ({logs}) AS logged WHERE experiment NOT IN (SELECT id FROM experiments)"
     missing = reader.run(sql)[0][0]
     if missing:

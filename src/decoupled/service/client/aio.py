@@ -220,6 +220,22 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         """
         return await self._run(self._calls.evaluation(name))
 
+    async def audit(
+        self,
+        subject: str | None = None,
+        *,
+        action: str | None = None,
+        tenant: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> dict[str, Any]:
+        """Return who changed what, newest first; see `Client.audit`.
+
+        >>> [entry["action"] for entry in (await client.audit("models"))["entries"]]
+        ['experiment.create']
+        """
+        return await self._run(self._calls.audit(subject, action, tenant, before, limit))
+
     async def log(
         self, name: str, file: FilePath, format: Format | None = None, *, overwrite: bool = True
     ) -> None:

@@ -76,6 +76,18 @@ def retry_after(response: httpx.Response) -> float:
     return min(float(text), 60.0) if text.isdigit() else 0.0
 
 
+def identified(error: ServiceError, request_id: str | None) -> ServiceError:
+    """An error with the id of its request, which a traceback shows as well.
+
+    >>> identified(NotFound("experiment 'models': is not known"), "1f2e-7").request_id
+    '1f2e-7'
+    """
+    if request_id and error.request_id is None:
+        error.request_id = request_id
+        error.add_note(f"The id of the request is {request_id}: the log of the service has it.")
+    return error
+
+
 def error_in(response: httpx.Response) -> ServiceError:
     """The error that a response describes."""
     status, seconds = response.status_code, retry_after(response)

@@ -6,6 +6,7 @@ response, or with the error of a failed attempt; it returns a result. Both clien
 
 import random
 import time
+import uuid
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
@@ -13,9 +14,10 @@ from typing import Any, TypeAlias, TypeVar
 import httpx
 
 from ..errors import HOW_LONG, Compiling, NotCompiled, ServiceError, Unauthorized
-from .errors import TEMPORARY, Unreachable, error_in, retry_after
+from .errors import TEMPORARY, Unreachable, error_in, identified, retry_after
 
 KEY_VARIABLE = "DECOUPLED_KEY"
+REQUEST_ID = "X-Request-Id"
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,9 @@ class CompileWait:
 def send(request: Request, endpoint: Endpoint) -> Exchange[httpx.Response]:
     """Send a request until it succeeds; raise the error if it is not temporary, or after the last attempt."""
     target = f"{request.method} {endpoint.url}{request.path}"
+    # Every attempt carries the same id: the log of the service shows them together.
+    request_id = request.headers.get(REQUEST_ID) or str(uuid.uuid4())
+    request = replace(request, headers={**request.headers, REQUEST_ID: request_id})
     error: ServiceError = Unreachable(f"{target}: no attempt is allowed; use Retries(attempts=1) or more")
     retries, compile_wait, attempt = endpoint.retries, CompileWait(endpoint), 0
     while attempt < retries.attempts:
@@ -114,6 +119,7 @@ def send(request: Request, endpoint: Endpoint) -> Exchange[httpx.Response]:
             if reply.is_success:
                 return reply
             error, seconds = _error(reply, endpoint), retry_after(reply)
+            error = identified(error, reply.headers.get(REQUEST_ID) or request_id)
             if reply.status_code not in TEMPORARY:
                 raise error
             if isinstance(error, Compiling) and not compile_wait.over():
@@ -123,6 +129,7 @@ def send(request: Request, endpoint: Endpoint) -> Exchange[httpx.Response]:
         else:
             reason = f"{type(reply).__name__}: {reply}"
             error = Unreachable(f"{target}: no answer ({reason}); {endpoint.remedies.url}")
+            error = identified(error, request_id)
         if attempt < retries.attempts:
             yield retries.pause(attempt, seconds)
     raise error

@@ -8,7 +8,7 @@ from ...decision import Arm
 from ...errors import ParameterError, invalid_value
 from ...learner.preferences import PREFERENCES, Preference
 from ..errors import Compiling, ServiceError, StoreError, TooMany, neither_or_both
-from .errors import Unreachable, error_from
+from .errors import Unreachable, error_from, identified
 from .exchange import CompileWait, Endpoint, Exchange, Request, send_for_json
 from .outbox import Undelivered
 from .results import Decision
@@ -84,4 +84,7 @@ def _send_batches(
 def _result(content: dict[str, Any]) -> Decision | ServiceError:
     if content["status"] == 200:
         return Decision.of(content["decision"])
-    return error_from(content["status"], content["problem"]["detail"], content["problem"]["title"])
+    problem = content["problem"]
+    return identified(
+        error_from(content["status"], problem["detail"], problem["title"]), problem.get("request_id")
+    )

@@ -10,7 +10,7 @@ from ...decision import Arm
 from ...errors import ParameterError, invalid_value
 from ...learner.preferences import Preference
 from ..errors import ServiceError
-from .errors import TEMPORARY, UndeliveredFeedback
+from .errors import TEMPORARY, UndeliveredFeedback, identified
 from .exchange import Endpoint, Exchange, Request, create, send, send_for_json
 from .feedback import NOT_DELIVERED, checked_item, deliver
 from .guardrails import BudgetLimits, GuardrailChanges, as_json
@@ -159,6 +159,13 @@ class Operations:
     def history(self, name: str, points: int) -> Exchange[Json]:
         return self._json("GET", f"{_experiment(name)}/history", params={"points": points})
 
+    def audit(
+        self, subject: str | None, action: str | None, tenant: str | None, before: int | None, limit: int
+    ) -> Exchange[Json]:
+        given = {"subject": subject, "action": action, "tenant": tenant, "before": before, "limit": limit}
+        params = {name: value for name, value in given.items() if value is not None}
+        return self._json("GET", "/v1/audit", params=params)
+
     def evaluation(self, name: str) -> Exchange[Json]:
         return self._json("GET", f"{_experiment(name)}/evaluation")
 
@@ -210,7 +217,8 @@ class Operations:
         except NOT_DELIVERED as error:
             if self._outbox is None:
                 rule = f"decision {item.decision!r}: its feedback was not delivered: {error}"
-                raise UndeliveredFeedback(f"{rule}; {endpoint.remedies.undelivered}", [item]) from error
+                failure = UndeliveredFeedback(f"{rule}; {endpoint.remedies.undelivered}", [item])
+                raise identified(failure, error.request_id) from error
             self._outbox.add(item)
             return None
 

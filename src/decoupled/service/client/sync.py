@@ -273,6 +273,29 @@ class Client(BaseClient[httpx.Client]):
         """
         return self._run(self._calls.evaluation(name))
 
+    def audit(
+        self,
+        subject: str | None = None,
+        *,
+        action: str | None = None,
+        tenant: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> dict[str, Any]:
+        """Return who changed what, newest first; `next` is the `before` of the following page. Needs an admin key.
+
+        Args:
+            subject: only changes of this experiment, key (by its id) or file.
+            action: only changes of this kind, such as "guardrails.change".
+            tenant: only changes of this tenant; keys of the tenant `local` see all tenants.
+            before: only changes before the one with this id.
+            limit: how many changes a page has at most.
+
+        >>> [entry["action"] for entry in client.audit("models")["entries"]]
+        ['experiment.create']
+        """
+        return self._run(self._calls.audit(subject, action, tenant, before, limit))
+
     def log(
         self, name: str, file: FilePath, format: Format | None = None, *, overwrite: bool = True
     ) -> None:

@@ -3,8 +3,8 @@
 const KEPT = "decoupled-key";
 
 export class Problem extends Error {
-  constructor(status, title, detail) {
-    super(detail);
+  constructor(status, title, detail, request) {
+    super(status >= 500 && request ? `${detail} (request ${request})` : detail);
     this.status = status;
     this.title = title;
   }
@@ -42,6 +42,7 @@ export async function access() {
 
 // Whether to show what requires this role. The service itself enforces it.
 export const may = (role) => granted !== null && granted.may.includes(role);
+export const tenant = () => granted?.tenant ?? "";
 export const restriction = () =>
   granted === null || may("admin") ? "" : may("decide") ? "This key can read and decide" : "This key is read-only";
 
@@ -69,7 +70,7 @@ export async function open(path, { method = "GET", body, headers = {}, signal } 
       : "This service requires an API key. Enter one above.");
   }
   const problem = await response.json().catch(() => ({}));
-  throw new Problem(response.status, problem.title ?? "Error", problem.detail ?? `The service answered ${response.status}.`);
+  throw new Problem(response.status, problem.title ?? "Error", problem.detail ?? `The service answered ${response.status}.`, problem.request_id);
 }
 
 export async function ask(path, options) {

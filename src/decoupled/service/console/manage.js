@@ -1,6 +1,7 @@
 // Manage an experiment: add and retire arms, download the log, archive it.
 
 import { ask, experimentPath, may, open } from "./api.js";
+import { changesPanel } from "./changes.js";
 import { confirmation, el, field, setText } from "./dom.js";
 
 const SHOWN = 5; // arms that a question names
@@ -69,6 +70,7 @@ export function managePanel(experiment, changed, news = "") {
       changeable ? archive : null),
     changeable ? el("details", { open: news !== "" }, el("summary", {}, "Add or retire arms"), arms) : null,
     sure.node, problem, message,
+    changesPanel(experiment),
     el("details", {}, el("summary", {}, "Policy parameters"),
       el("pre", { class: "example" }, el("code", {}, JSON.stringify(experiment.policy, null, 1)))));
 }

@@ -6,8 +6,9 @@ replayed, and a replayed row must equal the logged one.
 
 import json
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ...decision import Arm, Decision
 from ...learner.budget import Budget
@@ -20,6 +21,11 @@ from ..errors import ReplayError
 from .records import DecisionRecord, Mode, Settings, Status
 from .rows import Changed, Decided, ExperimentRow, Row, Settled
 from .settings import as_settings
+
+T = TypeVar("T")
+# What to make of a decision for a caller, such as `Running.record`: from its experiment, its row, and the row that settled
+# it if there is one.
+Form: TypeAlias = Callable[["Running", Decided, Settled | None], T]
 
 REMEDY = "run `decoupled doctor` on the store, or restore a backup"
 _UNLIMITED = 10**9  # the service expires old decisions itself; its learner must not forget any
@@ -62,7 +68,7 @@ class Running:
         self.seed, self.created_at = int(row.seed), row.created_at
         self.archived_at: float | None = None
         self.head = self.version = self.saved = 0
-        self.last_at = row.created_at
+        self.last_at = self.saved_at = row.created_at
         self.watched_since: float | None = None
         self.losses = LossRange.checked(self.settings.loss_range)
         policy = Policy.from_dict(self.settings.policy)
@@ -83,6 +89,9 @@ class Running:
         self.pending: dict[int, tuple[Decided, Decision]] = {}
         self.waiting: deque[int] = deque()  # pending and settled decisions, oldest first
         self.late = 0
+        # Counts for metrics since it is in memory, which nothing else depends on.
+        self.guarded = self.limited = 0
+        self.loss_applied = 0.0
 
     def watch(self) -> None:
         """Keep confidence sequences from here on. Unless the experiment is new, `watched_since` says from when on."""
@@ -145,6 +154,10 @@ class Running:
         )  # fmt: skip
         if self.meter is not None:
             self.meter.count(None if explore is None else self.names[explore], at)
+        if guard is not None:
+            self.guarded += 1
+        if limited_by is not None:
+            self.limited += 1
         tallies = self.tallies
         tallies.decisions += 1
         if exploit is not None:
@@ -171,8 +184,9 @@ class Running:
         del self.pending[decision]
         self.head = seq = self.head + 1
         self.last_at = at
-        if kind == "observed":
+        if kind == "observed" and loss is not None:
             self.tallies.applied += 1
+            self.loss_applied += loss.scaled
         else:
             self.tallies.expired += 1
         if loss is not None:

@@ -33,10 +33,7 @@ def moment(seconds: float | None) -> str | None:
     >>> moment(0.25)
     '1970-01-01T00:00:00.250000Z'
     """
-    if seconds is None:
-        return None
-    whole, rest = divmod(microseconds(seconds), 1_000_000)
-    return f"{_second(whole)}.{rest:06d}Z"
+    return None if seconds is None else _moment(seconds)
 
 
 def microseconds(seconds: float) -> int:
@@ -47,6 +44,12 @@ def microseconds(seconds: float) -> int:
     """
     whole = math.floor(seconds)
     return whole * 1_000_000 + min(int((seconds - whole) * 1e6), 999_999)
+
+
+@lru_cache(4096)  # a decision shows its time again when its feedback comes
+def _moment(seconds: float) -> str:
+    whole, rest = divmod(microseconds(seconds), 1_000_000)
+    return f"{_second(whole)}.{rest:06d}Z"
 
 
 @lru_cache(1024)  # decisions made within one second share all but the last digits

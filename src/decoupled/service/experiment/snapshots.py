@@ -47,6 +47,7 @@ def restore(
     running = Running(row)
     running.head = running.saved = content["head"]
     running.version, running.last_at = content["version"], content["last_at"]
+    running.saved_at = running.last_at
     running.archived_at = content["archived_at"]
     running.names, running.retired = content["names"], content["retired"]
     gone = set(running.retired)

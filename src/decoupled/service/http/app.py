@@ -1,7 +1,7 @@
 """The service as an ASGI application."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -15,12 +15,16 @@ from .gateway import PUBLIC, Gateway
 from .limits import Limits
 from .metrics import Metrics
 from .openapi import completed
+from .routes.audit import audit_routes
 from .routes.decisions import decision_routes
 from .routes.experiments import experiment_routes
 from .routes.logs import log_routes
 from .routes.operations import operation_routes
 from .routes.simulator import simulator_routes
 from .strict_routes import install
+
+if TYPE_CHECKING:
+    from .telemetry import Telemetry
 
 ABOUT = """Decisions over HTTP, with nothing lost: ask for a decision, use its `exploit` arm, try its `explore` arm,
 and send back **the loss of the explored arm**. What is acknowledged is on disk."""
@@ -36,6 +40,8 @@ def create_app(
     limits: Limits | None = None,
     backups: Path | None = None,
     patience: float = PATIENCE,
+    metrics_experiments: int = 0,
+    telemetry: "Telemetry | None" = None,
 ) -> Gateway:
     """The application over a service.
 
@@ -45,9 +51,12 @@ def create_app(
         limits: the limits for one caller.
         backups: the folder for `POST /v1/backups`; None to refuse them.
         patience: for how many seconds a request waits for a policy that is being compiled.
+        metrics_experiments: how many experiments have metrics of their own.
+        telemetry: traces and measures what the application does; `telemetry.traced` must be put around it.
     """
     limits = limits or Limits()
     service.patience = patience
+    service.watch_experiments(metrics_experiments)
 
     app = FastAPI(
         title="decoupled",
@@ -59,13 +68,18 @@ def create_app(
         redirect_slashes=False,
     )
     admission = Admission(service.keys, limits, open_to_all=open_to_all)
-    fast = FastRoutes(service, admission)
-    metrics = Metrics(service.counters)
+    metrics = Metrics(service)
+    if telemetry is None:
+        fast = FastRoutes(service, admission)
+    else:
+        fast = telemetry.routes(service, admission)
+        telemetry.watch(service, metrics)
     install(app)
     app.include_router(experiment_routes(service))
-    app.include_router(decision_routes(service, admission, fast))
+    app.include_router(decision_routes(service, fast))
     app.include_router(log_routes(service))
     app.include_router(operation_routes(service, metrics, backups))
+    app.include_router(audit_routes(service))
     app.include_router(simulator_routes(admission))
     app.include_router(console_routes())
 

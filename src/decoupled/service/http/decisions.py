@@ -1,34 +1,47 @@
-"""Decisions and feedback over HTTP: their models, and the two routes that carry the traffic.
+"""Decisions and feedback over HTTP: their models, and the routes that carry the traffic.
 
-Those two, `POST .../decisions` and `PUT .../feedback`, bypass the framework, which would cost more than a decision.
-The models validate their bodies. Responses are written by hand for speed; the tests hold them to their models.
+Those, `POST .../decisions`, `PUT .../feedback` and `POST /v1/feedback`, bypass the framework, which would cost more than a
+decision. The models validate their bodies, except for the plainest. Responses are written by hand for speed; the tests
+hold them to their models.
 """
 
 import re
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Self, TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Annotated, Any, NamedTuple, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, model_validator
 
 from ...errors import shown
 from ...learner.preferences import Preference
+from ..commit_loop import Reply
 from ..decision_service import DecisionService
-from ..errors import BadRequest, NotFound, neither_or_both
-from ..experiment.records import MOST_DECISIONS, DecisionRecord, Mode, Status, moment
+from ..errors import BadRequest, NotFound, ServiceError, neither_or_both
+from ..experiment.records import MOST_DECISIONS, DecisionRecord, Feedback, Mode, Status, moment
 from .auth import Access, Admission
 from .fields import Arm, Loss, Model, Problem, Whole
 from .limits import LONGEST_KEY, MOST_FEEDBACK
-from .strict_json import broken, encoded, parsed
+from .problem_json import problem_of
+from .strict_json import broken, parsed, text_of
 from .validation import invalid_body
+from .wire import decision_text
 
 M = TypeVar("M", bound=BaseModel)
 Headers: TypeAlias = dict[bytes, bytes]
-Handler: TypeAlias = Callable[[Access, str, Headers, bytes], Awaitable[tuple[int, bytes]]]
+Handler: TypeAlias = Callable[[Access, str, Headers, bytes], "Begun"]
 
 DECISIONS = "/v1/experiments/{name}/decisions"
 FEEDBACK = "/v1/decisions/{id}/feedback"
+FEEDBACK_BATCH = "/v1/feedback"
 EXPLORED = "The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm."
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,200}")  # no experiment has any other name
+# {"loss": 0.25}, with so few digits that it is always finite.
+_PLAIN_LOSS = re.compile(
+    rb'[ \t\r\n]*{ *"loss" *: *((?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,30})?) *}[ \t\r\n]*'
+)
+_LONGEST_PLAIN = 100  # bytes
+_VISIBLE = re.compile(rb"[!-~]{1,%d}" % LONGEST_KEY)
+_EXACT = 2**53  # whole numbers up to this are floats, too
 
 
 class DecideIn(Model):
@@ -151,6 +164,13 @@ class FeedbackBatchIn(Model):
         Field(min_length=1, max_length=MOST_FEEDBACK, examples=[[{"decision": "1f2e-7", "loss": 0.25}]]),
     ]
 
+    def given(self) -> list[Feedback]:
+        """The items as the service takes them."""
+        return [
+            Feedback(each.decision, each.loss, each.reward, each.arm, each.preference)
+            for each in self.items
+        ]
+
 
 class FeedbackResult(BaseModel):
     """The result for one item: 200 and the decision, or another status and the problem."""
@@ -182,11 +202,20 @@ def decision_out(record: DecisionRecord) -> dict[str, Any]:
     }  # fmt: skip
 
 
+class Begun(NamedTuple):
+    """A request that waits for its commit: the reply to come, the status, and what makes the JSON of its value."""
+
+    reply: Reply[Any]
+    status: int
+    content: Callable[[Any], bytes]
+
+
 class FastRoutes:
-    """Handlers that take the access, the name in the path, the headers and the body, and return status and JSON."""
+    """Handlers that take the access, the name in the path, the headers and the body, and begin the request."""
 
     def __init__(self, service: DecisionService, admission: Admission) -> None:
-        self._decisions, self._admission = service.decisions, admission
+        self._decisions, self._on_loop = service.decisions, service.decisions_on_loop
+        self._admission = admission
 
     def find(self, method: str, path: str) -> tuple[str, Handler, str] | None:
         """The route, its handler, and the name in the path; None for any other path."""
@@ -195,11 +224,13 @@ class FastRoutes:
             route, handler, name = DECISIONS, self.decide, path[16:-10]
         elif method == "PUT" and path.endswith("/feedback") and path.startswith("/v1/decisions/"):
             route, handler, name = FEEDBACK, self.feedback, path[14:-9]
+        elif method == "POST" and path == FEEDBACK_BATCH:
+            return FEEDBACK_BATCH, self.feedback_batch, ""
         else:
             return None
         return (route, handler, name) if name and "/" not in name else None
 
-    async def decide(self, access: Access, name: str, headers: Headers, body: bytes) -> tuple[int, bytes]:
+    def decide(self, access: Access, name: str, headers: Headers, body: bytes) -> Begun:
         """`POST /v1/experiments/{name}/decisions`."""
         access.require("decide")
         if not _NAME.fullmatch(name):
@@ -207,22 +238,88 @@ class FastRoutes:
         wanted = _validated(DecideIn, body) if body else _ONE
         key = _idempotency_key(headers.get(b"idempotency-key"))
         count = wanted.count or 1
-        self._admission.charge(access, count - 1)
-        made = await self._decisions.decide(
-            access.tenant, name, mode=wanted.mode, count=count, available=wanted.available, key=key
-        )
-        if wanted.count is None:
-            return 201, encoded(decision_out(made[0]))
-        return 201, encoded({"decisions": [decision_out(each) for each in made]})
+        decisions = self._on_loop
+        if count > 1:
+            self._admission.charge(access, count - 1)
+            decisions = self._decisions  # others should be answered meanwhile
+        reply = decisions.decide_as(
+            decision_text, access.tenant, name, mode=wanted.mode, count=count, available=wanted.available, key=key
+        )  # fmt: skip
+        return Begun(reply, 201, _only if wanted.count is None else _listed)
 
-    async def feedback(self, access: Access, id: str, headers: Headers, body: bytes) -> tuple[int, bytes]:  # noqa: A002
+    def feedback(self, access: Access, id: str, headers: Headers, body: bytes) -> Begun:  # noqa: A002
         """`PUT /v1/decisions/{id}/feedback`."""
         access.require("decide")
-        sent = _validated(FeedbackIn, body)
-        applied = await self._decisions.feedback(
-            access.tenant, id, loss=sent.loss, reward=sent.reward, arm=sent.arm, preference=sent.preference
-        )
-        return 200, encoded(decision_out(applied))
+        given = _plain_feedback(id, body)
+        if given is None:
+            sent = _validated(FeedbackIn, body)
+            given = Feedback(id, sent.loss, sent.reward, sent.arm, sent.preference)
+        return Begun(self._on_loop.feedback_as(decision_text, access.tenant, given), 200, str.encode)
+
+    def feedback_batch(self, access: Access, _: str, headers: Headers, body: bytes) -> Begun:
+        """`POST /v1/feedback`."""
+        access.require("decide")
+        return self.give(access, _batch(body))
+
+    def give(self, access: Access, given: Sequence[Feedback]) -> Begun:
+        """Give the feedback of a batch."""
+        self._admission.charge(access, len(given) - 1)
+        reply = self._decisions.feedback_many_as(decision_text, access.tenant, given)
+        return Begun(reply, 200, partial(_results, given))
+
+
+def _only(texts: list[str]) -> bytes:
+    return texts[0].encode()
+
+
+def _listed(texts: list[str]) -> bytes:
+    return f'{{"decisions":[{",".join(texts)}]}}'.encode()
+
+
+def _results(given: Sequence[Feedback], outcomes: Sequence[str | ServiceError]) -> bytes:
+    texts = [_result(each.decision, outcome) for each, outcome in zip(given, outcomes, strict=True)]
+    return f'{{"results":[{",".join(texts)}]}}'.encode()
+
+
+def _result(id: str, outcome: str | ServiceError) -> str:  # noqa: A002
+    if isinstance(outcome, str):
+        return f'{{"id":{text_of(id)},"status":200,"decision":{outcome}}}'
+    return text_of({"id": id, "status": outcome.status, "problem": problem_of(outcome)})
+
+
+# Bodies
+
+
+def _plain_feedback(id: str, body: bytes) -> Feedback | None:  # noqa: A002
+    """A body with a loss and nothing else; None for any other, which the model reads or refuses."""
+    found = _PLAIN_LOSS.fullmatch(body) if len(body) <= _LONGEST_PLAIN else None
+    return None if found is None else Feedback(id, float(found[1]))
+
+
+def _batch(body: bytes) -> list[Feedback]:
+    content = parsed(body) if body else {}
+    plain = _plain_batch(content)
+    if plain is None:
+        return validated(FeedbackBatchIn, content).given()
+    return plain
+
+
+def _plain_batch(content: Any) -> list[Feedback] | None:
+    """A batch of losses and nothing else; None for any other."""
+    items = content.get("items") if type(content) is dict and len(content) == 1 else None
+    if type(items) is not list or not 1 <= len(items) <= MOST_FEEDBACK:
+        return None
+    given: list[Feedback] = []
+    for each in items:
+        if type(each) is not dict or len(each) != 2:
+            return None
+        id, loss = each.get("decision"), each.get("loss")  # noqa: A001
+        if type(id) is not str or not 1 <= len(id) <= 200:
+            return None
+        if (type(loss) is not float and type(loss) is not int) or not -_EXACT <= loss <= _EXACT:
+            return None
+        given.append(Feedback(id, float(loss)))
+    return given
 
 
 _ONE = DecideIn()
@@ -230,7 +327,11 @@ _ONE = DecideIn()
 
 def _validated(model: type[M], body: bytes) -> M:
     """A body as its model; an empty body is an empty object."""
-    content = parsed(body) if body else {}
+    return validated(model, parsed(body) if body else {})
+
+
+def validated(model: type[M], content: Any) -> M:
+    """The content of a body as its model."""
     try:
         # What `model_validate` calls, without its own checks, which take half as long again.
         valid: M = model.__pydantic_validator__.validate_python(content)
@@ -242,7 +343,7 @@ def _validated(model: type[M], body: bytes) -> M:
 def _idempotency_key(header: bytes | None) -> str | None:
     if header is None:
         return None
-    if not 1 <= len(header) <= LONGEST_KEY or not all(33 <= byte <= 126 for byte in header):
+    if not _VISIBLE.fullmatch(header):
         raise BadRequest(
             f"Idempotency-Key = {shown(header.decode('latin-1'))}: must be 1 to {LONGEST_KEY} visible ASCII "
             "characters; a UUID will do"

@@ -32,3 +32,6 @@ class Problem(BaseModel):
     errors: list[dict[str, str]] = Field(
         default=[], description="Each field that is wrong, if there are several."
     )
+    request_id: str = Field(
+        default="", description="The id of the request, as in X-Request-Id; the service's log has it, too."
+    )

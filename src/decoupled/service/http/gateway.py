@@ -5,9 +5,9 @@ nothing can be reached without being authenticated.
 """
 
 import asyncio
-import json
 import logging
 import time
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
@@ -15,24 +15,56 @@ from starlette.types import Message, Receive, Scope, Send
 
 from ...errors import shown
 from ..errors import BadRequest, Forbidden, Invalid, ServiceError, TooLarge, TooSlow, UnsupportedMedia
+from ..origin import ORIGIN, REQUEST_IDS, Origin, trace_of
+from .access_log import access_log, log_access
 from .auth import Access, Admission
-from .decisions import FastRoutes, Headers
+from .decisions import DECISIONS, FEEDBACK, Begun, FastRoutes, Handler, Headers
 from .limits import Limits
-from .metrics import METHODS, Metrics, Recorder
+from .metrics import METHODS, Metrics
 from .problem_json import FAULT, PROBLEM, headers_of, is_fault, problem_of
+from .request_counts import Recorder
+from .response_head import ALWAYS, JSON, REQUEST_ID, response_headers
 from .strict_json import encoded
 
 PUBLIC = frozenset(("/healthz", "/readyz"))  # a load balancer has no key
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
-ALWAYS = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
-JSON = b"application/json"
 
-access_log = logging.getLogger("decoupled.access")
 faults = logging.getLogger("decoupled.service")
 
 
 class ClientGone(Exception):  # noqa: N818
     """The client closed the connection before its request was complete."""
+
+
+class HotRoute(NamedTuple):
+    """A route that the connection itself recognises; see `hot_connection`."""
+
+    method: str
+    route: str
+    handler: Handler
+
+
+class Started(NamedTuple):
+    """A request that waits for its commit, and where it comes from."""
+
+    begun: Begun
+    origin: Origin
+
+
+def origin_of(headers: Headers) -> Origin:
+    """The origin of a request whose caller is not known yet."""
+    request = REQUEST_IDS.of(headers.get(b"x-request-id"))
+    return Origin(request, "-", "", trace_of(headers.get(b"traceparent")))
+
+
+def as_refusal(error: Exception) -> ServiceError:
+    """An error as callers see it; an unexpected one is logged, and its details are only in the log."""
+    if not isinstance(error, ServiceError):
+        faults.error("an error of the service itself", exc_info=error)
+        return ServiceError(FAULT)
+    if is_fault(error):
+        faults.error("%s: %s", error.title, error)
+    return error
 
 
 class Gateway:
@@ -55,37 +87,64 @@ class Gateway:
         self._limits, self._public, self._loopback_only = limits, public, loopback_only
         self._good_hosts: set[bytes] = set()
         self._log = access_log.isEnabledFor(logging.INFO)
+        self.hot = (HotRoute("POST", DECISIONS, fast.decide), HotRoute("PUT", FEEDBACK, fast.feedback))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await self.inner(scope, receive, send)
             return
-        started, response = time.perf_counter(), _Response(send)
-        self._metrics.in_flight += 1
+        headers: Headers = dict(scope["headers"])
+        response = _Response(send, origin_of(headers))
+        ORIGIN.set(response.origin)
+        started = self.arrived()
         try:
-            await self._respond(scope, receive, response)
-        except ServiceError as error:
-            if is_fault(error):
-                faults.error("%s: %s", error.title, error)
-            await response.refuse(error)
+            await self._respond(scope, headers, receive, response)
         except ClientGone:
             response.status = 499
-        except Exception:
-            faults.exception("an error of the service itself")
-            await response.refuse(ServiceError(FAULT))
+        except Exception as error:
+            await response.refuse(as_refusal(error))
         finally:
-            self._metrics.in_flight -= 1
-            seconds = time.perf_counter() - started
             route = response.route or getattr(scope.get("route"), "path", "other")
-            self._count(scope["method"], route, response.status, seconds)
-            if self._log:
-                # JSON keeps a path with line breaks on one line. Query strings and headers are left out: they may
-                # contain a key.
-                path, caller = json.dumps(scope["path"]), response.caller
-                access_log.info(
-                    "%s %s %d %.1f ms %s", scope["method"], path, response.status, 1e3 * seconds, caller
-                )
+            self.answered(started, scope["method"], route, scope["path"], response.status, response.origin)
+
+    def begin(
+        self, route: HotRoute, name: str, headers: Headers, body: bytes, address: str
+    ) -> Started | None:
+        """Begin a request of a hot route, whole and without a query, as `_respond` does for all.
+
+        None, and nothing is done, if it has to wait for something other than its commit. `ORIGIN` must be set.
+        """
+        self._check_origin(headers)
+        access = self._admission.admit_known(headers.get(b"authorization"), address)
+        if access is None:
+            return None
+        request, _, _, trace = ORIGIN.get()
+        origin = Origin(request, access.caller, access.label, trace)
+        ORIGIN.set(origin)
+        if body:
+            _check_content_type(headers.get(b"content-type"))
+        return Started(route.handler(access, name, headers, body), origin)
+
+    def arrived(self) -> float:
+        """Count a request in; returns the time for `answered`."""
+        self._metrics.in_flight += 1
+        return time.perf_counter()
+
+    def withdrawn(self) -> None:
+        """Forget a request that `arrived` counted, because it arrives again in another way."""
+        self._metrics.in_flight -= 1
+
+    def answered(
+        self, started: float, method: str, route: str, path: str, status: int, origin: Origin
+    ) -> None:
+        """Count and log a request that is over."""
+        self._metrics.in_flight -= 1
+        seconds = time.perf_counter() - started
+        self._count(method, route, status, seconds)
+        if self._log:
+            ORIGIN.set(origin)
+            log_access(method, path, route, status, seconds)
 
     def _count(self, method: str, route: str, status: int, seconds: float) -> None:
         recorder = self._recorders.get((method, route, status))
@@ -93,18 +152,20 @@ class Gateway:
             recorder = self._metrics.recorder(method, route, status)
             if method in METHODS:  # others are made up by callers, and would fill the memory
                 self._recorders[method, route, status] = recorder
-        recorder.increment()
-        recorder.observe(seconds)
+        recorder(seconds)
 
-    async def _respond(self, scope: Scope, receive: Receive, response: "_Response") -> None:
-        headers: Headers = dict(scope["headers"])
+    async def _respond(
+        self, scope: Scope, headers: Headers, receive: Receive, response: "_Response"
+    ) -> None:
         self._check_origin(headers)
         access: Access | None = None
         if scope["path"] not in self._public:
             client = scope.get("client")
             address = client[0] if client else "local"
             access = await self._admission.admit(headers.get(b"authorization"), address)
-            response.caller = access.caller
+            request, _, _, trace = response.origin
+            response.origin = Origin(request, access.caller, access.label, trace)
+            ORIGIN.set(response.origin)
         body = await self._body(headers, receive)
         if body:
             _check_content_type(headers.get(b"content-type"))
@@ -114,8 +175,8 @@ class Gateway:
                 response.route, handler, argument = fast
                 if scope["query_string"]:
                     raise Invalid("query: this path takes no query parameters; put fields into the body")
-                status, content = await handler(access, argument, headers, body)
-                await response.send(status, content, JSON)
+                begun = handler(access, argument, headers, body)
+                await response.send(begun.status, begun.content(await begun.reply), JSON)
                 return
         scope["access"] = access
         await self.inner(scope, _replayed(body, receive), response.forward)
@@ -204,23 +265,18 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 class _Response:
     """The response, and what the metrics and the log need to know about it."""
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
+    def __init__(self, send: Send, origin: Origin) -> None:
+        self._send, self.origin = send, origin
+        self._request = (origin.request or "").encode()
         self._started = self._finished = False
         self.status = 500
         self.route = ""
-        self.caller = "-"
 
     async def send(
         self, status: int, content: bytes, kind: bytes, further: list[tuple[bytes, bytes]] | None = None
     ) -> None:
         self.status, self._started = status, True
-        headers = [
-            (b"content-type", kind),
-            (b"content-length", str(len(content)).encode()),
-            *ALWAYS,
-            *(further or ()),
-        ]
+        headers = response_headers(kind, len(content), self._request, further or ())
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": content})
 
@@ -234,7 +290,11 @@ class _Response:
     async def forward(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status, self._started = message["status"], True
-            message["headers"] = [*message.get("headers", ()), *ALWAYS]
+            message["headers"] = [
+                *message.get("headers", ()),
+                *ALWAYS,
+                (REQUEST_ID, self._request),
+            ]
         elif not message.get("more_body"):
             self._finished = True
         await self._send(message)

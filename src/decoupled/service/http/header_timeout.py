@@ -4,65 +4,116 @@ The server itself would read headers without limit. The gateway limits bodies.
 """
 
 import asyncio
-from typing import Any
+import logging
+from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from ..origin import REQUEST_IDS
 from .limits import Limits
+from .problem_json import PROBLEM
+from .strict_json import encoded
 
-LATE = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_log = logging.getLogger("decoupled.access")
+
+LATE = "408 Request Timeout"
+LARGE = "431 Request Header Fields Too Large"
+MALFORMED = "400 Bad Request"
 
 
-def connections_within(limits: Limits) -> type[asyncio.Protocol]:
+def refusal(status: str, request: str) -> bytes:
+    """The whole answer to a request whose headers cannot be read: so it gets a new id, even if it sent one.
+
+    >>> refusal(LATE, "1f2e-7").splitlines()[0]
+    b'HTTP/1.1 408 Request Timeout'
+    """
+    code, _, title = status.partition(" ")
+    content = encoded(
+        {
+            "type": f"urn:decoupled:{title.lower().replace(' ', '-')}",
+            "title": title,
+            "status": int(code),
+            "detail": _DETAILS[status],
+            "request_id": request,
+        }
+    )
+    head = (
+        f"HTTP/1.1 {status}\r\ncontent-type: {PROBLEM.decode()}\r\ncontent-length: {len(content)}\r\n"
+        f"x-request-id: {request}\r\nconnection: close\r\n\r\n"
+    )
+    return head.encode() + content
+
+
+_DETAILS = {
+    LATE: "headers: must arrive in time; send them at once",
+    LARGE: "headers: are larger than the limit; send fewer or shorter ones",
+    MALFORMED: "request: is not well-formed HTTP/1.1; check the client",
+}
+
+
+class LimitedConnection(HttpToolsProtocol):
     """The server's protocol, with limits on the headers of each request."""
 
-    class Connection(HttpToolsProtocol):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            self._waiting = True  # for the headers of a request
-            self._received = 0  # bytes of them
-            self._timer: asyncio.TimerHandle | None = None
+    limits: ClassVar[Limits]
 
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._waiting = True  # for the headers of a request
+        self._received = 0  # bytes of them
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._start_timer()
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        self._waiting, self._received = True, 0
+
+    def on_headers_complete(self) -> None:
+        """Its headers are there."""
+        self._waiting = False
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came."""
+        super().data_received(data)
+        self._check_headers(len(data))
+
+    def _check_headers(self, received: int) -> None:
+        if not self._waiting:  # most requests arrive at once, and never need a timer
+            if self._timer is not None:
+                self._stop_timer()
+            return
+        self._received += received
+        if self._received > self.limits.headers:
+            self._hang_up(LARGE)
+        elif self._timer is None:
             self._start_timer()
 
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            self._waiting, self._received = True, 0
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._stop_timer()
+        super().connection_lost(exc)
 
-        def on_headers_complete(self) -> None:
-            self._waiting = False
-            super().on_headers_complete()
+    def _start_timer(self) -> None:
+        self._timer = self.loop.call_later(self.limits.headers_seconds, self._hang_up, LATE)
 
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if not self._waiting:  # most requests arrive at once, and never need a timer
-                self._stop_timer()
-                return
-            self._received += len(data)
-            if self._received > limits.headers:
-                self._hang_up(LARGE)
-            elif self._timer is None:
-                self._start_timer()
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop_timer()
-            super().connection_lost(exc)
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not well-formed."""
+        self._hang_up(MALFORMED)
 
-        def _start_timer(self) -> None:
-            self._timer = self.loop.call_later(limits.headers_seconds, self._hang_up, LATE)
-
-        def _stop_timer(self) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-
-        def _hang_up(self, response: bytes) -> None:
-            self._stop_timer()
-            if not self.transport.is_closing():
-                self.transport.write(response)
-                self.transport.close()
-
-    return Connection
+    def _hang_up(self, status: str) -> None:
+        self._stop_timer()
+        if not self.transport.is_closing():
+            request = REQUEST_IDS.of(None)
+            _log.info("a connection was closed: %s", status, extra={"fields": {"request_id": request}})
+            self.transport.write(refusal(status, request))
+            self.transport.close()

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...errors import near_name, shown
 from ..errors import Compiling, Invalid, NotCompiled, ServiceError, TooMany, Unauthorized
+from ..origin import ORIGIN
 
 PROBLEM = b"application/problem+json"
 FAULT = "an error of the service itself, described in its log; try again"
@@ -26,6 +27,9 @@ def problem_of(error: ServiceError) -> dict[str, Any]:
     }
     if isinstance(error, Invalid) and error.errors:
         content["errors"] = error.errors
+    request = ORIGIN.get().request
+    if request is not None:
+        content["request_id"] = request
     return content
 
 

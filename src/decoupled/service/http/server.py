@@ -9,16 +9,22 @@ import socket
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvicorn
 
+from ...base.extras import needed_for
 from ...errors import ParameterError, invalid_value
 from ...policies import FTPL
 from ..decision_service import open_service
 from ..store.open import is_postgres
 from .app import create_app
-from .header_timeout import connections_within
+from .hot_connection import connections_within
 from .limits import Limits
+from .log_format import LogFormat, set_up_logging
+
+if TYPE_CHECKING:
+    from .telemetry import Telemetry
 
 # Two threads compute at the same time; with the default of 5 ms, one waits too long for the other.
 SWITCH_INTERVAL = 0.0005
@@ -38,6 +44,9 @@ class Serving:
     private_key: Path | None = None
     backups: Path | None = None
     access_log: bool = False
+    log_format: LogFormat = "text"
+    metrics_experiments: int = 0
+    otel: bool | None = None
     drain: int = 30
     limits: Limits = field(default_factory=Limits)
 
@@ -86,16 +95,24 @@ def check(serving: Serving, *, any_key: bool) -> None:
 
 def run(serving: Serving) -> None:
     """Serve until SIGTERM or SIGINT; then finish the open requests, and close the store."""
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
-    logging.getLogger("decoupled.access").setLevel(logging.INFO if serving.access_log else logging.WARNING)
+    set_up_logging(serving.log_format, access_log=serving.access_log)
+    telemetry = telemetry_of(serving)
     service = open_service(serving.store)
     try:
         any_key = any(key.revoked_at is None for key in service.keys.list().result())
         check(serving, any_key=any_key)
         open_to_all = is_loopback(serving.host) and not any_key
-        app = create_app(service, open_to_all=open_to_all, limits=serving.limits, backups=serving.backups)
+        app = create_app(
+            service,
+            open_to_all=open_to_all,
+            limits=serving.limits,
+            backups=serving.backups,
+            metrics_experiments=serving.metrics_experiments,
+            telemetry=telemetry,
+        )
         sys.setswitchinterval(SWITCH_INTERVAL)
-        server = uvicorn.Server(configuration(app, serving))
+        outermost = app if telemetry is None else telemetry.traced(app)
+        server = uvicorn.Server(configuration(outermost, serving))
         # After draining, uvicorn raises the signal again for earlier handlers. It must not end the process then,
         # because the store is still to be closed.
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -108,6 +125,8 @@ def run(serving: Serving) -> None:
             server.run(sockets=[listener])
     finally:
         service.close()
+        if telemetry is not None:
+            telemetry.close()
     if service.still_compiling():
         # The compiler cannot be interrupted, and everything is on disk: there is no reason to wait for it.
         logging.shutdown()
@@ -115,11 +134,22 @@ def run(serving: Serving) -> None:
         os._exit(0)
 
 
+def telemetry_of(serving: Serving) -> "Telemetry | None":
+    """OpenTelemetry, if it is asked for by --otel or by the environment."""
+    from .telemetry_settings import is_wanted
+
+    if not is_wanted(serving.otel, os.environ):
+        return None
+    with needed_for("--otel", "use --no-otel"):
+        from .telemetry import Telemetry
+    return Telemetry.from_environment()
+
+
 def configuration(app: object, serving: Serving) -> uvicorn.Config:
     """The configuration of uvicorn, without its own access log, which would show query strings."""
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
-        http=connections_within(serving.limits),
+        http=connections_within(serving.limits, app),
         loop="uvloop",
         ws="none",
         lifespan="off",

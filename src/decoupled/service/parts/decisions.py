@@ -1,6 +1,6 @@
 """Decisions and their feedback: the calls, and the commands for feedback."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -9,9 +9,10 @@ from ...errors import LossError, ParameterError, invalid_value, reworded, shown
 from ...learner.preferences import Preference, preference_loss
 from ..commit_loop import CommitLoop, Reply
 from ..errors import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
-from ..experiment.live import Loss, Running
+from ..experiment.live import Form, Loss, Running, T
 from ..experiment.records import DecisionId, DecisionRecord, Feedback, Mode, unknown_decision
 from ..experiment.rows import Decided, Settled
+from ..loop_commits import LoopCommits
 from ..session import Reference, Session
 from .deadlines import expire, sweep
 from .draw import draw
@@ -24,7 +25,7 @@ Result: TypeAlias = DecisionRecord | ServiceError
 class Decisions:
     """Make decisions and give feedback. Every call returns a reply, which arrives when its effect is on disk."""
 
-    def __init__(self, commits: CommitLoop, max_pending: int) -> None:
+    def __init__(self, commits: CommitLoop | LoopCommits, max_pending: int) -> None:
         self._commits, self._max_pending = commits, max_pending
 
     def decide(
@@ -38,9 +39,26 @@ class Decisions:
         key: str | None = None,
     ) -> Reply[list[DecisionRecord]]:
         """Make `count` decisions. The same key again returns the same decisions."""
+        return self.decide_as(
+            Running.record, tenant, name, mode=mode, count=count, available=available, key=key
+        )
+
+    def decide_as(
+        self,
+        form: Form[T],
+        tenant: str,
+        name: str,
+        *,
+        mode: Mode = "both",
+        count: int = 1,
+        available: Iterable[Arm] | None = None,
+        key: str | None = None,
+    ) -> Reply[list[T]]:
+        """The same, where `form` makes what is returned for each decision."""
         about = Reference("name", tenant, name)
         run = partial(
-            draw, about=about, mode=mode, count=count, available=available, key=key, max_pending=self._max_pending
+            draw, form=form, about=about, mode=mode, count=count, available=available, key=key,
+            max_pending=self._max_pending,
         )  # fmt: skip
         return self._commits.submit(run, about)
 
@@ -64,17 +82,29 @@ class Decisions:
 
         An experiment of feedback "preference" takes a `preference` between both arms instead.
         """
-        decision, given = DecisionId.parse(id), Feedback(id, loss, reward, arm, preference)
+        return self.feedback_as(Running.record, tenant, Feedback(id, loss, reward, arm, preference))
+
+    def feedback_as(self, form: Form[T], tenant: str, given: Feedback) -> Reply[T]:
+        """The same, where `form` makes what is returned."""
+        decision = DecisionId.parse(given.decision)
         about = Reference("tag", tenant, decision.tag)
-        return self._commits.submit(partial(_apply, about=about, decision=decision, given=given), about)
+        run = partial(_apply, form=form, about=about, decision=decision, given=given)
+        return self._commits.submit(run, about)
 
     def feedback_many(self, tenant: str, items: Sequence[Feedback]) -> Reply[list[Result]]:
         """Give feedback for many decisions in one transaction, with a result or an error for each."""
+        return self.feedback_many_as(Running.record, tenant, items)
+
+    def feedback_many_as(
+        self, form: Form[T], tenant: str, items: Sequence[Feedback]
+    ) -> Reply[list[T | ServiceError]]:
+        """The same, where `form` makes each result."""
         parsed = [_parsed(each) for each in items]
-        about = [Reference("tag", tenant, each.tag) for each, _ in parsed if isinstance(each, DecisionId)]
-        now = partial(_apply_many, tenant=tenant, items=parsed)
-        compiled = partial(_apply_many, tenant=tenant, items=parsed, wait_for=about)
-        return self._commits.submit(compiled, *about, otherwise=now)
+        tags = {each.tag for each, _ in parsed if isinstance(each, DecisionId)}
+        about = {tag: Reference("tag", tenant, tag) for tag in tags}
+        run = partial(_apply_many, form=form, about=about, items=parsed)
+        waiting = partial(run, wait_for=tuple(about.values()))
+        return self._commits.submit(waiting, *about.values(), otherwise=run)
 
 
 def _parsed(given: Feedback) -> Item:
@@ -93,7 +123,9 @@ def _look(session: Session, *, about: Reference, decision: DecisionId) -> Decisi
     return running.record(*_found(session, running, decision))
 
 
-def _apply(session: Session, *, about: Reference, decision: DecisionId, given: Feedback) -> DecisionRecord:
+def _apply(
+    session: Session, *, form: Form[T], about: Reference, decision: DecisionId, given: Feedback
+) -> T:
     """Apply the loss of the explored arm, once. The same loss again gets the same answer, another is refused."""
     running = _running(session, about, decision)
     if given.arm is not None:
@@ -105,14 +137,14 @@ def _apply(session: Session, *, about: Reference, decision: DecisionId, given: F
     now = running.now(session.clock())
     waiting = running.pending.get(decision.seq)
     if waiting is None:
-        return _repeated(session, running, decision, loss.value, now)
+        return form(running, *_repeated(session, running, decision, loss.value, now))
     row = waiting[0]
     if row.expires_at is not None and now >= row.expires_at:
         expire(session, running, row, now)
         raise _late(session, running, decision, now)
     settled = running.settle(decision.seq, "observed", loss, now)
     session.append(running, settled)
-    return running.record(row, settled)
+    return form(running, row, settled)
 
 
 def _measured(running: Running, given: Feedback) -> Loss:
@@ -144,16 +176,20 @@ def _preferred(session: Session, running: Running, decision: DecisionId, given: 
 
 
 def _apply_many(
-    session: Session, *, tenant: str, items: Sequence[Item], wait_for: Iterable[Reference] = ()
-) -> list[Result]:
+    session: Session,
+    *,
+    form: Form[T],
+    about: Mapping[str, Reference],
+    items: Sequence[Item],
+    wait_for: Iterable[Reference] = (),
+) -> list[T | ServiceError]:
     session.check_compiled(wait_for)
-    results: list[Result] = []
+    results: list[T | ServiceError] = []
     for id, given in items:  # noqa: A001
         try:
             if isinstance(id, NotFound):
                 raise id
-            about = Reference("tag", tenant, id.tag)
-            results.append(_apply(session, about=about, decision=id, given=given))
+            results.append(_apply(session, form=form, about=about[id.tag], decision=id, given=given))
         except StoreError:
             raise
         except ServiceError as error:
@@ -195,7 +231,7 @@ def _check_arm(running: Running, row: Decided, arm: Arm) -> None:
 
 def _repeated(
     session: Session, running: Running, decision: DecisionId, loss: float, now: float
-) -> DecisionRecord:
+) -> tuple[Decided, Settled]:
     row, settled = _found(session, running, decision)
     if settled is None:
         raise Conflict(
@@ -208,7 +244,7 @@ def _repeated(
         raise Conflict(
             f"decision '{decision}': has the loss {settled.loss}, not {loss}; feedback is given once"
         )
-    return running.record(row, settled)
+    return row, settled
 
 
 def _late(session: Session, running: Running, decision: DecisionId, now: float) -> Gone:

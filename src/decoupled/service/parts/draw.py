@@ -3,12 +3,13 @@
 import hashlib
 import json
 from collections.abc import Iterable
+from functools import lru_cache
 
 from ...decision import Arm
 from ...errors import invalid_value, near_name, shown
 from ..errors import Conflict, Invalid
-from ..experiment.live import Running
-from ..experiment.records import MODES, MOST_DECISIONS, DecisionRecord, Mode
+from ..experiment.live import Form, Running, T
+from ..experiment.records import MODES, MOST_DECISIONS, Mode
 from ..experiment.rows import KeyRow
 from ..experiment.settings import plain_text
 from ..session import Reference, Session
@@ -18,13 +19,14 @@ from .deadlines import expire, sweep
 def draw(
     session: Session,
     *,
+    form: Form[T],
     about: Reference,
     mode: Mode,
     count: int,
     available: Iterable[Arm] | None,
     key: str | None,
     max_pending: int,
-) -> list[DecisionRecord]:
+) -> list[T]:
     """Draw `count` decisions and log them, or return those that the key made before."""
     running = session.get(about)
     _check(mode, count, key)
@@ -33,7 +35,7 @@ def draw(
         request = _digest(mode, count, places)
         before = session.store.key(running.id, key)
         if before is not None:
-            return _again(session, running, before, request)
+            return _again(session, running, before, request, form)
     if running.archived_at is not None:
         raise Conflict(f"experiment {running.name!r}: is archived and makes no decisions; create another")
     if running.coupled and mode != "both":
@@ -52,10 +54,10 @@ def draw(
         session.append(running, row)
     if key is not None:
         session.store.add_key(KeyRow(running.id, key, request, first, count, now))
-    records = [running.record(row) for row in rows]
+    formed = [form(running, row, None) for row in rows]
     while len(running.pending) > max_pending and (oldest := running.oldest()) is not None:
         expire(session, running, oldest, now)
-    return records
+    return formed
 
 
 def _check(mode: str, count: int, key: str | None) -> None:
@@ -85,11 +87,12 @@ def _places(running: Running, available: Iterable[Arm]) -> str:
     return json.dumps(sorted(places), separators=(",", ":"))
 
 
+@lru_cache(1024)
 def _digest(mode: str, count: int, places: str | None) -> str:
     return hashlib.sha256(json.dumps([mode, count, places]).encode()).hexdigest()[:32]
 
 
-def _again(session: Session, running: Running, before: KeyRow, request: str) -> list[DecisionRecord]:
+def _again(session: Session, running: Running, before: KeyRow, request: str, form: Form[T]) -> list[T]:
     if before.request != request:
         raise Conflict(
             f"key {before.key!r}: was used for another request on {running.name!r}; use a new key for a new request"
@@ -97,4 +100,4 @@ def _again(session: Session, running: Running, before: KeyRow, request: str) -> 
     rows = session.store.decided(running.id, before.first, before.size)
     if len(rows) < before.size:
         raise Conflict(f"key {before.key!r}: its decisions were dropped by retention; use a new key")
-    return [running.record(row, session.store.settled(running.id, row.seq)) for row in rows]
+    return [form(running, row, session.store.settled(running.id, row.seq)) for row in rows]

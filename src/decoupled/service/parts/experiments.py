@@ -25,6 +25,7 @@ from .guardrails import change_guardrails, set_budget
 
 Listed: TypeAlias = list[Experiment]
 Created: TypeAlias = tuple[Experiment, bool]
+_MOST_ARMS_AUDITED = 1_000
 
 
 class Experiments:
@@ -134,7 +135,15 @@ def _put(session: Session, *, about: Reference, settings: Settings, seed: int | 
         raise Conflict(
             f"experiment {name!r}: exists with other settings; settings are fixed, choose another name"
         )
+    if created:
+        session.record("experiment.create", tenant, name, new=_short_arms(json.loads(found.settings)))
     return as_experiment(found), created
+
+
+def _short_arms(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings for the audit trail: many arms by their number only."""
+    count = len(settings["arms"])
+    return settings if count <= _MOST_ARMS_AUDITED else {**settings, "arms": count}
 
 
 def _stored(given: Guardrails | Budget) -> str | None:
@@ -161,6 +170,7 @@ def _archive(session: Session, *, about: Reference) -> Experiment:
         row = running.change("archived", "", running.now(session.clock()))
         session.append(running, row)
         session.store.update(running.id, archived_at=row.at)
+        session.record("experiment.archive", running.tenant, running.name)
     return _shown(running)
 
 
@@ -187,6 +197,11 @@ def _change_arms(session: Session, *, about: Reference, kind: str, arms: Iterabl
         names, retired = json.dumps(running.names), json.dumps(running.retired)
         rules = _stored(running.learner.guardrails)  # a retired arm is no longer down
         session.store.update(running.id, arms=names, retired=retired, guardrails=rules)
+        listed = new if len(new) <= _MOST_ARMS_AUDITED else len(new)
+        if kind == "added":
+            session.record("arms.add", running.tenant, running.name, new=listed)
+        else:
+            session.record("arms.retire", running.tenant, running.name, old=listed)
     return _shown(running)
 
 

@@ -17,6 +17,9 @@ def change_guardrails(session: Session, *, about: Reference, changes: Mapping[st
     rules = changed_guardrails(now, changes, running.learner.arms, running.coupled)
     if rules != now:
         _log(session, running, "guardrails", rules.to_dict())
+        session.record(
+            "guardrails.change", running.tenant, running.name, old=now.to_dict(), new=rules.to_dict()
+        )
     return running
 
 
@@ -24,8 +27,10 @@ def set_budget(session: Session, *, about: Reference, values: Mapping[str, Any])
     """Set the whole budget; without a value there is no limit of that kind."""
     running = session.get(about)
     budget = checked_budget(values, running.learner.arms, running.coupled)
-    if budget != (Budget() if running.meter is None else running.meter.budget):
+    now = Budget() if running.meter is None else running.meter.budget
+    if budget != now:
         _log(session, running, "budget", budget.to_dict())
+        session.record("budget.set", running.tenant, running.name, old=now.to_dict(), new=budget.to_dict())
     return running
 
 

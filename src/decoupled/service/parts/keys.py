@@ -23,6 +23,11 @@ class ApiKey:
     created_at: float
     revoked_at: float | None = None
 
+    @property
+    def id(self) -> str:
+        """The id of the key: the start of its digest, from which the key cannot be found."""
+        return self.digest[:12]
+
 
 ApiKeys: TypeAlias = list[ApiKey]
 
@@ -46,6 +51,11 @@ class Keys:
         """Refuse a key from now on."""
         return self._commits.submit(partial(_revoke, digest=digest), alone=True)
 
+    def rotate(self, digest: str, new_digest: str, *, keep_old: bool = False) -> Reply[ApiKey]:
+        """Store a key with the tenant, role and label of another, and refuse that one from now on unless it is kept."""
+        command = partial(_rotate, digest=digest, new_digest=new_digest, keep_old=keep_old)
+        return self._commits.submit(command, alone=True)
+
     def find(self, digest: str) -> Reply[ApiKey | None]:
         """The key with that digest, revoked or not."""
         return self._commits.submit(partial(_find, digest=digest))
@@ -55,13 +65,18 @@ class Keys:
 
 
 def _add(session: Session, *, key: ApiKey) -> ApiKey:
+    _insert(session, key)
+    session.record("key.add", key.tenant, key.id, new={"role": key.role, "label": key.label})
+    return key
+
+
+def _insert(session: Session, key: ApiKey) -> None:
     for name in ("digest", "tenant", "role"):
         plain_text(name, getattr(key, name))
     sql = f"INSERT INTO api_keys ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1"
     values = (key.digest, key.tenant, key.role, key.label, key.created_at, key.revoked_at)
     if not session.store.run(sql, values):
         raise Conflict("key: exists already; make another")
-    return key
 
 
 def _find(session: Session, *, digest: str) -> ApiKey | None:
@@ -76,8 +91,31 @@ def _list(session: Session, *, tenant: str | None) -> list[ApiKey]:
 
 
 def _revoke(session: Session, *, digest: str) -> ApiKey:
-    sql = "UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) WHERE digest = ?"
-    session.store.run(sql, (session.clock(), digest))
+    found, revoked = _refused(session, digest)
+    if revoked:
+        session.record("key.revoke", found.tenant, found.id, old={"role": found.role, "label": found.label})
+    return found
+
+
+def _refused(session: Session, digest: str) -> tuple[ApiKey, bool]:
+    """A key that is refused from now on, and whether it was not before."""
+    sql = "UPDATE api_keys SET revoked_at = ? WHERE digest = ? AND revoked_at IS NULL RETURNING 1"
+    revoked = bool(session.store.run(sql, (session.clock(), digest)))
+    return _known(session, digest), revoked
+
+
+def _rotate(session: Session, *, digest: str, new_digest: str, keep_old: bool) -> ApiKey:
+    old = _known(session, digest)
+    made = ApiKey(new_digest, old.tenant, old.role, old.label, session.clock())
+    _insert(session, made)
+    if not keep_old:
+        _refused(session, digest)
+    was = {"key": old.id, "is": "kept" if keep_old else "revoked"}
+    session.record("key.rotate", old.tenant, old.id, old=was, new={"key": made.id})
+    return made
+
+
+def _known(session: Session, digest: str) -> ApiKey:
     found = _find(session, digest=digest)
     if found is None:
         raise NotFound("key: is not known; choose one from the list of keys")

@@ -16,7 +16,9 @@ from ..analysis.export import LoggedDecision
 from ..analysis.history import History, HistoryRecord
 from ..background import Background, reading
 from ..commit_loop import CommitLoop, Reply
+from ..experiment.audited import OPERATOR
 from ..experiment.live import Running
+from ..experiment.records import moment
 from ..experiment.rows import Decided, ExperimentRow
 from ..experiment.settings import as_settings
 from ..experiment.snapshots import snapshot
@@ -69,9 +71,14 @@ class Logs:
 
     def backup(self, path: str | os.PathLike[str], *, force: bool = False) -> Reply[int]:
         """Copy the store as it is now to a SQLite file, a new one unless forced; returns the number of experiments."""
-        return self._background.submit(partial(back_up, self._commits.session.store, path, force=force))
+        return self._background.submit(partial(self._back_up, path, force))
 
     # In the background
+
+    def _back_up(self, path: str | os.PathLike[str], force: bool) -> int:
+        count = back_up(self._commits.session.store, path, force=force)
+        self._commits.submit(partial(_record_backup, file=os.path.basename(path), count=count)).result()
+        return count
 
     def _read(self, tenant: str, name: str, after: int, limit: int | None) -> list[LoggedDecision]:
         with reading(self._commits, tenant, name) as (reader, row):
@@ -123,6 +130,10 @@ def _comparable(reader: Store, experiment: int) -> int:
     return max(reader.arms_changed(experiment), 0 if base is None else base[0])
 
 
+def _record_backup(session: Session, *, file: str, count: int) -> None:
+    session.record("backup.write", OPERATOR, file, new={"experiments": count})
+
+
 # Retention drops the old part of a log, while the rest can still be replayed.
 
 
@@ -139,7 +150,12 @@ def _cut(reader: Store, row: ExperimentRow, before: float) -> Running:
 def _rebase(session: Session, *, about: Reference, base: Running, before: float) -> None:
     """Start the log at `base`. The rows before it are no longer needed, except its pending decisions."""
     running = session.get(about)
+    earlier = session.store.base(running.id)
     session.store.add_snapshot(running.id, base.head, snapshot(base), session.clock(), base=True)
+    if earlier is None or earlier[0] < base.head:
+        # The rows follow in transactions of their own; from here on nothing needs them.
+        new = {"before": moment(before), "dropped_to_row": base.head}
+        session.record("log.drop", running.tenant, running.name, new=new)
     session.store.drop_keys_of(running.id, before)
 
 

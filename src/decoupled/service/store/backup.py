@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from itertools import islice
@@ -9,6 +10,8 @@ from itertools import islice
 from ...base.files import replacing
 from ...errors import invalid_value
 from ..errors import Conflict, StoreError
+from ..experiment.audited import OPERATOR, audit_row
+from ..origin import ORIGIN
 from .open import is_postgres, open_store
 from .schema import MIGRATIONS, TABLES
 from .store import Store, insertion
@@ -60,13 +63,19 @@ def _exists(called: str, path: str) -> Conflict:
 
 
 def _to_file(
-    reader: Store, target: str, called: str, check: Callable[[], None], *, overwrite: bool = False
+    reader: Store,
+    target: str,
+    called: str,
+    check: Callable[[], None],
+    *,
+    overwrite: bool = False,
+    restored_from: str | os.PathLike[str] | None = None,
 ) -> int:
     """Copy a store to a new file, which gets its name when it is complete."""
     try:
         with replacing(target, overwrite=overwrite) as temporary:
             with closing(open_store(temporary, called=called, where=target)) as written:
-                count = copy(reader, written)
+                count = copy(reader, written, restored_from)
                 written.compact()
             check()  # again: a service may have started on it in the meantime
             return count
@@ -89,18 +98,20 @@ def restore(path: str | os.PathLike[str], url_or_path: str | os.PathLike[str]) -
         raise StoreError(invalid_value("backup", os.fspath(path), rule, remedy))
     with _reading(path) as reader:
         if is_postgres(url_or_path):
-            return _copy_into(reader, url_or_path)
+            return _copy_into(reader, url_or_path, path)
         target = os.path.realpath(url_or_path)
         if not os.path.lexists(target) and not companions(target):
-            return _to_file(reader, target, "store", lambda: None)
+            return _to_file(reader, target, "store", lambda: None, restored_from=path)
         if os.path.lexists(target) and os.path.samefile(path, target):
             raise _conflict("store", target, "is the backup itself", "restore into another file")
-        return _copy_into(reader, target)
+        return _copy_into(reader, target, path)
 
 
-def _copy_into(reader: Store, url_or_path: str | os.PathLike[str]) -> int:
+def _copy_into(
+    reader: Store, url_or_path: str | os.PathLike[str], restored_from: str | os.PathLike[str]
+) -> int:
     with closing(open_store(url_or_path)) as target:
-        return copy(reader, target)
+        return copy(reader, target, restored_from)
 
 
 @contextmanager
@@ -122,8 +133,8 @@ def _reading(path: str | os.PathLike[str]) -> Iterator[Store]:
                 yield copied
 
 
-def copy(reader: Store, target: Store) -> int:
-    """Copy every table into a store that has no experiments yet."""
+def copy(reader: Store, target: Store, restored_from: str | os.PathLike[str] | None = None) -> int:
+    """Copy every table into a store that has no experiments yet. The audit trail says that it was restored."""
     target.migrate(0.0)
     target.begin()
     try:
@@ -132,6 +143,9 @@ def copy(reader: Store, target: Store) -> int:
             raise _conflict(target.called, target.where, rule, remedy)
         copied = {table: _copy_table(reader, target, table) for table in TABLES}
         target.renumber()
+        if restored_from is not None:
+            new, file = {"experiments": copied["experiments"]}, os.path.basename(restored_from)
+            target.add_audit(audit_row(time.time(), ORIGIN.get(), "store.restore", OPERATOR, file, new=new))
         target.commit()
     except BaseException:
         target.rollback()
@@ -140,11 +154,13 @@ def copy(reader: Store, target: Store) -> int:
 
 
 def _copy_table(reader: Store, target: Store, table: str) -> int:
-    columns = target.columns(table)
+    columns, order = target.columns(table), ""
+    if table == "audit":  # numbered anew, because the empty store may have entries of its own
+        columns, order = [name for name in columns if name != "id"], " ORDER BY id"
     into = insertion(table, columns)
     if table == "api_keys":
         into += " ON CONFLICT DO NOTHING"  # for a key that was added to the empty store by hand
-    copied, rows = 0, reader.each(f"SELECT {', '.join(columns)} FROM {table}")
+    copied, rows = 0, reader.each(f"SELECT {', '.join(columns)} FROM {table}{order}")
     while part := list(islice(rows, _AT_ONCE)):
         target.run_many(into, part)
         copied += len(part)

@@ -20,6 +20,7 @@ class Database(ABC):
     """
 
     dialect: ClassVar[Dialect]
+    system: ClassVar[str]  # the name of the database
     driver_errors: ClassVar[tuple[type[Exception], ...]]  # the errors that the driver raises
     called = "store"  # the argument that error messages name
     where: str  # the path or address that error messages show
@@ -66,6 +67,10 @@ class Database(ABC):
     def begin(self) -> None:
         """Open a transaction that may write."""
 
+    def begin_now(self) -> bool:
+        """Open a transaction if that needs no waiting and what follows is quick; otherwise False, and nothing is done."""
+        return False
+
     @abstractmethod
     def end(self) -> None:
         """Make the transaction durable."""
@@ -93,6 +98,10 @@ class Database(ABC):
     @abstractmethod
     def columns(self, table: str) -> list[str]:
         """The names of a table's columns."""
+
+    def sizes(self) -> dict[str, int]:
+        """What is known of the bytes of the "store", of its "wal", and of what is "free" on its disk."""
+        return {}
 
     def renumber(self) -> None:  # noqa: B027 - most databases need nothing
         """Number new experiments after those that were copied in."""

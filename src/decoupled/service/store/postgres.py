@@ -13,7 +13,7 @@ from ...errors import invalid_value
 from ..errors import StoreError
 from ..experiment.rows import ExperimentRow
 from .database import Values
-from .schema import POSTGRES
+from .schema import POSTGRES, TABLES
 from .store import EXPERIMENTS, Store
 
 # How long a replica that stops in the middle of a transaction can hold up the others. After that its transaction
@@ -69,7 +69,7 @@ def _opening_error(url: str, error: Exception) -> StoreError:
 class PostgresStore(Store):
     """A store in the database at a postgresql:// address; `create` is whether to create its tables."""
 
-    dialect = POSTGRES
+    dialect, system = POSTGRES, "postgresql"
     driver_errors = (psycopg.Error, OSError)
 
     def __init__(self, url: str, *, create: bool = True) -> None:
@@ -146,6 +146,10 @@ class PostgresStore(Store):
     def clock_offset(self, now: Callable[[], float]) -> float:
         [(theirs,)] = self.run("SELECT CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)")
         return now() - float(theirs)
+
+    def sizes(self) -> dict[str, int]:
+        sums = " + ".join(f"pg_total_relation_size('{table}')" for table in TABLES)
+        return {"store": int(self.run(f"SELECT {sums}")[0][0])}
 
     def has_tables(self) -> bool:
         return bool(self.run("SELECT to_regclass('schema_migrations') IS NOT NULL")[0][0])

@@ -33,7 +33,8 @@ POSTGRES = Dialect(
     "",
 )
 
-TABLES = ("experiments", "decided", "settled", "changed", "snapshots", "request_keys", "api_keys")
+LOGS = ("decided", "settled", "changed", "snapshots", "request_keys")  # what belongs to an experiment
+TABLES = ("experiments", *LOGS, "api_keys", "audit")
 
 RECORD = "CREATE TABLE IF NOT EXISTS schema_migrations (version {integer} PRIMARY KEY, at {real} NOT NULL){plain}"
 
@@ -77,6 +78,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE decided ADD COLUMN limited_by TEXT",
         "ALTER TABLE experiments ADD COLUMN guardrails TEXT",
         "ALTER TABLE experiments ADD COLUMN budget TEXT",
+    ),
+    (
+        """CREATE TABLE audit (
+            id {serial}, at {real} NOT NULL, tenant {name} NOT NULL, action TEXT NOT NULL, subject {name} NOT NULL,
+            caller TEXT NOT NULL, label TEXT NOT NULL, request TEXT, old_value TEXT, new_value TEXT){plain}""",
+        "CREATE INDEX audit_by_subject ON audit (tenant, subject, id)",
     ),
 )
 

@@ -41,7 +41,7 @@ class SqliteStore(Store):
         where: the path that error messages show in place of `path`.
     """
 
-    dialect = SQLITE
+    dialect, system = SQLITE, "sqlite"
     driver_errors = (apsw.Error, OSError)
     busy_timeout = 10_000  # milliseconds to wait for another program's lock
 
@@ -112,8 +112,10 @@ class SqliteStore(Store):
             )
 
     def run(self, sql: str, values: Values = ()) -> list[Any]:
-        with self._guarded():
+        try:  # in place of `_guarded`, which takes as long as a small statement
             return self._cursor.execute(sql, values).fetchall()
+        except self.driver_errors as error:
+            raise self.running_error(error) from error
 
     def each(self, sql: str, values: Values = ()) -> Iterator[Any]:
         with self._guarded():
@@ -126,6 +128,17 @@ class SqliteStore(Store):
     def begin(self) -> None:
         self._check_in_place()
         self.run("BEGIN IMMEDIATE")
+
+    def begin_now(self) -> bool:
+        self._check_in_place()
+        self.connection.set_busy_timeout(0)
+        try:
+            self._cursor.execute("BEGIN IMMEDIATE")
+        except self.driver_errors:
+            return False  # `begin` waits, or says what is wrong
+        finally:
+            self.connection.set_busy_timeout(self.busy_timeout)
+        return True
 
     def end(self) -> None:
         self.run("COMMIT")
@@ -154,6 +167,17 @@ class SqliteStore(Store):
             flushes > 0,
             f"SQLite {version}; a commit flushes the log {flushes} time(s) before it returns",
         )
+
+    def sizes(self) -> dict[str, int]:
+        try:
+            disk = os.statvfs(os.path.dirname(self.path))
+            return {
+                "store": os.path.getsize(self.path),
+                "wal": os.path.getsize(f"{self.path}-wal"),
+                "free": disk.f_bavail * disk.f_frsize,
+            }
+        except OSError:  # a file that is missing fails the next write, which says so
+            return {}
 
     def has_tables(self) -> bool:
         return bool(self.run("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'"))

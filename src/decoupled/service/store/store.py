@@ -1,10 +1,11 @@
 """The store: everything that the service writes and reads, in SQL that both databases understand."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
 from operator import itemgetter
 from typing import Any
 
+from ..experiment.audited import AuditRecord, AuditRow, audit_record
 from ..experiment.rows import Changed, Decided, ExperimentRow, KeyRow, Row, Settled
 from .database import Database, Values
 
@@ -29,6 +30,7 @@ _INTO = {
     Settled: insertion("settled", ("experiment", *Settled._fields)),
     Changed: insertion("changed", ("experiment", *Changed._fields)),
     KeyRow: insertion("request_keys", KeyRow._fields),
+    AuditRow: insertion("audit", AuditRow._fields),
 }
 
 
@@ -90,6 +92,11 @@ class Store(Database):
         self._waiting[KeyRow].append(row)
         self._any_waiting = True
         self._new_keys[row.experiment, row.key] = row
+
+    def add_audit(self, row: AuditRow) -> None:
+        """Add a change to the audit trail."""
+        self._waiting[AuditRow].append(row)
+        self._any_waiting = True
 
     def create(self, row: ExperimentRow) -> bool:
         """Add an experiment, whose id the database chooses; False if its name is taken."""
@@ -242,6 +249,16 @@ class Store(Database):
         sql = f"SELECT {', '.join(KeyRow._fields)} FROM request_keys WHERE experiment = ? AND key = ?"
         rows = self.run(sql, (experiment, key))
         return KeyRow(*rows[0]) if rows else None
+
+    def audit(self, where: Mapping[str, str | None], before: int | None, limit: int) -> list[AuditRecord]:
+        """Changes, newest first: those with these values in their columns (None for any), before an id."""
+        self.flush()
+        given = {name: value for name, value in where.items() if value is not None}
+        tests = [f"{name} = ?" for name in given] + ([] if before is None else ["id < ?"])
+        values = (*given.values(), *(() if before is None else (before,)), limit)
+        only = f" WHERE {' AND '.join(tests)}" if tests else ""
+        sql = f"SELECT id, {', '.join(AuditRow._fields)} FROM audit{only} ORDER BY id DESC LIMIT ?"
+        return [audit_record(*row) for row in self.run(sql, values)]
 
     def snapshots(self, experiment: int) -> list[tuple[int, str]]:
         """The snapshots of an experiment, newest first: the row of each, and its text."""

@@ -1,15 +1,13 @@
-"""Routes: decisions and feedback. `http.decisions` answers the two that carry the traffic; here they are declared."""
+"""Routes: decisions and feedback. `http.decisions` answers those that carry the traffic; here they are declared."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Request, Response
 from fastapi.responses import JSONResponse
 
 from ...decision_service import DecisionService
-from ...errors import ServiceError
-from ...experiment.records import DecisionRecord, Feedback
-from ..auth import Admission
 from ..decisions import (
+    Begun,
     DecideIn,
     DecisionList,
     DecisionOut,
@@ -22,7 +20,6 @@ from ..decisions import (
 )
 from ..limits import LONGEST_KEY
 from ..openapi import body_of, refusals
-from ..problem_json import problem_of
 from ..strict_json import one_rule
 from ..strict_routes import Decider, Reader, StrictRoute, access_of
 from .experiments import Name
@@ -40,7 +37,7 @@ Key = Annotated[
 ]
 
 
-def decision_routes(service: DecisionService, admission: Admission, fast: FastRoutes) -> APIRouter:
+def decision_routes(service: DecisionService, fast: FastRoutes) -> APIRouter:
     """Make a decision, look at one, and send the loss of its explored arm."""
     router = APIRouter(prefix="/v1", tags=["decisions"], route_class=StrictRoute)
 
@@ -83,14 +80,7 @@ def decision_routes(service: DecisionService, admission: Admission, fast: FastRo
 
         All are committed together, in one transaction.
         """
-        admission.charge(access, len(body.items) - 1)
-        given = [
-            Feedback(each.decision, each.loss, each.reward, each.arm, each.preference)
-            for each in body.items
-        ]
-        settled = await service.decisions.feedback_many(access.tenant, given)
-        results = [_result(each.decision, outcome) for each, outcome in zip(given, settled, strict=True)]
-        return JSONResponse({"results": results})
+        return await _answered(fast.give(access, body.given()))
 
     return router
 
@@ -98,11 +88,8 @@ def decision_routes(service: DecisionService, admission: Admission, fast: FastRo
 async def _fast(request: Request, handler: Handler, name: str) -> Response:
     """What the gateway does, for an application that is mounted without it."""
     headers = dict(request.scope["headers"])
-    status, content = await handler(access_of(request), name, headers, await request.body())
-    return Response(content, status, media_type="application/json")
+    return await _answered(handler(access_of(request), name, headers, await request.body()))
 
 
-def _result(id: str, outcome: DecisionRecord | ServiceError) -> dict[str, Any]:  # noqa: A002
-    if isinstance(outcome, ServiceError):
-        return {"id": id, "status": outcome.status, "problem": problem_of(outcome)}
-    return {"id": id, "status": 200, "decision": decision_out(outcome)}
+async def _answered(begun: Begun) -> Response:
+    return Response(begun.content(await begun.reply), begun.status, media_type="application/json")

@@ -1,0 +1,104 @@
+"""Observations added together: the same sums, to the last bit, as one after the other."""
+
+import json
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import decoupled as dc
+from decoupled.inference.sequences import AT_ONCE, Sequences
+from decoupled.inference.sums import Observation, Sums
+from decoupled.inference.together import FEW, add_all
+from decoupled.native.quick import NOT_QUICK
+
+
+def observations(count: int, arms: int, seed: int, plain: bool) -> list[Observation]:
+    """Observations of all kinds, or plain ones only."""
+    rng, chance = np.random.default_rng(seed), random.Random(seed)
+    found = []
+    for _ in range(count):
+        law = rng.dirichlet(np.ones(arms))
+        explore = int(rng.choice(arms, p=law))
+        weight: float | None = 1.0 / float(law[explore])
+        available: Any = None
+        if not plain:
+            weight = chance.choice((weight, weight, weight, None, 1.0))
+            available = chance.choice((None, None, range(arms), tuple({explore, chance.randrange(arms)})))
+        exploit = chance.choice((None, explore, *range(arms)))
+        seen_law = None if chance.random() < 0.2 else law
+        found.append(Observation(explore, weight, chance.random(), exploit, available, seen_law))
+    return found
+
+
+@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize("coupled", [True, False])
+@pytest.mark.parametrize("arms", [2, 8, 101])
+def test_together_is_one_by_one(arms: int, coupled: bool, plain: bool) -> None:
+    seen = observations(400, arms, arms, plain)
+    one, all_ = Sums.start(arms, coupled), Sums.start(arms, coupled)
+    start = 0
+    for size in (1, FEW, FEW + 1, 64, 5, 250, 400):
+        add_all(all_, seen[start : start + size])
+        for each in seen[start : start + size]:
+            one.add(each)
+        start += size
+        assert all_.to_dict() == one.to_dict()
+        assert json.dumps(all_.to_dict()), "plain values"
+    if one.pairs is not None and all_.pairs is not None:
+        for name in ("differences", "squares", "weights"):
+            assert np.array_equal(getattr(one.pairs, name), getattr(all_.pairs, name))
+
+
+def test_sequences_are_summed_when_they_are_asked() -> None:
+    """Whatever is asked, and when, nothing is missing: arms come and go between the observations."""
+    lazy, eager, live = Sequences(3), Sequences(3), [0, 1, 2]
+    chance = random.Random(1)
+    for number in range(5 * AT_ONCE):
+        arm, exploit, loss = chance.choice(live), chance.choice(live), chance.random()
+        for each in (lazy, eager):
+            each.update(arm, 3.0, loss, exploit)
+        assert eager.sums is not None  # sums it at once
+        assert lazy.observed == eager.observed == number + 1
+        if number == AT_ONCE // 2:
+            for each in (lazy, eager):
+                each.add_arms(2)
+                each.retire(0)
+            live = [1, 2, 3, 4]
+    assert lazy.to_dict() == eager.to_dict()
+    assert Sequences.from_dict(lazy.to_dict()).to_dict() == lazy.to_dict()
+
+
+@pytest.mark.parametrize("policy", [dc.FTPL(), dc.FTPL.recommended(), dc.TopTwo()], ids=str)
+def test_a_watched_learner_has_the_same_state_with_its_quick_calls(policy: Any) -> None:
+    """The twin makes every call in Python."""
+    quick, twin = (policy.start(["a", "b", "c"], seed=7, loss_range=(-1.0, 3.0)) for _ in range(2))
+    quick.watch()
+    twin.watch()
+    if quick._quick_decide is NOT_QUICK.decide:
+        pytest.skip("there is no machine code here: both would be the same")
+    chance, waiting = random.Random(3), []
+
+    def both(call: str, *arguments: Any) -> Any:
+        twin._quick_decide, twin._quick_observe = NOT_QUICK.decide, NOT_QUICK.observe
+        found = [getattr(each, call)(*arguments) for each in (quick, twin)]
+        assert found[0] == found[1]
+        return found[0]
+
+    for number in range(300):
+        waiting.append(both("decide"))
+        if chance.random() < 0.9:
+            decision = waiting.pop(chance.randrange(len(waiting)))
+            both("observe", chance.choice((decision, decision.id)), chance.uniform(-1.0, 3.0))
+        if number == 100:
+            both("add_arms", ["d"])
+        if number == 200:
+            both("retire_arms", ["a"])
+    assert quick.to_json() == twin.to_json()
+    for bad in ("nobody-1", 3):
+        with pytest.raises(dc.FeedbackError):
+            quick.observe(bad, 0.5)
+    with pytest.raises(dc.LossError):
+        quick.observe(waiting[0], 7.0)
+    assert quick.to_json() == twin.to_json(), "what is refused changes nothing"
