@@ -1,6 +1,6 @@
-"""Closes a connection whose request headers are too large, or take too long to arrive.
+"""Closes a connection whose request is not HTTP, or whose headers are too large or take too long to arrive.
 
-The server itself would read headers without limit. The gateway limits bodies.
+The server itself would read headers without limit, and answer in its own words. The gateway limits bodies.
 """
 
 import asyncio
@@ -8,14 +8,41 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from ..errors import BadRequest, HeadersTooLarge, ServiceError, TooSlow
 from .limits import Limits
+from .problem_json import PROBLEM, problem_of
+from .strict_json import encoded
 
-LATE = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+def _farewell(phrase: str, error: ServiceError) -> bytes:
+    """A whole response, after which the connection is closed."""
+    content = encoded(problem_of(error))
+    head = (
+        f"HTTP/1.1 {error.status} {phrase}\r\ncontent-type: {PROBLEM.decode()}\r\ncontent-length: {len(content)}\r\n"
+        "connection: close\r\n\r\n"
+    )
+    return head.encode() + content
 
 
 def connections_within(limits: Limits) -> type[asyncio.Protocol]:
     """The server's protocol, with limits on the headers of each request."""
+    malformed = _farewell(
+        "Bad Request",
+        BadRequest(
+            "request: is not well-formed HTTP/1.1; check the client, and use https:// only if the service has a "
+            "certificate"
+        ),
+    )
+    late = _farewell(
+        "Request Timeout",
+        TooSlow(f"headers: must arrive within {limits.headers_seconds:g} s; send them at once"),
+    )
+    large = _farewell(
+        "Request Header Fields Too Large",
+        HeadersTooLarge(
+            f"headers: must not exceed {limits.headers:,} bytes; send fewer, or a shorter address"
+        ),
+    )
 
     class Connection(HttpToolsProtocol):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -23,6 +50,13 @@ def connections_within(limits: Limits) -> type[asyncio.Protocol]:
             self._waiting = True  # for the headers of a request
             self._received = 0  # bytes of them
             self._timer: asyncio.TimerHandle | None = None
+
+        def send_400_response(self, msg: str) -> None:
+            """Answer what could not be read."""
+            self._hang_up(malformed)
+
+        def _unsupported_upgrade_warning(self) -> None:
+            """Ignore the wish for another protocol, as HTTP allows."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
@@ -43,7 +77,7 @@ def connections_within(limits: Limits) -> type[asyncio.Protocol]:
                 return
             self._received += len(data)
             if self._received > limits.headers:
-                self._hang_up(LARGE)
+                self._hang_up(large)
             elif self._timer is None:
                 self._start_timer()
 
@@ -52,7 +86,7 @@ def connections_within(limits: Limits) -> type[asyncio.Protocol]:
             super().connection_lost(exc)
 
         def _start_timer(self) -> None:
-            self._timer = self.loop.call_later(limits.headers_seconds, self._hang_up, LATE)
+            self._timer = self.loop.call_later(limits.headers_seconds, self._hang_up, late)
 
         def _stop_timer(self) -> None:
             if self._timer is not None:

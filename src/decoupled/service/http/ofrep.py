@@ -8,7 +8,7 @@ these two fields and the key added.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
@@ -17,6 +17,7 @@ from ...errors import shown
 from ..errors import BadRequest, Conflict, Invalid, NotFound, ServiceError
 from ..experiment.records import DecisionRecord, Experiment
 from .fields import Arm, Problem
+from .openapi import refusal
 from .problem_json import problem_of
 from .strict_json import parsed
 from .validation import invalid_body
@@ -175,9 +176,9 @@ def too_many() -> Conflict:
     )
 
 
-def failures(*statuses: int) -> Mapping[int | str, dict[str, Any]]:
+def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The refusals that an evaluation has in its own shape."""
-    return {status: {"model": FlagProblem, "description": _WHY[status]} for status in statuses}
+    return {status: refusal(_WHY[status], FlagProblem) for status in statuses}
 
 
 _WHY = {

@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from .deprecation import POLICY
 from .fields import Problem
 from .problem_json import PROBLEM
 
@@ -22,8 +23,19 @@ _WHY = {
     429: "More requests than the limit; Retry-After says how many seconds to wait.",
     503: "The store cannot write now, or the policy is being compiled. Nothing was done; try again.",
 }
+_REFERENCE = "#/components/schemas/{model}"
 _ALWAYS = (401, 403, 408, 413, 415, 422, 429, 503)
 RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
+
+
+def refusal(why: str, shape: type[Problem]) -> dict[str, Any]:
+    """A refusal with this shape.
+
+    >>> refusal("The body is too large.", Problem)["description"]
+    'The body is too large.'
+    """
+    schema = {"$ref": _REFERENCE.format(model=shape.__name__)}
+    return {"description": why, "content": {PROBLEM.decode(): {"schema": schema}}}
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -34,8 +46,7 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """
     declared: dict[int | str, dict[str, Any]] = {}
     for status in sorted({*statuses, *_ALWAYS}):
-        schema = {"$ref": f"#/components/schemas/{Problem.__name__}"}
-        declared[status] = {"description": _WHY[status], "content": {PROBLEM.decode(): {"schema": schema}}}
+        declared[status] = refusal(_WHY[status], Problem)
         if status in (429, 503):
             declared[status]["headers"] = RETRY_AFTER
     return declared
@@ -43,8 +54,21 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def body_of(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
     """The request body of a route that bypasses the framework."""
-    schema = model.model_json_schema()
+    schema = model.model_json_schema(ref_template=_REFERENCE)
     return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
+
+
+def _name_bodies(document: dict[str, Any]) -> None:
+    """Move the schemas that `body_of` wrote to the others, under the names of their models."""
+    schemas = document["components"]["schemas"]
+    operations = [each for path in document["paths"].values() for each in path.values()]
+    for operation in operations:
+        for content in operation.get("requestBody", {}).get("content", {}).values():
+            schema = content["schema"]
+            if "title" in schema and "$ref" not in schema:
+                schemas.update(schema.pop("$defs", {}))
+                schemas[schema["title"]] = schema
+                content["schema"] = {"$ref": _REFERENCE.format(model=schema["title"])}
 
 
 def completed(document: dict[str, Any]) -> dict[str, Any]:
@@ -54,8 +78,10 @@ def completed(document: dict[str, Any]) -> dict[str, Any]:
     schemas[Problem.__name__] = Problem.model_json_schema()
     for name in ("HTTPValidationError", "ValidationError"):  # the framework's own shape, never sent
         schemas.pop(name, None)
+    _name_bodies(document)
     components["securitySchemes"] = {
         "key": {"type": "http", "scheme": "bearer", "description": "A key that decoupled keys add made."}
     }
     document["security"] = [{"key": []}]
+    document["info"]["x-version-policy"] = POLICY
     return document
