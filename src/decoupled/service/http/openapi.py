@@ -1,5 +1,6 @@
 """Additions to the framework's OpenAPI document: every possible refusal, and how to authenticate."""
 
+import re
 from typing import Any
 
 from pydantic import BaseModel
@@ -24,6 +25,7 @@ _WHY = {
     503: "The store cannot write now, or the policy is being compiled. Nothing was done; try again.",
 }
 _REFERENCE = "#/components/schemas/{model}"
+_SENTENCE = re.compile(r"(?<=[.?!])\s+")
 _ALWAYS = (401, 403, 408, 413, 415, 422, 429, 503)
 RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
 
@@ -71,6 +73,16 @@ def _name_bodies(document: dict[str, Any]) -> None:
                 content["schema"] = {"$ref": _REFERENCE.format(model=schema["title"])}
 
 
+def _summarise(document: dict[str, Any]) -> None:
+    """Take the first sentence of each description as its summary, which the framework makes of a function's name."""
+    for path in document["paths"].values():
+        for operation in path.values():
+            first, *rest = _SENTENCE.split(operation.pop("description"), maxsplit=1)
+            operation["summary"] = first.removesuffix(".")
+            if rest:
+                operation["description"] = rest[0]
+
+
 def completed(document: dict[str, Any]) -> dict[str, Any]:
     """The framework's document with the shape of problems and the authentication scheme."""
     components = document.setdefault("components", {})
@@ -79,6 +91,7 @@ def completed(document: dict[str, Any]) -> dict[str, Any]:
     for name in ("HTTPValidationError", "ValidationError"):  # the framework's own shape, never sent
         schemas.pop(name, None)
     _name_bodies(document)
+    _summarise(document)
     components["securitySchemes"] = {
         "key": {"type": "http", "scheme": "bearer", "description": "A key that decoupled keys add made."}
     }
