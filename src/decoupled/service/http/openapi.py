@@ -27,6 +27,16 @@ _WHY = {
 _REFERENCE = "#/components/schemas/{model}"
 _SENTENCE = re.compile(r"(?<=[.?!])\s+")
 _ALWAYS = (401, 403, 408, 413, 415, 422, 429, 503)
+_EXAMPLES: dict[str, Any] = {
+    "arm": "a", "control": "a", "drawn": "a", "exploit": "a", "explore": "b",
+    "incumbent": "a", "loss_of": "b", "pinned": "a", "best": "a",
+    "decision": "1f2e-7", "experiment": "checkout", "id": "1f2e-7", "key": "checkout", "name": "checkout", "next": "checkout",
+    "archived_at": "2026-02-01T12:00:00.000000Z", "created_at": "2026-01-31T12:00:00.000000Z",
+    "expires_at": "2026-01-31T13:00:00.000000Z", "made_at": "2026-01-31T12:00:00.000000Z",
+    "settled_at": "2026-01-31T12:00:30.000000Z",
+    "estimate": 0.25, "high": 0.5, "loss": 0.25, "low": 0.125, "propensity": 0.5, "weight": 2.0,
+    "file": "decoupled-20260131T120000-000000000.db", "tenant": "shop", "title": "Conflict", "variant": "a",
+}  # fmt: skip
 RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
 
 
@@ -73,6 +83,16 @@ def _name_bodies(document: dict[str, Any]) -> None:
                 content["schema"] = {"$ref": _REFERENCE.format(model=schema["title"])}
 
 
+def _illustrate(document: dict[str, Any]) -> None:
+    """Give the fields of the schemas examples by their names, unless they have some."""
+    for schema in document["components"]["schemas"].values():
+        for name, field in schema.get("properties", {}).items():
+            kinds = {part.get("type") for part in (field, *field.get("anyOf", ()))}
+            kind = "string" if isinstance(_EXAMPLES.get(name), str) else "number"
+            if name in _EXAMPLES and kind in kinds and "examples" not in field:
+                field["examples"] = [_EXAMPLES[name]]
+
+
 def _summarise(document: dict[str, Any]) -> None:
     """Take the first sentence of each description as its summary, which the framework makes of a function's name."""
     for path in document["paths"].values():
@@ -81,6 +101,9 @@ def _summarise(document: dict[str, Any]) -> None:
             operation["summary"] = first.removesuffix(".")
             if rest:
                 operation["description"] = rest[0]
+            for status, response in operation["responses"].items():
+                if response["description"] == "Successful Response":  # the framework's words
+                    response["description"] = "Done." if status == "200" else "Made, and on disk."
 
 
 def completed(document: dict[str, Any]) -> dict[str, Any]:
@@ -91,6 +114,7 @@ def completed(document: dict[str, Any]) -> dict[str, Any]:
     for name in ("HTTPValidationError", "ValidationError"):  # the framework's own shape, never sent
         schemas.pop(name, None)
     _name_bodies(document)
+    _illustrate(document)
     _summarise(document)
     components["securitySchemes"] = {
         "key": {"type": "http", "scheme": "bearer", "description": "A key that decoupled keys add made."}
