@@ -62,6 +62,7 @@ LIMITS = {
     "characters of an experiment's name": ["LONGEST_NAME"],
     "exports and evaluations of a tenant at a time": ["MOST_AT_ONCE"],
     "points of a history": ["MOST_POINTS"],
+    "experiments in a bulk evaluation of flags": ["MOST_FLAGS"],
 }
 run = CliRunner().invoke
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from decoupled.policies import FTPL
 from decoupled.service import errors
 from support.http_service import openapi_document, served
+from support.pages import ROOT, blocks
 from support.typescript import PACKAGE, built, without_key
 
 GENERATE = runpy.run_path(str(PACKAGE / "generate.py"))
@@ -77,6 +79,28 @@ def test_what_only_this_client_has(tmp_path_factory: pytest.TempPathFactory) -> 
     done = subprocess.run([node, "--test", str(file)], capture_output=True, text=True, env=without_key())
     assert done.returncode == 0, done.stdout
     assert "# pass 3" in done.stdout
+
+
+PAGES = (ROOT / "docs" / "other-languages.md", PACKAGE / "README.md")
+
+
+def test_the_snippets_of_the_pages_run(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    node, run = built(tmp_path_factory), 0
+    with served(tmp_path) as service:
+        service.create("checkout", arms=["one page", "two pages"], policy=FTPL.recommended().to_dict())
+        for page in PAGES:
+            for block in blocks(page, "js"):
+                code = block.code.replace("http://127.0.0.1:8000", service.url)
+                code = code.replace('"outbox.jsonl"', json.dumps(str(tmp_path / "outbox.jsonl")))
+                # In the package's folder, its own name and those of its tools can be imported.
+                command = [node, "--input-type=module", "--eval", code]
+                done = subprocess.run(
+                    command, cwd=PACKAGE, capture_output=True, text=True, env=without_key()
+                )
+                assert done.returncode == 0, done.stderr
+                assert done.stdout == (block.output or "")
+                run += 1
+    assert run == 4
 
 
 def test_the_stock_node_provider_gets_arms_and_understands_our_errors(

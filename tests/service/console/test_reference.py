@@ -67,7 +67,7 @@ def test_every_operation_is_there_and_can_be_found(page: Any, service: Service) 
     page.fill("#search", "idempotency-key")
     assert f"2 of {len(known)} operations" in page.locator("aside").inner_text()
     page.fill("#search", "")
-    page.get_by_role("link", name="Draw a decision").click()
+    page.get_by_role("link", name="POST Draw a decision").click()
     page.locator(f"#{DECIDE}[open]").wait_for()
     text = page.locator(f"#{DECIDE}").inner_text()
     for words in (

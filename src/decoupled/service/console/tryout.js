@@ -8,6 +8,16 @@ const SHOWN = ["content-type", "retry-after", "etag", "allow", "deprecation", "s
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
+async function readable(found, kind) {
+  if (!/json|text/.test(kind)) return found.size ? `${found.size.toLocaleString("en-GB")} bytes` : "No body";
+  const raw = await found.text();
+  try {
+    return JSON.stringify(JSON.parse(raw), null, 2);
+  } catch {
+    return raw; // lines of JSON, CSV or metrics
+  }
+}
+
 export function tryOut({ method, path, parameters, body }, read, id) {
   const inputs = parameters.map((each) => {
     const schema = read.resolved(each.schema);
@@ -71,23 +81,12 @@ export function tryOut({ method, path, parameters, body }, read, id) {
   }
 
   async function show(response) {
+    const kind = response.headers.get("content-type") ?? "";
+    const text = await readable(await response.blob(), kind);
     status.dataset.good = response.ok ? "yes" : "no";
     setText(status, `${response.status} ${response.statusText}`);
     setText(headers, SHOWN.filter((name) => response.headers.has(name)).map((name) => `${name}: ${response.headers.get(name)}`).join(" · "));
-    const kind = response.headers.get("content-type") ?? "";
-    const found = await response.blob();
-    if (!/json|text/.test(kind)) {
-      setText(content, found.size ? `${found.size.toLocaleString("en-GB")} bytes` : "No body");
-      return;
-    }
-    const raw = await found.text();
-    let pretty = raw;
-    try {
-      pretty = JSON.stringify(JSON.parse(raw), null, 2);
-    } catch {
-      // lines of JSON, CSV or metrics: shown as they are
-    }
-    setText(content, pretty.length > LONGEST ? `${pretty.slice(0, LONGEST)}\n… and ${(pretty.length - LONGEST).toLocaleString("en-GB")} more characters` : pretty);
+    setText(content, text.length > LONGEST ? `${text.slice(0, LONGEST)}\n… and ${(text.length - LONGEST).toLocaleString("en-GB")} more characters` : text);
   }
 
   for (const each of inputs) {

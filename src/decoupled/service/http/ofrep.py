@@ -17,13 +17,13 @@ from ...errors import shown
 from ..errors import BadRequest, Conflict, Invalid, NotFound, ServiceError
 from ..experiment.records import DecisionRecord, Experiment
 from .fields import Arm, Problem
+from .limits import MOST_FLAGS
 from .openapi import refusal
 from .problem_json import problem_of
 from .strict_json import parsed
 from .validation import invalid_body
 
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,200}")
-MOST_FLAGS = 200  # in one bulk evaluation, each of which makes a decision
 ErrorCode: TypeAlias = Literal[
     "PARSE_ERROR", "INVALID_CONTEXT", "TARGETING_KEY_MISSING", "FLAG_NOT_FOUND", "GENERAL"
 ]

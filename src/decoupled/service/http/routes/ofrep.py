@@ -11,9 +11,8 @@ from ...decision_service import DecisionService
 from ...errors import ServiceError, TooMany
 from ...experiment.records import Experiment
 from ..auth import Admission
-from ..limits import MOST_LISTED
+from ..limits import MOST_FLAGS, MOST_LISTED
 from ..ofrep import (
-    MOST_FLAGS,
     EvaluationIn,
     FlagOut,
     FlagsOut,
