@@ -21,7 +21,7 @@ function operationsOf(found) {
         body: described.requestBody?.content?.["application/json"]?.schema,
         parameters: described.parameters ?? [],
       };
-    })).sort((one, other) => one.path.localeCompare(other.path)); // the sort keeps the order of methods
+    }));
 }
 
 function responses({ described }, read) {
@@ -74,7 +74,8 @@ function draw(found) {
   const search = el("input", { type: "search", id: "search", placeholder: "Search", "aria-label": "Search the reference", autocomplete: "off" });
   const count = el("p", { class: "hint", role: "status" });
   const groups = tags.map((tag) => {
-    const members = operations.filter((each) => each.tag === tag);
+    const members = operations.filter((each) => each.tag === tag)
+      .sort((one, other) => one.path.localeCompare(other.path)); // which keeps the order of methods
     const links = members.map((each) => el("li", {}, el("a", { href: `docs#${each.id}` },
       el("span", { class: `method m-${each.method.toLowerCase()}` }, each.method), el("span", {}, ...inline(each.described.summary)))));
     return {
