@@ -35,7 +35,7 @@ QUICK := tests/policies/test_contract.py tests/kernels tests/learner \
   src/decoupled/decision.py src/decoupled/base/spec.py src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper mirror docs build native test quick install check lint types layers unit twins test-gpu bench mutations reliability coverage lock clean
+.PHONY: help run paper mirror docs build native client test quick install check lint types layers unit twins test-gpu bench mutations reliability coverage lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -61,6 +61,9 @@ build: $(DEV_STAMP) ## Build the wheel and the sdist in dist/
 
 native: $(DEV_STAMP) ## Build the machine code that ships, for this processor, unless it is up to date: two minutes
 	@$(NATIVE)
+
+client: $(DEV_STAMP) ## Write the types of the TypeScript client anew, from the OpenAPI document
+	@$(BIN)/python clients/typescript/generate.py
 
 # Mypy takes most of a minute on one core, so types and layers run next to the tests and report after them.
 test: lint ## Run every check and every test

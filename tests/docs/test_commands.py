@@ -62,6 +62,7 @@ LIMITS = {
     "characters of an experiment's name": ["LONGEST_NAME"],
     "exports and evaluations of a tenant at a time": ["MOST_AT_ONCE"],
     "points of a history": ["MOST_POINTS"],
+    "experiments in a bulk evaluation of flags": ["MOST_FLAGS"],
 }
 run = CliRunner().invoke
 
@@ -153,7 +154,7 @@ def test_the_pages_commands_run_against_a_service(tmp_path: Path, monkeypatch: p
 def check_requests(paths: dict[str, dict[str, Any]]) -> None:
     """Every request of the API is documented, and every documented one exists."""
     text = (ROOT / "docs" / "service.md").read_text().replace("`.../", "`/v1/experiments/{name}/")
-    shown = set(re.findall(r"/v1/[a-z/{}A-Za-z]*[a-z}]|/healthz|/readyz|/metrics", text))
+    shown = set(re.findall(r"(?:/ofrep)?/v1/[a-z/{}A-Za-z]*[a-z}]|/healthz|/readyz|/metrics", text))
     known = {path for path in paths if not path.startswith("/v1/simulator")}
     assert known <= shown
     # The port 8080 is that of a mirror in front of any service, and 8081 that of its console.

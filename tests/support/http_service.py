@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from unittest.mock import Mock
@@ -54,6 +55,7 @@ class Service:
         return answer.json()
 
 
+@cache
 def openapi_document() -> dict[str, Any]:
     """The OpenAPI document. It needs no service, because no route is called."""
     return create_app(cast(DecisionService, Mock())).inner.openapi()

@@ -13,6 +13,7 @@
     |-- UnsupportedMedia   415   the body is not declared as JSON
     |-- Invalid            422   an argument outside its domain
     |-- TooMany            429   more requests than the limit
+    |-- HeadersTooLarge    431   the headers are larger than the limit
     |-- StoreError         503   the store could not write or read; nothing was acknowledged
     |-- Compiling          503   the policy is being compiled: try again
     |-- NotCompiled        500   the policy does not compile on this machine
@@ -115,6 +116,12 @@ class TooMany(ServiceError):  # noqa: N818
     def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class HeadersTooLarge(ServiceError):  # noqa: N818
+    """The headers are larger than the limit."""
+
+    status, title = 431, "Request header fields too large"
 
 
 class StoreError(ServiceError):

@@ -37,6 +37,8 @@ GOOD: dict[tuple[str, str], dict[str, Any]] = {
     ("post", "/v1/experiments/{name}/retention"): {"before": "2001-01-01T00:00:00Z"},
     ("put", "/v1/decisions/{id}/feedback"): {"loss": 0.5, "reward": 0.5, "preference": "tie", "arm": "red"},
     ("post", "/v1/feedback"): {"items": [{"decision": "none-1", "loss": 0.5, "arm": "red"}]},
+    ("post", "/ofrep/v1/evaluate/flags/{key}"): {"context": {"targetingKey": "user-4711"}},
+    ("post", "/ofrep/v1/evaluate/flags"): {"context": {"targetingKey": "user-4711"}},
 }  # fmt: skip
 
 
@@ -100,7 +102,7 @@ def test_every_message_is_in_our_own_words(service: Service, monkeypatch: pytest
     bodies = set[tuple[str, str]]()
     for path, operations in DOCUMENT["paths"].items():
         for method, operation in operations.items():
-            address = path.replace("{name}", "known").replace("{id}", "none-1")
+            address = path.replace("{name}", "known").replace("{id}", "none-1").replace("{key}", "known")
             if "requestBody" in operation:
                 bodies.add((method, path))
                 check(service.http.request(method, address))

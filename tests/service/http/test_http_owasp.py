@@ -23,7 +23,7 @@ from decoupled.service.http.server import Serving, check
 from support.http_service import FTPL, Service, served
 
 Headers = dict[str, str]
-NAMES = {"{name}": "mine", "{id}": "none-1"}
+NAMES = {"{name}": "mine", "{id}": "none-1", "{key}": "mine"}
 
 
 @pytest.fixture
@@ -66,6 +66,7 @@ def test_api1_broken_object_level_authorization(service: Service) -> None:
         ("GET", "/v1/experiments/mine/verdict", None),
         ("GET", "/v1/experiments/mine/history", None),
         ("POST", "/v1/experiments/mine/decisions", {}),
+        ("POST", "/ofrep/v1/evaluate/flags/mine", {}),
         ("POST", "/v1/experiments/mine/archive", None),
         ("POST", "/v1/experiments/mine/retention", {"before": "2100-01-01T00:00:00Z"}),
         ("GET", f"/v1/decisions/{decision}", None),
@@ -110,6 +111,7 @@ def test_api2_broken_authentication(
             continue
         assert answer.status_code == 401, path
         assert answer.headers["www-authenticate"].startswith("Bearer")
+    assert service.http.get("/v1/access", headers=good).status_code == 200
     assert compared, "digests are compared in constant time"
     for header in (
         "Bearer",
@@ -232,6 +234,8 @@ def test_api5_broken_function_level_authorization(service: Service) -> None:
         ("PUT", "/v1/decisions/none-1/feedback"),
         ("POST", "/v1/feedback"),
         ("PUT", "/v1/experiments/mine/down"),
+        ("POST", "/ofrep/v1/evaluate/flags"),
+        ("POST", "/ofrep/v1/evaluate/flags/mine"),
     }
     bodies = {
         "/v1/experiments/mine": FTPL,
@@ -320,7 +324,7 @@ def test_api8_security_misconfiguration(
         assert answer.headers["cache-control"] == "no-store"
         assert "server" not in answer.headers
         assert "access-control-allow-origin" not in answer.headers
-    for path in ("/docs", "/redoc", "/.env", "/v1/../../etc/passwd", "/v1/experiments/..%2f..%2fetc"):
+    for path in ("/swagger", "/redoc", "/.env", "/v1/../../etc/passwd", "/v1/experiments/..%2f..%2fetc"):
         assert service.http.get(path, headers=admin).status_code in (404, 422)
     for method in ("TRACE", "OPTIONS", "CONNECT"):
         assert service.http.request(method, "/v1/experiments", headers=admin).status_code in (400, 404, 405)
@@ -357,7 +361,7 @@ def test_api9_improper_inventory_management(service: Service) -> None:
     # What is served is what is documented, under a version or by a name that is listed here.
     admin = service.key("admin")
     document = service.http.get("/v1/openapi.json", headers=admin).json()
-    outside = {path for path in document["paths"] if not path.startswith("/v1/")}
+    outside = {path for path in document["paths"] if not path.startswith(("/v1/", "/ofrep/v1/"))}
     assert outside == {"/healthz", "/readyz", "/metrics"}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():

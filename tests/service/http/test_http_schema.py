@@ -69,5 +69,7 @@ def _meet_something(case: Case, service: Service) -> None:
         return
     if "name" in case.path_parameters and case.operation.method != "put":
         case.path_parameters["name"] = "ended" if case.path.endswith("/archive") else "known"
+    if "key" in case.path_parameters:
+        case.path_parameters["key"] = "known"
     if "id" in case.path_parameters:
         case.path_parameters["id"] = service.decide("known")["id"]

@@ -1,6 +1,6 @@
-"""The console: a page at `/` of static files that uses the public API.
+"""The console: a page at `/` of static files that uses the public API, and the reference of that API at `/docs`.
 
-The files hold no data, so they require no key. The page requests its data from `/v1` with the visitor's key.
+The files hold no data, so they require no key. The pages request their data from `/v1` with the visitor's key.
 """
 
 import json
@@ -18,6 +18,7 @@ KINDS = {
     "svg": "image/svg+xml",
     "json": "application/json",
 }
+PAGES = {"index.html": "/", "reference.html": "/docs"}
 # The policies in the form for a new experiment. The first is the default.
 OFFERED: tuple[Policy, ...] = (FTPL.recommended(), FTPL(), TsallisINF(), Exp3())
 # The page talks only to this service and runs only these files, and text cannot become markup: names that users
@@ -49,7 +50,7 @@ def _read() -> dict[str, tuple[bytes, str]]:
     for file in files(__name__).iterdir():
         ending = file.name.rpartition(".")[2]
         if ending in KINDS:
-            path = "/" if file.name == "index.html" else f"/console/{file.name}"
+            path = PAGES.get(file.name, f"/console/{file.name}")
             found[path] = (file.read_bytes(), KINDS[ending])
     # The page itself has no parameters of policies, which would become outdated.
     offered = [{"label": policy.label, "policy": policy.to_dict()} for policy in OFFERED]

@@ -17,8 +17,11 @@ from .metrics import Metrics
 from .openapi import completed
 from .routes.audit import audit_routes
 from .routes.decisions import decision_routes
+from .routes.document import PATH as DOCUMENT
+from .routes.document import document_routes
 from .routes.experiments import experiment_routes
 from .routes.logs import log_routes
+from .routes.ofrep import ofrep_routes
 from .routes.operations import operation_routes
 from .routes.simulator import simulator_routes
 from .strict_routes import install
@@ -27,7 +30,11 @@ if TYPE_CHECKING:
     from .telemetry import Telemetry
 
 ABOUT = """Decisions over HTTP, with nothing lost: ask for a decision, use its `exploit` arm, try its `explore` arm,
-and send back **the loss of the explored arm**. What is acknowledged is on disk."""
+and send back **the loss of the explored arm**. What is acknowledged is on disk.
+
+**Versions.** Within `/v1`, nothing is removed or changes its meaning unless it was deprecated before: it has
+`deprecated: true` here, and responses have the headers `Deprecation` (RFC 9745) and `Sunset` (RFC 8594). Routes and fields
+may be added at any time, so ignore fields that you do not know."""
 
 # Seconds that a request waits for a policy to be loaded. Compiling one takes longer than clients wait.
 PATIENCE = 2.0
@@ -62,9 +69,7 @@ def create_app(
         title="decoupled",
         version=__version__,
         description=ABOUT,
-        openapi_url="/v1/openapi.json",
-        docs_url=None,  # its page would load scripts from another site
-        redoc_url=None,
+        openapi_url=None,  # the framework's own pages would load scripts from another site
         redirect_slashes=False,
     )
     admission = Admission(service.keys, limits, open_to_all=open_to_all)
@@ -81,7 +86,9 @@ def create_app(
     app.include_router(operation_routes(service, metrics, backups))
     app.include_router(audit_routes(service))
     app.include_router(simulator_routes(admission))
+    app.include_router(ofrep_routes(service, admission))
     app.include_router(console_routes())
+    app.include_router(document_routes(app))
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -92,5 +99,5 @@ def create_app(
         return app.openapi_schema
 
     app.openapi = document  # type: ignore[method-assign]
-    public = PUBLIC | PATHS
+    public = PUBLIC | PATHS | {DOCUMENT}
     return Gateway(app, fast, admission, metrics, limits=limits, public=public, loopback_only=open_to_all)

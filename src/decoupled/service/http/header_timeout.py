@@ -9,46 +9,29 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from ..errors import BadRequest, HeadersTooLarge, ServiceError, TooSlow
 from ..origin import REQUEST_IDS
 from .limits import Limits
-from .problem_json import PROBLEM
+from .problem_json import PROBLEM, problem_of
 from .strict_json import encoded
 
 _log = logging.getLogger("decoupled.access")
 
-LATE = "408 Request Timeout"
-LARGE = "431 Request Header Fields Too Large"
-MALFORMED = "400 Bad Request"
+PHRASES = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
 
 
-def refusal(status: str, request: str) -> bytes:
+def refusal(error: ServiceError, request: str) -> bytes:
     """The whole answer to a request whose headers cannot be read: so it gets a new id, even if it sent one.
 
-    >>> refusal(LATE, "1f2e-7").splitlines()[0]
+    >>> refusal(TooSlow("headers: must arrive within 20 s; send them at once"), "1f2e-7").splitlines()[0]
     b'HTTP/1.1 408 Request Timeout'
     """
-    code, _, title = status.partition(" ")
-    content = encoded(
-        {
-            "type": f"urn:decoupled:{title.lower().replace(' ', '-')}",
-            "title": title,
-            "status": int(code),
-            "detail": _DETAILS[status],
-            "request_id": request,
-        }
-    )
+    content = encoded({**problem_of(error), "request_id": request})
     head = (
-        f"HTTP/1.1 {status}\r\ncontent-type: {PROBLEM.decode()}\r\ncontent-length: {len(content)}\r\n"
-        f"x-request-id: {request}\r\nconnection: close\r\n\r\n"
+        f"HTTP/1.1 {error.status} {PHRASES[error.status]}\r\ncontent-type: {PROBLEM.decode()}\r\n"
+        f"content-length: {len(content)}\r\nx-request-id: {request}\r\nconnection: close\r\n\r\n"
     )
     return head.encode() + content
-
-
-_DETAILS = {
-    LATE: "headers: must arrive in time; send them at once",
-    LARGE: "headers: are larger than the limit; send fewer or shorter ones",
-    MALFORMED: "request: is not well-formed HTTP/1.1; check the client",
-}
 
 
 class LimitedConnection(HttpToolsProtocol):
@@ -89,7 +72,8 @@ class LimitedConnection(HttpToolsProtocol):
             return
         self._received += received
         if self._received > self.limits.headers:
-            self._hang_up(LARGE)
+            rule = f"must not exceed {self.limits.headers:,} bytes"
+            self._hang_up(HeadersTooLarge(f"headers: {rule}; send fewer, or a shorter address"))
         elif self._timer is None:
             self._start_timer()
 
@@ -99,7 +83,7 @@ class LimitedConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def _start_timer(self) -> None:
-        self._timer = self.loop.call_later(self.limits.headers_seconds, self._hang_up, LATE)
+        self._timer = self.loop.call_later(self.limits.headers_seconds, self._hang_up_late)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -108,12 +92,20 @@ class LimitedConnection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not well-formed."""
-        self._hang_up(MALFORMED)
+        remedy = "check the client, and use https:// only if the service has a certificate"
+        self._hang_up(BadRequest(f"request: is not well-formed HTTP/1.1; {remedy}"))
 
-    def _hang_up(self, status: str) -> None:
+    def _unsupported_upgrade_warning(self) -> None:
+        """Ignore the wish for another protocol, as HTTP allows."""
+
+    def _hang_up_late(self) -> None:
+        rule = f"must arrive within {self.limits.headers_seconds:g} s"
+        self._hang_up(TooSlow(f"headers: {rule}; send them at once"))
+
+    def _hang_up(self, error: ServiceError) -> None:
         self._stop_timer()
         if not self.transport.is_closing():
             request = REQUEST_IDS.of(None)
-            _log.info("a connection was closed: %s", status, extra={"fields": {"request_id": request}})
-            self.transport.write(refusal(status, request))
+            _log.info("a connection was closed: %s", error, extra={"fields": {"request_id": request}})
+            self.transport.write(refusal(error, request))
             self.transport.close()

@@ -9,6 +9,7 @@ from ..experiment.records import MOST_DECISIONS as MOST_DECISIONS
 MOST_FEEDBACK = 1_000  # items in one batch
 MOST_ARMS = 10_000
 MOST_LISTED = 1_000  # experiments on a page
+MOST_FLAGS = 200  # experiments in a bulk evaluation, each of which makes a decision
 MOST_AT_ONCE = 2  # exports and evaluations of one tenant
 LONGEST_KEY = 255  # characters of an Idempotency-Key
 LONGEST_NAME = 100

@@ -1,9 +1,11 @@
 """Additions to the framework's OpenAPI document: every possible refusal, and how to authenticate."""
 
+import re
 from typing import Any
 
 from pydantic import BaseModel
 
+from .deprecation import POLICY
 from .fields import Problem
 from .problem_json import PROBLEM
 
@@ -22,8 +24,30 @@ _WHY = {
     429: "More requests than the limit; Retry-After says how many seconds to wait.",
     503: "The store cannot write now, or the policy is being compiled. Nothing was done; try again.",
 }
+_REFERENCE = "#/components/schemas/{model}"
+_SENTENCE = re.compile(r"(?<=[.?!])\s+")
 _ALWAYS = (401, 403, 408, 413, 415, 422, 429, 503)
+_EXAMPLES: dict[str, Any] = {
+    "arm": "a", "control": "a", "drawn": "a", "exploit": "a", "explore": "b",
+    "incumbent": "a", "loss_of": "b", "pinned": "a", "best": "a",
+    "decision": "1f2e-7", "experiment": "checkout", "id": "1f2e-7", "key": "checkout", "name": "checkout", "next": "checkout",
+    "archived_at": "2026-02-01T12:00:00.000000Z", "created_at": "2026-01-31T12:00:00.000000Z",
+    "expires_at": "2026-01-31T13:00:00.000000Z", "made_at": "2026-01-31T12:00:00.000000Z",
+    "settled_at": "2026-01-31T12:00:30.000000Z",
+    "estimate": 0.25, "high": 0.5, "loss": 0.25, "low": 0.125, "propensity": 0.5, "weight": 2.0,
+    "file": "decoupled-20260131T120000-000000000.db", "tenant": "shop", "title": "Conflict", "variant": "a",
+}  # fmt: skip
 RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
+
+
+def refusal(why: str, shape: type[Problem]) -> dict[str, Any]:
+    """A refusal with this shape.
+
+    >>> refusal("The body is too large.", Problem)["description"]
+    'The body is too large.'
+    """
+    schema = {"$ref": _REFERENCE.format(model=shape.__name__)}
+    return {"description": why, "content": {PROBLEM.decode(): {"schema": schema}}}
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -34,8 +58,7 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """
     declared: dict[int | str, dict[str, Any]] = {}
     for status in sorted({*statuses, *_ALWAYS}):
-        schema = {"$ref": f"#/components/schemas/{Problem.__name__}"}
-        declared[status] = {"description": _WHY[status], "content": {PROBLEM.decode(): {"schema": schema}}}
+        declared[status] = refusal(_WHY[status], Problem)
         if status in (429, 503):
             declared[status]["headers"] = RETRY_AFTER
     return declared
@@ -43,8 +66,44 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def body_of(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
     """The request body of a route that bypasses the framework."""
-    schema = model.model_json_schema()
+    schema = model.model_json_schema(ref_template=_REFERENCE)
     return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
+
+
+def _name_bodies(document: dict[str, Any]) -> None:
+    """Move the schemas that `body_of` wrote to the others, under the names of their models."""
+    schemas = document["components"]["schemas"]
+    operations = [each for path in document["paths"].values() for each in path.values()]
+    for operation in operations:
+        for content in operation.get("requestBody", {}).get("content", {}).values():
+            schema = content["schema"]
+            if "title" in schema and "$ref" not in schema:
+                schemas.update(schema.pop("$defs", {}))
+                schemas[schema["title"]] = schema
+                content["schema"] = {"$ref": _REFERENCE.format(model=schema["title"])}
+
+
+def _illustrate(document: dict[str, Any]) -> None:
+    """Give the fields of the schemas examples by their names, unless they have some."""
+    for schema in document["components"]["schemas"].values():
+        for name, field in schema.get("properties", {}).items():
+            kinds = {part.get("type") for part in (field, *field.get("anyOf", ()))}
+            kind = "string" if isinstance(_EXAMPLES.get(name), str) else "number"
+            if name in _EXAMPLES and kind in kinds and "examples" not in field:
+                field["examples"] = [_EXAMPLES[name]]
+
+
+def _summarise(document: dict[str, Any]) -> None:
+    """Take the first sentence of each description as its summary, which the framework makes of a function's name."""
+    for path in document["paths"].values():
+        for operation in path.values():
+            first, *rest = _SENTENCE.split(operation.pop("description"), maxsplit=1)
+            operation["summary"] = first.removesuffix(".")
+            if rest:
+                operation["description"] = rest[0]
+            for status, response in operation["responses"].items():
+                if response["description"] == "Successful Response":  # the framework's words
+                    response["description"] = "Done." if status == "200" else "Made, and on disk."
 
 
 def completed(document: dict[str, Any]) -> dict[str, Any]:
@@ -54,8 +113,12 @@ def completed(document: dict[str, Any]) -> dict[str, Any]:
     schemas[Problem.__name__] = Problem.model_json_schema()
     for name in ("HTTPValidationError", "ValidationError"):  # the framework's own shape, never sent
         schemas.pop(name, None)
+    _name_bodies(document)
+    _illustrate(document)
+    _summarise(document)
     components["securitySchemes"] = {
         "key": {"type": "http", "scheme": "bearer", "description": "A key that decoupled keys add made."}
     }
     document["security"] = [{"key": []}]
+    document["info"]["x-version-policy"] = POLICY
     return document

@@ -1,8 +1,9 @@
 """Routes of the framework that parse JSON strictly and check roles, and its errors in the shape of all others."""
 
+import asyncio
 import logging
 import re
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Request, Response
@@ -13,17 +14,22 @@ from starlette.exceptions import HTTPException
 from ...errors import shown
 from ..errors import BadRequest, Invalid, MethodNotAllowed, NotFound, ServiceError
 from .auth import Access
+from .deprecation import Headers, first_to_end, of_extra, of_fields
 from .problem_json import FAULT, PROBLEM, headers_of, is_fault, problem_of
 from .strict_json import encoded, parsed
 from .validation import SEE, invalid_request
 
 faults = logging.getLogger("decoupled.service")
+_DEPRECATION = "decoupled.deprecation"  # the headers, in the scope of a request
 
 
 class _StrictRequest(Request):
+    content: Any = None
+
     async def json(self) -> Any:
         """The body, which must be strict JSON."""
-        return parsed(await self.body())
+        self.content = parsed(await self.body())
+        return self.content
 
 
 class StrictRoute(APIRoute):
@@ -33,6 +39,7 @@ class StrictRoute(APIRoute):
         """The framework's handler, for a request that parses strictly."""
         handle = super().get_route_handler()
         known = {each.alias for each in self.dependant.query_params}
+        deprecated = _Deprecated(self)
 
         async def strict(request: Request) -> Response:
             given = [name for name, _ in request.query_params.multi_items()]
@@ -44,12 +51,42 @@ class StrictRoute(APIRoute):
                     )
                 if given.count(name) > 1:  # it would not be clear which of them counts
                     raise Invalid(f"{name}: is given {given.count(name)} times; give it once")
+            strictly = _StrictRequest(request.scope, request.receive)
             try:
-                return await handle(_StrictRequest(request.scope, request.receive))
+                response = await handle(strictly)
             except RequestValidationError as error:
                 raise invalid_request(error, self.dependant) from None
+            finally:
+                request.scope[_DEPRECATION] = deprecated.headers(given, strictly.content)
+            return _announced(request, response)
 
         return strict
+
+
+def _announced(request: Request, response: Response) -> Response:
+    """The response with the headers for what of the request is deprecated."""
+    for name, value in request.scope.get(_DEPRECATION, ()):
+        response.headers.append(name, value)
+    return response
+
+
+class _Deprecated:
+    """What of a route is deprecated: all of it, some query parameters, some fields of its body."""
+
+    def __init__(self, route: APIRoute) -> None:
+        dependant = route.dependant
+        body = dependant.body_params[0].field_info.annotation if dependant.body_params else None
+        self._route = of_extra(route.openapi_extra)
+        self._query = of_fields({each.alias: each.field_info for each in dependant.query_params})
+        self._body = of_fields(getattr(body, "model_fields", {}))
+
+    def headers(self, query: list[str], content: Any) -> Headers:
+        """The headers of the response to a request with these query parameters and this body."""
+        used = [] if self._route is None else [self._route]
+        used += [each for name, each in self._query.items() if name in query]
+        if isinstance(content, dict):
+            used += [each for name, each in self._body.items() if name in content]
+        return first_to_end(used)
 
 
 def access_of(request: Request) -> Access:
@@ -86,7 +123,7 @@ def install(app: FastAPI) -> None:
     async def service_error(request: Request, error: ServiceError) -> Response:
         if is_fault(error):
             faults.error("%s: %s", error.title, error)
-        return as_problem(error)
+        return _announced(request, as_problem(error))
 
     @app.exception_handler(Exception)
     async def unexpected_error(request: Request, error: Exception) -> Response:
@@ -100,18 +137,22 @@ def install(app: FastAPI) -> None:
             response = as_problem(
                 MethodNotAllowed(f"{request.method}: this path does not take it; see Allow")
             )
-            methods = _methods(app.openapi()["paths"], request.scope["path"])
-            response.headers["Allow"] = ", ".join(sorted(methods))
+            response.headers["Allow"] = ", ".join(sorted(await _methods(app, request.scope["path"])))
             return response
         if error.status_code == 404:
             return as_problem(
-                NotFound(f"path {request.url.path!r}: is not known; the paths are in /v1/openapi.json")
+                NotFound(f"path {request.url.path!r}: is not known; the paths are on the page /docs")
             )
         return as_problem(BadRequest(f"request: is not one that this service knows; {SEE}"))
 
 
-def _methods(paths: dict[str, dict[str, Any]], path: str) -> Iterator[str]:
+async def _methods(app: FastAPI, path: str) -> set[str]:
     """The methods that a path takes; the framework knows only those of the first route that matches."""
-    for template, operations in paths.items():
-        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path):
-            yield from (method.upper() for method in operations)
+    paths = (await asyncio.to_thread(app.openapi))["paths"]
+    documented = {
+        method.upper()
+        for template, operations in paths.items()
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path)
+        for method in operations
+    }
+    return documented or {"GET", "HEAD"}  # pages, and the document itself

@@ -1,0 +1,690 @@
+// The types of the service's API. Written by generate.py from the OpenAPI document: do not edit, run `make client`.
+
+/** The tenant and the role of a key. */
+export interface AccessOut {
+  tenant: string;
+  role: "read" | "decide" | "admin";
+  /** Every role whose requests it may make: its own and those below. */
+  may: ("read" | "decide" | "admin")[];
+}
+
+/** One arm at each point; counts are since the experiment was created. */
+export interface ArmHistoryOut {
+  arm: string | number;
+  retired: boolean;
+  exploited: number[];
+  explored: number[];
+  /** Its mean loss, as it was known then, with its interval. */
+  loss: IntervalsOut;
+}
+
+/** The mean loss of one arm. */
+export interface ArmLossOut {
+  arm: string | number;
+  /** How many losses of it were seen. */
+  observed: number;
+  /** Its mean loss, on the experiment's own scale. */
+  loss: IntervalOut;
+}
+
+/** The mean loss of one arm over the observed decisions. */
+export interface ArmValueOut {
+  arm: string | number;
+  observed: number;
+  /** The mean loss with its interval; null if the log cannot tell. */
+  value: IntervalOut | null;
+}
+
+/** Arms to add or to retire. */
+export interface ArmsIn {
+  arms: (string | number)[];
+}
+
+/** A backup that was written to the folder of --backups. */
+export interface BackupOut {
+  file: string;
+  bytes: number;
+  sha256: string;
+}
+
+/** A budget for exploring. What is left out has no limit. */
+export interface BudgetIn {
+  /** At most this share of the decisions explores. */
+  share?: number | null;
+  /** A number and seconds: at most so many decisions explore in any window of that length. */
+  rate?: [number, number] | null;
+  /**
+   * The price of exploring an arm: one number, or a number for each arm. An arm that is left out costs as much as the dearest.
+   */
+  cost?: number | Record<string, number> | null;
+  /** At most this much is spent in all. */
+  total?: number | null;
+  /** An amount and seconds: at most this much is spent in each period of that length since 1970 (UTC). */
+  allowance?: [number, number] | null;
+}
+
+/** The budget of an experiment; null where there is no limit. */
+export interface BudgetOut {
+  share: number | null;
+  rate: [number, number] | null;
+  cost: number | Record<string, number> | null;
+  total: number | null;
+  allowance: [number, number] | null;
+}
+
+/** What to decide; an empty body asks for one decision with both arms. */
+export interface DecideIn {
+  /**
+   * both: an arm to use and an arm to try. exploit: only an arm to use, which takes no feedback. explore: only an arm to try.
+   */
+  mode?: "both" | "exploit" | "explore";
+  /** The number of decisions, returned in a list; if left out: one decision, by itself. */
+  count?: number | null;
+  /** The arms that are available now; if left out: all. */
+  available?: (string | number)[] | null;
+}
+
+/** The decisions of a request with `count`. */
+export interface DecisionList {
+  decisions: DecisionOut[];
+}
+
+/** A decision: use `exploit`, try `explore`, and send back the loss of `explore`. */
+export interface DecisionOut {
+  id: string;
+  experiment: string;
+  mode: "both" | "exploit" | "explore";
+  /** The arm to use. Its loss is suffered, and never sent back. */
+  exploit: string | number | null;
+  /** The arm to try. *Its* loss is the feedback. */
+  explore: string | number | null;
+  /** Null if the decision takes no feedback (mode exploit). */
+  send_feedback: SendFeedback | null;
+  /** The probability with which `explore` was drawn; null if only `weight` is known. */
+  propensity: number | null;
+  /** An unbiased estimate of 1 / propensity, which learning uses. */
+  weight: number | null;
+  policy: string;
+  /** The last row of the log that was part of the state it was drawn from. */
+  state_version: number;
+  made_at: string;
+  expires_at: string | null;
+  status: "pending" | "applied" | "expired" | "unobserved";
+  /** The loss of the explored arm that was applied. */
+  loss: number | null;
+  settled_at: string | null;
+  /** The arm that the policy drew to exploit; another than `exploit` if a guardrail replaced it. */
+  drawn: string | number | null;
+  /** The guardrail that chose `exploit`: pinned, holdout, floor or incumbent; null if the policy did. */
+  guard: string | null;
+  /**
+   * The part of the budget that kept this decision from exploring, so that its mode is exploit: share, rate, total or allowance; null if none did.
+   */
+  limited_by: string | null;
+}
+
+/** The arms that are down, such as those that fail a health check; all others are up. */
+export interface DownIn {
+  arms: (string | number)[];
+}
+
+/** Who a flag is evaluated for. Decisions do not depend on it, so it is checked and not stored. */
+export interface EvaluationContext {
+  /** The user or the request. */
+  targetingKey?: string;
+  [other: string]: unknown;
+}
+
+/** What providers send. Other fields are ignored, because later versions of the protocol may add some. */
+export interface EvaluationIn {
+  /** The evaluation context; an empty object will do. */
+  context?: EvaluationContext;
+}
+
+/** The value of each arm and of the exploited arms, from the log, on the experiment's own scale of losses. */
+export interface EvaluationOut {
+  experiment: string;
+  method: string;
+  /** The probability with which all intervals hold, at every moment at once. */
+  level: number;
+  decisions: number;
+  observed: number;
+  arms: ArmValueOut[];
+  /** The mean loss of the exploited arms, with its interval. */
+  exploited: IntervalOut | null;
+  remark: string | null;
+  /**
+   * The mean loss of the arms that the policy drew to exploit, with its interval: what it would have been without guardrails.
+   */
+  drawn: IntervalOut | null;
+}
+
+/** The settings of an experiment. All but the arms, the guardrails and the budget are fixed when it is created. */
+export interface ExperimentIn {
+  /**
+   * A policy by name and parameters; parameters left out take their defaults. An experiment that names no policy runs FTPL.recommended().
+   */
+  policy?: Record<string, unknown>;
+  arms: (string | number)[];
+  /** The lowest and the highest possible loss. */
+  loss_range?: number[];
+  /** Feedback that comes later than this after its decision is refused (410). None: never. */
+  deadline_seconds?: number | null;
+  /** The loss that an expired decision counts as. None: it counts as nothing. */
+  expired_loss?: number | null;
+  /** Seed of the draws, for tests. None: fresh randomness. It is never shown. */
+  seed?: number | null;
+  /** Whether it is only for test traffic. The console sends made-up losses to such experiments, and to no others. */
+  demo?: boolean;
+  /** What is sent back: the loss (or reward) of the explored arm, or a preference between the two arms of a decision. */
+  feedback?: "loss" | "preference";
+  /** The guardrails that it starts with. */
+  guardrails?: GuardrailsIn | null;
+  /** The budget for exploring that it starts with. */
+  budget?: BudgetIn | null;
+  /** The probability with which its intervals and its verdict may ever fail. */
+  risk?: number;
+  /** Whether losses may drift. False narrows the intervals, and is right only if no arm's mean loss ever changes. */
+  drift?: boolean;
+}
+
+/** A page of experiments, in the order of their names. */
+export interface ExperimentList {
+  experiments: ExperimentOut[];
+  /** Pass it as `after` for the next page; null on the last. */
+  next: string | null;
+}
+
+/** An experiment as it is now. */
+export interface ExperimentOut {
+  name: string;
+  policy: Record<string, unknown>;
+  /** The policy in a few words. */
+  policy_label: string;
+  /** The arms that can be chosen now. */
+  arms: (string | number)[];
+  retired: (string | number)[];
+  loss_range: number[];
+  deadline_seconds: number | null;
+  expired_loss: number | null;
+  created_at: string;
+  archived_at: string | null;
+  /** Whether it was created for test traffic. */
+  demo: boolean;
+  feedback: "loss" | "preference";
+  /** The probability with which its intervals and its verdict may ever fail. */
+  risk: number;
+  /** Whether its intervals allow for losses that drift. */
+  drift: boolean;
+  /** The guardrails that hold now. */
+  guardrails: GuardrailsOut;
+  /** The budget that holds now. */
+  budget: BudgetOut;
+  state_version: number;
+  /**
+   * compiling: its policy is new to this machine, and decisions are refused with 503 until it is ready; failed: the policy does not compile here, and `problem` says why.
+   */
+  status: "compiling" | "ready" | "failed" | "archived";
+  problem: string | null;
+}
+
+/** Feedback for many decisions; if one is refused, the others are still applied. */
+export interface FeedbackBatchIn {
+  items: FeedbackItem[];
+}
+
+/** A result for each item, in their order. */
+export interface FeedbackBatchOut {
+  results: FeedbackResult[];
+}
+
+/** The loss of the *explored* arm, or its reward, or a preference between both arms: exactly one of them. */
+export interface FeedbackIn {
+  /** The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm. */
+  loss?: number | boolean;
+  /** In place of a loss: its mirror image in the loss range. */
+  reward?: number | boolean;
+  /**
+   * In place of a loss: which of the two arms did better, or tie. Only for experiments that were created with feedback preference.
+   */
+  preference?: "explore" | "tie" | "exploit";
+  /** The arm whose loss it is, as a safeguard: any but the explored arm is refused (422). */
+  arm?: string | number | null;
+}
+
+/** Feedback for one decision of a batch. */
+export interface FeedbackItem {
+  /** The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm. */
+  loss?: number | boolean;
+  /** In place of a loss: its mirror image in the loss range. */
+  reward?: number | boolean;
+  /**
+   * In place of a loss: which of the two arms did better, or tie. Only for experiments that were created with feedback preference.
+   */
+  preference?: "explore" | "tie" | "exploit";
+  /** The arm whose loss it is, as a safeguard: any but the explored arm is refused (422). */
+  arm?: string | number | null;
+  /** The decision's id. */
+  decision: string;
+}
+
+/** The result for one item: 200 and the decision, or another status and the problem. */
+export interface FeedbackResult {
+  id: string;
+  status: number;
+  decision?: DecisionOut | null;
+  problem?: Problem | null;
+}
+
+/** A flag: the arm to use, from a decision that was drawn for this evaluation. */
+export interface FlagOut {
+  /** The name of the experiment. */
+  key: string;
+  /** The arm to use. */
+  value: string | number;
+  /** The arm as a string. */
+  variant: string;
+  /** STATIC if the arm is pinned, and SPLIT otherwise. */
+  reason: "SPLIT" | "STATIC";
+  /**
+   * `decision`, its id; `policy`; `state_version`; if a guardrail chose the arm, also `guard`, and `drawn`, the arm that the policy drew.
+   */
+  metadata: Record<string, string | number>;
+}
+
+/** An error of the service, with the fields in which providers of OpenFeature look for it. */
+export interface FlagProblem {
+  type: string;
+  title: string;
+  status: number;
+  /** What was wrong, by which rule, and what to do. */
+  detail: string;
+  /** Each field that is wrong, if there are several. */
+  errors?: Record<string, string>[];
+  /** The flag. */
+  key?: string | null;
+  errorCode: "PARSE_ERROR" | "INVALID_CONTEXT" | "TARGETING_KEY_MISSING" | "FLAG_NOT_FOUND" | "GENERAL";
+  /** The same as `detail`. */
+  errorDetails: string;
+}
+
+/** Every flag: each experiment that is not archived, in the order of their names. */
+export interface FlagsOut {
+  flags: (FlagOut | FlagProblem)[];
+}
+
+/** Guardrails to set. Those that are left out stay as they are; null removes a rule. */
+export interface GuardrailsIn {
+  /** The arm that every decision exploits: the kill switch. */
+  pinned?: string | number | null;
+  /** The least probability of exploiting each of these arms. They replace all floors. */
+  floors?: Record<string, number> | null;
+  /** The share of decisions that exploit `control`. */
+  holdout?: number | null;
+  /** The arm of the hold-out; null draws one of the available arms, all alike. */
+  control?: string | number | null;
+  /** The arm to exploit until the observed losses show that another is better. */
+  incumbent?: string | number | null;
+  /** The probability, at most, that the incumbent is ever left although no other arm is better. */
+  risk?: number | null;
+  /** Whether losses may drift. If no arm's mean loss ever changes, false may find a better arm sooner. */
+  drift?: boolean | null;
+  /** Arms that are not available until they are taken off this list. */
+  down?: (string | number)[] | null;
+}
+
+/** The guardrails of an experiment. */
+export interface GuardrailsOut {
+  pinned: string | number | null;
+  floors: Record<string, number>;
+  holdout: number;
+  control: string | number | null;
+  incumbent: string | number | null;
+  risk: number;
+  drift: boolean;
+  down: (string | number)[];
+}
+
+/** The service is there. */
+export interface Health {
+  status: string;
+}
+
+/** Counts and mean losses at some points of the log. The last point is now. */
+export interface HistoryOut {
+  experiment: string;
+  /** The probability with which all intervals hold, at every moment at once. */
+  level: number;
+  /** The time from which losses count, if an earlier part of the log was dropped before sequences were kept. */
+  since: string | null;
+  /** The time of each point. */
+  at: string[];
+  /** The decisions made until each point. */
+  decisions: number[];
+  /** The losses learned until each point. */
+  observed: number[];
+  /** The decisions that exploited an arm until each point. */
+  exploited: number[];
+  /** The decisions that explored an arm until each point. */
+  explored: number[];
+  /** All arms that there ever were; of more than 20, those that were exploited most. */
+  arms: ArmHistoryOut[];
+  /** How many other arms there were. */
+  others: number;
+}
+
+/** An estimate with the ends of its interval, a confidence sequence. */
+export interface IntervalOut {
+  estimate: number;
+  /**
+   * The lower end of the interval. The interval holds at every moment at once, with probability 1 - `risk` of the experiment: you may look as often as you like, and stop when you like.
+   */
+  low: number;
+  /**
+   * The upper end of the interval. The interval holds at every moment at once, with probability 1 - `risk` of the experiment: you may look as often as you like, and stop when you like.
+   */
+  high: number;
+}
+
+/** A mean loss at each point; null where nothing was seen. */
+export interface IntervalsOut {
+  estimate: (number | null)[];
+  low: (number | null)[];
+  high: (number | null)[];
+}
+
+/** An error (RFC 9457): every error of the service has this shape. */
+export interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  /** What was wrong, by which rule, and what to do. */
+  detail: string;
+  /** Each field that is wrong, if there are several. */
+  errors?: Record<string, string>[];
+}
+
+/** Which part of a log to drop. */
+export interface RetentionIn {
+  /** Rows before this moment are dropped. */
+  before: string;
+}
+
+/** How many rows were dropped. */
+export interface RetentionOut {
+  dropped: number;
+}
+
+/** What to send back, and where. */
+export interface SendFeedback {
+  /** The explored arm: send the loss of this arm, and of no other. */
+  loss_of: string | number;
+  /** PUT it here. */
+  to: string;
+}
+
+/** What an experiment has learned; lists are in the order of `arms`. */
+export interface StateOut {
+  experiment: string;
+  state_version: number;
+  round: number;
+  arms: (string | number)[];
+  /** The exact probability of exploiting each arm next. */
+  exploitation: number[];
+  /** The exact probability of exploring each arm next. */
+  exploration: number[];
+  estimates: number[];
+  plays_exploit: number[];
+  plays_explore: number[];
+  decisions: number;
+  pending: number;
+  applied: number;
+  expired: number;
+  /** Feedback refused because it came after the deadline. */
+  late: number;
+  /** Of the exploited arms against the arm that looks best now, in all; null if nothing can be compared. */
+  regret: IntervalOut | null;
+  /**
+   * What counts against each limit of the budget now: the share of decisions that explored, those in the window of the rate, the money spent in all, and in this period.
+   */
+  budget_used: Record<string, number>;
+  /**
+   * Whether another arm was found to be better than the incumbent, so that the policy chooses; null if the guardrails name no incumbent.
+   */
+  incumbent_released: boolean | null;
+}
+
+/** Which arm is best, as far as that is decided. You may look as often as you like, and stop when you like. */
+export interface VerdictOut {
+  experiment: string;
+  text: string;
+  /** decided: one arm is left; narrowed: some are out; open: none is. */
+  state: "decided" | "narrowed" | "open";
+  /** The arm that looks best of those left; null if no loss was seen. */
+  best: string | number | null;
+  /** The arms that may still be the best. */
+  left: (string | number)[];
+  /** The arms that are worse than another. */
+  out: (string | number)[];
+  /** The highest level at which this holds; null while it is open. */
+  sure: number | null;
+  /** About how many more it takes to decide at this rate; null if it is decided, or nobody can tell. */
+  more_observations: number | null;
+  /**
+   * paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: by running means; stationary: by the losses seen of each, if no mean changes.
+   */
+  basis: "running" | "paired" | "stationary";
+  /** The probability, at most, that a verdict ever rules out the best arm. */
+  risk: number;
+  drift: boolean;
+  observed: number;
+  /** The time from which losses count, if an earlier part of the log was dropped before sequences were kept. */
+  since: string | null;
+  state_version: number;
+  arms: ArmLossOut[];
+  /** The mean loss of the exploited arms. */
+  exploited: IntervalOut | null;
+  /** What the exploited arms cost more, in all, than always using `regret_against` would have. */
+  regret: IntervalOut | null;
+  /** The arm that looks best now. */
+  regret_against: string | number | null;
+  /** How many decisions the regret is over: those observed that could explore every arm there is now. */
+  compared: number;
+  /** The arm that is exploited until another is known to be better. */
+  incumbent: string | number | null;
+  /** Whether another was found to be better; null if there is no incumbent. */
+  incumbent_released: boolean | null;
+}
+
+/** Every operation: what it takes in its path, its query and its body, and what it returns. */
+export interface Operations {
+  /** Whether the process responds */
+  "GET /healthz": {
+    path: object;
+    query: object;
+    body: undefined;
+    response: Health;
+  };
+  /** Counters of the whole instance, for Prometheus */
+  "GET /metrics": {
+    path: object;
+    query: object;
+    body: undefined;
+    response: Blob;
+  };
+  /** Evaluate every experiment that is not archived, 200 at most */
+  "POST /ofrep/v1/evaluate/flags": {
+    path: object;
+    query: object;
+    body: EvaluationIn | undefined;
+    response: FlagsOut;
+  };
+  /** Evaluate a flag: draw a decision with mode exploit, and return its arm */
+  "POST /ofrep/v1/evaluate/flags/{key}": {
+    path: { key: string };
+    query: object;
+    body: EvaluationIn | undefined;
+    response: FlagOut;
+  };
+  /** Whether the store takes writes and the stored experiments can decide; 503 if not */
+  "GET /readyz": {
+    path: object;
+    query: object;
+    body: undefined;
+    response: Health;
+  };
+  /** What the key of this request may do */
+  "GET /v1/access": {
+    path: object;
+    query: object;
+    body: undefined;
+    response: AccessOut;
+  };
+  /** Write a consistent copy of the whole store, while it runs, to a new file in the folder of --backups */
+  "POST /v1/backups": {
+    path: object;
+    query: object;
+    body: undefined;
+    response: BackupOut;
+  };
+  /** A decision, its status, and the loss of its explored arm once that is applied */
+  "GET /v1/decisions/{id}": {
+    path: { id: string };
+    query: object;
+    body: undefined;
+    response: DecisionOut;
+  };
+  /** Send the loss (or reward) of the *explored* arm, or a preference */
+  "PUT /v1/decisions/{id}/feedback": {
+    path: { id: string };
+    query: object;
+    body: FeedbackIn;
+    response: DecisionOut;
+  };
+  /** The experiments of this tenant in the order of their names, archived ones included */
+  "GET /v1/experiments": {
+    path: object;
+    query: { after?: string | null; limit?: number };
+    body: undefined;
+    response: ExperimentList;
+  };
+  /** One experiment */
+  "GET /v1/experiments/{name}": {
+    path: { name: string };
+    query: object;
+    body: undefined;
+    response: ExperimentOut;
+  };
+  /** Create an experiment */
+  "PUT /v1/experiments/{name}": {
+    path: { name: string };
+    query: object;
+    body: ExperimentIn;
+    response: ExperimentOut;
+  };
+  /** Stop making decisions */
+  "POST /v1/experiments/{name}/archive": {
+    path: { name: string };
+    query: object;
+    body: undefined;
+    response: ExperimentOut;
+  };
+  /** Add arms; what is learned about the others stays */
+  "POST /v1/experiments/{name}/arms": {
+    path: { name: string };
+    query: object;
+    body: ArmsIn;
+    response: ExperimentOut;
+  };
+  /** Retire arms: no decision chooses them again, and decisions already made still take feedback */
+  "POST /v1/experiments/{name}/arms/retire": {
+    path: { name: string };
+    query: object;
+    body: ArmsIn;
+    response: ExperimentOut;
+  };
+  /** Set the budget for exploring; an empty object sets no limit */
+  "PUT /v1/experiments/{name}/budget": {
+    path: { name: string };
+    query: object;
+    body: BudgetIn;
+    response: ExperimentOut;
+  };
+  /** Draw a decision: an arm to use (`exploit`) and an arm to try (`explore`) */
+  "POST /v1/experiments/{name}/decisions": {
+    path: { name: string };
+    query: object;
+    body: DecideIn | undefined;
+    response: DecisionOut | DecisionList;
+  };
+  /** Set the list of arms that are down, for a health check */
+  "PUT /v1/experiments/{name}/down": {
+    path: { name: string };
+    query: object;
+    body: DownIn;
+    response: ExperimentOut;
+  };
+  /** The mean loss of every arm, and of the exploited arms, from the log alone, with their intervals */
+  "GET /v1/experiments/{name}/evaluation": {
+    path: { name: string };
+    query: object;
+    body: undefined;
+    response: EvaluationOut;
+  };
+  /** Change what is served: a pinned arm (the kill switch), floors, a hold-out, an incumbent, arms that are down */
+  "PATCH /v1/experiments/{name}/guardrails": {
+    path: { name: string };
+    query: object;
+    body: GuardrailsIn;
+    response: ExperimentOut;
+  };
+  /** Counts and mean losses, with their intervals, at up to `points` points of the log, the last of which is now */
+  "GET /v1/experiments/{name}/history": {
+    path: { name: string };
+    query: { points?: number };
+    body: undefined;
+    response: HistoryOut;
+  };
+  /** The log, one row for each decision, with the exact probability with which `explore` was drawn */
+  "GET /v1/experiments/{name}/log": {
+    path: { name: string };
+    query: { format?: "csv" | "parquet" };
+    body: undefined;
+    response: Blob;
+  };
+  /** Drop the log before a moment */
+  "POST /v1/experiments/{name}/retention": {
+    path: { name: string };
+    query: object;
+    body: RetentionIn;
+    response: RetentionOut;
+  };
+  /** Exact probabilities, estimates, plays, pending decisions, and the regret with its interval */
+  "GET /v1/experiments/{name}/state": {
+    path: { name: string };
+    query: object;
+    body: undefined;
+    response: StateOut;
+  };
+  /** Is it decided? */
+  "GET /v1/experiments/{name}/verdict": {
+    path: { name: string };
+    query: object;
+    body: undefined;
+    response: VerdictOut;
+  };
+  /** Send the losses of the explored arms of many decisions; each has a result of its own */
+  "POST /v1/feedback": {
+    path: object;
+    query: object;
+    body: FeedbackBatchIn;
+    response: FeedbackBatchOut;
+  };
+  /** Run FTPL, FTRL (Tsallis-INF) and EXP3 on a simulated world; sends a line of JSON after each step */
+  "GET /v1/simulator": {
+    path: object;
+    query: { environment?: "stochastic" | "alternating" | "punish-last" | "drifting"; arms?: number; gap?: number; rounds?: number; runs?: number; seed?: number };
+    body: undefined;
+    response: Blob;
+  };
+}

@@ -1,0 +1,320 @@
+"""What every client promises: both of Python and the one of TypeScript, against a real service and against bad ones."""
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.client_callers import KINDS, Caller, Refused, caller_factory
+from support.dropping import answering, dropping_proxy, random_outcomes
+from support.http_service import FTPL, Service, served
+from support.typescript import Bridge, bridged, built
+
+# Two attempts in three fail: of 200 requests one fails 60 times running once in 10**8 runs.
+HASTY = {"attempts": 60, "first": 0.001, "most": 0.01}
+ONCE = {"attempts": 1}
+Make = Callable[..., Caller]
+Kind = tuple[str, Bridge | None]
+DECISION: dict[str, Any] = {
+    "id": "1f2e-7", "experiment": "x", "mode": "both", "exploit": "a", "explore": "b", "send_feedback": None,
+    "propensity": 0.5, "weight": 2.0, "policy": "FTPL", "state_version": 0, "made_at": "", "expires_at": None,
+    "status": "pending", "loss": None, "settled_at": None, "drawn": None, "guard": None, "limited_by": None,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with served(tmp_path_factory.mktemp("contract")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kind]:
+    name: str = request.param
+    if name != "TypeScript":
+        yield name, None
+        return
+    with bridged(built(tmp_path_factory)) as bridge:
+        yield name, bridge
+
+
+@pytest.fixture
+def make(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    """Makes clients of one kind."""
+    monkeypatch.delenv("DECOUPLED_KEY", raising=False)
+    with ExitStack() as stack:
+        yield caller_factory(*kind, stack)
+
+
+def name_for(service: Service, kind: Kind, what: str, **settings: Any) -> str:
+    """A new experiment for a test with a kind of client."""
+    name = f"{what}-{kind[0]}"
+    service.create(name, **settings)
+    return name
+
+
+def test_dropped_connections_lose_and_double_nothing(service: Service, make: Make, kind: Kind) -> None:
+    name = name_for(service, kind, "dropped")
+    with dropping_proxy(service, random_outcomes(1)) as url:
+        client = make(url, retries=HASTY)
+        for i in range(20):
+            decision = client.call("decide", name)
+            applied = client.call("feedback", decision["id"], loss=i / 20)
+            assert (applied["status"], applied["loss"]) == ("applied", i / 20)
+        several = client.call("decide", name, count=5)
+        items = [{"decision": each["id"], "reward": 1.0} for each in several]
+        assert [each["loss"] for each in client.call("feedback_many", items)] == [0.0] * 5
+        assert client.call("add_arms", name, ["mauve"])["arms"] == [*FTPL["arms"], "mauve"]
+        assert client.call("retire_arms", name, ["red"])["retired"] == ["red"]
+    state = service.http.get(f"/v1/experiments/{name}/state").json()
+    assert (state["decisions"], state["applied"], state["pending"]) == (25, 25, 0)
+
+
+def test_everything_can_be_asked(service: Service, make: Make, kind: Kind) -> None:
+    client, name = make(service.url), f"all-{kind[0]}"
+    made = client.call("put_experiment", name, **FTPL, loss_range=[0, 250], deadline_seconds=60, seed=7)
+    assert (made["status"], made["loss_range"], made["deadline_seconds"]) == ("ready", [0, 250], 60)
+    assert client.call("experiment", name) == made
+    assert client.call("experiments", after=name[:-1], limit=1)["experiments"][0]["name"] == name
+    decision = client.call("decide", name, mode="explore", available=["red", "blue"], key="once")
+    assert client.call("decide", name, mode="explore", available=["red", "blue"], key="once") == decision
+    assert decision["explore"] in ("red", "blue")
+    assert decision["exploit"] is None
+    assert client.call("feedback", decision["id"], loss=True, arm=decision["explore"])["loss"] == 1.0
+    assert client.call("decision", decision["id"])["status"] == "applied"
+    assert client.call("state", name)["applied"] == 1
+    assert client.call("verdict", name)["experiment"] == name
+    assert client.call("history", name, 5)["decisions"][-1] == 1
+    assert client.call("evaluation", name)["observed"] == 1
+    assert client.call("pin", name, "blue")["guardrails"]["pinned"] == "blue"
+    assert client.call("decide", name)["exploit"] == "blue"
+    assert client.call("unpin", name)["guardrails"]["pinned"] is None
+    assert client.call("change_guardrails", name, holdout=0.1)["guardrails"]["holdout"] == 0.1
+    assert client.call("set_down", name, ["red"])["guardrails"]["down"] == ["red"]
+    assert client.call("set_budget", name, share=0.5)["budget"]["share"] == 0.5
+    assert client.call("archive", name)["status"] == "archived"
+
+
+def test_refusals_have_the_same_names(service: Service, make: Make, kind: Kind) -> None:
+    name = name_for(service, kind, "kinds", deadline_seconds=1e-9)
+    client = make(service.url, retries=ONCE)
+    decision = client.call("decide", name)["id"]
+    asked: list[tuple[str, str, list[Any], dict[str, Any]]] = [
+        ("NotFound", "'nothing'", ["decide", "nothing"], {}),
+        ("Conflict", "other settings", ["put_experiment", name], FTPL),
+        ("Invalid", "mauve", ["decide", name], {"available": ["mauve"]}),
+        ("Gone", "its deadline has passed", ["feedback", decision], {"loss": 0.5}),
+    ]
+    for error, words, call, options in asked:
+        with pytest.raises(Refused, match=words) as caught:
+            client.call(*call, **options)
+        assert caught.value.kind == error
+    with pytest.raises(Refused, match="outbox: this client has none; pass") as caught:
+        client.call("flush")
+    assert caught.value.kind == "ParameterError"
+    items = [{"decision": "none-1", "loss": 0.5}, {"decision": decision, "loss": 0.5}]
+    results = client.call("feedback_many", items)
+    assert [each["error"]["name"] for each in results] == ["NotFound", "Gone"]
+
+
+@pytest.mark.parametrize(
+    ("feedback", "message"),
+    [
+        ({}, "feedback: neither loss nor reward is given; give the loss of the explored arm, or its reward"),
+        ({"loss": 0.5, "reward": 0.5}, "feedback: loss and reward are both given; give the loss .*, not both"),
+        ({"loss": "0.5"}, r"loss = '0.5': must be a number, [Tt]rue or [Ff]alse, not str.*; give the loss"),
+    ],
+)  # fmt: skip
+def test_feedback_that_cannot_be_sent_is_refused_before(
+    make: Make, feedback: dict[str, Any], message: str
+) -> None:
+    client = make("http://127.0.0.1:9")
+    with pytest.raises(Refused, match=message) as caught:
+        client.call("feedback", "1f2e-7", **feedback)
+    assert caught.value.kind == "ParameterError"
+    with pytest.raises(Refused, match=message):
+        client.call("feedback_many", [{"decision": "1f2e-7", **feedback}])
+
+
+def test_addresses_and_names_are_checked(make: Make) -> None:
+    for url in ("127.0.0.1:8000", "localhost:8000", "ftp://x", "http://", "", "http://x:port"):
+        with pytest.raises(
+            Refused, match=r"url = .*: must be an address that begins with http://"
+        ) as caught:
+            make(url)
+        assert caught.value.kind == "ParameterError"
+    client = make("http://127.0.0.1:9")
+    for name in ("a/state", "", ".."):
+        with pytest.raises(Refused, match=r"name = .*without '/'"):
+            client.call("experiment", name)
+        with pytest.raises(Refused, match=r"decision = .*without '/'"):
+            client.call("feedback", name, loss=0.5)
+
+
+def test_a_name_is_escaped(make: Make, service: Service) -> None:
+    client = make(service.url)
+    for name in ("a?b=c", "a b", "a#b", "a%2Fstate"):
+        with pytest.raises(Refused) as caught:
+            client.call("experiment", name)
+        assert caught.value.kind == "Invalid"
+        assert f'name = "{name}": must be' in caught.value.message
+
+
+def test_an_unreachable_service_is_named_without_its_password(make: Make) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    client = make(f"http://me:secret@127.0.0.1:{port}/", retries=ONCE)
+    with pytest.raises(Refused) as caught:
+        client.call("state", "one")
+    assert caught.value.kind == "Unreachable"
+    assert f"GET http://127.0.0.1:{port}/v1/experiments/one/state: no answer (" in caught.value.message
+    assert "is `decoupled serve` running there? pass its address to the client" in caught.value.message
+    with pytest.raises(Refused) as caught:
+        client.call("feedback", "1f2e-7", loss=0.25)
+    assert caught.value.kind == "UndeliveredFeedback"
+    assert caught.value.items == [{"decision": "1f2e-7", "loss": 0.25}]
+    assert "secret" not in caught.value.message
+
+
+def test_a_missing_or_wrong_key_is_reported_with_a_remedy(make: Make, tmp_path: Path) -> None:
+    with served(tmp_path, open_to_all=False) as closed:
+        for options, rule in (({}, "key: is missing; "), ({"key": "dk_x"}, "key: is unknown to ")):
+            with pytest.raises(Refused, match=rule) as caught:
+                make(closed.url, **options).call("experiments")
+            assert caught.value.kind == "Unauthorized"
+            assert "or set DECOUPLED_KEY" in caught.value.message
+        key = closed.key("read")["Authorization"].removeprefix("Bearer ")
+        client = make(closed.url, key=key)
+        assert client.call("experiments")["experiments"] == []
+        with pytest.raises(Refused) as caught:
+            client.call("put_experiment", "x", **FTPL)
+        assert caught.value.kind == "Forbidden"
+
+
+@pytest.mark.parametrize(
+    ("status", "tries", "kind_of_error"),
+    [
+        (429, 3, "TooMany"),
+        (503, 3, "StoreError"),
+        (502, 3, "StoreError"),
+        (500, 1, "ServiceError"),
+        (400, 1, "BadRequest"),
+        (302, 1, "ServiceError"),
+    ],
+)
+def test_only_temporary_errors_are_retried_and_with_the_same_key(
+    make: Make, status: int, tries: int, kind_of_error: str
+) -> None:
+    with answering((status, {"Location": "/elsewhere"}, {"detail": "no"})) as (url, seen):
+        client = make(url, retries={"attempts": 3, "first": 0.001})
+        with pytest.raises(Refused, match="no") as caught:
+            client.call("decide", "x")
+    assert caught.value.kind == kind_of_error
+    assert [each.path for each in seen] == ["/v1/experiments/x/decisions"] * tries
+    assert len({each.headers["idempotency-key"] for each in seen}) == 1
+    assert len({json.dumps(each.body) for each in seen}) == 1
+
+
+def test_retry_after_is_heeded_and_success_ends_the_attempts(make: Make) -> None:
+    refused = (429, {"Retry-After": "1"}, {"detail": "too many", "title": "Too many requests"})
+    with answering(refused, (201, {}, DECISION)) as (url, seen):
+        client = make(url, retries={"attempts": 2, "first": 0.0})
+        assert client.call("decide", "x")["id"] == "1f2e-7"
+    assert len(seen) == 2
+
+
+def test_a_policy_that_is_being_compiled_is_waited_for(make: Make) -> None:
+    compiling = {"detail": "experiment 'x': the service is compiling FTPL", "title": "Compiling"}
+    experiment = {"status": "compiling", "policy_label": "FTPL"}
+    quick = {"attempts": 1, "first": 0.001, "most": 0.001}
+    with answering((503, {}, compiling), (503, {}, compiling), (201, {}, DECISION)) as (url, seen):
+        client = make(url, retries=quick)
+        assert client.call("decide", "x")["id"] == "1f2e-7"
+        assert len(seen) == 3, "waiting for the compiler is no attempt"
+        assert client.told() == [compiling["detail"]]
+    ready = {**experiment, "status": "ready"}
+    with answering((202, {}, experiment), (202, {}, experiment), (200, {}, ready)) as (url, seen):
+        client = make(url, retries=quick)
+        assert client.call("put_experiment", "x", **FTPL)["status"] == "ready"
+        assert len(seen) == 3
+        [told] = client.told()
+        assert "the service is compiling FTPL for experiment 'x'" in told
+    for answer, error in (
+        ((503, {}, compiling), "Compiling"),
+        ((500, {}, {"detail": "it does not compile", "title": "Compilation failed"}), "NotCompiled"),
+    ):
+        with answering(answer) as (url, _), pytest.raises(Refused) as caught:
+            make(url, retries=quick | {"compiling": 0}).call("decide", "x")
+        assert caught.value.kind == error
+    with answering((200, {}, {"status": "failed", "problem": "why"})) as (url, _):
+        with pytest.raises(Refused, match="why") as caught:
+            make(url).call("put_experiment", "x", **FTPL)
+        assert caught.value.kind == "NotCompiled"
+
+
+def test_an_answer_that_does_not_come_in_time_is_an_error(make: Make) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # connects, and never answers
+        client = make(f"http://127.0.0.1:{silent.getsockname()[1]}", retries=ONCE, timeout=0.05)
+        with pytest.raises(Refused) as caught:
+            client.call("decide", "x")
+    assert caught.value.kind == "Unreachable"
+
+
+def test_an_answer_that_is_not_json_is_an_error(make: Make) -> None:
+    with answering((200, {}, b"<html>a proxy</html>")) as (url, _), pytest.raises(Refused) as caught:
+        make(url, retries=ONCE).call("decide", "x")
+    assert caught.value.kind == "ServiceError"
+    assert "the answer is not JSON" in caught.value.message
+
+
+def test_an_outbox_survives_the_program(service: Service, make: Make, kind: Kind, tmp_path: Path) -> None:
+    name = name_for(service, kind, "outbox", deadline_seconds=3600)
+    decisions = service.decide(name, count=3)["decisions"]
+    file, retries = tmp_path / "outbox.jsonl", {"attempts": 2, "first": 0.001}
+    outcome = ["before"]
+    with dropping_proxy(service, lambda: outcome[0]) as url:
+        client = make(url, outbox=str(file), retries=retries)
+        for each in decisions:
+            for _ in range(2):  # the same again is kept once
+                assert client.call("feedback", each["id"], loss=0.25, arm=each["explore"]) is None
+        assert client.call("feedback", "0123456789abcdef-1", loss=0.5) is None
+        assert len(file.read_bytes().splitlines()) == 4, "on disk before the program ends"
+        with pytest.raises(Refused, match="another loss") as caught:
+            client.call("feedback", decisions[0]["id"], loss=0.75)
+        assert caught.value.kind == "ParameterError"
+        client.call("close")  # nothing is lost, so it is no error
+        with file.open("ab") as torn:  # the program dies while it writes
+            torn.write(file.read_bytes().splitlines()[0][:20])
+        outcome[0] = "pass"
+        flushed = make(url, outbox=str(file), retries=retries).call("flush")
+    assert {each["id"] for each in flushed["delivered"]} == {each["id"] for each in decisions}
+    [refused] = flushed["refused"]
+    assert (refused["item"]["decision"], refused["error"]["name"]) == ("0123456789abcdef-1", "NotFound")
+    assert flushed["left"] == 0
+    assert file.read_bytes() == b""
+    assert service.http.get(f"/v1/experiments/{name}/state").json()["applied"] == 3
+
+
+def test_an_outbox_refuses_files_of_another_kind(make: Make, tmp_path: Path) -> None:
+    file = tmp_path / "notes"
+    for content in (b"a single line", b"a line\nand another", b"[1, 2]\n"):
+        file.write_bytes(content)
+        with pytest.raises(Refused, match="outbox"):
+            make("http://127.0.0.1:9", outbox=str(file))
+        assert file.read_bytes() == content
+
+
+def test_an_outbox_in_memory_is_not_dropped_silently(service: Service, make: Make, kind: Kind) -> None:
+    decision = service.decide(name_for(service, kind, "memory"))["id"]
+    with dropping_proxy(service, lambda: "before") as url:
+        client = make(url, outbox="memory", retries=ONCE)
+        assert client.call("feedback", decision, loss=0.5) is None
+        assert client.call("flush") == {"delivered": [], "refused": [], "left": 1}
+        with pytest.raises(Refused) as caught:
+            client.call("close")
+        assert caught.value.kind == "UndeliveredFeedback"
+        assert caught.value.items == [{"decision": decision, "loss": 0.5}]
