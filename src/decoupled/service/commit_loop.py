@@ -235,18 +235,23 @@ class CommitLoop:
         others = self._wanted or len(self._queue) > 0 or self._queue.closed
         if others or len(batch) > MOST_AT_ONCE or not self._turn.acquire(blocking=False):
             return None
+        prepared = None
         try:
-            about = {each for command in batch for each in command.about}
-            if self.session.is_quick(about, len(batch)) and self.session.store.begin_now():
+            if self._can_begin(batch):
                 prepared = self._prepare(batch, begun=True)
-                if prepared is not None:
-                    return prepared
-                batch.clear()  # they are answered
-        except BaseException:
-            self._turn.release()
-            raise
-        self._turn.release()
-        return None
+                if prepared is None:
+                    batch.clear()  # they are answered
+        finally:
+            if prepared is None:
+                self._turn.release()
+        return prepared
+
+    def _can_begin(self, batch: list[Command]) -> bool:
+        about = {each for command in batch for each in command.about}
+        try:
+            return self.session.is_quick(about, len(batch)) and self.session.store.begin_now()
+        except StoreError:
+            return False  # the thread finds the same, and says it
 
     def finish(self, prepared: "Prepared") -> None:
         """Commit what `prepare_now` prepared, and answer."""

@@ -39,6 +39,7 @@ class LoopCommits:
         self._timer: asyncio.TimerHandle | None = None  # begins it with those that are there
         self._to_finish: SimpleQueue[Prepared | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._closed = False
 
     def submit(
         self,
@@ -49,7 +50,7 @@ class LoopCommits:
     ) -> Reply[T]:
         """Run a function in a transaction that holds the experiments it is about. Call it on the event loop."""
         loop = asyncio.get_running_loop()
-        if alone or (loop is not self._loop and not self._adopt(loop)):
+        if alone or self._closed or (loop is not self._loop and not self._adopt(loop)):
             return self._commits.submit(run, *about, alone=alone, otherwise=otherwise)
         reply: Reply[T] = Reply()
         self._waiting.append(Command(run, about, reply, alone, otherwise))
@@ -78,7 +79,7 @@ class LoopCommits:
     def _start(self) -> None:
         """Run what is waiting, in one transaction."""
         batch, self._waiting, self._busy, self._timer = self._waiting, [], False, None
-        prepared = self._commits.prepare_now(batch) if batch else None
+        prepared = self._commits.prepare_now(batch) if batch and not self._closed else None
         if prepared is not None:
             self._busy = True
             self._to_finish.put(prepared)
@@ -117,7 +118,8 @@ class LoopCommits:
             asyncio.get_running_loop().call_soon(self._look_again, until)
 
     def close(self) -> None:
-        """Finish the commit that is under way."""
+        """Finish the commit that is under way, and leave all others to the commit loop."""
+        self._closed = True
         if self._thread is not None:
             self._to_finish.put(None)
             self._thread.join()
