@@ -20,7 +20,7 @@ CLOSED = "service: is closed; open it again"
 
 # Clients that wait for answers fall into two groups, each of which waits for the other's commit. Waiting for the
 # other group, for a fraction of the time that a commit takes, merges them.
-LINGER = 0.25
+_LINGER = 0.25
 LONGEST_LINGER = 0.002
 
 _log = logging.getLogger(__name__)
@@ -207,7 +207,7 @@ class CommitLoop:
             self._queue.wait(1, due - time.monotonic())
             # Clients that were just answered are about to ask again, so it waits a moment for them.
             if self._expected > 2 and len(self._queue) > 0:
-                self._queue.wait(self._expected, min(LONGEST_LINGER, LINGER * self._last))
+                self._queue.wait(self._expected, min(LONGEST_LINGER, _LINGER * self._last))
             batch = self._queue.take(MOST_AT_ONCE)
             if batch:
                 self.perform(batch)

@@ -15,11 +15,14 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TypeVar
 
-from .commit_loop import LINGER, LONGEST_LINGER, Command, CommitLoop, Prepared, Reply, deliver
+from .commit_loop import LONGEST_LINGER, Command, CommitLoop, Prepared, Reply, deliver
 from .errors import StoreError
 from .session import Reference, Session
 
 T = TypeVar("T")
+# The part of a commit's time for which to wait, and what is left of it if waiting is always in vain.
+_LINGER = 0.75
+_LEAST_TRUST = 0.125
 _TICK = 0.001  # seconds; the timers of an event loop are no finer
 
 
@@ -36,6 +39,7 @@ class LoopCommits:
         self._waiting: list[Command] = []
         self._busy = False  # whether a pass is scheduled, or a commit under way
         self._expected = 0  # commands in the next transaction, if everyone who was answered asks again
+        self._trust = 1.0  # that they do; falls when the wait was in vain
         self._timer: asyncio.TimerHandle | None = None  # begins it with those that are there
         self._to_finish: SimpleQueue[Prepared | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -78,6 +82,9 @@ class LoopCommits:
 
     def _start(self) -> None:
         """Run what is waiting, in one transaction."""
+        if self._expected > 2:
+            all_came = len(self._waiting) >= self._expected
+            self._trust = 1.0 if all_came else max(_LEAST_TRUST, 0.9 * self._trust)
         batch, self._waiting, self._busy, self._timer = self._waiting, [], False, None
         prepared = self._commits.prepare_now(batch) if batch and not self._closed else None
         if prepared is not None:
@@ -102,7 +109,7 @@ class LoopCommits:
     def _go_on(self, answered: int, took: float) -> None:
         """After a commit: clients that were answered are about to ask again, so it waits a moment for them."""
         self._busy, self._expected = True, answered + len(self._waiting)
-        linger = min(LONGEST_LINGER, LINGER * took)
+        linger = min(LONGEST_LINGER, self._trust * _LINGER * took)
         if self._expected <= 2:
             self._start()
         elif linger >= _TICK:
