@@ -247,7 +247,7 @@ class CommitLoop:
         return prepared
 
     def _can_begin(self, batch: list[Command]) -> bool:
-        about = {each for command in batch for each in command.about}
+        about = [each for command in batch for each in command.about]
         try:
             return self.session.is_quick(about, len(batch)) and self.session.store.begin_now()
         except StoreError:
