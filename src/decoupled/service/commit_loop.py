@@ -21,7 +21,7 @@ CLOSED = "service: is closed; open it again"
 
 # Clients that wait for answers fall into two groups, each of which waits for the other's commit. Waiting for the
 # other group, for a fraction of the time that a commit takes, merges them.
-LINGER = 0.25
+_LINGER = 0.25
 LONGEST_LINGER = 0.002
 
 _log = logging.getLogger(__name__)
@@ -214,7 +214,7 @@ class CommitLoop:
             self._queue.wait(1, due - time.monotonic())
             # Clients that were just answered are about to ask again, so it waits a moment for them.
             if self._expected > 2 and len(self._queue) > 0:
-                self._queue.wait(self._expected, min(LONGEST_LINGER, LINGER * self._last))
+                self._queue.wait(self._expected, min(LONGEST_LINGER, _LINGER * self._last))
             batch = self._queue.take(MOST_AT_ONCE)
             if batch:
                 self.perform(batch)
@@ -243,18 +243,23 @@ class CommitLoop:
         others = self._wanted or len(self._queue) > 0 or self._queue.closed
         if others or len(batch) > MOST_AT_ONCE or not self._turn.acquire(blocking=False):
             return None
+        prepared = None
         try:
-            about = {each for command in batch for each in command.about}
-            if self.session.is_quick(about, len(batch)) and self.session.store.begin_now():
+            if self._can_begin(batch):
                 prepared = self._prepare(batch, begun=True)
-                if prepared is not None:
-                    return prepared
-                batch.clear()  # they are answered
-        except BaseException:
-            self._turn.release()
-            raise
-        self._turn.release()
-        return None
+                if prepared is None:
+                    batch.clear()  # they are answered
+        finally:
+            if prepared is None:
+                self._turn.release()
+        return prepared
+
+    def _can_begin(self, batch: list[Command]) -> bool:
+        about = [each for command in batch for each in command.about]
+        try:
+            return self.session.is_quick(about, len(batch)) and self.session.store.begin_now()
+        except StoreError:
+            return False  # the thread finds the same, and says it
 
     def finish(self, prepared: "Prepared") -> None:
         """Commit what `prepare_now` prepared, and answer."""

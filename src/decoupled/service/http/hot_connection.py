@@ -142,7 +142,8 @@ class HotConnection(LimitedConnection):
             self._unsupported_upgrade_warning()
         if self._hot is not None:  # its body comes in parts
             self._pass_on(complete=False)
-        self._check_headers(len(data))
+        if self._waiting or self._timer is not None:
+            self._check_headers(len(data))
 
     # What the parser finds
 
