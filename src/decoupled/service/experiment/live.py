@@ -17,9 +17,11 @@ from ...learner.loss_range import LossRange
 from ...learner.meter import Meter
 from ...policies import Policy
 from ..errors import ReplayError
-from .records import DecisionRecord, Mode, Settings, Status
+from .annotations import NOTHING, Annotations
+from .records import DecisionRecord, Mode, Settings
 from .rows import Changed, Decided, ExperimentRow, Row, Settled
 from .settings import as_settings
+from .shown import decision_record
 
 REMEDY = "run `decoupled doctor` on the store, or restore a backup"
 _UNLIMITED = 10**9  # the service expires old decisions itself; its learner must not forget any
@@ -108,7 +110,9 @@ class Running:
 
     # Rows
 
-    def draw(self, mode: Mode, available: str | None, at: float) -> Decided:
+    def draw(
+        self, mode: Mode, available: str | None, at: float, attached: Annotations = NOTHING
+    ) -> Decided:
         """Draw a decision, and return its row. If the budget does not allow it to explore, its mode is "exploit"."""
         learner, places = self.learner, self.places
         if learner.guardrails.down:
@@ -141,7 +145,7 @@ class Running:
         self.last_at = at
         row = Decided(
             seq, mode, available, exploit, explore, propensity, weight, turn, self.version, stream, at, expires,
-            drawn, guard, limited_by,
+            drawn, guard, limited_by, *attached,
         )  # fmt: skip
         if self.meter is not None:
             self.meter.count(None if explore is None else self.names[explore], at)
@@ -221,7 +225,7 @@ class Running:
         if isinstance(row, Decided):
             # A decision that the budget limited asked for more; which mode it was does not matter.
             mode: Mode = row.mode if row.limited_by is None else "both"
-            again = self.draw(mode, row.available, row.made_at)
+            again = self.draw(mode, row.available, row.made_at, Annotations(row.tags, row.baseline))
         elif isinstance(row, Settled):
             if row.decision not in self.pending:
                 raise self._mismatch(row, f"settles {row.decision}, which is not pending")
@@ -253,14 +257,4 @@ class Running:
 
     def record(self, row: Decided, settled: Settled | None = None) -> DecisionRecord:
         """A decision as clients see it."""
-        status: Status = "unobserved" if row.explore is None else "pending"
-        if settled is not None:
-            status = "applied" if settled.kind == "observed" else "expired"
-        exploit = None if row.exploit is None else self.names[row.exploit]
-        explore = None if row.explore is None else self.names[row.explore]
-        loss, at = (None, None) if settled is None else (settled.loss, settled.at)
-        return DecisionRecord(
-            f"{self.tag}-{row.seq}", self.name, row.mode, exploit, explore, row.propensity, row.weight,
-            self.policy, row.version, row.made_at, row.expires_at, status, loss, at,
-            exploit if row.drawn is None else self.names[row.drawn], row.guard, row.limited_by,
-        )  # fmt: skip
+        return decision_record(row, settled, self)

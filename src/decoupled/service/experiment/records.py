@@ -177,6 +177,8 @@ class DecisionRecord:
         drawn: the arm that the policy drew to exploit; another than `exploit` if a guardrail replaced it.
         guard: the guardrail that chose `exploit`; None if the policy did.
         limited_by: the part of the budget that kept it from exploring, so that its mode is "exploit"; None if none did.
+        tags: what the caller attached to find it by.
+        baseline: the losses that the caller predicted, by the text of each arm; None for none.
     """
 
     id: str
@@ -196,6 +198,8 @@ class DecisionRecord:
     drawn: Arm | None = None
     guard: str | None = None
     limited_by: str | None = None
+    tags: dict[str, str] = field(default_factory=dict)
+    baseline: dict[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ class Decided(NamedTuple):
 
     `available` is a JSON list of places, None for all arms; `stream` is the random stream before the draw;
     `version` is the last row that was part of the learned state. `drawn` is what the policy drew if a guardrail, `guard`,
-    chose `exploit`. `limited_by` is the part of the budget that turned it into mode "exploit".
+    chose `exploit`. `limited_by` is the part of the budget that turned it into mode "exploit". `tags` and `baseline` are
+    what the caller attached: see `annotations`.
     """
 
     seq: int
@@ -28,6 +29,8 @@ class Decided(NamedTuple):
     drawn: int | None = None
     guard: str | None = None
     limited_by: str | None = None
+    tags: str | None = None
+    baseline: str | None = None
 
 
 class Settled(NamedTuple):

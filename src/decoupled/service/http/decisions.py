@@ -16,7 +16,7 @@ from ..decision_service import DecisionService
 from ..errors import BadRequest, NotFound, neither_or_both
 from ..experiment.records import MOST_DECISIONS, DecisionRecord, Mode, Status, moment
 from .auth import Access, Admission
-from .fields import Arm, Loss, Model, Problem, Whole
+from .fields import Arm, Loss, Model, Number, Problem, Tags, Whole
 from .limits import LONGEST_KEY, MOST_FEEDBACK
 from .strict_json import broken, encoded, parsed
 from .validation import invalid_body
@@ -48,6 +48,17 @@ class DecideIn(Model):
         default=None,
         description="The arms that are available now; if left out: all.",
         examples=[["a", "b"]],
+    )
+    tags: Tags | None = Field(
+        default=None,
+        description="Stored with the decision, to find and filter it by. They change nothing that is decided.",
+        examples=[{"country": "de"}],
+    )
+    baseline: Annotated[dict[str, Number], Field(min_length=1)] | None = Field(
+        default=None,
+        description="The losses that you expect of the arms in this decision, by arm, in the experiment's loss range. "
+        "They are stored with it and make evaluations less noisy; they change nothing that is drawn or learned.",
+        examples=[{"a": 0.3, "b": 0.5}],
     )
 
 
@@ -91,6 +102,10 @@ class DecisionOut(BaseModel):
     limited_by: str | None = Field(
         description="The part of the budget that kept this decision from exploring, so that its mode is exploit: share, "
         "rate, total or allowance; null if none did."
+    )
+    tags: dict[str, str] = Field(description="What the caller attached to find it by.", examples=[{"country": "de"}])
+    baseline: dict[str, float] | None = Field(
+        description="The losses that the caller predicted, by arm; null for none.", examples=[{"a": 0.3}]
     )
 
 
@@ -179,6 +194,7 @@ def decision_out(record: DecisionRecord) -> dict[str, Any]:
         "made_at": moment(record.made_at), "expires_at": moment(record.expires_at),
         "status": record.status, "loss": record.loss, "settled_at": moment(record.settled_at),
         "drawn": record.drawn, "guard": record.guard, "limited_by": record.limited_by,
+        "tags": record.tags, "baseline": record.baseline,
     }  # fmt: skip
 
 
@@ -209,8 +225,9 @@ class FastRoutes:
         count = wanted.count or 1
         self._admission.charge(access, count - 1)
         made = await self._decisions.decide(
-            access.tenant, name, mode=wanted.mode, count=count, available=wanted.available, key=key
-        )
+            access.tenant, name, mode=wanted.mode, count=count, available=wanted.available, key=key,
+            tags=wanted.tags, baseline=wanted.baseline,
+        )  # fmt: skip
         if wanted.count is None:
             return 201, encoded(decision_out(made[0]))
         return 201, encoded({"decisions": [decision_out(each) for each in made]})

@@ -1,8 +1,8 @@
 """Decisions and their feedback: the calls, and the commands for feedback."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ...decision import Arm
 from ...errors import LossError, ParameterError, invalid_value, reworded, shown
@@ -36,11 +36,17 @@ class Decisions:
         count: int = 1,
         available: Iterable[Arm] | None = None,
         key: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        baseline: Mapping[Any, float] | Sequence[float] | None = None,
     ) -> Reply[list[DecisionRecord]]:
-        """Make `count` decisions. The same key again returns the same decisions."""
+        """Make `count` decisions. The same key again returns the same decisions.
+
+        `tags` are stored with each of them, and so is `baseline`, predictions of the losses of their arms.
+        """
         about = Reference("name", tenant, name)
         run = partial(
-            draw, about=about, mode=mode, count=count, available=available, key=key, max_pending=self._max_pending
+            draw, about=about, mode=mode, count=count, available=available, key=key, max_pending=self._max_pending,
+            tags=tags, baseline=baseline,
         )  # fmt: skip
         return self._commits.submit(run, about)
 

@@ -78,6 +78,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE experiments ADD COLUMN guardrails TEXT",
         "ALTER TABLE experiments ADD COLUMN budget TEXT",
     ),
+    (
+        "ALTER TABLE decided ADD COLUMN tags TEXT",
+        "ALTER TABLE decided ADD COLUMN baseline TEXT",
+        # A deleted experiment keeps its row, so that its number and its tag are never used again.
+        "ALTER TABLE experiments ADD COLUMN deleted_at {real}",
+    ),
 )
 
 
