@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from fastapi import Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
 
 from ..experiment.annotations import LONGEST_TAG, LONGEST_TAG_NAME, MOST_TAGS, TAG_NAME
@@ -24,6 +25,15 @@ Tags = Annotated[
         f"must be an object of at most {MOST_TAGS} strings: names of 1 to {LONGEST_TAG_NAME} letters, digits, dots, "
         f"dashes and underscores, values of 1 to {LONGEST_TAG} characters"
     ),
+]
+TagFilter = Annotated[
+    list[str],
+    Query(
+        description="Only decisions with this tag, as NAME:VALUE; repeat it to ask for several tags at once.",
+        examples=[["country:de"]],
+        max_length=MOST_TAGS,
+    ),
+    one_rule(f"must be at most {MOST_TAGS} tags, each as NAME:VALUE"),
 ]
 Loss = Annotated[Number, BeforeValidator(truth, json_schema_input_type=Number | bool)]
 
