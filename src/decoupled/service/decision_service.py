@@ -15,6 +15,7 @@ from .compiler import LATER, STORED, Compiler, code_of, needed
 from .errors import NotCompiled
 from .parts.deadlines import sweep_all
 from .parts.decisions import Decisions
+from .parts.deletion import DELETE_AFTER, Deletion
 from .parts.experiments import Experiments
 from .parts.keys import Keys
 from .parts.logs import Logs
@@ -40,12 +41,13 @@ class Options(TypedDict, total=False):
     keep_keys: float
     patience: float | None
     compiler: Compiler | None
+    delete_after: float
 
 
 class DecisionService:
     """Makes decisions and takes feedback for many experiments; what it has acknowledged is on disk.
 
-    Its parts are `experiments`, `decisions`, `logs`, `keys` and `verdicts`. Every call to a part returns a `Reply`: `result()`
+    Its parts are `experiments`, `decisions`, `logs`, `keys`, `verdicts` and `deletion`. Every call to a part returns a `Reply`: `result()`
     waits for it in a thread, `await` on an event loop.
 
     Args:
@@ -57,6 +59,7 @@ class DecisionService:
         patience: for how many seconds (and at most one more) a request waits for a policy that is being compiled,
             before it is refused; None for as long as it takes.
         compiler: compiles policies.
+        delete_after: for how many seconds an archived experiment is kept at least before it can be deleted.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class DecisionService:
         keep_keys: float = KEEP_KEYS,
         patience: float | None = None,
         compiler: Compiler | None = None,
+        delete_after: float = DELETE_AFTER,
     ) -> None:
         if store.migrate(clock()):
             _log.info("store %s: created", store.where)
@@ -86,6 +90,9 @@ class DecisionService:
         self.logs = Logs(self._commits, self._reads, self._histories)
         self.keys = Keys(self._commits)
         self.verdicts = Verdicts(self._commits, self._verdicts)
+        self.deletion = Deletion(
+            self._commits, self._checks, Background("decoupled-deletion"), delete_after
+        )
 
     @property
     def patience(self) -> float | None:
@@ -104,6 +111,7 @@ class DecisionService:
         """Finish what was asked, write a snapshot of every experiment, and close the store."""
         self._compiler.close()
         self._checks.close()
+        self.deletion.close()
         self._reads.close()
         self._verdicts.close()
         self._histories.close()

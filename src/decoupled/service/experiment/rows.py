@@ -58,7 +58,8 @@ Row: TypeAlias = Decided | Settled | Changed
 class ExperimentRow(NamedTuple):
     """A stored experiment. `head` is its last row, `version` the last row that changed what is learned.
 
-    `guardrails` and `budget` are JSON, None if there are none.
+    `guardrails` and `budget` are JSON, None if there are none. A deleted experiment has a `deleted_at` and no name of its
+    own any more.
     """
 
     id: int
@@ -76,6 +77,7 @@ class ExperimentRow(NamedTuple):
     late: int
     guardrails: str | None = None
     budget: str | None = None
+    deleted_at: float | None = None
 
 
 class KeyRow(NamedTuple):
