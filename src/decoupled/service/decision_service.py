@@ -18,6 +18,7 @@ from .parts.decisions import Decisions
 from .parts.deletion import DELETE_AFTER, Deletion
 from .parts.experiments import Experiments
 from .parts.keys import Keys
+from .parts.listing import Listing
 from .parts.logs import Logs
 from .parts.verdicts import Verdicts
 from .session import Session
@@ -47,7 +48,7 @@ class Options(TypedDict, total=False):
 class DecisionService:
     """Makes decisions and takes feedback for many experiments; what it has acknowledged is on disk.
 
-    Its parts are `experiments`, `decisions`, `logs`, `keys`, `verdicts` and `deletion`. Every call to a part returns a `Reply`: `result()`
+    Its parts are `experiments`, `decisions`, `logs`, `keys`, `verdicts`, `listing` and `deletion`. Every call to a part returns a `Reply`: `result()`
     waits for it in a thread, `await` on an event loop.
 
     Args:
@@ -90,6 +91,8 @@ class DecisionService:
         self.logs = Logs(self._commits, self._reads, self._histories)
         self.keys = Keys(self._commits)
         self.verdicts = Verdicts(self._commits, self._verdicts)
+        self._lists = Background("decoupled-lists")
+        self.listing = Listing(self._commits, self._lists)
         self.deletion = Deletion(
             self._commits, self._checks, Background("decoupled-deletion"), delete_after
         )
@@ -115,6 +118,7 @@ class DecisionService:
         self._reads.close()
         self._verdicts.close()
         self._histories.close()
+        self._lists.close()
         self._commits.close()
         self._session.close()
 

@@ -6,8 +6,9 @@ replayed, and a replayed row must equal the logged one.
 
 import json
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ...decision import Arm, Decision
 from ...learner.budget import Budget
@@ -17,11 +18,10 @@ from ...learner.loss_range import LossRange
 from ...learner.meter import Meter
 from ...policies import Policy
 from ..errors import ReplayError
-from .annotations import NOTHING, Annotations
-from .records import DecisionRecord, Mode, Settings
+from .annotations import NOTHING, Annotations, shown_baseline, shown_tags
+from .records import DecisionRecord, Mode, Settings, Status
 from .rows import Changed, Decided, ExperimentRow, Row, Settled
 from .settings import as_settings
-from .shown import decision_record
 
 REMEDY = "run `decoupled doctor` on the store, or restore a backup"
 _UNLIMITED = 10**9  # the service expires old decisions itself; its learner must not forget any
@@ -258,3 +258,30 @@ class Running:
     def record(self, row: Decided, settled: Settled | None = None) -> DecisionRecord:
         """A decision as clients see it."""
         return decision_record(row, settled, self)
+
+
+class Owner(Protocol):
+    """What is shown of the experiment of a decision: its name, the names of all its arms, and its policy."""
+
+    tag: str
+    name: str
+    names: Sequence[Arm]
+    policy: str
+
+
+def decision_record(row: Decided, settled: Settled | None, owner: Owner) -> DecisionRecord:
+    """A decision with its outcome."""
+    names = owner.names
+    status: Status = "unobserved" if row.explore is None else "pending"
+    if settled is not None:
+        status = "applied" if settled.kind == "observed" else "expired"
+    exploit = None if row.exploit is None else names[row.exploit]
+    explore = None if row.explore is None else names[row.explore]
+    loss, at = (None, None) if settled is None else (settled.loss, settled.at)
+    return DecisionRecord(
+        f"{owner.tag}-{row.seq}", owner.name, row.mode, exploit, explore, row.propensity, row.weight,
+        owner.policy, row.version, row.made_at, row.expires_at, status, loss, at,
+        exploit if row.drawn is None else names[row.drawn], row.guard, row.limited_by,
+        {} if row.tags is None else shown_tags(row.tags),
+        None if row.baseline is None else shown_baseline(row.baseline, names),
+    )  # fmt: skip

@@ -198,8 +198,8 @@ class DecisionRecord:
     drawn: Arm | None = None
     guard: str | None = None
     limited_by: str | None = None
-    tags: dict[str, str] = field(default_factory=dict)
-    baseline: dict[str, float] | None = None
+    tags: dict[str, str] = field(default_factory=dict, hash=False)
+    baseline: dict[str, float] | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

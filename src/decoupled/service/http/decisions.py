@@ -115,6 +115,13 @@ class DecisionList(BaseModel):
     decisions: list[DecisionOut]
 
 
+class DecisionPage(BaseModel):
+    """A page of decisions. With filters it may be short, or empty, and not be the last."""
+
+    decisions: list[DecisionOut]
+    next: str | None = Field(description="Pass it as `after` for the next page; null on the last.")
+
+
 class FeedbackIn(Model):
     """The loss of the *explored* arm, or its reward, or a preference between both arms: exactly one of them."""
 

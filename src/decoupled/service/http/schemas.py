@@ -143,7 +143,7 @@ class ExperimentOut(BaseModel):
 
 
 class ExperimentList(BaseModel):
-    """A page of experiments, in the order of their names."""
+    """A page of experiments."""
 
     experiments: list[ExperimentOut]
     next: str | None = Field(description="Pass it as `after` for the next page; null on the last.")

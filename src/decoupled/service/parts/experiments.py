@@ -56,7 +56,7 @@ class Experiments:
 
     def _answer_when_compiled(self, reply: Reply[Created], made: Experiment, created: bool) -> None:
         def answer() -> None:
-            deliver([(reply, (_with_status(self._compiler, made), created), None)])
+            deliver([(reply, (with_status(self._compiler, made), created), None)])
 
         try:
             if made.status != "archived":
@@ -147,12 +147,12 @@ def _get(session: Session, *, about: Reference) -> Experiment:
     except (Compiling, NotCompiled):
         row = session.store.named(about.tenant, about.text)
         assert row is not None  # it was found, or another error was raised
-        return _with_status(session.compiler, as_experiment(row))
+        return with_status(session.compiler, as_experiment(row))
 
 
 def _list(session: Session, *, tenant: str, after: str, limit: int) -> list[Experiment]:
     rows = session.store.experiments(tenant, after, limit)
-    return [_with_status(session.compiler, as_experiment(row)) for row in rows]
+    return [with_status(session.compiler, as_experiment(row)) for row in rows]
 
 
 def _archive(session: Session, *, about: Reference) -> Experiment:
@@ -251,7 +251,7 @@ def _gone(names: Sequence[Arm], retired: Sequence[int]) -> tuple[Arm, ...]:
     return tuple(dict.fromkeys(names[place] for place in retired if names[place] not in here))
 
 
-def _with_status(compiler: Compiler, experiment: Experiment) -> Experiment:
+def with_status(compiler: Compiler, experiment: Experiment) -> Experiment:
     """The experiment with a status that says whether its policy is compiled."""
     if experiment.status == "archived":
         return experiment

@@ -94,6 +94,10 @@ class Database(ABC):
     def columns(self, table: str) -> list[str]:
         """The names of a table's columns."""
 
+    @abstractmethod
+    def json_at(self, column: str, *names: str) -> str:
+        """The expression for the text at a place in a column of JSON; names must be plain."""
+
     def renumber(self) -> None:  # noqa: B027 - most databases need nothing
         """Number new experiments after those that were copied in."""
 

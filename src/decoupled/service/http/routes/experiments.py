@@ -10,13 +10,28 @@ from ....learner.guardrails import Guardrails
 from ...decision_service import DecisionService
 from ...experiment.guarding import changed_guardrails, checked_budget
 from ...experiment.records import Settings
+from ...parts.listing import ExperimentSort, Filed
 from ..guardrails import BudgetIn, DownIn, GuardrailsIn
 from ..limits import LONGEST_NAME, MOST_LISTED
 from ..openapi import RETRY_AFTER, refusals
 from ..schemas import NAME, NAMED, ArmsIn, ExperimentIn, ExperimentList, ExperimentOut, experiment_out
+from ..strict_json import one_rule
 from ..strict_routes import Admin, Decider, Reader, StrictRoute
 
 Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST_NAME, examples=["checkout"]), NAMED]
+
+
+After = Annotated[
+    str | None,
+    Query(
+        max_length=400,
+        pattern=r"^~?[A-Za-z0-9][A-Za-z0-9._-]*$",
+        description="`next` of the page before, with the same filters and sort.",
+        examples=["checkout"],
+    ),
+    one_rule("must be `next` of the page before"),
+]
+Limit = Annotated[int, Query(ge=1, le=MOST_LISTED, description="How many at most.")]
 
 
 def experiment_routes(service: DecisionService) -> APIRouter:
@@ -67,15 +82,34 @@ def experiment_routes(service: DecisionService) -> APIRouter:
     @router.get("", response_model=ExperimentList, responses=refusals())
     async def list_experiments(
         access: Reader,
-        after: Annotated[
-            str | None, Query(max_length=LONGEST_NAME, pattern=NAME, examples=["checkout"]), NAMED
+        after: After = None,
+        limit: Limit = 100,
+        sort: Annotated[
+            ExperimentSort, Query(description="By name or by age; with a minus, the last or the newest first.")
+        ] = "name",
+        status: Annotated[Filed | None, Query(description="Only archived ones, or only the others.")] = None,
+        policy: Annotated[
+            str | None,
+            Query(max_length=200, description="Only those whose policy has this name.", examples=["FTPL"]),
         ] = None,
-        limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 100,
+        prefix: Annotated[
+            str | None,
+            Query(
+                max_length=LONGEST_NAME,
+                pattern=NAME,
+                description="Only those whose name begins with it.",
+                examples=["checkout"],
+            ),
+            NAMED,
+        ] = None,
     ) -> Response:
-        """The experiments of this tenant in the order of their names, archived ones included."""
-        found = await experiments.list(access.tenant, after=after, limit=limit)
-        following = found[-1].name if len(found) == limit else None
-        return JSONResponse({"experiments": [experiment_out(each) for each in found], "next": following})
+        """The experiments of this tenant, in the order of their names unless sorted otherwise."""
+        page = await service.listing.experiments(
+            access.tenant, after=after, limit=limit, sort=sort, status=status, policy=policy, prefix=prefix or ""
+        )
+        return JSONResponse(
+            {"experiments": [experiment_out(each) for each in page.items], "next": page.next}
+        )
 
     @router.get("/{name}", response_model=ExperimentOut, responses=refusals(404))
     async def get_experiment(access: Reader, name: Name) -> Response:
