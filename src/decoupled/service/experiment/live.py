@@ -24,7 +24,7 @@ from .rows import Changed, Decided, ExperimentRow, Row, Settled
 from .settings import as_settings
 
 REMEDY = "run `decoupled doctor` on the store, or restore a backup"
-_UNLIMITED = 10**9  # the service expires old decisions itself; its learner must not forget any
+UNLIMITED = 10**9  # the service expires old decisions itself; its learner must not forget any
 
 
 class Loss(NamedTuple):
@@ -74,7 +74,7 @@ class Running:
         self.places = {name: place for place, name in enumerate(self.names)}
         self.retired: list[int] = []  # places; a name that comes back is a new arm, at a new place
         self.learner: Learner = policy.start(
-            self.names, self.seed, loss_range=self.settings.loss_range, max_pending=_UNLIMITED
+            self.names, self.seed, loss_range=self.settings.loss_range, max_pending=UNLIMITED
         )
         self.watch()
         if self.settings.guardrails:
@@ -85,6 +85,7 @@ class Running:
         self.pending: dict[int, tuple[Decided, Decision]] = {}
         self.waiting: deque[int] = deque()  # pending and settled decisions, oldest first
         self.late = 0
+        self.replayed: dict[str, int] = {}  # how many records of each log were learned, by the log's digest
 
     def watch(self) -> None:
         """Keep confidence sequences from here on. Unless the experiment is new, `watched_since` says from when on."""
@@ -194,6 +195,9 @@ class Running:
             self.learner.guardrails = Guardrails.from_dict(json.loads(content))
         elif kind == "budget":
             self._change_budget(Budget.from_dict(json.loads(content)))
+        elif kind == "replayed":
+            self._learn_records(**json.loads(content))
+            self.version = self.head + 1
         else:
             raise ReplayError(f"experiment {self.name!r}: the log has a change {kind!r}; {REMEDY}")
         self.head += 1
@@ -210,6 +214,12 @@ class Running:
             self.learner.retire_arms(arms)
             self.retired += [self.places.pop(name) for name in arms]
         self.tallies.widen(len(self.names))
+
+    def _learn_records(self, log: str, records: list[tuple[int, float, float]]) -> None:
+        """Learn a slice of another log: places, propensities and losses. The whole log was checked before."""
+        for place, propensity, loss in records:
+            self.learner.replay([(self.names[place], propensity, loss)], unrandomised=True)
+        self.replayed[log] = self.replayed.get(log, 0) + len(records)
 
     def _change_budget(self, budget: Budget) -> None:
         if self.meter is not None:

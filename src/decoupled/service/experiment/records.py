@@ -103,6 +103,7 @@ class Settings:
         budget: the budget for exploring that it starts with; it can be changed.
         risk: the probability with which its intervals and its verdict may ever fail.
         drift: whether losses may drift; False narrows the intervals if no arm's mean loss ever changes.
+        imported: the SHA-256 digest of the saved learner that it starts from, in hexadecimal; None if it starts anew.
 
     >>> Settings({"name": "FTPL"}, ("a", "b"), deadline=3600.0).expired_loss is None
     True
@@ -119,6 +120,7 @@ class Settings:
     budget: Budget = field(default_factory=Budget)
     risk: float = RISK
     drift: bool = True
+    imported: str | None = None
 
 
 class Feedback(NamedTuple):

@@ -44,7 +44,9 @@ class Settled(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """The experiment itself changed: arms "added" or "retired", its "guardrails" or "budget", or it was "archived"."""
+    """The experiment itself changed: arms "added" or "retired", its "guardrails" or "budget", it was "archived", or it
+    learned a slice of another log, which was "replayed".
+    """
 
     seq: int
     kind: str
