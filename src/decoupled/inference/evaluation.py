@@ -269,17 +269,23 @@ class _Judge:
                 f"{log.left_out:,} observed decisions could not explore every arm and are left out"
             )
         for place, arm in enumerate(log.arms):
-            weights = (log.explore == place) * self.inverse
-            if not weights.any():
+            if not np.any(log.explore == place):
                 notes.append(f"{arm!r} was never explored, so nothing can be told about it")
-                continue
-            error = float(weights.std()) / math.sqrt(len(log))
-            if np.isfinite(error) and abs(weights.mean() - 1.0) > _OFF * error:
-                notes.append(
-                    f"the weights of {arm!r} average {weights.mean():.2f} instead of 1: its propensities are wrong, "
-                    "or it was not there all the time"
-                )
+            elif (wrong := wrong_propensities(log, place)) is not None:
+                notes.append(wrong)
         return notes
+
+
+def wrong_propensities(log: Log, place: int) -> str | None:
+    """A remark if the propensities of an arm cannot be right: its weights must average 1; None if they may be."""
+    weights = (log.explore == place) / log.propensity
+    error = float(weights.std()) / math.sqrt(len(log))
+    if not np.isfinite(error) or abs(weights.mean() - 1.0) <= _OFF * error:
+        return None
+    return (
+        f"the weights of {log.arms[place]!r} average {weights.mean():.2f} instead of 1: its propensities are wrong, "
+        "or it was not there all the time"
+    )
 
 
 def _lower_mean(values: Floats, risk: float) -> float:

@@ -39,6 +39,7 @@ class Log:
         loss: its loss, scaled to [0, 1].
         made: when each decision was made, as a number that grows with time.
         settled: when its loss was observed, on the same scale.
+        given: its loss as it was logged.
         predicted: the losses that were predicted when the decisions were made.
     """
 
@@ -53,6 +54,7 @@ class Log:
     loss: Floats
     made: Floats
     settled: Floats
+    given: Floats
     predicted: Predicted
 
     def __len__(self) -> int:
@@ -73,7 +75,7 @@ def read_log(
     tags: Mapping[str, str] | None = None,
 ) -> Log:
     """Read and check a log; `arms` names arms that it may lack, and `tags` those that its decisions must have."""
-    columns = _columns(log)
+    columns = columns_of(log)
     missing = [name for name in NEEDED if name not in columns]
     if missing:
         found = ", ".join(map(repr, columns)) or "none of the columns of a log"
@@ -118,6 +120,7 @@ def read_log(
         (loss[kept] - low) / (high - low),
         made[kept],
         np.where(np.isnan(settled[kept]), made[kept] + 0.5, settled[kept]),
+        loss[kept],
         _predicted(columns.get("baseline"), kept, rows, names, loss_range),
     )
 
@@ -137,7 +140,8 @@ def _predicted(
 # Reading
 
 
-def _columns(log: Any) -> dict[str, Any]:
+def columns_of(log: Any) -> dict[str, Any]:
+    """The columns of a log that an evaluation reads, by name."""
     wanted = (*NEEDED, *OPTIONAL)
     if isinstance(log, (str, os.PathLike)):
         return _from_file(Path(log), wanted)

@@ -20,6 +20,7 @@ from .parts.experiments import Experiments
 from .parts.keys import Keys
 from .parts.listing import Listing
 from .parts.logs import Logs
+from .parts.replaying import Replaying
 from .parts.verdicts import Verdicts
 from .session import Session
 from .store.open import open_store
@@ -48,7 +49,8 @@ class Options(TypedDict, total=False):
 class DecisionService:
     """Makes decisions and takes feedback for many experiments; what it has acknowledged is on disk.
 
-    Its parts are `experiments`, `decisions`, `logs`, `keys`, `verdicts`, `listing` and `deletion`. Every call to a part returns a `Reply`: `result()`
+    Its parts are `experiments`, `decisions`, `logs`, `keys`, `verdicts`, `listing`,
+    `replaying` and `deletion`. Every call to a part returns a `Reply`: `result()`
     waits for it in a thread, `await` on an event loop.
 
     Args:
@@ -93,6 +95,8 @@ class DecisionService:
         self.verdicts = Verdicts(self._commits, self._verdicts)
         self._lists = Background("decoupled-lists")
         self.listing = Listing(self._commits, self._lists)
+        self._replays = Background("decoupled-replays")
+        self.replaying = Replaying(self._commits, self._replays)
         self.deletion = Deletion(
             self._commits, self._checks, Background("decoupled-deletion"), delete_after
         )
@@ -119,6 +123,7 @@ class DecisionService:
         self._verdicts.close()
         self._histories.close()
         self._lists.close()
+        self._replays.close()
         self._commits.close()
         self._session.close()
 
