@@ -20,9 +20,7 @@ TABLES = ("decided", "settled", "changed", "snapshots", "request_keys")
 def filled(service: DecisionService, name: str = "old", decisions: int = 6) -> str:
     """An experiment with rows in every table; returns the id of its last decision."""
     service.experiments.put("local", name, SETTINGS, seed=7).result()
-    made = [
-        service.decisions.decide("local", name, key=str(n)).result()[0].id for n in range(decisions)
-    ]
+    made = [service.decisions.decide("local", name, key=str(n)).result()[0].id for n in range(decisions)]
     for each in made[:-1]:
         service.decisions.feedback("local", each, loss=0.5).result()
     service.experiments.archive("local", name).result()
@@ -111,7 +109,7 @@ def test_a_crash_in_the_middle_leaves_the_rest_for_the_next_start(
     service.deletion.delete("local", "old").result()
     service.deletion._background.close()
     left = rows(service)
-    assert 0 < left
+    assert left > 0
     service.close()
     assert all(each.good for each in examine(file) if each.name not in UNSAFE), "while some is left"
 

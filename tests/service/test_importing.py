@@ -34,8 +34,11 @@ def settings_of(learner: dc.Learner, **more: Any) -> Settings:
 
 
 def same(made: DecisionRecord, twin: dc.Decision) -> bool:
-    return (made.exploit, made.explore, made.propensity, made.weight) == tuple(
-        (twin.exploit, twin.explore, twin.propensity, twin.weight)
+    return (made.exploit, made.explore, made.propensity, made.weight) == (
+        twin.exploit,
+        twin.explore,
+        twin.propensity,
+        twin.weight,
     )
 
 
@@ -43,7 +46,11 @@ def go_on(service: DecisionService, learner: dc.Learner, rounds: int = 25) -> No
     """Both make the same decisions from here on, given the same losses."""
     noise = random.Random(8)
     for _ in range(rounds):
-        [made], twin, loss = service.decisions.decide("local", "x").result(), learner.decide(), noise.random()
+        [made], twin, loss = (
+            service.decisions.decide("local", "x").result(),
+            learner.decide(),
+            noise.random(),
+        )
         assert same(made, twin)
         service.decisions.feedback("local", made.id, loss=loss).result()
         learner.observe(twin, loss=loss)
@@ -130,8 +137,7 @@ def test_the_same_learner_again_changes_nothing_and_another_is_refused(file: str
     text = learner.to_json()
     assert put("local", "x", settings, learner=text).result()[1]
     service.decisions.decide("local", "x").result()
-    found, created = put("local", "x", settings, learner=text).result()
-    assert not created
+    assert not put("local", "x", settings, learner=text).result()[1]
     learner.decide()
     for other in (learner.to_json(), None):
         with pytest.raises(Conflict, match="other settings"):

@@ -96,8 +96,12 @@ def test_decisions_are_filtered_and_sorted(address: str, monkeypatch: pytest.Mon
         assert seqs(service, limit, sort="made_at") == everything
         assert seqs(service, limit) == everything[::-1]
     for status in ("pending", "applied", "unobserved", "expired"):
-        assert seqs(service, status=status, sort="made_at") == [s for s, is_, _ in expected if is_ == status]
-    assert seqs(service, mode="exploit", sort="made_at") == [s for s, is_, _ in expected if is_ == "unobserved"]
+        assert seqs(service, status=status, sort="made_at") == [
+            s for s, is_, _ in expected if is_ == status
+        ]
+    assert seqs(service, mode="exploit", sort="made_at") == [
+        s for s, is_, _ in expected if is_ == "unobserved"
+    ]
     wanted = {"country": "de", "odd.one": "1"}
     assert seqs(service, tags=wanted, sort="made_at") == [s for s, _, tag in expected if tag == "de1"]
     assert seqs(service, tags={"country": "it"}) == []

@@ -46,6 +46,13 @@ def serve(
     tls_key: Annotated[Path | None, typer.Option(help="Private key of the certificate, PEM.")] = None,
     backups: Annotated[Path | None, typer.Option(help="Folder that POST /v1/backups writes to.")] = None,
     body_limit: Annotated[int, typer.Option(min=1024, help="Largest body, in bytes.")] = 1_048_576,
+    replay_limit: Annotated[
+        int, typer.Option(min=1024, help="Largest log to replay, in bytes.")
+    ] = 67_108_864,
+    delete_after: Annotated[
+        float,
+        typer.Option(min=0.0, help="Days that an archived experiment is kept before it can be deleted."),
+    ] = 30.0,
     rate: Annotated[
         float, typer.Option(min=0.0, help="Requests a second for each key; 0 for no limit.")
     ] = 10_000.0,
@@ -62,10 +69,11 @@ def serve(
         from ..service.http.limits import Limits
         from ..service.http.server import Serving, run
 
-        limits = Limits(body=body_limit, rate=rate, burst=burst)
+        limits = Limits(body=body_limit, rate=rate, burst=burst, replay=replay_limit)
         serving = Serving(
-            store, host, port, tls_certificate, tls_key, backups, access_log, drain=drain, limits=limits
-        )
+            store, host, port, tls_certificate, tls_key, backups, access_log, drain=drain, limits=limits,
+            delete_after=86_400.0 * delete_after,
+        )  # fmt: skip
         run(serving)
 
 

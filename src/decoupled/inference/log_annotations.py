@@ -25,7 +25,9 @@ def tagged(column: Iterable[Any], wanted: Mapping[str, str]) -> Ints:
     """
     if not isinstance(wanted, Mapping):
         remedy = "for example {'country': 'de'}"
-        raise ParameterError(invalid_value("tags", wanted, "must be a mapping from names to values", remedy))
+        raise ParameterError(
+            invalid_value("tags", wanted, "must be a mapping from names to values", remedy)
+        )
     rows = [
         row
         for row, value in enumerate(column)

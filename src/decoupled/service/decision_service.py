@@ -95,8 +95,7 @@ class DecisionService:
         self.verdicts = Verdicts(self._commits, self._verdicts)
         self._lists = Background("decoupled-lists")
         self.listing = Listing(self._commits, self._lists)
-        self._replays = Background("decoupled-replays")
-        self.replaying = Replaying(self._commits, self._replays)
+        self.replaying = Replaying(self._commits, Background("decoupled-replays"))
         self.deletion = Deletion(
             self._commits, self._checks, Background("decoupled-deletion"), delete_after
         )
@@ -123,7 +122,7 @@ class DecisionService:
         self._verdicts.close()
         self._histories.close()
         self._lists.close()
-        self._replays.close()
+        self.replaying.close()
         self._commits.close()
         self._session.close()
 

@@ -63,7 +63,9 @@ class Session:
         for row in self.store.lock(sorted(ids)):
             if row.deleted_at is not None:
                 self._running.pop(row.id, None)
-                self._broken[row.id] = Gone(f"decision: its experiment was deleted at {moment(row.deleted_at)}")
+                self._broken[row.id] = Gone(
+                    f"decision: its experiment was deleted at {moment(row.deleted_at)}"
+                )
                 continue
             try:
                 running = self._at_head(row)

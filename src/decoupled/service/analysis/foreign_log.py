@@ -121,7 +121,9 @@ def _text(arm: Any) -> str | None:
 def _texts(arms: Sequence[Arm]) -> list[Arm]:
     texts: list[Arm] = [str(arm) for arm in arms]
     if len(set(texts)) < len(texts):
-        raise Invalid("log: has arms as text, and two arms of the experiment have the same text; rename one")
+        raise Invalid(
+            "log: has arms as text, and two arms of the experiment have the same text; rename one"
+        )
     return texts
 
 
@@ -152,9 +154,7 @@ def _check_propensities(log: Log, unrandomised: bool) -> None:
         )
 
 
-def _warnings(
-    log: Log, arms: Sequence[Arm], unseen: Sequence[Arm], unrandomised: bool
-) -> list[str]:
+def _warnings(log: Log, arms: Sequence[Arm], unseen: Sequence[Arm], unrandomised: bool) -> list[str]:
     notes = [UNRANDOMISED if unrandomised else COUNTED]
     if log.left_out > 0:
         notes.append(

@@ -20,9 +20,7 @@ LONGEST_TAG_NAME = 64
 LONGEST_TAG = 200
 TAG_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _NAME = re.compile(TAG_NAME)
-_NAME_RULE = (
-    f"must be 1 to {LONGEST_TAG_NAME} letters, digits, dots, dashes and underscores, a letter or a digit first"
-)
+_NAME_RULE = f"must be 1 to {LONGEST_TAG_NAME} letters, digits, dots, dashes and underscores, a letter or a digit first"
 _TAG_RULE = f"must be a string of 1 to {LONGEST_TAG} printable characters"
 _EXAMPLE = "for example {'country': 'de'}"
 

@@ -18,6 +18,7 @@ from .openapi import completed
 from .routes.decisions import decision_routes
 from .routes.experiments import experiment_routes
 from .routes.logs import log_routes
+from .routes.moving import moving_routes
 from .routes.operations import operation_routes
 from .routes.simulator import simulator_routes
 from .strict_routes import install
@@ -65,6 +66,7 @@ def create_app(
     app.include_router(experiment_routes(service))
     app.include_router(decision_routes(service, admission, fast))
     app.include_router(log_routes(service))
+    app.include_router(moving_routes(service, limits))
     app.include_router(operation_routes(service, metrics, backups))
     app.include_router(simulator_routes(admission))
     app.include_router(console_routes())

@@ -103,7 +103,9 @@ class DecisionOut(BaseModel):
         description="The part of the budget that kept this decision from exploring, so that its mode is exploit: share, "
         "rate, total or allowance; null if none did."
     )
-    tags: dict[str, str] = Field(description="What the caller attached to find it by.", examples=[{"country": "de"}])
+    tags: dict[str, str] = Field(
+        description="What the caller attached to find it by.", examples=[{"country": "de"}]
+    )
     baseline: dict[str, float] | None = Field(
         description="The losses that the caller predicted, by arm; null for none.", examples=[{"a": 0.3}]
     )

@@ -16,6 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 from ...errors import shown
 from ..errors import BadRequest, Forbidden, Invalid, ServiceError, TooLarge, TooSlow, UnsupportedMedia
 from .auth import Access, Admission
+from .body_file import is_streamed
 from .decisions import FastRoutes, Headers
 from .limits import Limits
 from .metrics import METHODS, Metrics, Recorder
@@ -105,6 +106,10 @@ class Gateway:
             address = client[0] if client else "local"
             access = await self._admission.admit(headers.get(b"authorization"), address)
             response.caller = access.caller
+        if access is not None and is_streamed(scope["method"], scope["path"]):
+            scope["access"] = access
+            await self.inner(scope, receive, response.forward)
+            return
         body = await self._body(headers, receive)
         if body:
             _check_content_type(headers.get(b"content-type"))

@@ -15,6 +15,7 @@ import uvicorn
 from ...errors import ParameterError, invalid_value
 from ...policies import FTPL
 from ..decision_service import open_service
+from ..parts.deletion import DELETE_AFTER
 from ..store.open import is_postgres
 from .app import create_app
 from .header_timeout import connections_within
@@ -40,6 +41,7 @@ class Serving:
     access_log: bool = False
     drain: int = 30
     limits: Limits = field(default_factory=Limits)
+    delete_after: float = DELETE_AFTER
 
 
 def is_loopback(host: str) -> bool:
@@ -88,7 +90,7 @@ def run(serving: Serving) -> None:
     """Serve until SIGTERM or SIGINT; then finish the open requests, and close the store."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     logging.getLogger("decoupled.access").setLevel(logging.INFO if serving.access_log else logging.WARNING)
-    service = open_service(serving.store)
+    service = open_service(serving.store, delete_after=serving.delete_after)
     try:
         any_key = any(key.revoked_at is None for key in service.keys.list().result())
         check(serving, any_key=any_key)
@@ -105,6 +107,7 @@ def run(serving: Serving) -> None:
             host, port = listener.getsockname()[:2]
             print(f"Serving on {scheme}://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
             service.compile_stored(OFFERED)
+            service.deletion.resume()
             server.run(sockets=[listener])
     finally:
         service.close()

@@ -129,7 +129,9 @@ def _experiments(
     rows = experiments_page(session.store, tenant, keys=keys, limit=limit, **wanted)
     following = None
     if len(rows) == limit:
-        following = rows[-1].name if sort == "name" else _cursor(sort, [getattr(rows[-1], key) for key in keys])
+        following = (
+            rows[-1].name if sort == "name" else _cursor(sort, [getattr(rows[-1], key) for key in keys])
+        )
     return Page([with_status(session.compiler, as_experiment(row)) for row in rows], following)
 
 

@@ -7,22 +7,25 @@ record counts once.
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from threading import Event
+from typing import Any, NamedTuple, TypeVar
 
 from ...decision import Arm
 from ...errors import shown
 from ...learner.portable import unseen_arms
 from ..analysis.foreign_log import LogFormat, read
 from ..background import Background
-from ..commit_loop import CommitLoop, Reply
-from ..errors import Conflict, Invalid
+from ..commit_loop import CLOSED, CommitLoop, Reply
+from ..errors import Conflict, Invalid, StoreError
 from ..experiment.live import Running
 from ..session import Reference, Session
 from .deadlines import sweep
 
+T = TypeVar("T")
 AT_ONCE = 500  # records learned in one transaction, so that nobody waits long
 
 
@@ -61,6 +64,7 @@ class Replaying:
 
     def __init__(self, commits: CommitLoop, background: Background) -> None:
         self._commits, self._background = commits, background
+        self._stop = Event()
 
     def replay(
         self, tenant: str, name: str, path: Path, kind: LogFormat, *, unrandomised: bool = False
@@ -91,7 +95,14 @@ class Replaying:
         learned = len(log.records) - done
         return Replayed(about.text, log.rows, learned, done, log.left_out, version, log.warnings)
 
-    def _submit(self, command, about: Reference, **arguments):  # type: ignore[no-untyped-def]
+    def close(self) -> None:
+        """Stop after the slice that is being learned; the same log again goes on after it."""
+        self._stop.set()
+        self._background.close()
+
+    def _submit(self, command: Callable[..., T], about: Reference, **arguments: Any) -> T:
+        if self._stop.is_set():
+            raise StoreError(CLOSED)
         return self._commits.submit(partial(command, about=about, **arguments), about, alone=True).result()
 
 
@@ -127,7 +138,9 @@ def _learn(
     running = _open(session, about)
     sweep(session, running)
     if running.replayed.get(digest, 0) != first:
-        raise Conflict("log: another request is replaying it; wait for that, and send it again to see the result")
+        raise Conflict(
+            "log: another request is replaying it; wait for that, and send it again to see the result"
+        )
     for arm, _, _ in records:
         if arm not in running.places:
             raise Conflict(

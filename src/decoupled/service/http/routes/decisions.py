@@ -69,7 +69,9 @@ def decision_routes(service: DecisionService, admission: Admission, fast: FastRo
         name: Name,
         after: After = None,
         limit: Limit = 100,
-        sort: Annotated[DecisionSort, Query(description="By age; with a minus, the newest first.")] = "-made_at",
+        sort: Annotated[
+            DecisionSort, Query(description="By age; with a minus, the newest first.")
+        ] = "-made_at",
         status: Annotated[Status | None, Query(description="Only those with this status.")] = None,
         mode: Annotated[Mode | None, Query(description="Only those of this mode.")] = None,
         tag: TagFilter = (),
