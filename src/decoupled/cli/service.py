@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .client import client
+from .client_data import client
 from .errors import report_errors
 
 if TYPE_CHECKING:
