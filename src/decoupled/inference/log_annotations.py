@@ -17,7 +17,7 @@ Predicted: TypeAlias = Mapping[int, tuple[Ints, Floats]]
 _BASELINE = "give the prediction for each arm by its name, or leave it empty"
 
 
-def tagged(column: Iterable[Any], wanted: Mapping[str, str]) -> Ints:
+def tagged(column: Iterable[Any], wanted: Any) -> Ints:
     """The rows that have all the tags that are wanted.
 
     >>> tagged(['{"country": "de"}', None, {"country": "fr"}], {"country": "de"}).tolist()
@@ -36,7 +36,7 @@ def tagged(column: Iterable[Any], wanted: Mapping[str, str]) -> Ints:
     return np.array(rows, np.int64)
 
 
-def _has(tags: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
+def _has(tags: Mapping[Arm, Any], wanted: Mapping[str, str]) -> bool:
     return all(tags.get(name) == value for name, value in wanted.items())
 
 
