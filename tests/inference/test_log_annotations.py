@@ -40,7 +40,9 @@ def test_predictions_make_the_estimate_less_noisy_and_never_biased() -> None:
         logs = [rows(200, seed, wrong=wrong) for seed in range(60)]
         known, plain = (np.array([robust(each) for each in some]) for some in (logs, map(without, logs)))
         off = np.abs(known.mean(axis=0) - truth)
-        assert np.all(off < 5 * known.std(axis=0) / np.sqrt(60) + 1e-3), "unbiased, also if predictions are off"
+        assert np.all(off < 5 * known.std(axis=0) / np.sqrt(60) + 1e-3), (
+            "unbiased, also if predictions are off"
+        )
         assert np.all(known.std(axis=0) < 0.9 * plain.std(axis=0)), "less noisy"
 
 
@@ -72,7 +74,9 @@ def test_tags_choose_rows_and_keep_all_arms() -> None:
     both = dc.evaluate(log, tags={"country": "de", "n": "0"})
     assert both.decisions == sum('"de"' in row["tags"] and '"n": "0"' in row["tags"] for row in log)
     laws = np.tile([1.0, 0.0], (60, 1))
-    assert dc.evaluate(log, laws, tags={"country": "de"}).candidate is not None, "a law for each row of the log"
+    assert dc.evaluate(log, laws, tags={"country": "de"}).candidate is not None, (
+        "a law for each row of the log"
+    )
     with pytest.raises(dc.ParameterError, match="0 decisions and no loss"):
         dc.evaluate(log, tags={"country": "it"})
     with pytest.raises(dc.ParameterError, match="tags = 'de'"):

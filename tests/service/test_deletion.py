@@ -1,6 +1,7 @@
 """Deleting archived experiments: when it is allowed, what is gone, and what a crash leaves."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import Conflict, Gone, NotFound
 from decoupled.service.experiment.records import Settings
 from decoupled.service.parts import deletion
+from decoupled.service.store.backup import restore
 from support.stores import Clock, quick_service
 
 SETTINGS = Settings({"name": "FTPL"}, ("a", "b"))
@@ -61,7 +63,7 @@ def test_only_archived_experiments_can_be_deleted_and_only_after_a_while(file: s
 
 
 def test_everything_of_it_is_gone_and_its_name_is_free(
-    address: str, monkeypatch: pytest.MonkeyPatch
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deletion, "AT_ONCE", 2)
     service = quick_service(address, delete_after=0.0, snapshot_every=3)
@@ -86,8 +88,11 @@ def test_everything_of_it_is_gone_and_its_name_is_free(
     [fresh] = service.decisions.decide("local", "old", key="0").result()
     assert fresh.id.split("-")[0] != last.split("-")[0]
     assert service.decisions.get("local", other).result().status == "pending"
+    service.logs.backup(tmp_path / "copy.db").result()
     service.close()
-    assert [each.finding for each in examine(address) if not each.good and each.name not in UNSAFE] == []
+    assert restore(tmp_path / "copy.db", tmp_path / "again.db") == 2, "without the deleted one"
+    for store in (address, tmp_path / "again.db"):
+        assert [each.finding for each in examine(store) if not each.good and each.name not in UNSAFE] == []
 
 
 def test_a_crash_in_the_middle_leaves_the_rest_for_the_next_start(

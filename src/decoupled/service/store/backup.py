@@ -130,22 +130,22 @@ def copy(reader: Store, target: Store) -> int:
         if target.run("SELECT 1 FROM experiments LIMIT 1"):
             rule, remedy = "has experiments already", "restore into an empty store"
             raise _conflict(target.called, target.where, rule, remedy)
-        copied = {table: _copy_table(reader, target, table) for table in TABLES}
+        for table in TABLES:
+            _copy_table(reader, target, table)
         target.renumber()
+        count = int(target.run("SELECT count(*) FROM experiments WHERE deleted_at IS NULL")[0][0])
         target.commit()
     except BaseException:
         target.rollback()
         raise
-    return copied["experiments"]
+    return count
 
 
-def _copy_table(reader: Store, target: Store, table: str) -> int:
+def _copy_table(reader: Store, target: Store, table: str) -> None:
     columns = target.columns(table)
     into = insertion(table, columns)
     if table == "api_keys":
         into += " ON CONFLICT DO NOTHING"  # for a key that was added to the empty store by hand
-    copied, rows = 0, reader.each(f"SELECT {', '.join(columns)} FROM {table}")
+    rows = reader.each(f"SELECT {', '.join(columns)} FROM {table}")
     while part := list(islice(rows, _AT_ONCE)):
         target.run_many(into, part)
-        copied += len(part)
-    return copied
