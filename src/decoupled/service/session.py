@@ -142,7 +142,7 @@ class Session:
     def drop(self, running: Running) -> None:
         """Forget an experiment that this transaction deletes."""
         for known in (self._running, self._held, self._heads):
-            known.pop(running.id, None)  # type: ignore[attr-defined]
+            known.pop(running.id, None)
         self._ids = {each: found for each, found in self._ids.items() if found != running.id}
 
     def check_compiled(self, about: Iterable[Reference]) -> None:

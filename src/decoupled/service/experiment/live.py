@@ -6,9 +6,8 @@ replayed, and a replayed row must equal the logged one.
 
 import json
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ...decision import Arm, Decision
 from ...learner.budget import Budget
@@ -270,16 +269,16 @@ class Running:
         return decision_record(row, settled, self)
 
 
-class Owner(Protocol):
-    """What is shown of the experiment of a decision: its name, the names of all its arms, and its policy."""
+class Owner(NamedTuple):
+    """What is shown of the experiment of a decision, if it is not running."""
 
     tag: str
     name: str
-    names: Sequence[Arm]
+    names: list[Arm]
     policy: str
 
 
-def decision_record(row: Decided, settled: Settled | None, owner: Owner) -> DecisionRecord:
+def decision_record(row: Decided, settled: Settled | None, owner: Running | Owner) -> DecisionRecord:
     """A decision with its outcome."""
     names = owner.names
     status: Status = "unobserved" if row.explore is None else "pending"

@@ -29,6 +29,7 @@ Tags = Annotated[
 TagFilter = Annotated[
     list[str],
     Query(
+        default_factory=list,
         description="Only decisions with this tag, as NAME:VALUE; repeat it to ask for several tags at once.",
         examples=[["country:de"]],
         max_length=MOST_TAGS,

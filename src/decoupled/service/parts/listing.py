@@ -5,14 +5,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 
-from ...decision import Arm
 from ...errors import invalid_value
 from ..background import Background
 from ..commit_loop import CommitLoop, Reply
 from ..errors import Invalid, NotFound
-from ..experiment.live import decision_record
+from ..experiment.live import Owner, decision_record
 from ..experiment.records import DecisionRecord, Experiment, Mode, Status
 from ..session import Session
 from ..store.listing import decisions_page, experiments_page
@@ -108,19 +107,12 @@ class Listing:
             if row is None:
                 raise NotFound(f"experiment {name!r}: is not known; create it first, or check the name")
             policy = json.loads(row.settings)["policy"]["name"]
-            owner = _Owner(row.tag, row.name, json.loads(row.arms), policy)
+            owner = Owner(row.tag, row.name, json.loads(row.arms), policy)
             found, following = decisions_page(reader, row.id, row.head, **wanted)
             records = [decision_record(decided, settled, owner) for decided, settled in found]
             return Page(records, None if following is None else _cursor(sort, [following]))
         finally:
             reader.close()
-
-
-class _Owner(NamedTuple):
-    tag: str
-    name: str
-    names: list[Arm]
-    policy: str
 
 
 def _experiments(
@@ -153,7 +145,7 @@ def _after(cursor: str | None, sort: str) -> list[Any] | None:
         raise _unknown(cursor)
     try:
         text = cursor.removeprefix(_MARK)
-        found, *values = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        found, *values = _listed(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except (ValueError, TypeError):
         raise _unknown(cursor) from None
     kinds = {"name": [str], "created_at": [float, int], "made_at": [int]}.get(sort.removeprefix("-"))
@@ -161,6 +153,13 @@ def _after(cursor: str | None, sort: str) -> list[Any] | None:
         rule, remedy = f"is not of a list sorted by {sort}", "keep the sort of the first page"
         raise Invalid(invalid_value("after", cursor, rule, remedy))
     return values
+
+
+def _listed(text: bytes) -> list[Any]:
+    content = json.loads(text)
+    if not isinstance(content, list):
+        raise TypeError("a cursor is a list")
+    return content
 
 
 def _unknown(cursor: str | None) -> Invalid:

@@ -67,6 +67,7 @@ def decision_routes(service: DecisionService, admission: Admission, fast: FastRo
     async def list_decisions(
         access: Reader,
         name: Name,
+        tag: TagFilter,
         after: After = None,
         limit: Limit = 100,
         sort: Annotated[
@@ -74,7 +75,6 @@ def decision_routes(service: DecisionService, admission: Admission, fast: FastRo
         ] = "-made_at",
         status: Annotated[Status | None, Query(description="Only those with this status.")] = None,
         mode: Annotated[Mode | None, Query(description="Only those of this mode.")] = None,
-        tag: TagFilter = (),
     ) -> Response:
         """The decisions of an experiment, the newest first.
 

@@ -65,7 +65,7 @@ def log_routes(service: DecisionService) -> APIRouter:
         return JSONResponse(state_out(await service.experiments.state(access.tenant, name)))
 
     @router.get("/evaluation", response_model=EvaluationOut, responses=refusals(404))
-    async def get_evaluation(access: Reader, name: Name, tag: TagFilter = ()) -> Response:
+    async def get_evaluation(access: Reader, name: Name, tag: TagFilter) -> Response:
         """The mean loss of every arm, and of the exploited arms, from the log alone, with their intervals.
 
         With tags, only decisions that have all of them count. The intervals hold for each choice of tags by itself.
@@ -97,8 +97,8 @@ def log_routes(service: DecisionService) -> APIRouter:
     async def get_log(
         access: Reader,
         name: Name,
+        tag: TagFilter,
         format: Annotated[Literal["csv", "parquet"], Query()] = "csv",  # noqa: A002
-        tag: TagFilter = (),
     ) -> Response:
         """The log, one row for each decision, with the exact probability with which `explore` was drawn.
 
