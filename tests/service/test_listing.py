@@ -11,6 +11,7 @@ from decoupled.service.parts.listing import ExperimentSort
 from decoupled.service.store import listing
 from support.stores import Clock, quick_service
 
+MOST_PAGES = 100
 FTPL = Settings({"name": "FTPL"}, ("a", "b"))
 EXP3 = Settings({"name": "Exp3"}, ("a", "b"))
 
@@ -18,24 +19,26 @@ EXP3 = Settings({"name": "Exp3"}, ("a", "b"))
 def names(service: DecisionService, limit: int = 2, **wanted: Any) -> list[str]:
     """All experiments, page by page."""
     found, after = [], None
-    while True:
+    for _ in range(MOST_PAGES):
         page = service.listing.experiments("local", limit=limit, after=after, **wanted).result()
         assert len(page.items) <= limit
         found += [each.name for each in page.items]
         after = page.next
         if after is None:
             return found
+    raise AssertionError("it does not end")
 
 
 def seqs(service: DecisionService, limit: int = 3, **wanted: Any) -> list[int]:
     """All decisions, page by page."""
     found, after = [], None
-    while True:
+    for _ in range(MOST_PAGES):
         page = service.listing.decisions("local", "x", limit=limit, after=after, **wanted).result()
         found += [int(each.id.split("-")[1]) for each in page.items]
         after = page.next
         if after is None:
             return found
+    raise AssertionError("it does not end")
 
 
 def test_experiments_are_filtered_and_sorted(address: str, clock: Clock) -> None:
