@@ -48,6 +48,7 @@ LIMITS = {
     "seconds to send the headers": ["headers_seconds"],
     "bytes of a body": ["body"],
     "seconds to send the body": ["body_seconds"],
+    "bytes of a log to replay": ["replay"],
     "requests per second for each key": ["rate"],
     "requests at once for each key": ["burst"],
     "wrong keys per second from one address": ["bad_keys"],

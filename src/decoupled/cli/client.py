@@ -20,12 +20,17 @@ KeyFile = Annotated[
     ),
 ]
 
+Tag = Annotated[
+    list[str] | None, typer.Option(help="A tag as NAME:VALUE; repeat it for several.", metavar="NAME:VALUE")
+]
+
 client = typer.Typer(help="Talk to a running service from the shell.", no_args_is_help=True)
 
 URL = "http://127.0.0.1:8000"
 
 
-def _client(url: str, key_file: Path | None) -> "Client":
+def connected(url: str, key_file: Path | None) -> "Client":
+    """A client whose errors name the options of the command line."""
     from ..service.client.exchange import KEY_VARIABLE, Remedies
     from ..service.client.sync import Client
 
@@ -40,8 +45,25 @@ def _client(url: str, key_file: Path | None) -> "Client":
     return ShellClient(url, key, notify=lambda reason: typer.echo(f"Waiting: {reason}", err=True))
 
 
-def _show(content: Any) -> None:
+def show(content: Any) -> None:
+    """Print JSON."""
     typer.echo(json.dumps(content, indent=1, ensure_ascii=False))
+
+
+def tags_of(tags: list[str] | None) -> dict[str, str] | None:
+    """Tags from texts such as "country:de"; None if there are none.
+
+    >>> tags_of(["country:de"])
+    {'country': 'de'}
+    """
+    from ..errors import ParameterError, invalid_value
+
+    for text in tags or ():
+        if ":" not in text:
+            raise ParameterError(
+                invalid_value("--tag", text, "must be NAME:VALUE", "for example country:de")
+            )
+    return {name: value for name, _, value in (text.partition(":") for text in tags)} if tags else None
 
 
 def _described(policy: str) -> dict[str, Any]:
@@ -66,7 +88,9 @@ def _described(policy: str) -> dict[str, Any]:
 @client.command("create")
 def client_create(
     name: Annotated[str, typer.Argument(help="The experiment.")],
-    arms: Annotated[list[str], typer.Argument(help="Its arms, two or more.")],
+    arms: Annotated[
+        list[str] | None, typer.Argument(help="Its arms, two or more; none with --learner.")
+    ] = None,
     policy: Annotated[
         str, typer.Option(help="A policy's name, such as FTPL or FTPL.recommended, or its JSON.")
     ] = "FTPL.recommended",
@@ -103,25 +127,30 @@ def client_create(
     budget: Annotated[
         str | None, typer.Option(help="A budget for exploring as JSON, such as '{\"share\": 0.01}'.")
     ] = None,
+    learner: Annotated[
+        Path | None,
+        typer.Option(help="A saved learner to start from; its arms, policy and loss range come with it."),
+    ] = None,
     url: Url = URL,
     key_file: KeyFile = None,
 ) -> None:
     """Create an experiment."""
     kind: Any = feedback
-    with report_errors(), _client(url, key_file) as service:
-        _show(
+    if (learner is None) == (not arms):
+        raise typer.BadParameter("give the arms, or --learner, which has them")
+    begin: Any = {"policy": _described(policy), "arms": arms, "loss_range": loss_range, "seed": seed}
+    begin |= {"risk": risk, "drift": drift}
+    if learner is not None:
+        begin = {"learner": learner.read_text()}
+    with report_errors(), connected(url, key_file) as service:
+        show(
             service.put_experiment(
                 name,
-                policy=_described(policy),
-                arms=arms,
-                loss_range=loss_range,
+                **begin,
                 deadline_seconds=deadline,
                 expired_loss=expired_loss,
-                seed=seed,
                 demo=demo,
                 feedback=kind,
-                risk=risk,
-                drift=drift,
                 guardrails=None if guardrails is None else _object("--guardrails", guardrails),
                 budget=None if budget is None else _object("--budget", budget),
             )
@@ -132,15 +161,21 @@ def client_create(
 def client_decide(
     name: Annotated[str, typer.Argument(help="The experiment.")],
     mode: Annotated[str, typer.Option(help="both, exploit or explore.")] = "both",
+    tag: Tag = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Losses that you expect, by arm, as JSON, such as '{\"a\": 0.3}'.")
+    ] = None,
     url: Url = URL,
     key_file: KeyFile = None,
 ) -> None:
     """Ask for a decision. The loss to send back is that of its *explored* arm."""
     from dataclasses import asdict
 
-    with report_errors(), _client(url, key_file) as service:
-        decision = service.decide(name, mode=mode)  # type: ignore[call-overload]
-        _show({**asdict(decision), "send_back_the_loss_of": decision.explore})
+    with report_errors(), connected(url, key_file) as service:
+        predicted = None if baseline is None else _object("--baseline", baseline)
+        options: Any = {"mode": mode, "tags": tags_of(tag), "baseline": predicted}
+        decision = service.decide(name, **options)
+        show({**asdict(decision), "send_back_the_loss_of": decision.explore})
 
 
 @client.command("feedback")
@@ -167,13 +202,13 @@ def client_feedback(
     wrong = neither_or_both(*given, "--loss", "--reward", preference_given=preference is not None)
     if wrong is not None:
         raise typer.BadParameter("; ".join(wrong))
-    with report_errors(), _client(url, key_file) as service:
+    with report_errors(), connected(url, key_file) as service:
         explored = None if arm is None else service.decision(decision).explore
         whose = explored if str(explored) == arm else arm  # an arm may be a number
         preferred: Any = preference
         applied = service.feedback(decision, loss=loss, reward=reward, arm=whose, preference=preferred)
         assert applied is not None  # without an outbox it is applied, or an error
-        _show(asdict(applied))
+        show(asdict(applied))
 
 
 @client.command("show")
@@ -185,11 +220,11 @@ def client_show(
     key_file: KeyFile = None,
 ) -> None:
     """Show what an experiment has learned, or list the experiments."""
-    with report_errors(), _client(url, key_file) as service:
+    with report_errors(), connected(url, key_file) as service:
         if name is None:
-            _show(service.experiments())
+            show(service.experiments())
             return
-        _show(service.state(name))
+        show(service.state(name))
 
 
 @client.command("verdict")
@@ -202,10 +237,10 @@ def client_verdict(
     """Say which arm is best, as far as that is decided, with the mean loss of each arm and the regret."""
     from .verdict import verdict_text
 
-    with report_errors(), _client(url, key_file) as service:
+    with report_errors(), connected(url, key_file) as service:
         found = service.verdict(name)
         if as_json:
-            _show(found)
+            show(found)
         else:
             typer.echo(verdict_text(found))
 
@@ -233,11 +268,14 @@ def client_audit(
 
 @client.command("evaluate")
 def client_evaluate(
-    name: Annotated[str, typer.Argument(help="The experiment.")], url: Url = URL, key_file: KeyFile = None
+    name: Annotated[str, typer.Argument(help="The experiment.")],
+    tag: Tag = None,
+    url: Url = URL,
+    key_file: KeyFile = None,
 ) -> None:
     """The value of every arm and of the exploited arms, from the log, with their intervals."""
-    with report_errors(), _client(url, key_file) as service:
-        _show(service.evaluation(name))
+    with report_errors(), connected(url, key_file) as service:
+        show(service.evaluation(name, tags=tags_of(tag)))
 
 
 @client.command("log")
@@ -250,20 +288,21 @@ def client_log(
         str | None, typer.Option(help="csv or parquet, regardless of the ending.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+    tag: Tag = None,
     url: Url = URL,
     key_file: KeyFile = None,
 ) -> None:
     """Write the log of an experiment to a file."""
     from ..service.client.log_file import format_of
 
-    with report_errors(), _client(url, key_file) as service:
+    with report_errors(), connected(url, key_file) as service:
         kind = format_of(file, format)
-        _check_new(file, force)
-        service.log(name, file, kind, overwrite=force)
+        check_new(file, force)
+        service.log(name, file, kind, overwrite=force, tags=tags_of(tag))
         typer.echo(f"Written to {file}")
 
 
-def _check_new(file: Path, force: bool) -> None:
+def check_new(file: Path, force: bool) -> None:
     """Refuse to replace a file before any work is done, unless forced."""
     from ..errors import ParameterError, invalid_value
 
@@ -277,8 +316,8 @@ def client_archive(
     name: Annotated[str, typer.Argument(help="The experiment.")], url: Url = URL, key_file: KeyFile = None
 ) -> None:
     """End an experiment: it makes no more decisions, and still takes feedback."""
-    with report_errors(), _client(url, key_file) as service:
-        _show(service.archive(name))
+    with report_errors(), connected(url, key_file) as service:
+        show(service.archive(name))
 
 
 @client.command("pin")
@@ -289,8 +328,8 @@ def client_pin(
     key_file: KeyFile = None,
 ) -> None:
     """Exploit one arm in every decision: the kill switch. Exploring and learning go on."""
-    with report_errors(), _client(url, key_file) as service:
-        _show(service.pin(name, _named(service, name, [arm])[0]))
+    with report_errors(), connected(url, key_file) as service:
+        show(service.pin(name, _named(service, name, [arm])[0]))
 
 
 @client.command("unpin")
@@ -298,8 +337,8 @@ def client_unpin(
     name: Annotated[str, typer.Argument(help="The experiment.")], url: Url = URL, key_file: KeyFile = None
 ) -> None:
     """Let the policy choose the arm to exploit again."""
-    with report_errors(), _client(url, key_file) as service:
-        _show(service.unpin(name))
+    with report_errors(), connected(url, key_file) as service:
+        show(service.unpin(name))
 
 
 @client.command("down")
@@ -312,8 +351,8 @@ def client_down(
     key_file: KeyFile = None,
 ) -> None:
     """Set the arms that are down, which no decision chooses, for a health check."""
-    with report_errors(), _client(url, key_file) as service:
-        _show(service.set_down(name, _named(service, name, arms or [])))
+    with report_errors(), connected(url, key_file) as service:
+        show(service.set_down(name, _named(service, name, arms or [])))
 
 
 @client.command("guardrails")
@@ -327,8 +366,8 @@ def client_guardrails(
     key_file: KeyFile = None,
 ) -> None:
     """Change the guardrails of an experiment; those that are not named stay as they are."""
-    with report_errors(), _client(url, key_file) as service:
-        _show(service.change_guardrails(name, **_object("CHANGES", changes)))
+    with report_errors(), connected(url, key_file) as service:
+        show(service.change_guardrails(name, **_object("CHANGES", changes)))
 
 
 @client.command("budget")
@@ -342,8 +381,8 @@ def client_budget(
     key_file: KeyFile = None,
 ) -> None:
     """Set how much an experiment may explore."""
-    with report_errors(), _client(url, key_file) as service:
-        _show(service.set_budget(name, **_object("LIMITS", limits)))
+    with report_errors(), connected(url, key_file) as service:
+        show(service.set_budget(name, **_object("LIMITS", limits)))
 
 
 def _named(service: "Client", name: str, arms: list[str]) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .client import client
+from .client_data import client
 from .errors import report_errors
 
 if TYPE_CHECKING:
@@ -47,6 +47,13 @@ def serve(
     tls_key: Annotated[Path | None, typer.Option(help="Private key of the certificate, PEM.")] = None,
     backups: Annotated[Path | None, typer.Option(help="Folder that POST /v1/backups writes to.")] = None,
     body_limit: Annotated[int, typer.Option(min=1024, help="Largest body, in bytes.")] = 1_048_576,
+    replay_limit: Annotated[
+        int, typer.Option(min=1024, help="Largest log to replay, in bytes.")
+    ] = 67_108_864,
+    delete_after: Annotated[
+        float,
+        typer.Option(min=0.0, help="Days that an archived experiment is kept before it can be deleted."),
+    ] = 30.0,
     rate: Annotated[
         float, typer.Option(min=0.0, help="Requests a second for each key; 0 for no limit.")
     ] = 10_000.0,
@@ -78,10 +85,10 @@ def serve(
         from ..service.http.log_format import checked_format
         from ..service.http.server import Serving, run
 
-        limits = Limits(body=body_limit, rate=rate, burst=burst)
+        limits = Limits(body=body_limit, rate=rate, burst=burst, replay=replay_limit)
         serving = Serving(
             store, host, port, tls_certificate, tls_key, backups, access_log, checked_format(log_format),
-            metrics_experiments, otel, drain=drain, limits=limits,
+            metrics_experiments, otel, drain=drain, limits=limits, delete_after=86_400.0 * delete_after,
         )  # fmt: skip
         run(serving)
 

@@ -48,8 +48,8 @@ def shares_of(candidate: Any, log: Log) -> tuple[str, Shares]:
         raise ParameterError(
             invalid_value("policy", candidate, "is none that can be judged", _KINDS)
         ) from None
-    if laws.shape != (log.decisions, len(log.arms)):
-        rule = f"must have a row for each of {log.decisions} decisions and a column for each of {len(log.arms)} arms"
+    if laws.shape != (log.size, len(log.arms)):
+        rule = f"must have a row for each of {log.size} decisions and a column for each of {len(log.arms)} arms"
         raise ParameterError(invalid_value("policy", laws.shape, rule, _KINDS))
     return "the laws given", _of_columns(_checked(laws[log.rows], log))
 

@@ -1,7 +1,7 @@
 """The log judged offline: what each arm, what was served, and what another policy would have cost."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,17 +29,20 @@ def evaluate(
     drift: bool = True,
     arms: Sequence[Arm] | None = None,
     coupled: bool | None = None,
+    tags: Mapping[str, str] | None = None,
 ) -> Evaluation:
     """Estimate from a log what every arm would have cost, what was served did cost, and a candidate would have.
 
     All values are mean losses over the decisions of the log whose loss was observed and that could explore every arm.
     There are three estimates of each: by *importance weighting*, which is unbiased; *self-normalised*, which divides by
     the sum of the weights; and *doubly robust*, which weights only the difference from a model, the mean of the losses
-    that were known of the arm. The intervals hold together, and for a log that you evaluate again whenever it has grown.
+    that were known of the arm, or the loss that the log's column `baseline` predicted for it. The intervals hold
+    together, and for a log that you evaluate again whenever it has grown.
 
     Args:
         log: what `export` wrote, as the path of a CSV or Parquet file; a data frame; columns by name; or a list of rows.
-            It needs the columns `explore`, `propensity` and `loss`.
+            It needs the columns `explore`, `propensity` and `loss`. If it has `baseline`, losses that were predicted for
+            the arms when a decision was made (a mapping, or its JSON), they are the model of the doubly robust estimate.
         policy: the candidate. An arm; a mapping from arms to shares; an array with a law over `arms` for each row of the
             log; a function that gives one for the number of a row; or a policy, which is replayed: in each row, its law
             of exploitation given the losses known by then.
@@ -49,6 +52,8 @@ def evaluate(
             propensities for the arms.
         arms: the names of the arms in order. By default those that the log has, sorted.
         coupled: whether the arm exploited is the arm explored. By default, the log tells.
+        tags: evaluate only the decisions that have all these tags. The intervals hold for each choice of tags; if you
+            look at many, some will be wrong by chance.
 
     >>> import decoupled as dc
     >>> rows = [
@@ -63,7 +68,7 @@ def evaluate(
     """
     ends = _checked_range(loss_range)
     limit = number_in("risk", risk, 0.0, 1.0, "the default is 0.05")
-    read = read_log(log, ends, arms)
+    read = read_log(log, ends, arms, tags)
     _refuse_blind(read, drift)
     name, shares = ("", None) if policy is None else shares_of(policy, read)
     if shares is not None:
@@ -169,13 +174,18 @@ class _Judge:
         return float(model.mean() + rest.sum() / len(log))
 
     def _model(self, place: int) -> Floats:
-        """For each decision, the mean of the losses of an arm that were known before it, and of one loss of 1/2."""
+        """For each decision, the loss that was predicted for an arm; without a prediction, the mean of the losses that
+        were known of it before, and of one loss of 1/2.
+        """
         log = self.log
         mine = np.flatnonzero(log.explore == place)
         mine = mine[np.argsort(log.settled[mine], kind="stable")]
         known = np.searchsorted(log.settled[mine], log.made, side="left")
         sums = np.concatenate([[0.5], 0.5 + np.cumsum(log.loss[mine])])
         model: Floats = sums[known] / (known + 1.0)
+        if place in log.predicted:
+            rows, values = log.predicted[place]
+            model[rows] = values
         return model
 
     def _plain_ends(self) -> tuple[Floats, Floats]:
@@ -259,17 +269,23 @@ class _Judge:
                 f"{log.left_out:,} observed decisions could not explore every arm and are left out"
             )
         for place, arm in enumerate(log.arms):
-            weights = (log.explore == place) * self.inverse
-            if not weights.any():
+            if not np.any(log.explore == place):
                 notes.append(f"{arm!r} was never explored, so nothing can be told about it")
-                continue
-            error = float(weights.std()) / math.sqrt(len(log))
-            if np.isfinite(error) and abs(weights.mean() - 1.0) > _OFF * error:
-                notes.append(
-                    f"the weights of {arm!r} average {weights.mean():.2f} instead of 1: its propensities are wrong, "
-                    "or it was not there all the time"
-                )
+            elif (wrong := wrong_propensities(log, place)) is not None:
+                notes.append(wrong)
         return notes
+
+
+def wrong_propensities(log: Log, place: int) -> str | None:
+    """A remark if the propensities of an arm cannot be right: its weights must average 1; None if they may be."""
+    weights = (log.explore == place) / log.propensity
+    error = float(weights.std()) / math.sqrt(len(log))
+    if not np.isfinite(error) or abs(weights.mean() - 1.0) <= _OFF * error:
+        return None
+    return (
+        f"the weights of {log.arms[place]!r} average {weights.mean():.2f} instead of 1: its propensities are wrong, "
+        "or it was not there all the time"
+    )
 
 
 def _lower_mean(values: Floats, risk: float) -> float:

@@ -16,9 +16,10 @@ from ..base.extras import needed_for
 from ..base.validation import is_missing, kind_of
 from ..decision import Arm
 from ..errors import ArmError, LossError, Message, ParameterError, invalid_value, near_name, shown
+from .log_annotations import Predicted, predictions, tagged
 
 NEEDED = ("explore", "propensity", "loss")
-OPTIONAL = ("exploit", "available", "status", "seq", "settled_seq")
+OPTIONAL = ("exploit", "available", "status", "seq", "settled_seq", "tags", "baseline")
 _KINDS = "give the path of a .csv or .parquet file, a data frame, or a list of rows"
 
 
@@ -28,7 +29,8 @@ class Log:
 
     Attributes:
         arms: the names of the arms.
-        decisions: the number of rows.
+        size: the number of rows.
+        decisions: the number of rows that have the tags that are wanted.
         left_out: the rows with a loss that could not explore every arm: some were not available, or the propensity is 1.
         rows: the row of each decision in the log.
         explore: the places of the explored arms.
@@ -37,9 +39,12 @@ class Log:
         loss: its loss, scaled to [0, 1].
         made: when each decision was made, as a number that grows with time.
         settled: when its loss was observed, on the same scale.
+        given: its loss as it was logged.
+        predicted: the losses that were predicted when the decisions were made.
     """
 
     arms: tuple[Arm, ...]
+    size: int
     decisions: int
     left_out: int
     rows: Ints
@@ -49,6 +54,8 @@ class Log:
     loss: Floats
     made: Floats
     settled: Floats
+    given: Floats
+    predicted: Predicted
 
     def __len__(self) -> int:
         return len(self.loss)
@@ -61,23 +68,33 @@ class Log:
         raise ArmError(f"arm = {shown(arm)}: is not an arm of this log; {near_name(arm, self.arms)}")
 
 
-def read_log(log: Any, loss_range: tuple[float, float], arms: Sequence[Arm] | None = None) -> Log:
-    """Read and check a log; `arms` names arms that it may lack."""
-    columns = _columns(log)
+def read_log(
+    log: Any,
+    loss_range: tuple[float, float],
+    arms: Sequence[Arm] | None = None,
+    tags: Mapping[str, str] | None = None,
+) -> Log:
+    """Read and check a log; `arms` names arms that it may lack, and `tags` those that its decisions must have."""
+    columns = columns_of(log)
     missing = [name for name in NEEDED if name not in columns]
     if missing:
         found = ", ".join(map(repr, columns)) or "none of the columns of a log"
         raise ParameterError(
             Message(f"log: has no column {missing[0]!r}, only {found}", "see docs: The decision log")
         )
-    count = len(columns["loss"])
+    size = count = len(columns["loss"])
+    names = _names(list(arms or ()), columns["explore"], columns.get("exploit", ()))
+    rows = np.arange(count)
+    if tags:
+        rows = tagged(columns.get("tags", [None] * count), tags)
+        columns = {name: _chosen(column, rows) for name, column in columns.items()}
+        count = len(rows)
     loss, propensity = _numbers("loss", columns["loss"]), _numbers("propensity", columns["propensity"])
     status = columns.get("status")
     seen = ~np.isnan(loss)
     if status is not None:
         seen &= np.array([each == "applied" for each in status], np.bool_)
     explored, exploited = columns["explore"], columns.get("exploit", [None] * count)
-    names = _names(list(arms or ()), explored, exploited)
     explore, exploit = _places(explored, names), _places(exploited, names)
     seen &= explore >= 0
     _check_losses(loss, seen, loss_range)
@@ -93,22 +110,38 @@ def read_log(log: Any, loss_range: tuple[float, float], arms: Sequence[Arm] | No
     settled = _numbers("settled_seq", columns["settled_seq"]) if "settled_seq" in columns else made + 0.5
     return Log(
         tuple(names),
+        size,
         count,
         int(seen.sum()) - len(kept),
-        kept,
+        rows[kept],
         explore[kept],
         exploit[kept],
         propensity[kept],
         (loss[kept] - low) / (high - low),
         made[kept],
         np.where(np.isnan(settled[kept]), made[kept] + 0.5, settled[kept]),
+        loss[kept],
+        _predicted(columns.get("baseline"), kept, rows, names, loss_range),
     )
+
+
+def _predicted(
+    column: Any, kept: Ints, rows: Ints, names: list[Arm], loss_range: tuple[float, float]
+) -> Predicted:
+    if column is None:
+        return {}
+    # Names in a JSON object are texts.
+    places = {str(name): place for place, name in enumerate(names)} | {
+        name: place for place, name in enumerate(names)
+    }
+    return predictions(column, kept, places, loss_range, rows)
 
 
 # Reading
 
 
-def _columns(log: Any) -> dict[str, Any]:
+def columns_of(log: Any) -> dict[str, Any]:
+    """The columns of a log that an evaluation reads, by name."""
     wanted = (*NEEDED, *OPTIONAL)
     if isinstance(log, (str, os.PathLike)):
         return _from_file(Path(log), wanted)
@@ -126,6 +159,10 @@ def _columns(log: Any) -> dict[str, Any]:
         raise ParameterError(invalid_value(f"log[{wrong}]", rows[wrong], rule, _KINDS))
     present = set().union(*(row.keys() for row in rows))
     return {name: [row.get(name) for row in rows] for name in wanted if name in present}
+
+
+def _chosen(column: Any, rows: Ints) -> Any:
+    return column[rows] if isinstance(column, np.ndarray) else [column[row] for row in rows.tolist()]
 
 
 def _listed(column: Any) -> Any:

@@ -17,9 +17,12 @@ from .loop_commits import LoopCommits
 from .parts.audit import Audit
 from .parts.deadlines import sweep_all
 from .parts.decisions import Decisions
+from .parts.deletion import DELETE_AFTER, Deletion
 from .parts.experiments import Experiments
 from .parts.keys import Keys
+from .parts.listing import Listing
 from .parts.logs import Logs
+from .parts.replaying import Replaying
 from .parts.verdicts import Verdicts
 from .session import Session
 from .store.open import open_store
@@ -44,14 +47,15 @@ class Options(TypedDict, total=False):
     keep_keys: float
     patience: float | None
     compiler: Compiler | None
+    delete_after: float
 
 
 class DecisionService:
     """Makes decisions and takes feedback for many experiments; what it has acknowledged is on disk.
 
-    Its parts are `experiments`, `decisions`, `logs`, `keys`, `verdicts` and `audit`. Every call to a part returns a
-    `Reply`: `result()` waits for it in a thread, `await` on an event loop. `decisions_on_loop` is `decisions` for callers
-    on an event loop, for which it takes less time; see `LoopCommits`.
+    Its parts are `experiments`, `decisions`, `logs`, `keys`, `verdicts`, `audit`, `listing`, `replaying` and `deletion`.
+    Every call to a part returns a `Reply`: `result()` waits for it in a thread, `await` on an event loop.
+    `decisions_on_loop` is `decisions` for callers on an event loop, for which it takes less time; see `LoopCommits`.
 
     Args:
         store: where everything is kept.
@@ -62,6 +66,7 @@ class DecisionService:
         patience: for how many seconds (and at most one more) a request waits for a policy that is being compiled,
             before it is refused; None for as long as it takes.
         compiler: compiles policies.
+        delete_after: for how many seconds an archived experiment is kept at least before it can be deleted.
     """
 
     def __init__(
@@ -74,6 +79,7 @@ class DecisionService:
         keep_keys: float = KEEP_KEYS,
         patience: float | None = None,
         compiler: Compiler | None = None,
+        delete_after: float = DELETE_AFTER,
     ) -> None:
         if store.migrate(clock()):
             _log.info("store %s: created", store.where)
@@ -96,6 +102,12 @@ class DecisionService:
         self.keys = Keys(self._commits)
         self.verdicts = Verdicts(self._commits, self._verdicts)
         self.audit = Audit(self._commits)
+        self._lists = Background("decoupled-lists")
+        self.listing = Listing(self._commits, self._lists)
+        self.replaying = Replaying(self._commits, Background("decoupled-replays"))
+        self.deletion = Deletion(
+            self._commits, self._checks, Background("decoupled-deletion"), delete_after
+        )
 
     @property
     def patience(self) -> float | None:
@@ -119,10 +131,13 @@ class DecisionService:
         """Finish what was asked, write a snapshot of every experiment, and close the store."""
         self._compiler.close()
         self._checks.close()
+        self.deletion.close()
         self._reads.close()
         self._verdicts.close()
         self._histories.close()
         self._on_loop.close()
+        self._lists.close()
+        self.replaying.close()
         self._commits.close()
         self._session.close()
 

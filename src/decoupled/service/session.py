@@ -6,9 +6,10 @@ from typing import Any, Literal, NamedTuple
 
 from ..native.calls import FEW_ARMS
 from .compiler import Compiler, needed
-from .errors import Compiling, NotCompiled, NotFound, ReplayError, ServiceError, StoreError
+from .errors import Compiling, Gone, NotCompiled, NotFound, ReplayError, ServiceError, StoreError
 from .experiment.audited import audit_row
 from .experiment.live import Running
+from .experiment.records import moment
 from .experiment.rows import ExperimentRow, Row
 from .experiment.snapshots import snapshot
 from .origin import ORIGIN
@@ -57,14 +58,23 @@ class Session:
         self._broken.clear()
         if not begun:
             self.store.begin()
-        ids = {found for each in set(about) if (found := self._find(each)) is not None}
+        wanted = set(about)
+        ids = {found for each in wanted if (found := self._find(each)) is not None}
         if ids:
             self.hold(ids)
+        if self._broken:
+            self._find_again(wanted)
 
     def hold(self, ids: Iterable[int]) -> list[Running]:
         """Lock experiments until the transaction ends; other replicas wait. Leaves out those that cannot run."""
         held = []
         for row in self.store.lock(sorted(ids)):
+            if row.deleted_at is not None:
+                self._running.pop(row.id, None)
+                self._broken[row.id] = Gone(
+                    f"decision: its experiment was deleted at {moment(row.deleted_at)}"
+                )
+                continue
             try:
                 running = self._at_head(row)
             except (ReplayError, Compiling, NotCompiled) as error:
@@ -138,6 +148,25 @@ class Session:
         if running is None and found in self._broken:
             raise self._broken[found]
         return running
+
+    def _find_again(self, wanted: Iterable[Reference]) -> None:
+        """Look up names that another replica deleted: they may belong to new experiments by now."""
+        stale = [
+            each
+            for each in wanted
+            if each.kind == "name" and isinstance(self._broken.get(self._ids.get(each, 0)), Gone)
+        ]
+        for each in stale:
+            del self._ids[each]
+        ids = {found for each in stale if (found := self._find(each)) is not None}
+        if ids:
+            self.hold(ids)
+
+    def drop(self, running: Running) -> None:
+        """Forget an experiment that this transaction deletes."""
+        for known in (self._running, self._held, self._heads):
+            known.pop(running.id, None)
+        self._ids = {each: found for each, found in self._ids.items() if found != running.id}
 
     def check_compiled(self, about: Iterable[Reference]) -> None:
         """Raise `Compiling` if the policy of one of these experiments is still being compiled."""

@@ -90,7 +90,11 @@ def public(kind: type) -> dict[str, Any]:
 def test_both_clients_have_the_same_methods() -> None:
     assert public(Client).keys() == public(AsyncClient).keys()
     for name, method in public(Client).items():
-        assert inspect.signature(method) == inspect.signature(public(AsyncClient)[name]), name
+        one, two = inspect.signature(method), inspect.signature(public(AsyncClient)[name])
+        if name.startswith("iter_"):  # what they return is awaited item by item
+            assert str(two.return_annotation) == str(one.return_annotation).replace("abc.", "abc.Async")
+            one, two = (each.replace(return_annotation=None) for each in (one, two))
+        assert one == two, name
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])

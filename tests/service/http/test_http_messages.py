@@ -21,7 +21,7 @@ QUERIES = ["", "x", "nan", "-1", "0", "1.5", "9" * 30, "9" * 5_000, "a b", "\u00
 # A good body for each operation that takes one: one field of it is spoilt at a time.
 GOOD: dict[tuple[str, str], dict[str, Any]] = {
     ("put", "/v1/experiments/{name}"): {
-        **FTPL, "loss_range": [0, 1], "deadline_seconds": 60, "expired_loss": 1, "seed": 7,
+        **FTPL, "loss_range": [0, 1], "deadline_seconds": 60, "expired_loss": 1, "seed": 7, "learner": None,
     },
     ("post", "/v1/experiments/{name}/arms"): {"arms": ["red"]},
     ("patch", "/v1/experiments/{name}/guardrails"): {
@@ -33,7 +33,10 @@ GOOD: dict[tuple[str, str], dict[str, Any]] = {
         "share": 0.5, "rate": [5, 60], "cost": {"red": 0.1}, "total": 5, "allowance": [1, 60],
     },
     ("post", "/v1/experiments/{name}/arms/retire"): {"arms": ["nobody"]},
-    ("post", "/v1/experiments/{name}/decisions"): {"mode": "both", "count": 1, "available": ["red"]},
+    ("post", "/v1/experiments/{name}/decisions"): {
+        "mode": "both", "count": 1, "available": ["red"], "tags": {"country": "de"}, "baseline": {"red": 0.5},
+    },
+    ("post", "/v1/experiments/{name}/replay"): {},
     ("post", "/v1/experiments/{name}/retention"): {"before": "2001-01-01T00:00:00Z"},
     ("put", "/v1/decisions/{id}/feedback"): {"loss": 0.5, "reward": 0.5, "preference": "tie", "arm": "red"},
     ("post", "/v1/feedback"): {"items": [{"decision": "none-1", "loss": 0.5, "arm": "red"}]},

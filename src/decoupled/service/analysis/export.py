@@ -6,7 +6,7 @@ the exact distribution of exploration before each draw.
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
@@ -16,6 +16,7 @@ from ...base.files import replacing
 from ...decision import Arm
 from ...errors import invalid_value
 from ..errors import Invalid
+from ..experiment.annotations import matches, shown_baseline, shown_tags
 from ..experiment.records import microseconds, moment
 from ..experiment.rows import Decided, ExperimentRow
 from ..recovery import from_beginning
@@ -53,6 +54,8 @@ class LoggedDecision:
     drawn: Arm | None = None
     guard: str | None = None
     limited_by: str | None = None
+    tags: dict[str, str] | None = None
+    baseline: dict[str, float] | None = None
 
 
 # The Parquet type of each column. Arms become text, since a column has one type.
@@ -66,12 +69,25 @@ TIMES = tuple(name for name, kind in COLUMNS.items() if kind.startswith("timesta
 
 
 def logged(
-    store: Store, row: ExperimentRow, after: int = 0, limit: int | None = None
+    store: Store,
+    row: ExperimentRow,
+    after: int = 0,
+    limit: int | None = None,
+    tags: Mapping[str, str] | None = None,
 ) -> Iterator[LoggedDecision]:
-    """The decisions after a row of the log, in order. `store` is a reader."""
+    """The decisions after a row of the log that have all these tags, in order. `store` is a reader."""
+    return islice(_logged(store, row, after, tags or {}), limit)
+
+
+def _logged(
+    store: Store, row: ExperimentRow, after: int, tags: Mapping[str, str]
+) -> Iterator[LoggedDecision]:
     names: list[Arm] = json.loads(row.arms)
     true = true_propensities(store, row) if store.lacks_propensity(row.id, after) else iter(())
-    for decided, seq, kind, loss, at in islice(store.joined(row.id, after), limit):
+    for decided, seq, kind, loss, at in store.joined(row.id, after):
+        own = shown_tags(decided.tags)
+        if not matches(own, tags):
+            continue
         propensity = decided.propensity
         if propensity is None and decided.explore is not None:
             propensity = _at(true, decided.seq)
@@ -96,6 +112,8 @@ def logged(
             None if decided.exploit is None else names[_drawn(decided)],
             decided.guard,
             decided.limited_by,
+            own or None,
+            shown_baseline(decided.baseline, names),
         )
 
 
@@ -148,6 +166,8 @@ def _plain(decision: LoggedDecision, time: Callable[[float], Any]) -> dict[str, 
         values[name] = None if values[name] is None else str(values[name])
     if decision.available is not None:
         values["available"] = json.dumps(decision.available)
+    for name in ("tags", "baseline"):
+        values[name] = None if values[name] is None else json.dumps(values[name], ensure_ascii=False)
     for name in TIMES:
         values[name] = None if values[name] is None else time(values[name])
     return values

@@ -5,8 +5,8 @@ from .errors import UndeliveredFeedback, Unreachable
 from .exchange import Retries
 from .guardrails import BudgetLimits, GuardrailChanges
 from .outbox import Outbox, Undelivered
-from .requests import DecideOptions, ExperimentSettings
-from .results import Decision, Flushed
+from .requests import DecideOptions, DecisionFilters, ExperimentFilters, ExperimentSettings
+from .results import Decision, DecisionPage, Flushed
 from .sync import Client
 
 __all__ = [
@@ -15,6 +15,9 @@ __all__ = [
     "Client",
     "DecideOptions",
     "Decision",
+    "DecisionFilters",
+    "DecisionPage",
+    "ExperimentFilters",
     "ExperimentSettings",
     "Flushed",
     "GuardrailChanges",

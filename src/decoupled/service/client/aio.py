@@ -1,7 +1,8 @@
 """`AsyncClient`, whose calls are awaited."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, overload
 
@@ -13,10 +14,10 @@ from ..errors import ServiceError
 from .base import BaseClient
 from .exchange import Exchange, Reply, Request
 from .guardrails import BudgetLimits, GuardrailChanges
-from .log_file import FilePath, Format, write_log
+from .log_file import FilePath, Format, type_of, write_log
 from .outbox import Undelivered
-from .requests import DecideOptions, ExperimentSettings
-from .results import Decision, Flushed
+from .requests import DecideOptions, DecisionFilters, ExperimentFilters, ExperimentSettings
+from .results import Decision, DecisionPage, Flushed
 
 T = TypeVar("T")
 
@@ -33,7 +34,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         return httpx.AsyncClient(**options)
 
     async def put_experiment(
-        self, name: str, *, arms: Sequence[Arm], **settings: Unpack[ExperimentSettings]
+        self, name: str, *, arms: Sequence[Arm] | None = None, **settings: Unpack[ExperimentSettings]
     ) -> dict[str, Any]:
         """Create an experiment, and wait until its policy is compiled; see `Client.put_experiment`.
 
@@ -51,12 +52,69 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         """
         return await self._run(self._calls.experiment(name))
 
-    async def experiments(self, after: str | None = None, limit: int = 100) -> dict[str, Any]:
-        """Return a page of experiments, ordered by name; `next` is the `after` of the following page.
+    async def experiments(
+        self, after: str | None = None, limit: int = 100, **filters: Unpack[ExperimentFilters]
+    ) -> dict[str, Any]:
+        """Return a page of experiments; `next` is the `after` of the following page. See `ExperimentFilters`.
 
         >>> (await client.experiments(limit=10))["next"]
         """
-        return await self._run(self._calls.experiments(after, limit))
+        return await self._run(self._calls.experiments(after, limit, filters))
+
+    async def iter_experiments(self, **filters: Unpack[ExperimentFilters]) -> AsyncIterator[dict[str, Any]]:
+        """Yield every experiment, page after page; see `ExperimentFilters`.
+
+        >>> [each["name"] async for each in client.iter_experiments(prefix="mod")]
+        ['models']
+        """
+        page = await self.experiments(**filters)
+        while True:
+            for experiment in page["experiments"]:
+                yield experiment
+            if page["next"] is None:
+                return
+            page = await self.experiments(page["next"], **filters)
+
+    async def decisions(
+        self, name: str, after: str | None = None, limit: int = 100, **filters: Unpack[DecisionFilters]
+    ) -> DecisionPage:
+        """Return a page of decisions, the newest first; see `DecisionFilters`.
+
+        >>> made = await client.decide("models")
+        >>> page = await client.decisions("models", status="pending")
+        >>> page.decisions == [made], page.next
+        (True, None)
+        """
+        return await self._run(self._calls.decisions(name, after, limit, filters))
+
+    async def iter_decisions(
+        self, name: str, **filters: Unpack[DecisionFilters]
+    ) -> AsyncIterator[Decision]:
+        """Yield every decision of an experiment, page after page; see `DecisionFilters`.
+
+        >>> made = await client.decide("models", count=3)
+        >>> [each.id async for each in client.iter_decisions("models", sort="made_at")] == [each.id for each in made]
+        True
+        """
+        page = await self.decisions(name, **filters)
+        while True:
+            for decision in page.decisions:
+                yield decision
+            if page.next is None:
+                return
+            page = await self.decisions(name, page.next, **filters)
+
+    async def delete(self, name: str, *, confirm: str) -> dict[str, Any]:
+        """Delete an experiment that was archived long enough ago, with its log; `confirm` is its name again.
+
+        >>> archived = await client.archive("models")
+        >>> try:
+        ...     await client.delete("models", confirm="models")
+        ... except ServiceError as error:
+        ...     print(error.status, "is kept for 30 days" in str(error))
+        409 True
+        """
+        return await self._run(self._calls.delete(name, confirm))
 
     async def archive(self, name: str) -> dict[str, Any]:
         """End an experiment: it makes no more decisions, and still takes feedback.
@@ -212,13 +270,15 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         """
         return await self._run(self._calls.history(name, points))
 
-    async def evaluation(self, name: str) -> dict[str, Any]:
+    async def evaluation(self, name: str, *, tags: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Return the off-policy value of every arm and of what was exploited, each with its interval.
+
+        With `tags`, only decisions that have all of them count.
 
         >>> (await client.evaluation("models"))["observed"]
         0
         """
-        return await self._run(self._calls.evaluation(name))
+        return await self._run(self._calls.evaluation(name, tags))
 
     async def audit(
         self,
@@ -237,15 +297,54 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         return await self._run(self._calls.audit(subject, action, tenant, before, limit))
 
     async def log(
-        self, name: str, file: FilePath, format: Format | None = None, *, overwrite: bool = True
+        self,
+        name: str,
+        file: FilePath,
+        format: Format | None = None,
+        *,
+        overwrite: bool = True,
+        tags: Mapping[str, str] | None = None,
     ) -> None:
         """Write the log of an experiment to a file, whole or not at all; see `Client.log`.
 
         >>> import tempfile
         >>> await client.log("models", f"{tempfile.mkdtemp()}/models.parquet")
         """
-        content = await self._run(self._calls.log(name, file, format))
+        content = await self._run(self._calls.log(name, file, format, tags))
         await asyncio.to_thread(write_log, file, content, overwrite)
+
+    async def learner(self, name: str) -> str:
+        """Return what an experiment has learned, with its random stream, for `Learner.from_json`: it goes on bit for bit.
+
+        Pending decisions are not part of it.
+
+        >>> import decoupled as dc
+        >>> learner = dc.Learner.from_json(await client.learner("models"))
+        >>> learner.decide().explore == (await client.decide("models")).explore
+        True
+        """
+        return await self._run(self._calls.learner(name))
+
+    async def replay(self, name: str, file: FilePath, *, unrandomised: bool = False) -> dict[str, Any]:
+        """Let an experiment learn from a log in a file: .csv, .parquet, or .jsonl with an object on each line.
+
+        It needs the columns `explore`, `propensity` and `loss`. The same log again learns nothing twice. Read the
+        `warnings` of the answer: they say what may be claimed.
+
+        Args:
+            name: the experiment.
+            file: the log.
+            unrandomised: take all propensities as 1; only if every arm was seen in every round, or if the policy keeps
+                means.
+
+        >>> import json, pathlib, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "log.jsonl"
+        >>> _ = file.write_text(json.dumps({"explore": "small", "propensity": 0.5, "loss": 0.3}))
+        >>> (await client.replay("models", file))["learned"]
+        1
+        """
+        content = await asyncio.to_thread(Path(file).read_bytes)
+        return await self._run(self._calls.replay(name, type_of(file), content, unrandomised))
 
     async def close(self) -> None:
         """Send everything in the outbox once more, and close the connections; see `Client.close`.
@@ -280,7 +379,12 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
             return None
         try:
             return await self._http.request(
-                step.method, step.path, json=step.json, params=step.params, headers=step.headers
+                step.method,
+                step.path,
+                json=step.json,
+                params=step.params,
+                headers=step.headers,
+                content=step.content,
             )
         except httpx.TransportError as error:
             return error

@@ -77,6 +77,7 @@ class Request:
     json: Any = None
     params: dict[str, Any] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
+    content: bytes | None = None
 
 
 Reply: TypeAlias = httpx.Response | httpx.TransportError | None

@@ -29,6 +29,27 @@ def format_of(file: FilePath, format: str | None = None) -> Format:
     raise ParameterError(invalid_value("file", os.fspath(file), rule, remedy))
 
 
+# What a log may be when it is sent, by its suffix.
+_TYPES = {
+    ".csv": "text/csv",
+    ".parquet": "application/vnd.apache.parquet",
+    ".jsonl": "application/x-ndjson",
+}
+
+
+def type_of(file: FilePath) -> str:
+    """The media type of a log to send, by its suffix.
+
+    >>> type_of("log.jsonl")
+    'application/x-ndjson'
+    """
+    found = _TYPES.get(os.path.splitext(os.fspath(file))[1].lower())
+    if found is None:
+        rule = f"its suffix names no format; known are {', '.join(_TYPES)}"
+        raise ParameterError(invalid_value("file", os.fspath(file), rule, "use one of them"))
+    return found
+
+
 def write_log(file: FilePath, content: bytes, overwrite: bool) -> None:
     """Write a log whole or not at all. A pipe or a device is written to, since it cannot be replaced."""
     if os.path.exists(file) and not os.path.isfile(file):

@@ -16,9 +16,10 @@ from .feedback import NOT_DELIVERED, checked_item, deliver
 from .guardrails import BudgetLimits, GuardrailChanges, as_json
 from .log_file import FilePath, format_of
 from .outbox import Outbox, Undelivered
-from .results import Decision, Flushed
+from .results import Decision, DecisionPage, Flushed
 
 if TYPE_CHECKING:
+    from ...learner.learner import Learner
     from ...policies import Policy
 
 Mode = Literal["both", "exploit", "explore"]
@@ -42,6 +43,9 @@ class ExperimentSettings(TypedDict, total=False):
         budget: the budget for exploring that it starts with: see `BudgetLimits`.
         risk: the probability with which its intervals and its verdict may ever fail; 0.05 by default.
         drift: whether losses may drift; True by default.
+        learner: a learner to start from, or the text that its `to_json()` wrote, in place of `arms`, `policy`,
+            `loss_range` and `seed`. The experiment goes on from there, bit for bit; decisions that are pending there stay
+            there.
 
     >>> import decoupled as dc
     >>> settings: ExperimentSettings = {"policy": dc.FTPL(alpha=2.5), "deadline_seconds": 60}
@@ -60,6 +64,7 @@ class ExperimentSettings(TypedDict, total=False):
     budget: BudgetLimits | None
     risk: float | None
     drift: bool
+    learner: Union["Learner", str, None]
 
 
 class DecideOptions(TypedDict, total=False):
@@ -69,6 +74,9 @@ class DecideOptions(TypedDict, total=False):
         mode: "both" (the default) names an arm to exploit and one to explore, "exploit" and "explore" only one.
         available: the arms to choose from; all by default.
         key: the Idempotency-Key; a new one by default. The same key gives the same decision again.
+        tags: strings that are stored with the decision, to find and filter it by.
+        baseline: the losses that you expect of the arms, by arm; stored with the decision for evaluations. They change
+            nothing that is drawn or learned.
 
     >>> options: DecideOptions = {"available": ["small", "medium"], "key": "request-4711"}
     >>> client.decide("models", **options) == client.decide("models", **options)
@@ -78,6 +86,49 @@ class DecideOptions(TypedDict, total=False):
     mode: Mode
     available: Sequence[Arm] | None
     key: str | None
+    tags: Mapping[str, str] | None
+    baseline: Mapping[str, float] | Mapping[int, float] | Mapping[Arm, float] | None
+
+
+class ExperimentFilters(TypedDict, total=False):
+    """Which experiments to list, and in which order.
+
+    Attributes:
+        sort: "name" (the default), "-name", "created_at", or "-created_at" for the newest first.
+        status: "active" or "archived"; both by default.
+        policy: the name of their policy, such as "FTPL".
+        prefix: what their names begin with.
+
+    >>> filters: ExperimentFilters = {"sort": "-created_at", "policy": "FTPL"}
+    >>> [each["name"] for each in client.iter_experiments(**filters)]
+    ['models']
+    """
+
+    sort: Literal["name", "-name", "created_at", "-created_at"]
+    status: Literal["active", "archived"]
+    policy: str
+    prefix: str
+
+
+class DecisionFilters(TypedDict, total=False):
+    """Which decisions to list, and in which order.
+
+    Attributes:
+        sort: "-made_at" (the default, the newest first) or "made_at".
+        status: "pending", "applied", "expired" or "unobserved".
+        mode: "both", "exploit" or "explore".
+        tags: the tags that they must all have.
+
+    >>> made = client.decide("models", tags={"country": "de"})
+    >>> filters: DecisionFilters = {"tags": {"country": "de"}, "status": "pending"}
+    >>> [each.id for each in client.iter_decisions("models", **filters)] == [made.id]
+    True
+    """
+
+    sort: Literal["made_at", "-made_at"]
+    status: Literal["pending", "applied", "expired", "unobserved"]
+    mode: Mode
+    tags: Mapping[str, str]
 
 
 class Operations:
@@ -95,7 +146,7 @@ class Operations:
         self,
         name: str,
         *,
-        arms: Sequence[Arm],
+        arms: Sequence[Arm] | None = None,
         policy: PolicyLike | None = None,
         loss_range: Sequence[float] | None = None,
         deadline_seconds: float | None = None,
@@ -106,11 +157,12 @@ class Operations:
         guardrails: GuardrailChanges | None = None,
         budget: BudgetLimits | None = None,
         risk: float | None = None,
-        drift: bool = True,
+        drift: bool | None = None,
+        learner: "Learner | str | None" = None,
     ) -> Exchange[Json]:
         settings = {
             "policy": None if policy is None else _described(policy),
-            "arms": list(arms),
+            "arms": None if arms is None else list(arms),
             "loss_range": None if loss_range is None else list(loss_range),
             "deadline_seconds": deadline_seconds,
             "expired_loss": expired_loss,
@@ -120,7 +172,8 @@ class Operations:
             "guardrails": None if guardrails is None else as_json(guardrails),
             "budget": None if budget is None else as_json(budget),
             "risk": risk,
-            "drift": None if drift is True else drift,
+            "drift": drift,
+            "learner": learner if learner is None or isinstance(learner, str) else learner.to_json(),
         }
         given = {field: value for field, value in settings.items() if value is not None}
         return create(name, Request("PUT", _experiment(name), given), self._endpoint)
@@ -128,9 +181,29 @@ class Operations:
     def experiment(self, name: str) -> Exchange[Json]:
         return self._json("GET", _experiment(name))
 
-    def experiments(self, after: str | None, limit: int) -> Exchange[Json]:
-        params = {"limit": limit} | ({} if after is None else {"after": after})
+    def experiments(self, after: str | None, limit: int, filters: Mapping[str, Any]) -> Exchange[Json]:
+        params = {"limit": limit, **filters} | ({} if after is None else {"after": after})
         return self._json("GET", "/v1/experiments", params=params)
+
+    def decisions(
+        self, name: str, after: str | None, limit: int, filters: Mapping[str, Any]
+    ) -> Exchange[DecisionPage]:
+        params = {"limit": limit, **filters} | ({} if after is None else {"after": after})
+        params |= _tags(params.pop("tags", None))
+        found = yield from self._json("GET", f"{_experiment(name)}/decisions", params=params)
+        return DecisionPage([Decision.of(each) for each in found["decisions"]], found["next"])
+
+    def delete(self, name: str, confirm: str) -> Exchange[Json]:
+        return self._json("DELETE", _experiment(name), params={"confirm": confirm})
+
+    def learner(self, name: str) -> Exchange[str]:
+        response = yield from send(Request("GET", f"{_experiment(name)}/learner"), self._endpoint)
+        return response.text
+
+    def replay(self, name: str, kind: str, content: bytes, unrandomised: bool) -> Exchange[Json]:
+        headers, params = {"Content-Type": kind}, {"unrandomised": True} if unrandomised else {}
+        path = f"{_experiment(name)}/replay"
+        return self._json("POST", path, params=params, headers=headers, content=content)
 
     def archive(self, name: str) -> Exchange[Json]:
         return self._json("POST", f"{_experiment(name)}/archive")
@@ -166,11 +239,13 @@ class Operations:
         params = {name: value for name, value in given.items() if value is not None}
         return self._json("GET", "/v1/audit", params=params)
 
-    def evaluation(self, name: str) -> Exchange[Json]:
-        return self._json("GET", f"{_experiment(name)}/evaluation")
+    def evaluation(self, name: str, tags: Mapping[str, str] | None) -> Exchange[Json]:
+        return self._json("GET", f"{_experiment(name)}/evaluation", params=_tags(tags))
 
-    def log(self, name: str, file: FilePath, format: str | None) -> Exchange[bytes]:
-        params = {"format": format_of(file, format)}
+    def log(
+        self, name: str, file: FilePath, format: str | None, tags: Mapping[str, str] | None
+    ) -> Exchange[bytes]:
+        params = {"format": format_of(file, format), **_tags(tags)}
         response = yield from send(
             Request("GET", f"{_experiment(name)}/log", params=params), self._endpoint
         )
@@ -185,12 +260,18 @@ class Operations:
         mode: Mode = "both",
         available: Sequence[Arm] | None = None,
         key: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        baseline: Mapping[Any, float] | None = None,
     ) -> Exchange[Any]:
         body: Json = {"mode": mode}
         if count is not None:
             body["count"] = count
         if available is not None:
             body["available"] = list(available)
+        if tags is not None:
+            body["tags"] = dict(tags)
+        if baseline is not None:
+            body["baseline"] = {str(arm): loss for arm, loss in baseline.items()}
         # Every attempt carries the same key, so a lost answer does not draw a second decision.
         headers = {"Idempotency-Key": key or str(uuid.uuid4())}
         found = yield from self._json("POST", f"{_experiment(name)}/decisions", json=body, headers=headers)
@@ -251,6 +332,10 @@ class Operations:
         if items and self._outbox.path is None:
             rule = f"outbox: {len(items)} losses were not delivered, and no file keeps them"
             raise UndeliveredFeedback(f"{rule}; they are in `items` of this error", items)
+
+
+def _tags(tags: Mapping[str, str] | None) -> dict[str, Any]:
+    return {"tag": [f"{name}:{value}" for name, value in tags.items()]} if tags else {}
 
 
 def _experiment(name: str) -> str:

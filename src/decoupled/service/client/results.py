@@ -1,6 +1,6 @@
 """What the clients return."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...decision import Arm
@@ -37,11 +37,27 @@ class Decision:
     drawn: Arm | None = None
     guard: str | None = None
     limited_by: str | None = None
+    tags: dict[str, str] = field(default_factory=dict, hash=False)
+    baseline: dict[str, float] | None = field(default=None, hash=False)
 
     @classmethod
     def of(cls, content: dict[str, Any]) -> "Decision":
         """Read a decision from JSON, and ignore fields that a later release may add."""
         return cls(**{name: content[name] for name in cls.__dataclass_fields__ if name in content})
+
+
+@dataclass(frozen=True)
+class DecisionPage:
+    """A page of decisions. `next` is the `after` of the following page; None on the last.
+
+    With filters a page may be short, or empty, and still have a `next`.
+
+    >>> client.decisions("models")
+    DecisionPage(decisions=[], next=None)
+    """
+
+    decisions: list[Decision]
+    next: str | None
 
 
 @dataclass(frozen=True)

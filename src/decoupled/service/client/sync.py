@@ -15,7 +15,8 @@ What both promise:
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, overload
 
@@ -27,10 +28,10 @@ from ..errors import ServiceError
 from .base import BaseClient
 from .exchange import Exchange, Reply, Request
 from .guardrails import BudgetLimits, GuardrailChanges
-from .log_file import FilePath, Format, write_log
+from .log_file import FilePath, Format, type_of, write_log
 from .outbox import Undelivered
-from .requests import DecideOptions, ExperimentSettings
-from .results import Decision, Flushed
+from .requests import DecideOptions, DecisionFilters, ExperimentFilters, ExperimentSettings
+from .results import Decision, DecisionPage, Flushed
 
 T = TypeVar("T")
 
@@ -60,12 +61,12 @@ class Client(BaseClient[httpx.Client]):
     # Experiments
 
     def put_experiment(
-        self, name: str, *, arms: Sequence[Arm], **settings: Unpack[ExperimentSettings]
+        self, name: str, *, arms: Sequence[Arm] | None = None, **settings: Unpack[ExperimentSettings]
     ) -> dict[str, Any]:
         """Create an experiment, and wait until its policy is compiled.
 
         The settings are `policy`, `loss_range`, `deadline_seconds`, `expired_loss`, `seed`, `demo`, `feedback`,
-        `guardrails`, `budget`, `risk` and `drift`: see `ExperimentSettings`. An experiment that exists with the same
+        `guardrails`, `budget`, `risk`, `drift` and `learner`: see `ExperimentSettings`. An experiment that exists with the same
         settings is returned as it is.
 
         >>> import decoupled as dc
@@ -82,14 +83,67 @@ class Client(BaseClient[httpx.Client]):
         """
         return self._run(self._calls.experiment(name))
 
-    def experiments(self, after: str | None = None, limit: int = 100) -> dict[str, Any]:
-        """Return a page of experiments, ordered by name; `next` is the `after` of the following page.
+    def experiments(
+        self, after: str | None = None, limit: int = 100, **filters: Unpack[ExperimentFilters]
+    ) -> dict[str, Any]:
+        """Return a page of experiments; `next` is the `after` of the following page. See `ExperimentFilters`.
 
         >>> page = client.experiments()
         >>> [experiment["name"] for experiment in page["experiments"]], page["next"]
         (['models'], None)
         """
-        return self._run(self._calls.experiments(after, limit))
+        return self._run(self._calls.experiments(after, limit, filters))
+
+    def iter_experiments(self, **filters: Unpack[ExperimentFilters]) -> Iterator[dict[str, Any]]:
+        """Yield every experiment, page after page; see `ExperimentFilters`.
+
+        >>> [each["name"] for each in client.iter_experiments(prefix="mod")]
+        ['models']
+        """
+        page = self.experiments(**filters)
+        while True:
+            yield from page["experiments"]
+            if page["next"] is None:
+                return
+            page = self.experiments(page["next"], **filters)
+
+    def decisions(
+        self, name: str, after: str | None = None, limit: int = 100, **filters: Unpack[DecisionFilters]
+    ) -> DecisionPage:
+        """Return a page of decisions, the newest first; see `DecisionFilters`.
+
+        >>> made = client.decide("models")
+        >>> page = client.decisions("models", status="pending")
+        >>> page.decisions == [made], page.next
+        (True, None)
+        """
+        return self._run(self._calls.decisions(name, after, limit, filters))
+
+    def iter_decisions(self, name: str, **filters: Unpack[DecisionFilters]) -> Iterator[Decision]:
+        """Yield every decision of an experiment, page after page; see `DecisionFilters`.
+
+        >>> made = client.decide("models", count=3)
+        >>> [each.id for each in client.iter_decisions("models", sort="made_at")] == [each.id for each in made]
+        True
+        """
+        page = self.decisions(name, **filters)
+        while True:
+            yield from page.decisions
+            if page.next is None:
+                return
+            page = self.decisions(name, page.next, **filters)
+
+    def delete(self, name: str, *, confirm: str) -> dict[str, Any]:
+        """Delete an experiment that was archived long enough ago, with its log; `confirm` is its name again.
+
+        >>> archived = client.archive("models")
+        >>> try:
+        ...     client.delete("models", confirm="models")
+        ... except ServiceError as error:
+        ...     print(error.status, "is kept for 30 days" in str(error))
+        409 True
+        """
+        return self._run(self._calls.delete(name, confirm))
 
     def archive(self, name: str) -> dict[str, Any]:
         """End an experiment: it makes no more decisions, and still takes feedback.
@@ -167,7 +221,7 @@ class Client(BaseClient[httpx.Client]):
     ) -> Decision | list[Decision]:
         """Return a decision, or a list of `count` decisions.
 
-        The options are `mode`, `available` and `key`: see `DecideOptions`.
+        The options are `mode`, `available`, `key`, `tags` and `baseline`: see `DecideOptions`.
 
         >>> decision = client.decide("models", available=["small", "large"])
         >>> decision.exploit in ("small", "large")
@@ -265,13 +319,15 @@ class Client(BaseClient[httpx.Client]):
         """
         return self._run(self._calls.history(name, points))
 
-    def evaluation(self, name: str) -> dict[str, Any]:
+    def evaluation(self, name: str, *, tags: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Return the off-policy value of every arm and of what was exploited, each with its interval.
+
+        With `tags`, only decisions that have all of them count.
 
         >>> client.evaluation("models")["observed"]
         0
         """
-        return self._run(self._calls.evaluation(name))
+        return self._run(self._calls.evaluation(name, tags))
 
     def audit(
         self,
@@ -297,7 +353,13 @@ class Client(BaseClient[httpx.Client]):
         return self._run(self._calls.audit(subject, action, tenant, before, limit))
 
     def log(
-        self, name: str, file: FilePath, format: Format | None = None, *, overwrite: bool = True
+        self,
+        name: str,
+        file: FilePath,
+        format: Format | None = None,
+        *,
+        overwrite: bool = True,
+        tags: Mapping[str, str] | None = None,
     ) -> None:
         """Write the log of an experiment to a file, whole or not at all.
 
@@ -306,6 +368,7 @@ class Client(BaseClient[httpx.Client]):
             file: the file to write; an existing file is replaced.
             format: "csv" or "parquet"; by default the file's suffix decides.
             overwrite: False keeps an existing file and raises a `FileExistsError`.
+            tags: write only decisions that have all of these.
 
         >>> import pathlib, tempfile
         >>> file = pathlib.Path(tempfile.mkdtemp()) / "models.csv"
@@ -313,7 +376,40 @@ class Client(BaseClient[httpx.Client]):
         >>> file.read_text().split(",")[:3]
         ['id', 'seq', 'mode']
         """
-        write_log(file, self._run(self._calls.log(name, file, format)), overwrite)
+        write_log(file, self._run(self._calls.log(name, file, format, tags)), overwrite)
+
+    def learner(self, name: str) -> str:
+        """Return what an experiment has learned, with its random stream, for `Learner.from_json`: it goes on bit for bit.
+
+        Pending decisions are not part of it.
+
+        >>> import decoupled as dc
+        >>> learner = dc.Learner.from_json(client.learner("models"))
+        >>> learner.decide().explore == (client.decide("models")).explore
+        True
+        """
+        return self._run(self._calls.learner(name))
+
+    def replay(self, name: str, file: FilePath, *, unrandomised: bool = False) -> dict[str, Any]:
+        """Let an experiment learn from a log in a file: .csv, .parquet, or .jsonl with an object on each line.
+
+        It needs the columns `explore`, `propensity` and `loss`. The same log again learns nothing twice. Read the
+        `warnings` of the answer: they say what may be claimed.
+
+        Args:
+            name: the experiment.
+            file: the log.
+            unrandomised: take all propensities as 1; only if every arm was seen in every round, or if the policy keeps
+                means.
+
+        >>> import json, pathlib, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "log.jsonl"
+        >>> _ = file.write_text(json.dumps({"explore": "small", "propensity": 0.5, "loss": 0.3}))
+        >>> (client.replay("models", file))["learned"]
+        1
+        """
+        content = Path(file).read_bytes()
+        return self._run(self._calls.replay(name, type_of(file), content, unrandomised))
 
     # Running
 
@@ -352,7 +448,12 @@ class Client(BaseClient[httpx.Client]):
             return None
         try:
             return self._http.request(
-                step.method, step.path, json=step.json, params=step.params, headers=step.headers
+                step.method,
+                step.path,
+                json=step.json,
+                params=step.params,
+                headers=step.headers,
+                content=step.content,
             )
         except httpx.TransportError as error:
             return error

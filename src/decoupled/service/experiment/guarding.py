@@ -21,7 +21,7 @@ def changed_guardrails(
     """The guardrails with some of them changed; `Invalid` if the experiment cannot have them."""
     given = dict(changes)
     if isinstance(given.get("floors"), Mapping):
-        given["floors"] = _by_arm(given["floors"], arms)
+        given["floors"] = by_arm(given["floors"], arms)
     try:
         rules = now.updated(**given)
         rules.check_arms(ArmNames(list(arms)))
@@ -36,7 +36,7 @@ def checked_budget(values: Mapping[str, Any], arms: Collection[Arm], coupled: bo
     """A budget from its fields; `Invalid` if the experiment cannot have it."""
     given = dict(values)
     if isinstance(given.get("cost"), Mapping):
-        given["cost"] = _by_arm(given["cost"], arms)
+        given["cost"] = by_arm(given["cost"], arms)
     try:
         budget = Budget(**given)
     except DecoupledError as error:
@@ -50,7 +50,7 @@ def checked_budget(values: Mapping[str, Any], arms: Collection[Arm], coupled: bo
     return budget
 
 
-def _by_arm(given: Mapping[Any, Any], arms: Collection[Arm]) -> dict[Any, Any]:
+def by_arm(given: Mapping[Any, Any], arms: Collection[Arm]) -> dict[Any, Any]:
     """A mapping by arm. The names in a JSON object are texts: "7" is the arm 7, unless there is an arm "7"."""
     return {_named(name, arms): value for name, value in given.items()}
 

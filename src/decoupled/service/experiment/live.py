@@ -18,6 +18,7 @@ from ...learner.loss_range import LossRange
 from ...learner.meter import Meter
 from ...policies import Policy
 from ..errors import ReplayError
+from .annotations import NOTHING, Annotations, shown_baseline, shown_tags
 from .records import DecisionRecord, Mode, Settings, Status
 from .rows import Changed, Decided, ExperimentRow, Row, Settled
 from .settings import as_settings
@@ -28,7 +29,7 @@ T = TypeVar("T")
 Form: TypeAlias = Callable[["Running", Decided, Settled | None], T]
 
 REMEDY = "run `decoupled doctor` on the store, or restore a backup"
-_UNLIMITED = 10**9  # the service expires old decisions itself; its learner must not forget any
+UNLIMITED = 10**9  # the service expires old decisions itself; its learner must not forget any
 
 
 class Loss(NamedTuple):
@@ -78,7 +79,7 @@ class Running:
         self.places = {name: place for place, name in enumerate(self.names)}
         self.retired: list[int] = []  # places; a name that comes back is a new arm, at a new place
         self.learner: Learner = policy.start(
-            self.names, self.seed, loss_range=self.settings.loss_range, max_pending=_UNLIMITED
+            self.names, self.seed, loss_range=self.settings.loss_range, max_pending=UNLIMITED
         )
         self.watch()
         if self.settings.guardrails:
@@ -92,6 +93,7 @@ class Running:
         # Counts for metrics since it is in memory, which nothing else depends on.
         self.guarded = self.limited = 0
         self.loss_applied = 0.0
+        self.replayed: dict[str, int] = {}  # how many records of each log were learned, by the log's digest
 
     def watch(self) -> None:
         """Keep confidence sequences from here on. Unless the experiment is new, `watched_since` says from when on."""
@@ -117,7 +119,9 @@ class Running:
 
     # Rows
 
-    def draw(self, mode: Mode, available: str | None, at: float) -> Decided:
+    def draw(
+        self, mode: Mode, available: str | None, at: float, attached: Annotations = NOTHING
+    ) -> Decided:
         """Draw a decision, and return its row. If the budget does not allow it to explore, its mode is "exploit"."""
         learner, places = self.learner, self.places
         if learner.guardrails.down:
@@ -150,7 +154,7 @@ class Running:
         self.last_at = at
         row = Decided(
             seq, mode, available, exploit, explore, propensity, weight, turn, self.version, stream, at, expires,
-            drawn, guard, limited_by,
+            drawn, guard, limited_by, *attached,
         )  # fmt: skip
         if self.meter is not None:
             self.meter.count(None if explore is None else self.names[explore], at)
@@ -204,6 +208,9 @@ class Running:
             self.learner.guardrails = Guardrails.from_dict(json.loads(content))
         elif kind == "budget":
             self._change_budget(Budget.from_dict(json.loads(content)))
+        elif kind == "replayed":
+            self._learn_records(**json.loads(content))
+            self.version = self.head + 1
         else:
             raise ReplayError(f"experiment {self.name!r}: the log has a change {kind!r}; {REMEDY}")
         self.head += 1
@@ -221,6 +228,12 @@ class Running:
             self.retired += [self.places.pop(name) for name in arms]
         self.tallies.widen(len(self.names))
 
+    def _learn_records(self, log: str, records: list[tuple[int, float, float]]) -> None:
+        """Learn a slice of another log: places, propensities and losses. The whole log was checked before."""
+        for place, propensity, loss in records:
+            self.learner.replay([(self.names[place], propensity, loss)], unrandomised=True)
+        self.replayed[log] = self.replayed.get(log, 0) + len(records)
+
     def _change_budget(self, budget: Budget) -> None:
         if self.meter is not None:
             self.meter = self.meter.following(budget)
@@ -235,7 +248,7 @@ class Running:
         if isinstance(row, Decided):
             # A decision that the budget limited asked for more; which mode it was does not matter.
             mode: Mode = row.mode if row.limited_by is None else "both"
-            again = self.draw(mode, row.available, row.made_at)
+            again = self.draw(mode, row.available, row.made_at, Annotations(row.tags, row.baseline))
         elif isinstance(row, Settled):
             if row.decision not in self.pending:
                 raise self._mismatch(row, f"settles {row.decision}, which is not pending")
@@ -267,14 +280,31 @@ class Running:
 
     def record(self, row: Decided, settled: Settled | None = None) -> DecisionRecord:
         """A decision as clients see it."""
-        status: Status = "unobserved" if row.explore is None else "pending"
-        if settled is not None:
-            status = "applied" if settled.kind == "observed" else "expired"
-        exploit = None if row.exploit is None else self.names[row.exploit]
-        explore = None if row.explore is None else self.names[row.explore]
-        loss, at = (None, None) if settled is None else (settled.loss, settled.at)
-        return DecisionRecord(
-            f"{self.tag}-{row.seq}", self.name, row.mode, exploit, explore, row.propensity, row.weight,
-            self.policy, row.version, row.made_at, row.expires_at, status, loss, at,
-            exploit if row.drawn is None else self.names[row.drawn], row.guard, row.limited_by,
-        )  # fmt: skip
+        return decision_record(row, settled, self)
+
+
+class Owner(NamedTuple):
+    """What is shown of the experiment of a decision, if it is not running."""
+
+    tag: str
+    name: str
+    names: list[Arm]
+    policy: str
+
+
+def decision_record(row: Decided, settled: Settled | None, owner: Running | Owner) -> DecisionRecord:
+    """A decision with its outcome."""
+    names = owner.names
+    status: Status = "unobserved" if row.explore is None else "pending"
+    if settled is not None:
+        status = "applied" if settled.kind == "observed" else "expired"
+    exploit = None if row.exploit is None else names[row.exploit]
+    explore = None if row.explore is None else names[row.explore]
+    loss, at = (None, None) if settled is None else (settled.loss, settled.at)
+    return DecisionRecord(
+        f"{owner.tag}-{row.seq}", owner.name, row.mode, exploit, explore, row.propensity, row.weight,
+        owner.policy, row.version, row.made_at, row.expires_at, status, loss, at,
+        exploit if row.drawn is None else names[row.drawn], row.guard, row.limited_by,
+        {} if row.tags is None else shown_tags(row.tags),
+        None if row.baseline is None else shown_baseline(row.baseline, names),
+    )  # fmt: skip

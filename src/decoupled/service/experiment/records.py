@@ -110,6 +110,7 @@ class Settings:
         budget: the budget for exploring that it starts with; it can be changed.
         risk: the probability with which its intervals and its verdict may ever fail.
         drift: whether losses may drift; False narrows the intervals if no arm's mean loss ever changes.
+        imported: the SHA-256 digest of the saved learner that it starts from, in hexadecimal; None if it starts anew.
 
     >>> Settings({"name": "FTPL"}, ("a", "b"), deadline=3600.0).expired_loss is None
     True
@@ -126,6 +127,7 @@ class Settings:
     budget: Budget = field(default_factory=Budget)
     risk: float = RISK
     drift: bool = True
+    imported: str | None = None
 
 
 class Feedback(NamedTuple):
@@ -184,6 +186,8 @@ class DecisionRecord:
         drawn: the arm that the policy drew to exploit; another than `exploit` if a guardrail replaced it.
         guard: the guardrail that chose `exploit`; None if the policy did.
         limited_by: the part of the budget that kept it from exploring, so that its mode is "exploit"; None if none did.
+        tags: what the caller attached to find it by.
+        baseline: the losses that the caller predicted, by the text of each arm; None for none.
     """
 
     id: str
@@ -203,6 +207,8 @@ class DecisionRecord:
     drawn: Arm | None = None
     guard: str | None = None
     limited_by: str | None = None
+    tags: dict[str, str] = field(default_factory=dict, hash=False)
+    baseline: dict[str, float] | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

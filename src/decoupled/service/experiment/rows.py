@@ -10,7 +10,8 @@ class Decided(NamedTuple):
 
     `available` is a JSON list of places, None for all arms; `stream` is the random stream before the draw;
     `version` is the last row that was part of the learned state. `drawn` is what the policy drew if a guardrail, `guard`,
-    chose `exploit`. `limited_by` is the part of the budget that turned it into mode "exploit".
+    chose `exploit`. `limited_by` is the part of the budget that turned it into mode "exploit". `tags` and `baseline` are
+    what the caller attached: see `annotations`.
     """
 
     seq: int
@@ -28,6 +29,8 @@ class Decided(NamedTuple):
     drawn: int | None = None
     guard: str | None = None
     limited_by: str | None = None
+    tags: str | None = None
+    baseline: str | None = None
 
 
 class Settled(NamedTuple):
@@ -41,7 +44,9 @@ class Settled(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """The experiment itself changed: arms "added" or "retired", its "guardrails" or "budget", or it was "archived"."""
+    """The experiment itself changed: arms "added" or "retired", its "guardrails" or "budget", it was "archived", or it
+    learned a slice of another log, which was "replayed".
+    """
 
     seq: int
     kind: str
@@ -55,7 +60,8 @@ Row: TypeAlias = Decided | Settled | Changed
 class ExperimentRow(NamedTuple):
     """A stored experiment. `head` is its last row, `version` the last row that changed what is learned.
 
-    `guardrails` and `budget` are JSON, None if there are none.
+    `guardrails` and `budget` are JSON, None if there are none. A deleted experiment has a `deleted_at` and no name of its
+    own any more.
     """
 
     id: int
@@ -73,6 +79,7 @@ class ExperimentRow(NamedTuple):
     late: int
     guardrails: str | None = None
     budget: str | None = None
+    deleted_at: float | None = None
 
 
 class KeyRow(NamedTuple):

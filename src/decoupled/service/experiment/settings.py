@@ -119,6 +119,7 @@ def _completed(settings: Settings) -> Settings:
         checked_budget(limits, arms, policy.coupled),
         number_in("risk", settings.risk, 0.0, 1.0, f"the default is {RISK}"),
         _flag("drift", settings.drift, "true"),
+        settings.imported,
     )
 
 
@@ -150,6 +151,8 @@ def as_text(settings: Settings) -> str:
         content["risk"] = settings.risk
     if not settings.drift:
         content["drift"] = False
+    if settings.imported is not None:
+        content["imported"] = settings.imported
     return json.dumps(content, sort_keys=True, allow_nan=False)
 
 
@@ -168,6 +171,7 @@ def as_settings(content: dict[str, Any]) -> Settings:
         Budget.from_dict(content.get("budget", {})),
         content.get("risk", RISK),
         content.get("drift", True),
+        content.get("imported"),
     )
 
 

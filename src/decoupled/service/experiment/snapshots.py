@@ -31,6 +31,8 @@ def snapshot(running: Running) -> str:
     }
     if running.meter is not None:
         content["meter"] = running.meter.to_dict()
+    if running.replayed:
+        content["replayed"] = running.replayed
     if running.watched_since is not None:
         content["watched_since"] = running.watched_since
     return seal(SNAPSHOT_FORMAT, SNAPSHOT_VERSION, content)
@@ -55,6 +57,7 @@ def restore(
     running.tallies = Tallies.from_dict(content["tallies"])
     running.learner = Learner.from_json(content["learner"])
     running.watched_since = content.get("watched_since")
+    running.replayed = content.get("replayed", {})
     running.meter = Meter.from_dict(content["meter"]) if "meter" in content else None
     pending, rows = running.learner.pending, rows_of(content["pending"])
     if [each.seq for each in rows] != content["pending"] or len(rows) != len(pending):

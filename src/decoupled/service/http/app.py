@@ -21,6 +21,7 @@ from .routes.document import PATH as DOCUMENT
 from .routes.document import document_routes
 from .routes.experiments import experiment_routes
 from .routes.logs import log_routes
+from .routes.moving import moving_routes
 from .routes.ofrep import ofrep_routes
 from .routes.operations import operation_routes
 from .routes.simulator import simulator_routes
@@ -83,6 +84,7 @@ def create_app(
     app.include_router(experiment_routes(service))
     app.include_router(decision_routes(service, fast))
     app.include_router(log_routes(service))
+    app.include_router(moving_routes(service, limits))
     app.include_router(operation_routes(service, metrics, backups))
     app.include_router(audit_routes(service))
     app.include_router(simulator_routes(admission))

@@ -19,7 +19,7 @@ from ..decision_service import DecisionService
 from ..errors import BadRequest, NotFound, ServiceError, neither_or_both
 from ..experiment.records import MOST_DECISIONS, DecisionRecord, Feedback, Mode, Status, moment
 from .auth import Access, Admission
-from .fields import Arm, Loss, Model, Problem, Whole
+from .fields import Arm, Loss, Model, Number, Problem, Tags, Whole
 from .limits import LONGEST_KEY, MOST_FEEDBACK
 from .problem_json import problem_of
 from .strict_json import broken, parsed, text_of
@@ -61,6 +61,17 @@ class DecideIn(Model):
         default=None,
         description="The arms that are available now; if left out: all.",
         examples=[["a", "b"]],
+    )
+    tags: Tags | None = Field(
+        default=None,
+        description="Stored with the decision, to find and filter it by. They change nothing that is decided.",
+        examples=[{"country": "de"}],
+    )
+    baseline: Annotated[dict[str, Number], Field(min_length=1)] | None = Field(
+        default=None,
+        description="The losses that you expect of the arms in this decision, by arm, in the experiment's loss range. "
+        "They are stored with it and make evaluations less noisy; they change nothing that is drawn or learned.",
+        examples=[{"a": 0.3, "b": 0.5}],
     )
 
 
@@ -105,12 +116,25 @@ class DecisionOut(BaseModel):
         description="The part of the budget that kept this decision from exploring, so that its mode is exploit: share, "
         "rate, total or allowance; null if none did."
     )
+    tags: dict[str, str] = Field(
+        description="What the caller attached to find it by.", examples=[{"country": "de"}]
+    )
+    baseline: dict[str, float] | None = Field(
+        description="The losses that the caller predicted, by arm; null for none.", examples=[{"a": 0.3}]
+    )
 
 
 class DecisionList(BaseModel):
     """The decisions of a request with `count`."""
 
     decisions: list[DecisionOut]
+
+
+class DecisionPage(BaseModel):
+    """A page of decisions. With filters it may be short, or empty, and not be the last."""
+
+    decisions: list[DecisionOut]
+    next: str | None = Field(description="Pass it as `after` for the next page; null on the last.")
 
 
 class FeedbackIn(Model):
@@ -199,6 +223,7 @@ def decision_out(record: DecisionRecord) -> dict[str, Any]:
         "made_at": moment(record.made_at), "expires_at": moment(record.expires_at),
         "status": record.status, "loss": record.loss, "settled_at": moment(record.settled_at),
         "drawn": record.drawn, "guard": record.guard, "limited_by": record.limited_by,
+        "tags": record.tags, "baseline": record.baseline,
     }  # fmt: skip
 
 
@@ -243,7 +268,8 @@ class FastRoutes:
             self._admission.charge(access, count - 1)
             decisions = self._decisions  # others should be answered meanwhile
         reply = decisions.decide_as(
-            decision_text, access.tenant, name, mode=wanted.mode, count=count, available=wanted.available, key=key
+            decision_text, access.tenant, name, mode=wanted.mode, count=count, available=wanted.available, key=key,
+            tags=wanted.tags, baseline=wanted.baseline,
         )  # fmt: skip
         return Begun(reply, 201, _only if wanted.count is None else _listed)
 

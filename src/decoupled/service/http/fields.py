@@ -2,8 +2,10 @@
 
 from typing import Annotated
 
+from fastapi import Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
 
+from ..experiment.annotations import LONGEST_TAG, LONGEST_TAG_NAME, MOST_TAGS, TAG_NAME
 from .strict_json import one_rule, truth, whole
 
 Whole = BeforeValidator(whole)
@@ -13,6 +15,27 @@ Arm = Annotated[
     one_rule("must be a string of 1 to 200 characters without control characters, or a whole number"),
 ]
 Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
+Tags = Annotated[
+    dict[
+        Annotated[StrictStr, Field(max_length=LONGEST_TAG_NAME, pattern=f"^{TAG_NAME}$")],
+        Annotated[StrictStr, Field(min_length=1, max_length=LONGEST_TAG, pattern=r"^[^\x00-\x1f\x7f]+$")],
+    ],
+    Field(max_length=MOST_TAGS),
+    one_rule(
+        f"must be an object of at most {MOST_TAGS} strings: names of 1 to {LONGEST_TAG_NAME} letters, digits, dots, "
+        f"dashes and underscores, values of 1 to {LONGEST_TAG} characters"
+    ),
+]
+TagFilter = Annotated[
+    list[str],
+    Query(
+        default_factory=list,
+        description="Only decisions with this tag, as NAME:VALUE; repeat it to ask for several tags at once.",
+        examples=[["country:de"]],
+        max_length=MOST_TAGS,
+    ),
+    one_rule(f"must be at most {MOST_TAGS} tags, each as NAME:VALUE"),
+]
 Loss = Annotated[Number, BeforeValidator(truth, json_schema_input_type=Number | bool)]
 
 

@@ -18,6 +18,7 @@ from ..errors import BadRequest, Forbidden, Invalid, ServiceError, TooLarge, Too
 from ..origin import ORIGIN, REQUEST_IDS, Origin, trace_of
 from .access_log import access_log, log_access
 from .auth import Access, Admission
+from .body_file import is_streamed
 from .decisions import DECISIONS, FEEDBACK, Begun, FastRoutes, Handler, Headers
 from .limits import Limits
 from .metrics import METHODS, Metrics
@@ -166,6 +167,10 @@ class Gateway:
             request, _, _, trace = response.origin
             response.origin = Origin(request, access.caller, access.label, trace)
             ORIGIN.set(response.origin)
+        if access is not None and is_streamed(scope["method"], scope["path"]):
+            scope["access"] = access
+            await self.inner(scope, receive, response.forward)
+            return
         body = await self._body(headers, receive)
         if body:
             _check_content_type(headers.get(b"content-type"))

@@ -24,6 +24,7 @@ class Limits:
         headers_seconds: seconds within which they must arrive.
         body: bytes of a request's body.
         body_seconds: seconds within which it must arrive.
+        replay: bytes of a log that is replayed, of which a part must arrive within `body_seconds`.
         rate: requests a second for each key, where each item of a batch counts as one; 0 for no limit.
         burst: how many may come at once.
         bad_keys: wrong keys a second from one address.
@@ -33,6 +34,7 @@ class Limits:
     headers_seconds: float = 20.0
     body: int = 1_048_576
     body_seconds: float = 30.0
+    replay: int = 67_108_864
     rate: float = 10_000.0
     burst: float = 20_000.0
     bad_keys: float = 5.0

@@ -11,14 +11,19 @@ from pydantic import (
     AwareDatetime,
     BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
     StrictBool,
     StrictInt,
+    StrictStr,
+    model_validator,
 )
 
 from ...errors import DecoupledError
 from ...inference.interval import Interval
 from ...policies import Policy
+from ..errors import Invalid
+from ..experiment.imported import checked_learner
 from ..experiment.records import (
     LONGEST_DEADLINE,
     RISK,
@@ -52,8 +57,16 @@ def _ordered(ends: list[float]) -> list[float]:
     return ends
 
 
+def _arms_or_learner(schema: dict[str, Any]) -> None:
+    """In the document: arms are required, unless a learner brings them."""
+    schema.pop("required", None)
+    schema["anyOf"] = [{"required": ["arms"]}, {"required": ["learner"]}]
+
+
 class ExperimentIn(Model):
     """The settings of an experiment. All but the arms, the guardrails and the budget are fixed when it is created."""
+
+    model_config = ConfigDict(json_schema_extra=_arms_or_learner)
 
     policy: dict[str, Any] = Field(
         default_factory=default_policy,
@@ -112,6 +125,28 @@ class ExperimentIn(Model):
         "ever changes.",
     )
 
+    learner: StrictStr | None = Field(
+        default=None,
+        description="A saved learner that the experiment starts from, as the text that `Learner.to_json` wrote. Policy, "
+        "arms, loss range and random stream come with it, and so do guardrails, risk and drift unless they are given.",
+        examples=['{"format":"decoupled-learner", ...}'],
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_what_the_learner_has(cls, content: Any) -> Any:
+        if not isinstance(content, dict) or not isinstance(content.get("learner"), str):
+            return content
+        text = content["learner"].strip()
+        saved = checked_learner(text)
+        for name in ("policy", "arms", "loss_range", "seed"):
+            if content.get(name) is not None:
+                raise Invalid(f"{name}: comes with the learner; leave it out, or leave out the learner")
+        if saved.risk is not None:
+            content = {"risk": saved.risk, "drift": saved.drift, **content}
+        policy, ends = Policy.completed(saved.policy), list(saved.loss_range)
+        return {**content, "learner": text, "policy": policy, "arms": saved.arms, "loss_range": ends}
+
 
 class ExperimentOut(BaseModel):
     """An experiment as it is now."""
@@ -140,10 +175,20 @@ class ExperimentOut(BaseModel):
         "ready; failed: the policy does not compile here, and `problem` says why."
     )
     problem: str | None
+    imported: str | None = Field(
+        description="The SHA-256 digest of the saved learner that it started from; null if it started anew."
+    )
+
+
+class DeletedOut(BaseModel):
+    """An experiment that is gone."""
+
+    name: str
+    deleted_at: str
 
 
 class ExperimentList(BaseModel):
-    """A page of experiments, in the order of their names."""
+    """A page of experiments."""
 
     experiments: list[ExperimentOut]
     next: str | None = Field(description="Pass it as `after` for the next page; null on the last.")
@@ -266,7 +311,7 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
         "demo": settings.demo, "feedback": settings.feedback, "risk": settings.risk, "drift": settings.drift,
         "guardrails": guardrails_out(experiment.guardrails), "budget": budget_out(experiment.budget),
         "state_version": experiment.state_version,
-        "status": experiment.status, "problem": experiment.problem,
+        "status": experiment.status, "problem": experiment.problem, "imported": settings.imported,
     }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from ...base.extras import needed_for
 from ...errors import ParameterError, invalid_value
 from ...policies import FTPL
 from ..decision_service import open_service
+from ..parts.deletion import DELETE_AFTER
 from ..store.open import is_postgres
 from .app import create_app
 from .hot_connection import connections_within
@@ -50,6 +51,7 @@ class Serving:
     otel: bool | None = None
     drain: int = 30
     limits: Limits = field(default_factory=Limits)
+    delete_after: float = DELETE_AFTER
 
 
 def is_loopback(host: str) -> bool:
@@ -98,7 +100,7 @@ def run(serving: Serving) -> None:
     """Serve until SIGTERM or SIGINT; then finish the open requests, and close the store."""
     set_up_logging(serving.log_format, access_log=serving.access_log)
     telemetry = telemetry_of(serving)
-    service = open_service(serving.store)
+    service = open_service(serving.store, delete_after=serving.delete_after)
     try:
         any_key = any(key.revoked_at is None for key in service.keys.list().result())
         check(serving, any_key=any_key)
@@ -123,6 +125,7 @@ def run(serving: Serving) -> None:
             host, port = listener.getsockname()[:2]
             print(f"Serving on {scheme}://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
             service.compile_stored(OFFERED)
+            service.deletion.resume()
             keep_what_is_loaded()
             server.run(sockets=[listener])
     finally:

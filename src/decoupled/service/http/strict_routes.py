@@ -5,6 +5,8 @@ import logging
 import re
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Annotated, Any, get_origin
 
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -33,13 +35,21 @@ class _StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route whose body is strict JSON, and which takes each of its query parameters once, and no others."""
+    """A route whose body is strict JSON, and which takes each of its query parameters once, and no others.
+
+    A parameter that is declared as a list may be repeated.
+    """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The framework's handler, for a request that parses strictly."""
         handle = super().get_route_handler()
         known = {each.alias for each in self.dependant.query_params}
         deprecated = _Deprecated(self)
+        lists = {
+            each.alias
+            for each in self.dependant.query_params
+            if get_origin(each.field_info.annotation) is list
+        }
 
         async def strict(request: Request) -> Response:
             given = [name for name, _ in request.query_params.multi_items()]
@@ -49,7 +59,9 @@ class StrictRoute(APIRoute):
                     raise Invalid(
                         f"{shown(name)}: is not a query parameter of this path; those are: {names}"
                     )
-                if given.count(name) > 1:  # it would not be clear which of them counts
+                if (
+                    given.count(name) > 1 and name not in lists
+                ):  # it would not be clear which of them counts
                     raise Invalid(f"{name}: is given {given.count(name)} times; give it once")
             strictly = _StrictRequest(request.scope, request.receive)
             try:

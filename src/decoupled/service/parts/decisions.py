@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ...decision import Arm
 from ...errors import LossError, ParameterError, invalid_value, reworded, shown
@@ -37,11 +37,17 @@ class Decisions:
         count: int = 1,
         available: Iterable[Arm] | None = None,
         key: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        baseline: Mapping[Any, float] | Sequence[float] | None = None,
     ) -> Reply[list[DecisionRecord]]:
-        """Make `count` decisions. The same key again returns the same decisions."""
+        """Make `count` decisions. The same key again returns the same decisions.
+
+        `tags` are stored with each of them, and so is `baseline`, predictions of the losses of their arms.
+        """
         return self.decide_as(
-            Running.record, tenant, name, mode=mode, count=count, available=available, key=key
-        )
+            Running.record, tenant, name, mode=mode, count=count, available=available, key=key, tags=tags,
+            baseline=baseline,
+        )  # fmt: skip
 
     def decide_as(
         self,
@@ -53,12 +59,14 @@ class Decisions:
         count: int = 1,
         available: Iterable[Arm] | None = None,
         key: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        baseline: Mapping[Any, float] | Sequence[float] | None = None,
     ) -> Reply[list[T]]:
         """The same, where `form` makes what is returned for each decision."""
         about = Reference("name", tenant, name)
         run = partial(
             draw, form=form, about=about, mode=mode, count=count, available=available, key=key,
-            max_pending=self._max_pending,
+            max_pending=self._max_pending, tags=tags, baseline=baseline,
         )  # fmt: skip
         return self._commits.submit(run, about)
 

@@ -2,12 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from ...decision import Arm
 from ...errors import invalid_value, near_name, shown
 from ..errors import Conflict, Invalid
+from ..experiment.annotations import NOTHING, Annotations, stored_baseline, stored_tags
 from ..experiment.live import Form, Running, T
 from ..experiment.records import MODES, MOST_DECISIONS, Mode
 from ..experiment.rows import KeyRow
@@ -26,13 +28,16 @@ def draw(
     available: Iterable[Arm] | None,
     key: str | None,
     max_pending: int,
+    tags: Mapping[str, str] | None = None,
+    baseline: Mapping[Any, float] | Sequence[float] | None = None,
 ) -> list[T]:
     """Draw `count` decisions and log them, or return those that the key made before."""
     running = session.get(about)
     _check(mode, count, key)
     places = None if available is None else _places(running, available)
+    attached = NOTHING if tags is None and baseline is None else _attached(running, tags, baseline)
     if key is not None:
-        request = _digest(mode, count, places)
+        request = _digest(mode, count, places, attached)
         before = session.store.key(running.id, key)
         if before is not None:
             return _again(session, running, before, request, form)
@@ -49,7 +54,7 @@ def draw(
     now = running.now(session.clock())
     sweep(session, running)
     first = running.head + 1
-    rows = [running.draw(mode, places, now) for _ in range(count)]
+    rows = [running.draw(mode, places, now, attached) for _ in range(count)]
     for row in rows:
         session.append(running, row)
     if key is not None:
@@ -87,9 +92,18 @@ def _places(running: Running, available: Iterable[Arm]) -> str:
     return json.dumps(sorted(places), separators=(",", ":"))
 
 
+def _attached(running: Running, tags: object, baseline: object) -> Annotations:
+    predicted = None
+    if baseline is not None:
+        predicted = stored_baseline(baseline, running.places, running.losses, running.names)
+    return Annotations(stored_tags(tags), predicted)
+
+
 @lru_cache(1024)
-def _digest(mode: str, count: int, places: str | None) -> str:
-    return hashlib.sha256(json.dumps([mode, count, places]).encode()).hexdigest()[:32]
+def _digest(mode: str, count: int, places: str | None, attached: Annotations) -> str:
+    # Without annotations it is as in earlier releases, whose keys are still remembered after an upgrade.
+    request = [mode, count, places, *(attached if attached != NOTHING else ())]
+    return hashlib.sha256(json.dumps(request).encode()).hexdigest()[:32]
 
 
 def _again(session: Session, running: Running, before: KeyRow, request: str, form: Form[T]) -> list[T]:

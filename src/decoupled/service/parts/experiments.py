@@ -11,10 +11,13 @@ from ...decision import Arm
 from ...errors import DecoupledError, invalid_value, near_name, reworded, shown
 from ...learner.budget import Budget
 from ...learner.guardrails import Guardrails
+from ...learner.learner import DEFAULT_PENDING
+from ...learner.portable import portable
 from ..background import Background
 from ..commit_loop import CommitLoop, Reply, as_service_error, deliver
 from ..compiler import Compiler
 from ..errors import Compiling, Conflict, Invalid, NotCompiled, NotFound
+from ..experiment.imported import adopted, digest_of, first_snapshot
 from ..experiment.live import Running
 from ..experiment.records import Experiment, Settings, State
 from ..experiment.rows import ExperimentRow
@@ -35,29 +38,59 @@ class Experiments:
         self._commits, self._background = commits, background
         self._compiler = commits.session.compiler
 
-    def put(self, tenant: str, name: str, settings: Settings, seed: int | None = None) -> Reply[Created]:
+    def put(
+        self,
+        tenant: str,
+        name: str,
+        settings: Settings,
+        seed: int | None = None,
+        learner: str | None = None,
+    ) -> Reply[Created]:
         """Create an experiment; True if it is new. The same settings again: False; other settings: `Conflict`.
 
         It is on disk before its policy is compiled. The reply waits for the compiler no longer than the service's
         patience; the status of the experiment says whether it is compiled.
+
+        With `learner`, the text of a saved learner, the experiment goes on from there, bit for bit. Its policy has to be
+        compiled first. Decisions that were pending stay with the saved learner.
         """
         reply: Reply[Created] = Reply()
-        self._background.start(partial(self._put, reply, Reference("name", tenant, name), settings, seed))
+        about = Reference("name", tenant, name)
+        if learner is not None:
+            settings = replace(settings, imported=digest_of(learner))
+        self._background.start(partial(self._put, reply, about, settings, seed, learner))
         return reply
 
-    def _put(self, reply: Reply[Created], about: Reference, settings: Settings, seed: int | None) -> None:
+    def _put(
+        self,
+        reply: Reply[Created],
+        about: Reference,
+        settings: Settings,
+        seed: int | None,
+        learner: str | None,
+    ) -> None:
         try:
             plain_text("tenant", about.tenant)
             plain_text("name", about.text)
-            create = partial(_put, about=about, settings=checked(settings, seed), seed=seed)
+            ready, state = checked(settings, seed), None
+            if learner is not None:
+                self._compiler.require(about.text, ready.policy, {len(ready.arms)})
+                state = adopted(learner)
+            create = partial(_put, about=about, settings=ready, seed=seed, learner=state)
             made, created = self._commits.submit(create, about, alone=True).result()
             self._answer_when_compiled(reply, made, created)
+        except Compiling as error:
+            again = partial(
+                self._background.start, partial(self._put, reply, about, settings, seed, learner)
+            )
+            give_up = partial(deliver, [(reply, None, error)])
+            self._compiler.wait(error.job, again, give_up, self._commits.patience)
         except Exception as error:
             deliver([(reply, None, as_service_error(error))])
 
     def _answer_when_compiled(self, reply: Reply[Created], made: Experiment, created: bool) -> None:
         def answer() -> None:
-            deliver([(reply, (_with_status(self._compiler, made), created), None)])
+            deliver([(reply, (with_status(self._compiler, made), created), None)])
 
         try:
             if made.status != "archived":
@@ -110,6 +143,14 @@ class Experiments:
         about = Reference("name", tenant, name)
         return self._commits.submit(lambda session: _shown(command(session, about=about)), about)
 
+    def learner(self, tenant: str, name: str) -> Reply[str]:
+        """What an experiment has learned and its random stream, as a saved learner without pending decisions."""
+        return self._background.submit(partial(self._learner, Reference("name", tenant, name)))
+
+    def _learner(self, about: Reference) -> str:
+        text = self._commits.submit(partial(_saved, about=about), about).result()
+        return portable(text, DEFAULT_PENDING)
+
     def state(self, tenant: str, name: str) -> Reply[State]:
         """What an experiment has learned."""
         about = Reference("name", tenant, name)
@@ -119,7 +160,9 @@ class Experiments:
 # Commands
 
 
-def _put(session: Session, *, about: Reference, settings: Settings, seed: int | None) -> Created:
+def _put(
+    session: Session, *, about: Reference, settings: Settings, seed: int | None, learner: str | None = None
+) -> Created:
     _, tenant, name = about
     drawn = secrets.randbits(128) if seed is None else seed
     row = ExperimentRow(
@@ -137,6 +180,9 @@ def _put(session: Session, *, about: Reference, settings: Settings, seed: int | 
         )
     if created:
         session.record("experiment.create", tenant, name, new=_short_arms(json.loads(found.settings)))
+    if created and learner is not None:
+        text = first_snapshot(found, learner)
+        session.store.add_snapshot(found.id, 0, text, found.created_at, base=True)
     return as_experiment(found), created
 
 
@@ -156,12 +202,18 @@ def _get(session: Session, *, about: Reference) -> Experiment:
     except (Compiling, NotCompiled):
         row = session.store.named(about.tenant, about.text)
         assert row is not None  # it was found, or another error was raised
-        return _with_status(session.compiler, as_experiment(row))
+        return with_status(session.compiler, as_experiment(row))
 
 
 def _list(session: Session, *, tenant: str, after: str, limit: int) -> list[Experiment]:
     rows = session.store.experiments(tenant, after, limit)
-    return [_with_status(session.compiler, as_experiment(row)) for row in rows]
+    return [with_status(session.compiler, as_experiment(row)) for row in rows]
+
+
+def _saved(session: Session, *, about: Reference) -> str:
+    running = session.get(about)
+    sweep(session, running)
+    return running.learner.to_json()
 
 
 def _archive(session: Session, *, about: Reference) -> Experiment:
@@ -266,7 +318,7 @@ def _gone(names: Sequence[Arm], retired: Sequence[int]) -> tuple[Arm, ...]:
     return tuple(dict.fromkeys(names[place] for place in retired if names[place] not in here))
 
 
-def _with_status(compiler: Compiler, experiment: Experiment) -> Experiment:
+def with_status(compiler: Compiler, experiment: Experiment) -> Experiment:
     """The experiment with a status that says whether its policy is compiled."""
     if experiment.status == "archived":
         return experiment

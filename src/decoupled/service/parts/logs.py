@@ -6,8 +6,10 @@ Everything here runs in the background, on the store as it is at the time of the
 import json
 import os
 from collections import OrderedDict
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from ...policies import Policy
 from ..analysis import export
@@ -27,6 +29,8 @@ from ..session import Reference, Session
 from ..store.backup import back_up
 from ..store.store import Store
 from .experiments import as_experiment
+
+Tags: TypeAlias = Mapping[str, str]
 
 _HISTORIES = 64  # kept in memory, those that were last asked for
 AT_ONCE = 20_000  # rows dropped in one transaction, so that nobody waits long
@@ -53,13 +57,17 @@ class Logs:
         name: str,
         path: str | os.PathLike[str],
         format: str = "parquet",  # noqa: A002
+        tags: Tags | None = None,
     ) -> Reply[int]:
-        """Write the whole log to a Parquet or CSV file; returns the number of decisions."""
-        return self._background.submit(partial(self._export, tenant, name, Path(path), format))
+        """Write the log to a Parquet or CSV file, or its decisions with these tags; returns the number of decisions."""
+        return self._background.submit(partial(self._export, tenant, name, Path(path), format, tags))
 
-    def evaluate(self, tenant: str, name: str) -> Reply[Evaluation]:
-        """The value of every arm and of the exploited arms, from the log since the arms last changed."""
-        return self._background.submit(partial(self._evaluate, tenant, name))
+    def evaluate(self, tenant: str, name: str, tags: Tags | None = None) -> Reply[Evaluation]:
+        """The value of every arm and of the exploited arms, from the log since the arms last changed.
+
+        With `tags`, only decisions that have all of them count.
+        """
+        return self._background.submit(partial(self._evaluate, tenant, name, tags))
 
     def history(self, tenant: str, name: str, points: int = 200) -> Reply[HistoryRecord]:
         """Counts and mean losses at some points of the log; the log is read once, and then only what is new."""
@@ -84,15 +92,15 @@ class Logs:
         with reading(self._commits, tenant, name) as (reader, row):
             return list(export.logged(reader, row, after, limit))
 
-    def _export(self, tenant: str, name: str, path: Path, format: str) -> int:  # noqa: A002
+    def _export(self, tenant: str, name: str, path: Path, format: str, tags: Tags | None) -> int:  # noqa: A002
         with reading(self._commits, tenant, name) as (reader, row):
-            return export.write(export.logged(reader, row), path, format)
+            return export.write(export.logged(reader, row, tags=tags), path, format)
 
-    def _evaluate(self, tenant: str, name: str) -> Evaluation:
+    def _evaluate(self, tenant: str, name: str, tags: Tags | None) -> Evaluation:
         with reading(self._commits, tenant, name) as (reader, row):
             settings = as_settings(json.loads(row.settings))
             coupled = Policy.from_dict(settings.policy).coupled
-            decisions = export.logged(reader, row, after=_comparable(reader, row.id))
+            decisions = export.logged(reader, row, after=_comparable(reader, row.id), tags=tags)
             return evaluate(
                 name, decisions, as_experiment(row).arms, settings.loss_range,
                 coupled=coupled, risk=settings.risk, drift=settings.drift,

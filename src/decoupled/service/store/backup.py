@@ -141,27 +141,27 @@ def copy(reader: Store, target: Store, restored_from: str | os.PathLike[str] | N
         if target.run("SELECT 1 FROM experiments LIMIT 1"):
             rule, remedy = "has experiments already", "restore into an empty store"
             raise _conflict(target.called, target.where, rule, remedy)
-        copied = {table: _copy_table(reader, target, table) for table in TABLES}
+        for table in TABLES:
+            _copy_table(reader, target, table)
         target.renumber()
+        count = int(target.run("SELECT count(*) FROM experiments WHERE deleted_at IS NULL")[0][0])
         if restored_from is not None:
-            new, file = {"experiments": copied["experiments"]}, os.path.basename(restored_from)
+            new, file = {"experiments": count}, os.path.basename(restored_from)
             target.add_audit(audit_row(time.time(), ORIGIN.get(), "store.restore", OPERATOR, file, new=new))
         target.commit()
     except BaseException:
         target.rollback()
         raise
-    return copied["experiments"]
+    return count
 
 
-def _copy_table(reader: Store, target: Store, table: str) -> int:
+def _copy_table(reader: Store, target: Store, table: str) -> None:
     columns, order = target.columns(table), ""
     if table == "audit":  # numbered anew, because the empty store may have entries of its own
         columns, order = [name for name in columns if name != "id"], " ORDER BY id"
     into = insertion(table, columns)
     if table == "api_keys":
         into += " ON CONFLICT DO NOTHING"  # for a key that was added to the empty store by hand
-    copied, rows = 0, reader.each(f"SELECT {', '.join(columns)} FROM {table}{order}")
+    rows = reader.each(f"SELECT {', '.join(columns)} FROM {table}{order}")
     while part := list(islice(rows, _AT_ONCE)):
         target.run_many(into, part)
-        copied += len(part)
-    return copied

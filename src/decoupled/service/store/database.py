@@ -103,6 +103,10 @@ class Database(ABC):
         """What is known of the bytes of the "store", of its "wal", and of what is "free" on its disk."""
         return {}
 
+    @abstractmethod
+    def json_at(self, column: str, *names: str) -> str:
+        """The expression for the text at a place in a column of JSON; names must be plain."""
+
     def renumber(self) -> None:  # noqa: B027 - most databases need nothing
         """Number new experiments after those that were copied in."""
 

@@ -158,6 +158,10 @@ class PostgresStore(Store):
         sql = "SELECT column_name FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = ?"
         return [name for (name,) in self.run(sql, (table,))]
 
+    def json_at(self, column: str, *names: str) -> str:
+        path = ",".join(f'"{name}"' for name in names)
+        return f"(CAST({column} AS json) #>> '{{{path}}}')"
+
     def renumber(self) -> None:
         self.run(
             "SELECT setval(pg_get_serial_sequence('experiments', 'id'), max(id)) "

@@ -80,6 +80,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE experiments ADD COLUMN budget TEXT",
     ),
     (
+        "ALTER TABLE decided ADD COLUMN tags TEXT",
+        "ALTER TABLE decided ADD COLUMN baseline TEXT",
+        # A deleted experiment keeps its row, so that its number and its tag are never used again.
+        "ALTER TABLE experiments ADD COLUMN deleted_at {real}",
+    ),
+    (
         """CREATE TABLE audit (
             id {serial}, at {real} NOT NULL, tenant {name} NOT NULL, action TEXT NOT NULL, subject {name} NOT NULL,
             caller TEXT NOT NULL, label TEXT NOT NULL, request TEXT, old_value TEXT, new_value TEXT){plain}""",

@@ -185,6 +185,10 @@ class SqliteStore(Store):
     def columns(self, table: str) -> list[str]:
         return [row[1] for row in self.run(f"PRAGMA table_info({table})")]
 
+    def json_at(self, column: str, *names: str) -> str:
+        path = "".join(f'."{name}"' for name in names)
+        return f"json_extract({column}, '${path}')"
+
     def compact(self) -> None:
         self.run("PRAGMA journal_mode = delete")
 

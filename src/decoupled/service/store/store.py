@@ -152,14 +152,40 @@ class Store(Database):
         """Delete the idempotency keys of one experiment from before a time."""
         self.run("DELETE FROM request_keys WHERE experiment = ? AND at < ?", (experiment, before))
 
+    # Deleting
+
+    def mark_deleted(self, experiment: int, at: float) -> None:
+        """Free the name of an experiment, and hide it. Its row stays, so that its id and its tag are not used again."""
+        self.update(experiment, deleted_at=at, name=f"deleted:{experiment}")
+
+    def unerased(self, most: int) -> list[int]:
+        """Deleted experiments that may still have rows."""
+        sql = "SELECT id FROM experiments WHERE deleted_at IS NOT NULL AND settings <> '{}' ORDER BY id LIMIT ?"
+        return [found for (found,) in self.run(sql, (most,))]
+
+    def erase(self, experiment: int, most: int) -> int:
+        """Delete so many rows of each table that has rows of an experiment; return the number deleted."""
+        erased = 0
+        for table in (*_LOG, "snapshots", "request_keys"):
+            key = "key" if table == "request_keys" else "seq"
+            some = f"SELECT {key} FROM {table} WHERE experiment = ? ORDER BY {key} LIMIT ?"
+            sql = f"DELETE FROM {table} WHERE experiment = ? AND {key} IN ({some}) RETURNING 1"
+            erased += len(self.run(sql, (experiment, experiment, most)))
+        return erased
+
+    def mark_erased(self, experiment: int) -> None:
+        """Blank what is left of a deleted experiment."""
+        blank = {"guardrails": None, "budget": None}
+        self.update(experiment, settings="{}", seed="0", arms="[]", retired="[]", **blank)
+
     # Reading
 
     def named(self, tenant: str, name: str) -> ExperimentRow | None:
         """The experiment of that name."""
-        return self._experiment("tenant = ? AND name = ?", (tenant, name))
+        return self._experiment("tenant = ? AND name = ? AND deleted_at IS NULL", (tenant, name))
 
     def tagged(self, tag: str) -> ExperimentRow | None:
-        """The experiment whose decisions have that tag."""
+        """The experiment whose decisions have that tag, also if it was deleted."""
         return self._experiment("tag = ?", (tag,))
 
     def _experiment(self, where: str, values: Values) -> ExperimentRow | None:
@@ -171,7 +197,7 @@ class Store(Database):
     ) -> list[ExperimentRow]:
         """The experiments of a tenant, or of all tenants if None, ordered by name."""
         who = "tenant = ?" if tenant is not None else "CAST(? AS TEXT) IS NULL"
-        sql = f"{EXPERIMENTS} WHERE {who} AND name > ? ORDER BY name, tenant LIMIT ?"
+        sql = f"{EXPERIMENTS} WHERE {who} AND deleted_at IS NULL AND name > ? ORDER BY name, tenant LIMIT ?"
         return [ExperimentRow(*row) for row in self.run(sql, (tenant, after, limit))]
 
     def rows_since(self, experiment: int, seq: int) -> Iterator[Row]:

@@ -2,15 +2,19 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from ...decision_service import DecisionService
+from ...experiment.annotations import tag_filter
+from ...experiment.records import Mode, Status
+from ...parts.listing import DecisionSort
 from ..decisions import (
     Begun,
     DecideIn,
     DecisionList,
     DecisionOut,
+    DecisionPage,
     FastRoutes,
     FeedbackBatchIn,
     FeedbackBatchOut,
@@ -18,11 +22,12 @@ from ..decisions import (
     Handler,
     decision_out,
 )
+from ..fields import TagFilter
 from ..limits import LONGEST_KEY
 from ..openapi import body_of, refusals
 from ..strict_json import one_rule
 from ..strict_routes import Decider, Reader, StrictRoute, access_of
-from .experiments import Name
+from .experiments import After, Limit, Name
 
 Id = Annotated[str, Path(min_length=1, max_length=200, description="The id that the decision carried.")]
 Key = Annotated[
@@ -55,6 +60,29 @@ def decision_routes(service: DecisionService, fast: FastRoutes) -> APIRouter:
         reported; sent in its place, it would teach the learner about the wrong arm.
         """
         return await _fast(request, fast.decide, name)
+
+    @router.get("/experiments/{name}/decisions", response_model=DecisionPage, responses=refusals(404))
+    async def list_decisions(
+        access: Reader,
+        name: Name,
+        tag: TagFilter,
+        after: After = None,
+        limit: Limit = 100,
+        sort: Annotated[
+            DecisionSort, Query(description="By age; with a minus, the newest first.")
+        ] = "-made_at",
+        status: Annotated[Status | None, Query(description="Only those with this status.")] = None,
+        mode: Annotated[Mode | None, Query(description="Only those of this mode.")] = None,
+    ) -> Response:
+        """The decisions of an experiment, the newest first.
+
+        A page looks at 100,000 rows of the log at most. With filters it may be short, or empty, and still have a `next`.
+        """
+        page = await service.listing.decisions(
+            access.tenant, name, after=after, limit=limit, sort=sort, status=status, mode=mode,
+            tags=tag_filter(tag),
+        )  # fmt: skip
+        return JSONResponse({"decisions": [decision_out(each) for each in page.items], "next": page.next})
 
     @router.get("/decisions/{id}", response_model=DecisionOut, responses=refusals(404))
     async def get_decision(access: Reader, id: Id) -> Response:  # noqa: A002

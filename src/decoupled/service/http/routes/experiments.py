@@ -5,18 +5,45 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import JSONResponse
 
+from ....errors import invalid_value
 from ....learner.budget import Budget
 from ....learner.guardrails import Guardrails
 from ...decision_service import DecisionService
+from ...errors import Invalid
 from ...experiment.guarding import changed_guardrails, checked_budget
-from ...experiment.records import Settings
+from ...experiment.imported import checked_learner
+from ...experiment.records import Settings, moment
+from ...parts.listing import ExperimentSort, Filed
 from ..guardrails import BudgetIn, DownIn, GuardrailsIn
 from ..limits import LONGEST_NAME, MOST_LISTED
 from ..openapi import RETRY_AFTER, refusals
-from ..schemas import NAME, NAMED, ArmsIn, ExperimentIn, ExperimentList, ExperimentOut, experiment_out
+from ..schemas import (
+    NAME,
+    NAMED,
+    ArmsIn,
+    DeletedOut,
+    ExperimentIn,
+    ExperimentList,
+    ExperimentOut,
+    experiment_out,
+)
+from ..strict_json import one_rule
 from ..strict_routes import Admin, Decider, Reader, StrictRoute
 
 Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST_NAME, examples=["checkout"]), NAMED]
+
+
+After = Annotated[
+    str | None,
+    Query(
+        max_length=400,
+        pattern=r"^~?[A-Za-z0-9][A-Za-z0-9._-]*$",
+        description="`next` of the page before, with the same filters and sort.",
+        examples=["checkout"],
+    ),
+    one_rule("must be `next` of the page before"),
+]
+Limit = Annotated[int, Query(ge=1, le=MOST_LISTED, description="How many at most.")]
 
 
 def experiment_routes(service: DecisionService) -> APIRouter:
@@ -40,7 +67,8 @@ def experiment_routes(service: DecisionService) -> APIRouter:
     async def put_experiment(access: Admin, name: Name, body: ExperimentIn) -> Response:
         """Create an experiment. The same settings again: 200 and nothing changes; others: 409.
 
-        202 if its policy is new to this machine and still being compiled: it is on disk, and `status` says so.
+        202 if its policy is new to this machine and still being compiled: it is on disk, and `status` says so. With a
+        saved `learner` it goes on from there, bit for bit; decisions that were pending there stay there.
         """
         settings = Settings(
             policy=body.policy,
@@ -52,14 +80,16 @@ def experiment_routes(service: DecisionService) -> APIRouter:
             feedback=body.feedback,
             guardrails=changed_guardrails(Guardrails(), body.guardrails.changes(), body.arms, False)
             if body.guardrails is not None
-            else Guardrails(),
+            else _guardrails_of(body),
             budget=checked_budget(body.budget.limits(), body.arms, False)
             if body.budget is not None
             else Budget(),
             risk=body.risk,
             drift=body.drift,
         )
-        found, created = await experiments.put(access.tenant, name, settings, seed=body.seed)
+        found, created = await experiments.put(
+            access.tenant, name, settings, seed=body.seed, learner=body.learner
+        )
         if found.status == "compiling":
             return JSONResponse(experiment_out(found), 202, headers={"Retry-After": "1"})
         return JSONResponse(experiment_out(found), 201 if created else 200)
@@ -67,20 +97,67 @@ def experiment_routes(service: DecisionService) -> APIRouter:
     @router.get("", response_model=ExperimentList, responses=refusals())
     async def list_experiments(
         access: Reader,
-        after: Annotated[
-            str | None, Query(max_length=LONGEST_NAME, pattern=NAME, examples=["checkout"]), NAMED
+        after: After = None,
+        limit: Limit = 100,
+        sort: Annotated[
+            ExperimentSort,
+            Query(description="By name or by age; with a minus, the last or the newest first."),
+        ] = "name",
+        status: Annotated[
+            Filed | None, Query(description="Only archived ones, or only the others.")
         ] = None,
-        limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 100,
+        policy: Annotated[
+            str | None,
+            Query(max_length=200, description="Only those whose policy has this name.", examples=["FTPL"]),
+        ] = None,
+        prefix: Annotated[
+            str | None,
+            Query(
+                max_length=LONGEST_NAME,
+                pattern=NAME,
+                description="Only those whose name begins with it.",
+                examples=["checkout"],
+            ),
+            NAMED,
+        ] = None,
     ) -> Response:
-        """The experiments of this tenant in the order of their names, archived ones included."""
-        found = await experiments.list(access.tenant, after=after, limit=limit)
-        following = found[-1].name if len(found) == limit else None
-        return JSONResponse({"experiments": [experiment_out(each) for each in found], "next": following})
+        """The experiments of this tenant, in the order of their names unless sorted otherwise."""
+        page = await service.listing.experiments(
+            access.tenant,
+            after=after,
+            limit=limit,
+            sort=sort,
+            status=status,
+            policy=policy,
+            prefix=prefix or "",
+        )
+        return JSONResponse(
+            {"experiments": [experiment_out(each) for each in page.items], "next": page.next}
+        )
 
     @router.get("/{name}", response_model=ExperimentOut, responses=refusals(404))
     async def get_experiment(access: Reader, name: Name) -> Response:
         """One experiment."""
         return JSONResponse(experiment_out(await experiments.get(access.tenant, name)))
+
+    @router.delete("/{name}", response_model=DeletedOut, responses=refusals(404, 409))
+    async def delete_experiment(
+        access: Admin,
+        name: Name,
+        confirm: Annotated[
+            str, Query(description="The name of the experiment again.", examples=["checkout"])
+        ],
+    ) -> Response:
+        """Delete an experiment that was archived long enough ago (`--delete-after`, 30 days), with its whole log.
+
+        It is gone when this answers: its name is free, and its decisions are 410. Its rows are removed in the background.
+        Backups keep it.
+        """
+        if confirm != name:
+            rule, remedy = "must be the name of the experiment", f"pass confirm={name}"
+            raise Invalid(invalid_value("confirm", confirm, rule, remedy))
+        at = await service.deletion.delete(access.tenant, name)
+        return JSONResponse({"name": name, "deleted_at": moment(at)})
 
     @router.post("/{name}/archive", response_model=ExperimentOut, responses=refusals(404, 409))
     async def archive_experiment(access: Admin, name: Name) -> Response:
@@ -129,3 +206,7 @@ def experiment_routes(service: DecisionService) -> APIRouter:
         )
 
     return router
+
+
+def _guardrails_of(body: ExperimentIn) -> Guardrails:
+    return Guardrails() if body.learner is None else checked_learner(body.learner).guardrails

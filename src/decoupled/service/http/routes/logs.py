@@ -12,6 +12,8 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from ...decision_service import DecisionService
 from ...errors import TooMany
+from ...experiment.annotations import tag_filter
+from ..fields import TagFilter
 from ..limits import MOST_AT_ONCE, MOST_POINTS
 from ..openapi import refusals
 from ..schemas import EvaluationOut, RetentionIn, RetentionOut, StateOut, state_out
@@ -63,10 +65,14 @@ def log_routes(service: DecisionService) -> APIRouter:
         return JSONResponse(state_out(await service.experiments.state(access.tenant, name)))
 
     @router.get("/evaluation", response_model=EvaluationOut, responses=refusals(404))
-    async def get_evaluation(access: Reader, name: Name) -> Response:
-        """The mean loss of every arm, and of the exploited arms, from the log alone, with their intervals."""
+    async def get_evaluation(access: Reader, name: Name, tag: TagFilter) -> Response:
+        """The mean loss of every arm, and of the exploited arms, from the log alone, with their intervals.
+
+        With tags, only decisions that have all of them count. The intervals hold for each choice of tags by itself.
+        """
+        wanted = tag_filter(tag)
         with turns.one(access.tenant):
-            found = await logs.evaluate(access.tenant, name)
+            found = await logs.evaluate(access.tenant, name, wanted)
         return JSONResponse(evaluation_out(found))
 
     @router.get("/verdict", response_model=VerdictOut, responses=refusals(404))
@@ -91,17 +97,20 @@ def log_routes(service: DecisionService) -> APIRouter:
     async def get_log(
         access: Reader,
         name: Name,
+        tag: TagFilter,
         format: Annotated[Literal["csv", "parquet"], Query()] = "csv",  # noqa: A002
     ) -> Response:
         """The log, one row for each decision, with the exact probability with which `explore` was drawn.
 
-        Times are UTC, as everywhere in this API. `loss` is that of the explored arm.
+        Times are UTC, as everywhere in this API. `loss` is that of the explored arm. With tags, only decisions that
+        have all of them are written.
         """
+        wanted = tag_filter(tag)
         folder = tempfile.TemporaryDirectory(prefix="decoupled-log-")
         path = Path(folder.name) / f"{name}.{format}"
         try:
             with turns.one(access.tenant):
-                await logs.export(access.tenant, name, path, format)
+                await logs.export(access.tenant, name, path, format, wanted)
         except BaseException:
             folder.cleanup()
             raise

@@ -1,0 +1,80 @@
+"""`decoupled client list`, `decisions`, `delete`, `learner` and `replay`, and tags, as a user calls them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import decoupled as dc
+from decoupled.cli.main import app
+from support.http_service import served
+
+
+def said(*words: str, text: str | None = None) -> str:
+    done = CliRunner().invoke(app, ["client", *words], input=text)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def shown(*words: str) -> Any:
+    return json.loads(said(*words))
+
+
+def refused(*words: str) -> str:
+    done = CliRunner().invoke(app, ["client", *words])
+    assert done.exit_code != 0
+    return done.output
+
+
+def test_tags_lists_and_deleting_from_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(tmp_path, delete_after=0.0) as service:
+        monkeypatch.setenv("DECOUPLED_URL", service.url)
+        service.create("colours")
+        service.create("other", policy={"name": "Exp3"})
+        tags = ("--tag", "country:de", "--tag", "page:a:b")
+        made = shown("decide", "colours", *tags, "--baseline", '{"red": 0.2}')
+        assert (made["tags"], made["baseline"]) == ({"country": "de", "page": "a:b"}, {"red": 0.2})
+        shown("decide", "colours", "--tag", "country:fr")
+        [line] = said("decisions", "colours", *tags).splitlines()
+        assert json.loads(line)["id"] == made["id"]
+        assert len(said("decisions", "colours", "--most", "1").splitlines()) == 1
+        said("log", "colours", str(tmp_path / "log.csv"), "--tag", "country:de")
+        assert len((tmp_path / "log.csv").read_text().splitlines()) == 2
+        assert shown("evaluate", "colours", "--tag", "country:de")["decisions"] == 1
+        assert "NAME:VALUE" in refused("decide", "colours", "--tag", "country")
+
+        assert said("list", "--policy", "Exp3").split()[0] == "other"
+        assert [line.split()[0] for line in said("list", "--sort", "-name").splitlines()] == [
+            "other",
+            "colours",
+        ]
+        assert "sort" in refused("list", "--sort", "size")
+
+        assert "archive it first" in refused("delete", "other", "--confirm", "other")
+        shown("archive", "other")
+        assert "must be the name" in refused("delete", "other", "--confirm", "otter")
+        assert '"deleted_at"' in said("delete", "other", text="other\n")
+        assert said("list").split()[0] == "colours"
+
+
+def test_learners_and_logs_move_from_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(tmp_path) as service:
+        monkeypatch.setenv("DECOUPLED_URL", service.url)
+        learner = dc.FTPL().start(["a", "b"], seed=7, loss_range=(0, 5))
+        learner.replay([("a", 0.5, 1.0), ("b", 0.5, 4.0)])
+        saved, back, log = (tmp_path / name for name in ("saved.json", "back.json", "log.jsonl"))
+        learner.save(saved)
+        created = shown("create", "moved", "--learner", str(saved))
+        assert (created["arms"], created["loss_range"]) == (["a", "b"], [0.0, 5.0])
+        assert created["imported"] is not None
+        said("learner", "moved", str(back))
+        assert dc.Learner.load(back).decide() == learner.decide()
+        assert "exists already" in refused("learner", "moved", str(back))
+        log.write_text('{"explore": "a", "propensity": 0.5, "loss": 3}\n')
+        assert shown("replay", "moved", str(log))["learned"] == 1
+        assert shown("replay", "moved", str(log))["already"] == 1
+        assert "suffix" in refused("replay", "moved", str(saved))
+        assert "--learner" in refused("create", "nothing")
+        assert "--learner" in refused("create", "both", "a", "b", "--learner", str(saved))

@@ -1,0 +1,188 @@
+"""Tags, lists, deleting, saved learners and replayed logs over HTTP."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import decoupled as dc
+from decoupled.service.http.limits import Limits
+from support.http_service import Service, served
+
+NDJSON = {"Content-Type": "application/x-ndjson"}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    limits = Limits(rate=0.0, replay=4_000)
+    with served(tmp_path_factory.mktemp("data"), delete_after=0.0, limits=limits) as running:
+        yield running
+
+
+def refused(answer: httpx.Response, status: int, *words: str) -> None:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    for word in words:
+        assert word in answer.json()["detail"]
+
+
+def test_tags_and_a_baseline_are_stored_and_filtered_by(service: Service) -> None:
+    service.create("tagged", arms=["red", "green", 7])
+    made = [
+        service.decide("tagged", tags={"country": country, "n": str(n)}, baseline={"red": 0.5, "7": 0.1})
+        for n, country in enumerate(["de", "fr", "de"])
+    ]
+    assert made[0]["tags"] == {"country": "de", "n": "0"}
+    assert made[0]["baseline"] == {"red": 0.5, "7": 0.1}
+    assert service.http.get(f"/v1/decisions/{made[0]['id']}").json() == made[0]
+    base = "/v1/experiments/tagged"
+
+    def ids(**params: Any) -> list[str]:
+        found = service.http.get(f"{base}/decisions", params={"sort": "made_at", **params}).json()
+        return [each["id"] for each in found["decisions"]]
+
+    assert ids(tag="country:de") == [made[0]["id"], made[2]["id"]]
+    assert ids(tag=["country:de", "n:2"]) == [made[2]["id"]], "all of them"
+    lines = service.http.get(f"{base}/log", params={"tag": ["country:de", "n:2"]}).text.splitlines()
+    assert len(lines) == 2
+    assert lines[1].startswith(made[2]["id"])
+    assert service.http.get(f"{base}/evaluation?tag=country:fr").json()["decisions"] == 1
+    for path in ("decisions", "log", "evaluation"):
+        refused(service.http.get(f"{base}/{path}?tag=country"), 422, "NAME:VALUE")
+        refused(service.http.get(f"{base}/{path}?tag=a:b&tag=a:c"), 422, "a decision has a tag once")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"tags": {"a b": "c"}}, "tags ="),
+        ({"tags": {"a": 1}}, "tags ="),
+        ({"tags": {"a": ""}}, "tags ="),
+        ({"tags": {str(n): "x" for n in range(17)}}, "at most 16"),
+        ({"baseline": {}}, "baseline = {}: must not be empty"),
+        ({"baseline": {"red": "low"}}, 'baseline.red = "low"'),
+        ({"baseline": {"red": 1.5}}, "baseline.red = 1.5: must lie in [0.0, 1.0]"),
+        ({"baseline": {"pink": 0.5}}, "'pink' is not an arm"),
+    ],
+)
+def test_annotations_outside_their_limits_are_refused(service: Service, body: Any, words: str) -> None:
+    service.create("limits")
+    refused(service.http.post("/v1/experiments/limits/decisions", json=body), 422, words)
+
+
+def test_the_same_key_with_other_tags_is_a_conflict(service: Service) -> None:
+    service.create("keyed")
+    key = {"Idempotency-Key": "k"}
+
+    def ask(**body: Any) -> httpx.Response:
+        return service.http.post("/v1/experiments/keyed/decisions", json=body, headers=key)
+
+    first = ask(tags={"a": "b", "c": "d"})
+    assert ask(tags={"c": "d", "a": "b"}).json() == first.json()
+    refused(ask(tags={"a": "c"}), 409, "another request")
+
+
+def test_pages_have_one_shape(service: Service) -> None:
+    for name in ("page-1", "page-2", "page-3"):
+        service.create(name)
+    asked: dict[str, Any] = {"prefix": "page-", "sort": "-created_at", "limit": 2}
+    one = service.http.get("/v1/experiments", params=asked).json()
+    two = service.http.get("/v1/experiments", params={**asked, "after": one["next"]}).json()
+    assert [each["name"] for each in one["experiments"] + two["experiments"]] == [
+        "page-3",
+        "page-2",
+        "page-1",
+    ]
+    assert two["next"] is None
+    for _ in range(3):
+        service.decide("page-1")
+    first = service.http.get("/v1/experiments/page-1/decisions?limit=2").json()
+    rest = service.http.get(f"/v1/experiments/page-1/decisions?limit=2&after={first['next']}").json()
+    assert [len(first["decisions"]), len(rest["decisions"]), rest["next"]] == [2, 1, None]
+    refused(service.http.get(f"/v1/experiments?after={first['next']}"), 422, "sorted by name")
+    refused(service.http.get("/v1/experiments?sort=size"), 422, "sort =")
+    refused(service.http.get("/v1/experiments/page-1/decisions?limit=0"), 422, "limit")
+    refused(service.http.get("/v1/experiments/nobody/decisions"), 404)
+
+
+def test_deleting_takes_two_steps(service: Service) -> None:
+    service.create("doomed")
+    made = service.decide("doomed")
+    path = "/v1/experiments/doomed"
+    refused(service.http.delete(path), 422, "confirm: is missing")
+    refused(service.http.delete(f"{path}?confirm=domed"), 422, "pass confirm=doomed")
+    refused(service.http.delete(f"{path}?confirm=doomed"), 409, "archive it first")
+    service.http.post(f"{path}/archive")
+    done = service.http.delete(f"{path}?confirm=doomed")
+    assert (done.status_code, done.json()["name"]) == (200, "doomed")
+    refused(service.http.delete(f"{path}?confirm=doomed"), 404)
+    refused(service.http.get(path), 404)
+    refused(service.http.put(f"/v1/decisions/{made['id']}/feedback", json={"loss": 0.5}), 410, "deleted")
+    service.create("doomed")
+
+
+def test_a_learner_moves_in_and_out(service: Service) -> None:
+    learner = dc.FTPL.recommended().start(["a", "b"], seed=7)
+    learner.watch(risk=0.01, drift=False)
+    learner.guardrails = dc.Guardrails(holdout=0.1, control="a")
+    for loss in (0.1, 0.9, 0.4):
+        learner.observe(learner.decide(), loss=loss)
+    path, text = "/v1/experiments/moved", learner.to_json()
+    created = service.http.put(path, json={"learner": text + "\n", "deadline_seconds": 60})
+    assert created.status_code == 201, created.text
+    found = created.json()
+    assert (found["arms"], found["risk"], found["drift"]) == (["a", "b"], 0.01, False)
+    assert found["guardrails"]["control"] == "a"
+    assert service.http.put(path, json={"learner": text, "deadline_seconds": 60}).status_code == 200
+    made, twin = service.decide("moved"), learner.decide()
+    assert (made["exploit"], made["explore"], made["propensity"]) == (
+        twin.exploit,
+        twin.explore,
+        twin.propensity,
+    )
+    back = dc.Learner.from_json(service.http.get(f"{path}/learner").content)
+    assert service.decide("moved")["explore"] == back.decide().explore
+    refused(service.http.put(path, json={"learner": text, "arms": ["a", "b"]}), 422, "arms: comes with")
+    refused(service.http.put(path, json={"learner": text[:-9]}), 422, "learner:")
+    refused(service.http.put(path, json={"learner": "{}"}), 422, "learner: has no 'format'")
+    refused(service.http.put(path, json={}), 422, "arms: is missing")
+
+
+def test_a_log_is_replayed(service: Service) -> None:
+    service.create("learning")
+    path = "/v1/experiments/learning/replay"
+    row = {"explore": "red", "propensity": 0.5, "loss": 0.25}
+    done = service.http.post(path, content=json.dumps(row), headers=NDJSON)
+    assert done.status_code == 200, done.text
+    assert (done.json()["learned"], done.json()["already"]) == (1, 0)
+    assert "hold only if" in done.json()["warnings"][0]
+    assert service.http.post(path, content=json.dumps(row), headers=NDJSON).json()["already"] == 1
+    table = "explore,propensity,loss\ngreen,0.5,0.75\n"
+    assert (
+        service.http.post(path, content=table, headers={"Content-Type": "text/csv"}).json()["learned"] == 1
+    )
+    exported = service.http.get("/v1/experiments/learning/log?format=parquet").content
+    parquet = {"Content-Type": "application/vnd.apache.parquet"}
+    refused(service.http.post(path, content=exported, headers=parquet), 422, "0 rows and no loss")
+    refused(service.http.post(path, content=b"PAR1", headers=parquet), 422, "log:")
+    refused(service.http.post(path, json=[row]), 415, "application/x-ndjson")
+    refused(service.http.post(path, headers=NDJSON), 422, "is empty")
+    refused(service.http.post(path, content=b"x" * 4_001, headers=NDJSON), 413, "4,000 bytes")
+    refused(service.http.post(path, content=iter([b"x" * 3_000] * 2), headers=NDJSON), 413)
+    without = json.dumps({"explore": "red", "loss": 0.5})
+    refused(service.http.post(path, content=without, headers=NDJSON), 422, "propensity")
+    refused(service.http.post(f"{path}x", content=without, headers=NDJSON), 415)
+    refused(service.http.post("/v1/experiments/nobody/replay", content="{}", headers=NDJSON), 404)
+
+
+def test_what_moves_a_learner_needs_the_role_admin(tmp_path: Path) -> None:
+    with served(tmp_path, open_to_all=False) as service:
+        admin, decide = service.key("admin"), service.key("decide")
+        service.create("x", headers=admin)
+        for method, path in (("GET", "x/learner"), ("POST", "x/replay"), ("DELETE", "x?confirm=x")):
+            refused(service.http.request(method, f"/v1/experiments/{path}", headers=decide), 403, "admin")
+            assert service.http.request(method, f"/v1/experiments/{path}").status_code == 401
+        assert service.http.get("/v1/experiments/x/decisions", headers=decide).status_code == 200
