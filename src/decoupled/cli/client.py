@@ -262,8 +262,8 @@ def client_audit(
     key_file: KeyFile = None,
 ) -> None:
     """Show who changed what, newest first. Needs an admin key."""
-    with report_errors(), _client(url, key_file) as service:
-        _show(service.audit(subject, action=action, tenant=tenant, before=before, limit=limit))
+    with report_errors(), connected(url, key_file) as service:
+        show(service.audit(subject, action=action, tenant=tenant, before=before, limit=limit))
 
 
 @client.command("evaluate")

@@ -16,6 +16,7 @@ ACTIONS = (
     "guardrails.change",
     "budget.set",
     "log.drop",
+    "log.replay",
     "key.add",
     "key.rotate",
     "key.revoke",

@@ -4,8 +4,6 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
-from collections.abc import Callable, Coroutine, Iterator
 from typing import Annotated, Any, get_origin
 
 from fastapi import Depends, FastAPI, Request, Response

@@ -7,6 +7,7 @@ import json
 from functools import lru_cache
 
 from ...decision import Arm
+from ..experiment.annotations import shown_baseline
 from ..experiment.live import Running
 from ..experiment.records import moment
 from ..experiment.rows import Decided, Settled
@@ -20,6 +21,7 @@ def decision_text(running: Running, row: Decided, settled: Settled | None) -> st
     """A decision as JSON, from its experiment, its row, and the row that settled it if there is one."""
     (
         seq, mode, _, exploited, explored, propensity, weight, _, version, _, made_at, expires_at, drew, guard, limited_by,
+        tags, baseline,
     ) = row  # fmt: skip
     names, id = running.names, f"{running.tag}-{seq}"  # noqa: A001
     exploit = "null" if exploited is None else _spelled(names[exploited])
@@ -41,7 +43,9 @@ def decision_text(running: Running, row: Decided, settled: Settled | None) -> st
         f'"state_version":{version},"made_at":"{moment(made_at)}",'
         f'"expires_at":{"null" if expires_at is None else _quoted(moment(expires_at))},"status":{end},'
         f'"drawn":{drawn},"guard":{"null" if guard is None else _quoted(guard)},'
-        f'"limited_by":{"null" if limited_by is None else _quoted(limited_by)}}}'
+        f'"limited_by":{"null" if limited_by is None else _quoted(limited_by)},'
+        f'"tags":{"{}" if tags is None else tags},'
+        f'"baseline":{"null" if baseline is None else _spell(shown_baseline(baseline, names))}}}'
     )
 
 

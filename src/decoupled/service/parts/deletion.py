@@ -83,6 +83,7 @@ def _mark(session: Session, *, about: Reference, after: float) -> float:
             f"{after / DAY:g} days; delete it after {moment(running.archived_at + after)}, or change --delete-after"
         )
     session.store.mark_deleted(running.id, now)
+    session.record("experiment.delete", running.tenant, running.name)
     session.drop(running)
     return now
 

@@ -179,7 +179,10 @@ def _put(
             f"experiment {name!r}: exists with other settings; settings are fixed, choose another name"
         )
     if created:
-        session.record("experiment.create", tenant, name, new=_short_arms(json.loads(found.settings)))
+        new = _short_arms(json.loads(found.settings))
+        if learner is not None:
+            new["learner"] = {"round": learner.round}
+        session.record("experiment.create", tenant, name, new=new)
     if created and learner is not None:
         text = first_snapshot(found, learner)
         session.store.add_snapshot(found.id, 0, text, found.created_at, base=True)

@@ -150,6 +150,8 @@ def _learn(
     content = json.dumps({"log": digest, "records": places}, separators=(",", ":"), allow_nan=False)
     row = running.change("replayed", content, running.now(session.clock()))
     session.append(running, row)
+    new = {"log": digest, "records": len(records), "before": first}
+    session.record("log.replay", running.tenant, running.name, new=new)
     return row.seq
 
 
