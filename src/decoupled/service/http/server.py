@@ -1,7 +1,6 @@
 """Running the service: checks before it listens, and an orderly shutdown."""
 
 import errno
-import ipaddress
 import logging
 import os
 import signal
@@ -13,12 +12,15 @@ from pathlib import Path
 import uvicorn
 
 from ...errors import ParameterError, invalid_value
+from ...options.readers import is_loopback as is_loopback
 from ...policies import FTPL
 from ..decision_service import open_service
 from ..store.open import is_postgres
+from .admin_key import register_admin_key
 from .app import create_app
 from .header_timeout import connections_within
 from .limits import Limits
+from .orphans import reap_orphans
 
 # Two threads compute at the same time; with the default of 5 ms, one waits too long for the other.
 SWITCH_INTERVAL = 0.0005
@@ -40,20 +42,7 @@ class Serving:
     access_log: bool = False
     drain: int = 30
     limits: Limits = field(default_factory=Limits)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a service that listens on `host`.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    admin_key_file: Path | None = None
 
 
 def check(serving: Serving, *, any_key: bool) -> None:
@@ -90,16 +79,19 @@ def run(serving: Serving) -> None:
     logging.getLogger("decoupled.access").setLevel(logging.INFO if serving.access_log else logging.WARNING)
     service = open_service(serving.store)
     try:
+        if serving.admin_key_file is not None:
+            register_admin_key(service.keys, serving.admin_key_file)
         any_key = any(key.revoked_at is None for key in service.keys.list().result())
         check(serving, any_key=any_key)
         open_to_all = is_loopback(serving.host) and not any_key
         app = create_app(service, open_to_all=open_to_all, limits=serving.limits, backups=serving.backups)
         sys.setswitchinterval(SWITCH_INTERVAL)
         server = uvicorn.Server(configuration(app, serving))
-        # After draining, uvicorn raises the signal again for earlier handlers. It must not end the process then,
-        # because the store is still to be closed.
+        # A signal that arrives before uvicorn handles them must not be lost. After draining, uvicorn raises the
+        # signal again for earlier handlers. It must not end the process then, because the store is still to be closed.
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: None)
+            signal.signal(number, lambda *_: setattr(server, "should_exit", True))
+        reap_orphans()
         with listening(serving) as listener:
             scheme = "http" if serving.certificate is None else "https"
             host, port = listener.getsockname()[:2]
@@ -120,7 +112,7 @@ def configuration(app: object, serving: Serving) -> uvicorn.Config:
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
         http=connections_within(serving.limits),
-        loop="uvloop",
+        loop="auto",  # uvloop where it is installed, which is everywhere but on Windows
         ws="none",
         lifespan="off",
         access_log=False,
