@@ -1,8 +1,5 @@
 """`decoupled health`: ask a service whether it is well, for the health check of a container."""
 
-import ssl
-import urllib.error
-import urllib.request
 from typing import Annotated
 
 import typer
@@ -26,6 +23,10 @@ def health(
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for the answer.")] = 5.0,
 ) -> None:
     """Ask the service on this machine whether it is well; exit with 1 if it is not."""
+    import ssl  # these take longer to load than all the rest of the command line
+    import urllib.error
+    import urllib.request
+
     target = (url or address_of(settings)).rstrip("/") + ("/readyz" if ready else "/healthz")
     try:
         # The certificate names the service as clients reach it, not the loopback.

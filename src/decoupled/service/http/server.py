@@ -65,7 +65,10 @@ def check(serving: Serving, *, any_key: bool) -> None:
     if not any_key:
         rule = "is not loopback, and the store has no key"
         named = "..." if is_postgres(serving.store) else serving.store  # an address may contain a password
-        remedy = f"make one with `decoupled keys add --store {named} --role admin`, or serve on 127.0.0.1"
+        remedy = (
+            f"make one with `decoupled keys add --store {named} --role admin`, give --admin-key-file, "
+            "or serve on 127.0.0.1"
+        )
         raise ParameterError(invalid_value("--host", serving.host, rule, remedy))
     if serving.certificate is None:
         log.warning(
