@@ -80,7 +80,9 @@ def test_a_fresh_container_decides_ends_in_order_and_continues(sandbox: Sandbox,
     # What was acknowledged is there after a restart, and nothing else was written.
     with serving_in(sandbox, SERVE, variables, log) as process:
         with Client(f"http://127.0.0.1:{process.port}", key) as client:
-            assert client.feedback(decision, loss=0.5).status == "applied"
+            found = client.feedback(decision, loss=0.5)
+            assert found is not None
+            assert found.status == "applied"
         assert end(process) == 0
     assert log.read_text().count("added from /data/admin-key") == 1
     assert not re.search("ERROR|Traceback", log.read_text())
@@ -162,7 +164,9 @@ def built(stage: Stage, folder: Path) -> Path:
     for name, text in stage.steps:
         if name == "COPY":
             _, sources, target = copied(text)
-            for source in sources:  # with the machine code that `make native` built, which takes minutes otherwise
+            for (
+                source
+            ) in sources:  # with the machine code that `make native` built, which takes minutes otherwise
                 to = inside["/src"] / target / ("" if source.endswith("/") else Path(source).name)
                 if source.endswith("/"):
                     shutil.copytree(
