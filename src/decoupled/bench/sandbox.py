@@ -87,8 +87,8 @@ class Sandbox:
             binds += ["--bind", str(path), inside]
         variables = [word for name, value in environment.items() for word in ("--setenv", name, value)]
         read_only = ["--remount-ro", "/"]
-        inside = [*_root(), *binds, *read_only, "--clearenv", *variables, "--chdir", cwd, "--"]
-        return [*_isolated(), *inside, *command]
+        options = [*_root(), *binds, *read_only, "--clearenv", *variables, "--chdir", cwd, "--"]
+        return [*_isolated(), *options, *command]
 
 
 class Process:

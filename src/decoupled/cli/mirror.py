@@ -9,6 +9,7 @@ from ..errors import ParameterError
 from ..options.definitions import MIRROR
 from ..options.sources import Settings, config_path, read_file, resolved
 from .errors import report_errors
+from .loading import loading
 from .options import takes, warn_of_unknown_variables
 from .sigterm import ends_on_sigterm
 
@@ -55,7 +56,8 @@ def mirror(
 
             typer.echo(explained(found))
             return
-        from ..mirror.server import run
+        with loading():
+            from ..mirror.server import run
 
         run(found)
 

@@ -12,6 +12,7 @@ from ..options.kinds import shown_store
 from ..options.sources import Settings
 from .client import client
 from .errors import report_errors
+from .loading import loading
 from .options import takes_serve_options, takes_store
 from .sigterm import ends_on_sigterm
 
@@ -37,8 +38,9 @@ def add_to(app: typer.Typer) -> None:
 def serve(settings: Settings) -> None:
     """Run the decision service: decisions over HTTP, and everything it acknowledges is on disk."""
     with report_errors("the service has ended"), ends_on_sigterm():
-        from ..service.http.limits import Limits
-        from ..service.http.server import Serving, run
+        with loading():
+            from ..service.http.limits import Limits
+            from ..service.http.server import Serving, run
 
         run(
             Serving(
