@@ -140,6 +140,7 @@ reliability: $(DEV_STAMP) ## Kill, pause, trace and starve the service, and chec
 	@$(BIN)/pytest -q -rsP --numprocesses 2 tests/service/reliability/test_kills.py
 	@$(BIN)/pytest -q -rsP tests/service/reliability --ignore tests/service/reliability/test_kills.py
 	@$(BIN)/pytest -q -rsP tests/mirror/test_mirror_memory.py
+	@$(BIN)/pytest -q -rsP tests/deploy/test_sandbox.py
 	@DECOUPLED_SCHEMA_CASES=2000 $(BIN)/pytest -q -rsP --numprocesses 2 tests/service/http/test_http_schema.py
 	@$(BIN)/decoupled bench service --soak 10 --out out/reliability.json
 

@@ -1,6 +1,7 @@
 """SIGTERM while a command is starting."""
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -17,6 +18,11 @@ def ends_on_sigterm() -> Iterator[None]:
     def end(number: int, frame: FrameType | None) -> None:
         raise SystemExit(0)
 
+    if (
+        threading.current_thread() is not threading.main_thread()
+    ):  # Python lets no other thread set handlers
+        yield
+        return
     before = signal.signal(signal.SIGTERM, end)
     try:
         yield
