@@ -180,6 +180,37 @@ def test_every_option_reaches_the_service() -> None:
         assert option.fills or f'settings["{option.name}"]' in used, option.name
 
 
+@pytest.mark.parametrize(("name", "options"), [("serve", SERVE), ("mirror", MIRROR)])
+def test_every_option_has_a_flag_and_a_variable(
+    name: str, options: tuple[Option, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Both of each pair at once is an error.
+    some = [
+        option for option in options if option.fills is None and option.name not in ("service", "key-file")
+    ]
+    file = [str(file_of(tmp_path, ARMS))] if name == "mirror" else []
+    words = [
+        [option.flag] if option.name == "access-log" else [option.flag, TEXTS[option.name][0][0]]
+        for option in some
+    ]
+
+    def sources(*flags: str) -> dict[str, str]:
+        shown = run(app, ["config", name, *file, *flags])
+        assert shown.exit_code == 0, shown.output
+        return {line.split()[0]: line.split()[-1] for line in shown.stdout.splitlines()}
+
+    found = sources(*(word for each in words for word in each))
+    assert {option.name: found[option.name] for option in some} == {
+        option.name: option.flag for option in some
+    }
+    for option in some:
+        monkeypatch.setenv(option.variable, TEXTS[option.name][1][0])
+    found = sources()
+    assert {option.name: found[option.name] for option in some} == {
+        each.name: each.variable for each in some
+    }
+
+
 def test_what_holds_is_printed_without_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = file_of(tmp_path, "[serve]\nrate = 5\nbackups = 'copies'\n")
     monkeypatch.setenv("DECOUPLED_CONFIG", str(config))
