@@ -13,6 +13,9 @@ LOCKED_EXTRAS := --extra all
 # What the reproduction of the paper needs.
 RUN_EXTRAS := --extra cli --extra conic --extra jit --extra plots --extra simulate
 
+# What the container has. requirements/wheel.txt is what building its wheel needs.
+IMAGE_EXTRAS := --extra otel --extra postgres --extra service
+
 # The tests start hundreds of processes that load the package, so Python must cache bytecode even if the
 # environment disables that. It compiles modules when they are first loaded: most of those installed never are.
 export PYTHONDONTWRITEBYTECODE :=
@@ -140,6 +143,7 @@ reliability: $(DEV_STAMP) ## Kill, pause, trace and starve the service, and chec
 	@$(BIN)/pytest -q -rsP --numprocesses 2 tests/service/reliability/test_kills.py
 	@$(BIN)/pytest -q -rsP tests/service/reliability --ignore tests/service/reliability/test_kills.py
 	@$(BIN)/pytest -q -rsP tests/mirror/test_mirror_memory.py
+	@$(BIN)/pytest -q -rsP tests/deploy/test_sandbox.py
 	@DECOUPLED_SCHEMA_CASES=2000 $(BIN)/pytest -q -rsP --numprocesses 2 tests/service/http/test_http_schema.py
 	@$(BIN)/decoupled bench service --soak 10 --out out/reliability.json
 
@@ -159,6 +163,11 @@ lock: $(DEV_STAMP) ## Update the locked versions
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --custom-compile-command "make lock" --upgrade pyproject.toml requirements/build.in $(LOCKED_EXTRAS) --group dev \
 	  -c requirements/run.txt -o requirements/dev.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	  --custom-compile-command "make lock" pyproject.toml $(IMAGE_EXTRAS) -c requirements/dev.txt -o requirements/image.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	  --custom-compile-command "make lock" pyproject.toml requirements/build.in --extra jit \
+	  -c requirements/dev.txt -o requirements/wheel.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --custom-compile-command "make lock" --upgrade pyproject.toml --extra cuda \
 	  -c requirements/run.txt -o requirements/cuda.txt

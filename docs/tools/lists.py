@@ -10,11 +10,14 @@ up to date.
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from decoupled.environments import Environment
+from decoupled.options.definitions import CONFIG, LISTENING, MIRROR, SERVE, STORES
+from decoupled.options.option import Option
+from decoupled.options.tables import flags_table, settings_table
 from decoupled.paper.runner import EXPERIMENTS
 from decoupled.policies import Policy
 
@@ -81,11 +84,24 @@ def extras(page: str) -> str:
     return "\n".join(("| extra | what it adds | installed | first use |", "|---|---|---|---|", *rows))
 
 
+def _of_options(
+    write: Callable[[Iterable[Option]], str], options: Iterable[Option]
+) -> Callable[[str], str]:
+    """A list that is a table of options."""
+    return lambda page: write(options)
+
+
 LISTS: dict[str, Callable[[str], str]] = {
     "policies": policies,
     "environments": environments,
     "experiments": experiments,
     "extras": extras,
+    "serve_settings": _of_options(settings_table, (CONFIG, *SERVE)),
+    "mirror_settings": _of_options(settings_table, MIRROR),
+    "serve_flags": _of_options(flags_table, (CONFIG, *SERVE)),
+    "mirror_flags": _of_options(flags_table, MIRROR),
+    "store_flags": _of_options(flags_table, (CONFIG, *STORES)),
+    "listening_flags": _of_options(flags_table, (CONFIG, *LISTENING)),
 }
 
 

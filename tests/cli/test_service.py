@@ -289,6 +289,12 @@ def test_tls_by_flags(tmp_path: Path) -> None:
             httpx.get(f"{url}/healthz")
         with pytest.raises(httpx.TransportError):
             httpx.get(f"http{url.removeprefix('https')}/healthz")
+        port = url.rpartition(":")[2]
+        well = run(app, ["health", "--port", port, "--tls-certificate", str(certificate)])
+        assert well.stdout == f"{url}/healthz: 200\n"
+        assert run(app, ["health", "--url", url]).exit_code == 1, (
+            "by an address, the certificate is checked"
+        )
 
 
 def test_help_does_not_wait_for_the_service_to_load() -> None:

@@ -17,6 +17,8 @@ import decoupled as dc
 from decoupled.cli.main import app
 from decoupled.mirror import config
 from decoupled.mirror.counts import DROPPED, LEARNED, NOT_MIRRORED
+from decoupled.options import definitions
+from decoupled.options.option import Option
 from decoupled.service.analysis.export import COLUMNS
 from decoupled.service.client import Client, Retries
 from decoupled.service.decision_service import DecisionService
@@ -41,7 +43,8 @@ INLINE = sorted(
 )
 # Other commands on the pages. They are checked by hand, or by the test for their kind.
 VARIABLES = ("ID=$(decoupled", "DECOUPLED_DATA=ml-100k")
-OTHERS = ("curl", "dask", "kill", "make", "pip", "python", "python3", ".", *VARIABLES)
+SYSTEM = ("/opt/decoupled/bin/pip", "docker", "kubectl", "mkdir", "printf", "systemctl")
+OTHERS = ("curl", "dask", "kill", "make", "pip", "python", "python3", ".", *SYSTEM, *VARIABLES)
 # The rows of the table of limits, and their names in the code.
 LIMITS = {
     "bytes of a request's headers": ["headers"],
@@ -96,7 +99,10 @@ def test_every_command_and_option_is_documented(name: str, command: Any) -> None
             known[parameter.metavar or parameter.name.upper()] = "required" if parameter.required else ""
         elif parameter.name != "help":
             for option in parameter.opts:
-                value = parameter.default
+                shown_default = getattr(
+                    parameter, "show_default", None
+                )  # of an option that a variable sets, too
+                value = shown_default if isinstance(shown_default, str) else parameter.default
                 plain = value is None or value is False or value == ""
                 known[option] = "" if plain else f"`{value:g}`" if type(value) is float else f"`{value}`"
     assert shown == known
@@ -174,8 +180,9 @@ def test_every_environment_variable_is_documented() -> None:
         name
         for file in ROOT.glob("src/**/*.py")
         for name in re.findall(r'"((?:DECOUPLED|XDG|NUMBA)_[A-Z_]+)"', file.read_text())
+        if "options" not in file.parts or file.name == "definitions.py"  # examples, which the options have
     }
-    assert {"DECOUPLED_KEY", "DECOUPLED_DATA", "DECOUPLED_STORE"} <= known
+    assert {"DECOUPLED_KEY", "DECOUPLED_DATA"} <= known
     table = SETTINGS.split("## Environment variables")[1].split("\n## ")[0]
     shown = set(re.findall(r"^\| `([A-Z_]+)` \|", table, re.MULTILINE))
     assert known <= shown
@@ -204,6 +211,20 @@ def test_every_setting_is_documented(heading: str, known: set[str]) -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", found, re.MULTILINE)) == known
 
 
+@pytest.mark.parametrize(
+    ("heading", "options"),
+    [("The service", (definitions.CONFIG, *definitions.SERVE)), ("A mirror", definitions.MIRROR)],
+)
+def test_every_option_is_documented_with_its_variable_and_key(
+    heading: str, options: tuple[Option, ...]
+) -> None:
+    found = SETTINGS.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    rows = re.findall(
+        r"^\| `(--[\w-]+)` \| `(\w+)` \| `?([\w.]*)`? \| `?([^|`]*)`? \|", found, re.MULTILINE
+    )
+    assert rows == [(each.flag, each.variable, each.key, each.shown_default) for each in options]
+
+
 def test_every_setting_of_a_mirror_is_documented() -> None:
     tables = {
         "": config.MirrorConfig, "experiment.": config.ExperimentConfig, "mirror.": config.CopyConfig,
@@ -211,6 +232,9 @@ def test_every_setting_of_a_mirror_is_documented() -> None:
     }  # fmt: skip
     known = {f"{place}{field.name}" for place, kind in tables.items() for field in dataclasses.fields(kind)}
     known -= {"arms", "folder", "loss", "mirror", "experiment", "loss.judge"}  # tables, and what is no key
+    known -= {"key"} | {
+        option.key for option in definitions.MIRROR
+    }  # options, which have a table of their own
     found = SETTINGS.split("\n## A mirror\n")[1].split("\n## ")[0]
     assert set(re.findall(r"^\| `([\w.]+)` \|", found, re.MULTILINE)) == known
     assert {"weight", "low", "high"} == {field.name for field in dataclasses.fields(config.TermConfig)}

@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,6 +47,7 @@ def measure(repetitions: int = 3) -> Iterator[Reading]:
         specification = Path(folder) / "small.toml"
         specification.write_text(SMALL)
         yield from first_decisions(folder, repetitions)
+        yield from service_start(repetitions)
         command = ["simulate", str(specification), "--out"]
         helped = min(_seconds(["--help"]) for _ in range(repetitions))
         yield Reading("help text", helped, "s", 0.5)
@@ -74,6 +76,16 @@ def first_decisions(folder: str, repetitions: int) -> Iterator[Reading]:
     for policy in ("FTPL()", "FTPL.recommended()"):
         value = lowest(FIRST_DECISION.format(policy=policy), policy)
         yield Reading(f"first decision of {policy}, empty cache", value, "s", 1.0)
+
+
+def service_start(repetitions: int) -> Iterator[Reading]:
+    """The service from exec to its first decision; it needs the extra `service`."""
+    if find_spec("uvicorn") is None or find_spec("apsw") is None:
+        return
+    from .first_decision import first_decision
+
+    where, value = first_decision(repetitions)
+    yield Reading(f"first decision of the service {where}, over HTTP", value, "s", 1.0)
 
 
 def _seconds(arguments: list[str], cache: str | None = None, module: bool = True) -> float:

@@ -16,7 +16,7 @@ KeyFile = Annotated[
     Path | None,
     typer.Option(
         "--key-file",
-        help="A file with the API key; or set DECOUPLED_KEY. Never pass a key as an option: others can see it.",
+        help="A file with the API key; or set DECOUPLED_KEY or DECOUPLED_KEY_FILE. Never pass a key as an option: others can see it.",
     ),
 ]
 
@@ -31,6 +31,7 @@ URL = "http://127.0.0.1:8000"
 
 def connected(url: str, key_file: Path | None) -> "Client":
     """A client whose errors name the options of the command line."""
+    from ..base.secret_files import read_secret
     from ..service.client.exchange import KEY_VARIABLE, Remedies
     from ..service.client.sync import Client
 
@@ -41,7 +42,7 @@ def connected(url: str, key_file: Path | None) -> "Client":
             undelivered="run the command again",
         )
 
-    key = None if key_file is None else key_file.read_text().strip()
+    key = None if key_file is None else read_secret("--key-file", key_file)
     return ShellClient(url, key, notify=lambda reason: typer.echo(f"Waiting: {reason}", err=True))
 
 

@@ -8,7 +8,9 @@ import typer
 
 from ..paper import EXPERIMENTS, GROUPS
 from . import service as service
+from .config import config
 from .errors import report_errors
+from .health import health
 from .mirror import mirror
 
 app = typer.Typer(
@@ -163,6 +165,8 @@ def bench(
 
 service.add_to(app)
 app.command()(mirror)
+app.command()(health)
+app.add_typer(config, name="config")
 
 
 def main() -> None:

@@ -1,35 +1,69 @@
 """`decoupled mirror`: the command."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import ParameterError
+from ..options.definitions import MIRROR
+from ..options.sources import Settings, config_path, read_file, resolved
 from .errors import report_errors
+from .loading import loading
+from .options import takes, warn_of_unknown_variables
+from .sigterm import ends_on_sigterm
+
+if TYPE_CHECKING:
+    from ..mirror.config import MirrorConfig
+
+ConfigFile = Annotated[
+    str | None,
+    typer.Argument(metavar="CONFIG.toml", help="The upstreams, and what is a loss; or DECOUPLED_CONFIG."),
+]
 
 
+def _resolved(values: dict[str, Any]) -> Settings:
+    warn_of_unknown_variables()
+    return resolved(MIRROR, values, file=read_file(config_file(values["config"])))
+
+
+def config_file(argument: str | None) -> Path:
+    """The file that the argument or DECOUPLED_CONFIG names."""
+    path = config_path(argument)
+    if path is None:
+        raise ParameterError(
+            "CONFIG.toml: is missing; give the file of the mirror, or set DECOUPLED_CONFIG"
+        )
+    return path
+
+
+takes_mirror_options = takes(MIRROR, _resolved)
+
+
+@takes_mirror_options
 def mirror(
-    config: Annotated[
-        Path, typer.Argument(metavar="CONFIG.toml", help="The upstreams, and what is a loss.")
-    ],
+    settings: Settings,
+    config: ConfigFile = None,
     check: Annotated[
         bool, typer.Option("--check", help="Check the configuration, print what it means, and end.")
     ] = False,
-    log_format: Annotated[
-        str, typer.Option(help="text, or json: one object a line, for programs that collect logs.")
-    ] = "text",
 ) -> None:
     """Serve each request from one upstream, mirror some to another, and learn which is best."""
-    with report_errors("the mirror has ended"):
-        from ..mirror.reading import read_config
-
-        settings = read_config(config)
+    with report_errors("the mirror has ended"), ends_on_sigterm():
+        found = read(settings, config)
         if check:
             from ..mirror.explain import explained
 
-            typer.echo(explained(settings))
+            typer.echo(explained(found))
             return
-        from ..mirror.server import run
-        from ..service.http.log_format import checked_format
+        with loading():
+            from ..mirror.server import run
 
-        run(settings, checked_format(log_format))
+        run(found)
+
+
+def read(settings: Settings, config: str | None) -> "MirrorConfig":
+    """The whole configuration of a mirror."""
+    from ..mirror.reading import read_config
+
+    return read_config(config_file(config), settings)

@@ -1,4 +1,4 @@
-"""The commands that run and manage a service: `serve`, `doctor`, `backup`, `restore`, `audit`, `keys`."""
+"""The commands that run and manage a service: `serve`, `migrate`, `doctor`, `backup`, `restore`, `audit`, `keys`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..options.definitions import SERVE, STORES
+from ..options.kinds import shown_store
+from ..options.sources import Settings
 from .client_data import client
 from .errors import report_errors
+from .loading import loading
+from .options import takes_serve_options, takes_store
+from .sigterm import ends_on_sigterm
 
 if TYPE_CHECKING:
     from ..service.decision_service import DecisionService
     from ..service.parts.keys import ApiKey
-
-STORE = "decoupled.db"
-
-Store = Annotated[
-    str,
-    typer.Option(
-        envvar="DECOUPLED_STORE", metavar="PATH|postgresql://...", help="Where everything is stored."
-    ),
-]
 
 keys = typer.Typer(help="API keys of a store: make, list, rotate, revoke.", no_args_is_help=True)
 
@@ -29,6 +26,7 @@ keys = typer.Typer(help="API keys of a store: make, list, rotate, revoke.", no_a
 def add_to(app: typer.Typer) -> None:
     """Add the service's commands."""
     app.command()(serve)
+    app.command()(migrate)
     app.command()(doctor)
     app.command()(backup)
     app.command()(restore)
@@ -37,90 +35,83 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(client, name="client")
 
 
-def serve(
-    store: Store = STORE,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; any but loopback needs keys.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for a free one.")] = 8000,
-    tls_certificate: Annotated[Path | None, typer.Option(help="Certificate chain, PEM.")] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="Private key of the certificate, PEM.")] = None,
-    backups: Annotated[Path | None, typer.Option(help="Folder that POST /v1/backups writes to.")] = None,
-    body_limit: Annotated[int, typer.Option(min=1024, help="Largest body, in bytes.")] = 1_048_576,
-    replay_limit: Annotated[
-        int, typer.Option(min=1024, help="Largest log to replay, in bytes.")
-    ] = 67_108_864,
-    delete_after: Annotated[
-        float,
-        typer.Option(min=0.0, help="Days that an archived experiment is kept before it can be deleted."),
-    ] = 30.0,
-    rate: Annotated[
-        float, typer.Option(min=0.0, help="Requests a second for each key; 0 for no limit.")
-    ] = 10_000.0,
-    burst: Annotated[float, typer.Option(min=1.0, help="Requests that may arrive at once.")] = 20_000.0,
-    drain: Annotated[
-        int, typer.Option(min=1, help="Seconds that open requests have to finish on shutdown.")
-    ] = 30,
-    access_log: Annotated[
-        bool, typer.Option("--access-log", help="Log every request, without secrets.")
-    ] = False,
-    log_format: Annotated[
-        str, typer.Option(help="text, or json: one object a line, for programs that collect logs.")
-    ] = "text",
-    metrics_experiments: Annotated[
-        int,
-        typer.Option(min=0, max=10_000, help="Experiments with metrics of their own; 0 for none."),
-    ] = 0,
-    otel: Annotated[
-        bool | None,
-        typer.Option(
-            "--otel/--no-otel",
-            help="Send traces and metrics to OpenTelemetry; default: if OTEL_EXPORTER_OTLP_ENDPOINT is set.",
-        ),
-    ] = None,
-) -> None:
+@takes_serve_options(SERVE, warn=True)
+def serve(settings: Settings) -> None:
     """Run the decision service: decisions over HTTP, and everything it acknowledges is on disk."""
-    with report_errors("the service has ended"):
-        from ..service.http.limits import Limits
-        from ..service.http.log_format import checked_format
-        from ..service.http.server import Serving, run
+    with report_errors("the service has ended"), ends_on_sigterm():
+        with loading():
+            from ..service.http.limits import Limits
+            from ..service.http.server import Serving, run
 
-        limits = Limits(body=body_limit, rate=rate, burst=burst, replay=replay_limit)
-        serving = Serving(
-            store, host, port, tls_certificate, tls_key, backups, access_log, checked_format(log_format),
-            metrics_experiments, otel, drain=drain, limits=limits, delete_after=86_400.0 * delete_after,
-        )  # fmt: skip
-        run(serving)
+        run(
+            Serving(
+                store=settings["store"],
+                host=settings["host"],
+                port=settings["port"],
+                certificate=settings["tls-certificate"],
+                private_key=settings["tls-key"],
+                backups=settings["backups"],
+                access_log=settings["access-log"],
+                drain=settings["drain"],
+                limits=Limits(
+                    body=settings["body-limit"],
+                    rate=settings["rate"],
+                    burst=settings["burst"],
+                    replay=settings["replay-limit"],
+                ),
+                delete_after=86_400.0 * settings["delete-after"],
+                log_format=settings["log-format"],
+                metrics_experiments=settings["metrics-experiments"],
+                otel=settings["otel"],
+                admin_key_file=settings["admin-key-file"],
+            )
+        )
 
 
-def doctor(store: Store = STORE) -> None:
+@takes_serve_options(STORES, warn=True)
+def migrate(settings: Settings) -> None:
+    """Create the tables of a store, or update those of an earlier release, and end."""
+    with report_errors():
+        from ..service.store.open import migrated
+
+        where, before, after = migrated(settings["store"])
+        done = (
+            "nothing to do" if before == after else "created" if before == 0 else f"updated from {before}"
+        )
+        typer.echo(f"Store {where}: version {after}, {done}")
+
+
+@takes_store
+def doctor(settings: Settings) -> None:
     """Check a store: its versions, its disk, the clock, and its log against its state."""
     with report_errors():
         from ..service.analysis.doctor import examine
 
         sound = True
-        for check in examine(store):
+        for check in examine(settings["store"]):
             sound = sound and check.good
             typer.echo(f"{'ok  ' if check.good else 'FAIL'} {check.name}: {check.finding}")
     if not sound:
         raise typer.Exit(1)
 
 
+@takes_store
 def backup(
+    settings: Settings,
     file: Annotated[Path, typer.Argument(help="The copy to write; it opens as a store.")],
-    store: Store = STORE,
     force: Annotated[
         bool, typer.Option("--force", help="Replace FILE if it exists, but never a store in use.")
     ] = False,
 ) -> None:
     """Write a consistent copy of a store, even while a service is using it."""
-    with report_errors(), _opened(store) as service:
+    with report_errors(), _opened(settings["store"]) as service:
         service.logs.backup(file, force=force).result()
         typer.echo(f"Written to {file}")
 
 
+@takes_store
 def restore(
-    file: Annotated[Path, typer.Argument(help="A file that backup wrote.")], store: Store = STORE
+    settings: Settings, file: Annotated[Path, typer.Argument(help="A file that backup wrote.")]
 ) -> None:
     """Copy a backup into a store that is empty or does not exist yet."""
     with report_errors():
@@ -128,14 +119,16 @@ def restore(
         from ..service.store.backup import restore as copy_back
 
         ORIGIN.set(from_command_line())
-        typer.echo(f"Restored {copy_back(file, store)} experiments into {store}")
+        store = settings["store"]
+        typer.echo(f"Restored {copy_back(file, store)} experiments into {shown_store(store)}")
 
 
+@takes_store
 def audit(
+    settings: Settings,
     subject: Annotated[
         str | None, typer.Argument(help="An experiment, the id of a key, or a file; all if none is named.")
     ] = None,
-    store: Store = STORE,
     action: Annotated[
         str | None, typer.Option(help="Only changes of this kind, such as guardrails.change.")
     ] = None,
@@ -143,7 +136,7 @@ def audit(
     limit: Annotated[int, typer.Option(min=1, help="How many changes to show at most.")] = 100,
 ) -> None:
     """Show who changed what, newest first, from the store itself."""
-    with report_errors(), _opened(store) as service:
+    with report_errors(), _opened(settings["store"]) as service:
         from .audit import audit_line
 
         found = service.audit.read(tenant, subject=subject, action=action, limit=limit).result()
@@ -168,9 +161,18 @@ def _opened(store: str) -> Iterator["DecisionService"]:
 # Keys
 
 
+@keys.command("new")
+def keys_new() -> None:
+    """Print a new key for the file of --admin-key-file; it is stored nowhere."""
+    from ..service.http.auth import new_key
+
+    typer.echo(new_key())
+
+
 @keys.command("add")
+@takes_store
 def keys_add(
-    store: Store = STORE,
+    settings: Settings,
     role: Annotated[
         str, typer.Option(help="read, decide or admin; each includes those before it.")
     ] = "decide",
@@ -182,7 +184,7 @@ def keys_add(
     """Make a key and show it once; only its digest is stored."""
     from ..service.http.auth import checked_role, digest_of, new_key
 
-    with report_errors(), _opened(store) as service:
+    with report_errors(), _opened(settings["store"]) as service:
         key = new_key()
         made = service.keys.add(checked_tenant(tenant), checked_role(role), digest_of(key), label).result()
         typer.echo(f"Key {made.id} ({made.role} of {made.tenant}); it is shown only once:", err=True)
@@ -190,9 +192,10 @@ def keys_add(
 
 
 @keys.command("list")
-def keys_list(store: Store = STORE) -> None:
+@takes_store
+def keys_list(settings: Settings) -> None:
     """List keys: id, tenant, role, label, and when they were made and revoked. Never the keys themselves."""
-    with report_errors(), _opened(store) as service:
+    with report_errors(), _opened(settings["store"]) as service:
         from ..service.experiment.records import moment
 
         for key in service.keys.list().result():
@@ -203,20 +206,22 @@ def keys_list(store: Store = STORE) -> None:
 
 
 @keys.command("revoke")
+@takes_store
 def keys_revoke(
+    settings: Settings,
     id: Annotated[str, typer.Argument(help="The id that keys list shows.")],  # noqa: A002
-    store: Store = STORE,
 ) -> None:
     """Revoke a key; running services refuse it within seconds."""
-    with report_errors(), _opened(store) as service:
+    with report_errors(), _opened(settings["store"]) as service:
         service.keys.revoke(_active(service, id).digest).result()
         typer.echo(f"Key {id} is revoked.")
 
 
 @keys.command("rotate")
+@takes_store
 def keys_rotate(
+    settings: Settings,
     id: Annotated[str, typer.Argument(help="The key to replace.")],  # noqa: A002
-    store: Store = STORE,
     keep_old: Annotated[
         bool, typer.Option("--keep-old", help="Leave the old key active; revoke it later.")
     ] = False,
@@ -224,7 +229,7 @@ def keys_rotate(
     """Make a key with the tenant, role and label of another, and revoke that one."""
     from ..service.http.auth import digest_of, new_key
 
-    with report_errors(), _opened(store) as service:
+    with report_errors(), _opened(settings["store"]) as service:
         old = _active(service, id)
         key = new_key()
         made = service.keys.rotate(old.digest, digest_of(key), keep_old=keep_old).result()

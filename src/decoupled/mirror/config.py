@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..service.http.log_format import LogFormat
 from .headers import CREDENTIALS
 from .repeatable import Repeatable, Rule
 
@@ -177,8 +178,11 @@ class MirrorConfig:
         listen: the address of the proxy; port 0 for a free one.
         console: the address of the console, the metrics and the decision service; it must be loopback.
         store: the store of the embedded decision service.
-        service: the address of a decision service elsewhere, instead of a store; its key is in `DECOUPLED_KEY`.
+        service: the address of a decision service elsewhere, instead of a store.
+        key: the key of that service; `DECOUPLED_KEY` if it is None.
+        state_folder: the folder to write to, and that a relative path of the store starts from; `folder` if it is None.
         drain: seconds to finish open requests and queued copies at shutdown.
+        log_format: "text", or "json": one object a line.
         budget: the budget for exploring, by the fields of `decoupled.Budget`.
         guardrails: the guardrails, by the fields of `decoupled.Guardrails`.
         folder: the folder of the file, which paths are relative to.
@@ -192,11 +196,19 @@ class MirrorConfig:
     console: tuple[str, int] | None = ("127.0.0.1", 8081)
     store: str = "mirror.db"
     service: str | None = None
+    key: str | None = field(default=None, repr=False)
+    state_folder: Path | None = None
     drain: int = 30
+    log_format: LogFormat = "text"
     budget: dict[str, Any] = field(default_factory=dict)
     guardrails: dict[str, Any] = field(default_factory=dict)
     folder: Path = Path()
 
+    @property
+    def writable(self) -> Path:
+        """The folder to write to."""
+        return self.state_folder or self.folder
+
     def file(self, kind: str) -> Path:
-        """A file of this mirror, beside its configuration."""
-        return self.folder / f"{self.experiment.name}-{kind}.jsonl"
+        """A file that this mirror writes."""
+        return self.writable / f"{self.experiment.name}-{kind}.jsonl"

@@ -1,5 +1,12 @@
-"""A configuration in words, for `decoupled mirror --check`."""
+"""A configuration in words, for `decoupled mirror --check` and `decoupled config mirror`."""
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..options.definitions import MIRROR
+from ..options.kinds import shown_store
+from ..options.sources import read_file
 from .config import LossConfig, MirrorConfig
 from .judges import function_named
 
@@ -23,7 +30,9 @@ def explained(config: MirrorConfig) -> str:
     lines = [
         f"listens on {listen}, " + ("no console" if console is None else f"console on {_address(console)}")
     ]
-    lines.append(f"decides with experiment {config.experiment.name!r} in {config.service or config.store}")
+    lines.append(
+        f"decides with experiment {config.experiment.name!r} in {config.service or shown_store(config.store)}"
+    )
     for arm in config.arms:
         passed = f", gets {', '.join(arm.pass_credentials)} of clients" if arm.pass_credentials else ""
         added = f", adds {', '.join(name for name, _ in arm.headers)}" if arm.headers else ""
@@ -48,3 +57,26 @@ def _loss(loss: LossConfig) -> str:
     if loss.judge is not None:
         parts.append(f"judge {loss.judge.weight:g} ({loss.judge.python or loss.judge.url})")
     return ", ".join(parts)
+
+
+def file_keys(path: Path) -> list[tuple[str, str, str]]:
+    """The keys of a file that no flag can set: their names, their values without secrets, and the file."""
+    file, known = read_file(path), {option.key for option in MIRROR}
+    return [(key, shown, path.name) for key, shown in _flat(file.values) if key not in known]
+
+
+def _flat(values: dict[str, Any], place: str = "") -> Iterator[tuple[str, str]]:
+    """The keys and values of tables. The values of headers may be secrets.
+
+    >>> list(_flat({"arm": [{"url": "http://a", "headers": {"X-Key": "secret"}}]}))
+    [('arm[0].url', 'http://a'), ('arm[0].headers.X-Key', '***')]
+    """
+    for key, value in values.items():
+        name = f"{place}{key}"
+        if isinstance(value, dict):
+            yield from _flat(value, f"{name}.")
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            for number, each in enumerate(value):
+                yield from _flat(each, f"{name}[{number}].")
+        else:
+            yield name, "***" if ".headers." in name else str(value)

@@ -1,24 +1,27 @@
 """`mirror.toml`: the configuration of a mirror as a file."""
 
 import os
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..base.secret_files import read_secret
 from ..errors import DecoupledError, ParameterError, invalid_value
+from ..options.definitions import MIRROR
+from ..options.kinds import STORE
+from ..options.readers import A_URL, experiment_name, flag, number, text, texts, url, whole
+from ..options.sources import FILE, Settings, read_file, resolved
 from ..policies import Policy
-from ..service.http.server import is_loopback
 from .config import ArmConfig, CopyConfig, ExperimentConfig, MirrorConfig
 from .headers import CREDENTIALS
 from .reading_loss import read_loss
-from .tables import A_URL, Table, flag, header_name, header_names, headers, number, text, texts, url, whole
+from .tables import Table, header_name, header_names, headers
 
 _AN_ARM = 'write [[arm]], name = "..." and url = "http://..." for each upstream'
 
 
-def read_config(path: str | os.PathLike[str]) -> MirrorConfig:
-    """Read and check a configuration.
+def read_config(path: str | os.PathLike[str], settings: Settings | None = None) -> MirrorConfig:
+    """Read and check a configuration. Variables come before the file, and so do flags, which are in `settings`.
 
     >>> import pathlib, tempfile
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "mirror.toml"
@@ -34,36 +37,53 @@ def read_config(path: str | os.PathLike[str]) -> MirrorConfig:
     >>> [arm.name for arm in config.arms], config.mirror.share, config.loss.status
     (['stable', 'next'], 0.05, 1.0)
     """
-    file = Path(path)
+    file = read_file(Path(path))
+    settings = settings or resolved(MIRROR, {}, file=file)
     try:
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ParameterError(f"{file.name}: is not TOML: {error}; fix that line") from None
-    try:
-        return replace(_whole(Table(values)), folder=file.parent)
+        _check_one_decider(settings)
+        config = _whole(Table(file.values))
     except ParameterError as error:
-        raise ParameterError(f"{file.name}: {error}") from None
+        raise ParameterError(f"{file.path.name}: {error}") from None
+    return _with_options(replace(config, folder=file.path.parent), settings)
+
+
+def _check_one_decider(settings: Settings) -> None:
+    if settings.given("store") and settings.given("service"):
+        sources = f"{settings.source('store')} and {settings.source('service')}"
+        remedy = "keep one, the store here or the address of a service"
+        raise ParameterError(f"store, service: both are given ({sources}); {remedy}")
+
+
+def _with_options(config: MirrorConfig, settings: Settings) -> MirrorConfig:
+    """The configuration with the options that flags and variables can set, too."""
+    key_file, store = settings["key-file"], settings.held("store")
+    return replace(
+        config,
+        listen=settings["listen"],
+        console=settings["console"],
+        # A path in a flag or a variable starts from the current folder, one in the file from that of the mirror.
+        store=STORE.locate(store.value, Path.cwd()) if store.rank > FILE else str(store.raw or store.value),
+        service=settings["service"],
+        key=None if key_file is None else read_secret(settings.source("key-file"), key_file),
+        state_folder=settings["state-folder"],
+        drain=settings["drain"],
+        log_format=settings["log-format"],
+        experiment=replace(config.experiment, name=settings["experiment"]),
+        mirror=replace(config.mirror, share=settings["share"]),
+    )
 
 
 def _whole(table: Table) -> MirrorConfig:
+    table.know(option.key for option in MIRROR)
     config = MirrorConfig(
         arms=table.required("arm", _arms, _AN_ARM),
         loss=table.get("loss", read_loss, MirrorConfig.loss),
         mirror=table.get("mirror", _copies, MirrorConfig.mirror),
         experiment=table.get("experiment", _experiment, ExperimentConfig()),
-        listen=table.get("listen", _address, MirrorConfig.listen),
-        console=table.get("console", _console, MirrorConfig.console),
-        store=table.get("store", text, MirrorConfig.store),
-        service=table.get("service", url, None),
-        drain=table.get("drain", whole(1), MirrorConfig.drain),
         budget=table.get("budget", _settings, {}),
         guardrails=table.get("guardrails", _settings, {}),
     )
     table.finish()
-    if config.service is not None and "store" in table:
-        raise ParameterError(
-            "store, service: both are given; keep one, the store here or the address of a service"
-        )
     _check_credentials(config)
     size, limit = config.loss.bytes, config.mirror.answer_limit
     if size is not None and size.high > limit:
@@ -125,37 +145,13 @@ def _check_credentials(config: MirrorConfig) -> None:
                 raise ParameterError(invalid_value(f"arm[{place}].pass_credentials", name, rule, remedy))
 
 
-# Addresses to listen on
-
-
-def _address(name: str, value: object) -> tuple[str, int]:
-    host, colon, port = text(name, value).rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise ParameterError(
-            invalid_value(name, value, "must be an address and a port", 'for example "127.0.0.1:8080"')
-        )
-    return host, int(port)
-
-
-def _console(name: str, value: object) -> tuple[str, int] | None:
-    if value is False:
-        return None
-    host, port = _address(name, value)
-    if not is_loopback(host):
-        rule = "must be loopback: everyone who can reach it can see and change everything"
-        remedy = "use 127.0.0.1, or run `decoupled serve` with keys and give its address as `service`"
-        raise ParameterError(invalid_value(name, value, rule, remedy))
-    return host, port
-
-
 # The experiment
 
 
 def _experiment(name: str, value: object) -> ExperimentConfig:
     table = Table(value, name)
     config = ExperimentConfig(
-        name=table.get("name", _experiment_name, ExperimentConfig.name),
+        name=table.get("name", experiment_name, ExperimentConfig.name),
         policy=table.get("policy", _policy, ExperimentConfig().policy),
         deadline_seconds=table.get(
             "deadline_seconds", number(0.0, 1e9, above=True), ExperimentConfig.deadline_seconds
@@ -165,14 +161,6 @@ def _experiment(name: str, value: object) -> ExperimentConfig:
     )
     table.finish()
     return config
-
-
-def _experiment_name(name: str, value: object) -> str:
-    found = text(name, value)
-    if len(found) > 100 or "/" in found or not found.isprintable() or set(found) == {"."}:
-        rule = "must be 1 to 100 printable characters without '/'"
-        raise ParameterError(invalid_value(name, value, rule, "letters and digits will do"))
-    return found
 
 
 def _policy(name: str, value: object) -> dict[str, Any]:

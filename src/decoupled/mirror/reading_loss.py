@@ -1,8 +1,9 @@
 """The table [loss] of a mirror's configuration."""
 
 from ..errors import ParameterError, invalid_value
+from ..options.readers import number, text, url, whole
 from .config import JudgeConfig, LossConfig, TermConfig
-from .tables import Table, headers, number, text, url, whole
+from .tables import Table, headers
 
 
 def read_loss(name: str, value: object) -> LossConfig:

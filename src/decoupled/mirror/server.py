@@ -17,7 +17,8 @@ from ..errors import ParameterError, reworded
 from ..service.client.aio import AsyncClient
 from ..service.decision_service import DecisionService, open_service
 from ..service.http.app import create_app
-from ..service.http.log_format import LogFormat, set_up_logging
+from ..service.http.log_format import set_up_logging
+from ..service.http.orphans import reap_orphans
 from ..service.http.server import OFFERED, SWITCH_INTERVAL, Serving, configuration, listening
 from ..service.store.open import is_postgres
 from .config import MirrorConfig
@@ -36,9 +37,9 @@ class _Server(uvicorn.Server):
         yield
 
 
-def run(config: MirrorConfig, log_format: LogFormat = "text") -> None:
+def run(config: MirrorConfig) -> None:
     """Mirror until SIGTERM or SIGINT; then finish the open answers and the queued copies, and close the store."""
-    set_up_logging(log_format)
+    set_up_logging(config.log_format)
     logging.getLogger("httpx").setLevel(
         logging.WARNING
     )  # it would log every request to a service or a judge
@@ -62,8 +63,18 @@ def run(config: MirrorConfig, log_format: LogFormat = "text") -> None:
 
 
 def _open(config: MirrorConfig) -> DecisionService:
-    store = config.store if is_postgres(config.store) else str(config.folder / config.store)
+    store = config.store if is_postgres(config.store) else str(config.writable / config.store)
     return open_service(store)
+
+
+def _on_signals(ending: asyncio.Event) -> None:
+    """Set `ending` on SIGTERM and SIGINT."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            loop.add_signal_handler(number, ending.set)
+        except NotImplementedError:  # the event loops of Windows cannot
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(ending.set))
 
 
 async def _until_signal(
@@ -73,13 +84,13 @@ async def _until_signal(
     console: socket.socket | None,
 ) -> None:
     ending = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, ending.set)
+    _on_signals(ending)
+    reap_orphans()
     inner: ASGIApp | None = None
     decider: Decider
     if service is None:
         assert config.service is not None
-        decider = Remote(AsyncClient(config.service, outbox=config.file("outbox")), config)
+        decider = Remote(AsyncClient(config.service, config.key, outbox=config.file("outbox")), config)
     else:
         decider = Embedded(service, config)
         any_key = any(key.revoked_at is None for key in await service.keys.list())

@@ -1,18 +1,16 @@
 """Reading a table of TOML with errors that name the place: `arm[1].url = 7: must be text; ...`."""
 
-import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
-from ..base.validation import as_float
+from ..base.secret_files import read_secret
 from ..errors import ParameterError, invalid_value, near_name
+from ..options.readers import text, texts
 
 T = TypeVar("T")
-A_URL = "for example http://127.0.0.1:9001"
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_PLACEHOLDER = re.compile(r"\$\{(file:[^}]+|\w+)\}")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
@@ -46,6 +44,10 @@ class Table:
             raise ParameterError(f"{self.name(key)}: is missing; {remedy}")
         return read(self.name(key), self._values[key])
 
+    def know(self, keys: Iterable[str]) -> None:
+        """Accept keys that are read elsewhere."""
+        self._known.update(keys)
+
     def finish(self) -> None:
         """Refuse keys that were not read."""
         for key in self._values:
@@ -53,59 +55,6 @@ class Table:
                 raise ParameterError(
                     f"{self.name(key)}: is not a key here; {near_name(key, sorted(self._known))}"
                 )
-
-
-def text(name: str, value: object) -> str:
-    """Text that is not empty."""
-    if isinstance(value, str) and value:
-        return value
-    raise ParameterError(invalid_value(name, value, "must be text", "put it in quotation marks"))
-
-
-def texts(name: str, value: object) -> tuple[str, ...]:
-    """A list of texts."""
-    if not isinstance(value, list):
-        raise ParameterError(invalid_value(name, value, "must be a list", 'for example ["one", "two"]'))
-    return tuple(text(f"{name}[{place}]", each) for place, each in enumerate(value))
-
-
-def flag(name: str, value: object) -> bool:
-    """True or false."""
-    if isinstance(value, bool):
-        return value
-    raise ParameterError(
-        invalid_value(name, value, "must be true or false", "write it without quotation marks")
-    )
-
-
-def number(low: float, high: float = math.inf, *, above: bool = False) -> Callable[[str, object], float]:
-    """A reader of numbers from `low` to `high`; with `above`, `low` itself is refused."""
-
-    def read(name: str, value: object) -> float:
-        found = as_float(value)
-        if found is None or not low <= found <= high or (above and found == low):
-            ends = f"{'above' if above else 'from'} {low:g}" + (
-                f" to {high:g}" if high < math.inf else " on"
-            )
-            ends = ends.removesuffix(" on") if above else ends
-            raise ParameterError(invalid_value(name, value, f"must be a number {ends}", "choose another"))
-        return found
-
-    return read
-
-
-def whole(low: int, high: int = 2**62) -> Callable[[str, object], int]:
-    """A reader of whole numbers from `low` to `high`."""
-
-    def read(name: str, value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            ends = f"from {low} to {high}" if high < 2**62 else f"from {low} on"
-            raise ParameterError(
-                invalid_value(name, value, f"must be a whole number {ends}", "choose another")
-            )
-        return value
-
-    return read
 
 
 def header_names(name: str, value: object) -> tuple[str, ...]:
@@ -124,7 +73,7 @@ def header_name(name: str, value: object) -> str:
 
 
 def headers(name: str, value: object) -> tuple[tuple[str, str], ...]:
-    """Headers and their values, in which `${NAME}` is an environment variable.
+    """Headers and their values, in which `${NAME}` is an environment variable and `${file:PATH}` a file.
 
     >>> import os
     >>> os.environ["MODEL_KEY"] = "secret"
@@ -149,30 +98,26 @@ def headers(name: str, value: object) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def url(name: str, value: object) -> str:
-    """An address of HTTP."""
-    found = text(name, value)
-    try:
-        parts = urlsplit(found)
-        good = (
-            parts.scheme in ("http", "https")
-            and bool(parts.hostname)
-            and not parts.query
-            and parts.port != 0
-        )
-        good = good and found.isascii() and parts.username is None
-    except ValueError:
-        good = False
-    if not good:
-        rule = "must be an address that begins with http:// or https://, without a user or a query"
-        raise ParameterError(invalid_value(name, value, rule, A_URL))
-    return found
-
-
 def _filled(place: str, value: str) -> str:
-    """A text with the values of the environment variables that it names."""
-    for variable in _VARIABLE.findall(value):
-        if not os.environ.get(variable):
-            rule = f"the environment variable {variable} is not set"
-            raise ParameterError(f"{place}: {rule}; set it before the mirror starts")
-    return _VARIABLE.sub(lambda match: os.environ[match[1]], value)
+    """A text with the values of the environment variables, and the contents of the files, that it names."""
+    return _PLACEHOLDER.sub(lambda match: _secret(place, match[1]), value)
+
+
+def _secret(place: str, name: str) -> str:
+    path = name.removeprefix("file:")
+    if path != name:
+        if not os.path.isabs(path):
+            raise ParameterError(
+                invalid_value(
+                    place,
+                    f"${{{name}}}",
+                    "must have an absolute path",
+                    "for example ${file:/run/secrets/key}",
+                )
+            )
+        return read_secret(place, path)
+    value = os.environ.get(name)
+    if not value:
+        rule = f"the environment variable {name} is not set"
+        raise ParameterError(f"{place}: {rule}; set it before the mirror starts")
+    return value

@@ -1,13 +1,13 @@
 """What both clients have in common: the address of a service, a key, and how to call it."""
 
 import logging
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar
 
 import httpx
 
+from ...base.secret_files import secret_variable
 from ...errors import ParameterError, invalid_value
 from .exchange import KEY_VARIABLE, Endpoint, Remedies, Retries
 from .log_file import FilePath
@@ -35,7 +35,7 @@ class BaseClient(ABC, Generic[HTTP]):
         verify: bool | str = True,
     ) -> None:
         address = _checked_url(url)
-        key = key or os.environ.get(KEY_VARIABLE)
+        key = key or secret_variable(KEY_VARIABLE)
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         # Error messages show the address, so leave out the user and password that it may hold.
         self.url = str(address.copy_with(userinfo=b"")).rstrip("/")

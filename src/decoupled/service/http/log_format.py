@@ -8,26 +8,12 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, TypeAlias, get_args
 
-from ...errors import ParameterError, invalid_value, near_name
 from ..origin import ORIGIN, Origin
 
 LogFormat: TypeAlias = Literal["text", "json"]
 LOG_FORMATS: tuple[LogFormat, ...] = get_args(LogFormat)
 
 _log = logging.getLogger("decoupled.service")
-
-
-def checked_format(name: str) -> LogFormat:
-    """A format by its name.
-
-    >>> checked_format("json")
-    'json'
-    """
-    for each in LOG_FORMATS:
-        if each == name:
-            return each
-    rule = f"must be {' or '.join(LOG_FORMATS)}"
-    raise ParameterError(invalid_value("--log-format", name, rule, near_name(name, LOG_FORMATS)))
 
 
 class TextFormatter(logging.Formatter):

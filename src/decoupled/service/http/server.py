@@ -2,7 +2,6 @@
 
 import errno
 import gc
-import ipaddress
 import logging
 import os
 import signal
@@ -16,14 +15,17 @@ import uvicorn
 
 from ...base.extras import needed_for
 from ...errors import ParameterError, invalid_value
+from ...options.readers import is_loopback as is_loopback
 from ...policies import FTPL
 from ..decision_service import open_service
 from ..parts.deletion import DELETE_AFTER
 from ..store.open import is_postgres
+from .admin_key import register_admin_key
 from .app import create_app
 from .hot_connection import connections_within
 from .limits import Limits
 from .log_format import LogFormat, set_up_logging
+from .orphans import reap_orphans
 
 if TYPE_CHECKING:
     from .telemetry import Telemetry
@@ -52,20 +54,7 @@ class Serving:
     drain: int = 30
     limits: Limits = field(default_factory=Limits)
     delete_after: float = DELETE_AFTER
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a service that listens on `host`.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    admin_key_file: Path | None = None
 
 
 def check(serving: Serving, *, any_key: bool) -> None:
@@ -88,7 +77,10 @@ def check(serving: Serving, *, any_key: bool) -> None:
     if not any_key:
         rule = "is not loopback, and the store has no key"
         named = "..." if is_postgres(serving.store) else serving.store  # an address may contain a password
-        remedy = f"make one with `decoupled keys add --store {named} --role admin`, or serve on 127.0.0.1"
+        remedy = (
+            f"make one with `decoupled keys add --store {named} --role admin`, give --admin-key-file, "
+            "or serve on 127.0.0.1"
+        )
         raise ParameterError(invalid_value("--host", serving.host, rule, remedy))
     if serving.certificate is None:
         log.warning(
@@ -102,6 +94,8 @@ def run(serving: Serving) -> None:
     telemetry = telemetry_of(serving)
     service = open_service(serving.store, delete_after=serving.delete_after)
     try:
+        if serving.admin_key_file is not None:
+            register_admin_key(service.keys, serving.admin_key_file)
         any_key = any(key.revoked_at is None for key in service.keys.list().result())
         check(serving, any_key=any_key)
         open_to_all = is_loopback(serving.host) and not any_key
@@ -116,10 +110,11 @@ def run(serving: Serving) -> None:
         sys.setswitchinterval(SWITCH_INTERVAL)
         outermost = app if telemetry is None else telemetry.traced(app)
         server = uvicorn.Server(configuration(outermost, serving))
-        # After draining, uvicorn raises the signal again for earlier handlers. It must not end the process then,
-        # because the store is still to be closed.
+        # A signal that arrives before uvicorn handles them must not be lost. After draining, uvicorn raises the
+        # signal again for earlier handlers. It must not end the process then, because the store is still to be closed.
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: None)
+            signal.signal(number, lambda *_: setattr(server, "should_exit", True))
+        reap_orphans()
         with listening(serving) as listener:
             scheme = "http" if serving.certificate is None else "https"
             host, port = listener.getsockname()[:2]
@@ -169,7 +164,7 @@ def configuration(app: object, serving: Serving) -> uvicorn.Config:
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
         http=connections_within(serving.limits, app),
-        loop="uvloop",
+        loop="auto",  # uvloop where it is installed, which is everywhere but on Windows
         ws="none",
         lifespan="off",
         access_log=False,

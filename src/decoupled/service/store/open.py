@@ -1,8 +1,10 @@
 """Open the store at an address. The driver of a database is imported when it is needed."""
 
 import os
+import time
 
 from ...base.extras import needed_for
+from ...options.kinds import is_postgres as is_postgres
 from .store import Store
 
 
@@ -36,10 +38,27 @@ def open_store(
         )
 
 
-def is_postgres(address: str | os.PathLike[str]) -> bool:
-    """Whether an address is one of PostgreSQL.
+def migrated(url_or_path: str | os.PathLike[str]) -> tuple[str, int, int]:
+    """Create the tables of a store or update them; return its address, and the version before and after.
 
-    >>> is_postgres("postgresql://db.internal/decoupled"), is_postgres("decisions.db")
-    (True, False)
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "store.db"
+    >>> _, before, after = migrated(path)
+    >>> before, migrated(path)[1:] == (after, after)
+    (0, True)
     """
-    return os.fspath(address).startswith(("postgresql://", "postgres://"))
+    store = open_store(url_or_path)
+    try:
+        store.begin()
+        try:
+            before = store.version() if store.has_tables() else 0
+        finally:
+            store.rollback()
+        store.migrate(time.time())
+        store.begin()
+        try:
+            return store.where, before, store.version()
+        finally:
+            store.rollback()
+    finally:
+        store.close()

@@ -128,7 +128,11 @@ class PostgresStore(Store):
             raise
 
     def lock_schema(self) -> None:
+        # Another replica may be migrating for longer than others wait for a row. If it stops, the server ends its
+        # transaction after a while, so this wait ends too.
+        self.run("SET LOCAL lock_timeout = 0")
         self.run("SELECT pg_advisory_xact_lock(?)", (_MIGRATING,))
+        self.run(f"SET LOCAL lock_timeout = '{PATIENCE}'")
 
     def lock(self, ids: Sequence[int]) -> list[ExperimentRow]:
         sql = f"{EXPERIMENTS} WHERE id = ANY(?) ORDER BY id FOR UPDATE"

@@ -1,0 +1,30 @@
+"""SIGTERM while a command is starting."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+@contextmanager
+def ends_on_sigterm() -> Iterator[None]:
+    """End in order on SIGTERM, until something else handles it.
+
+    The first process of a container ignores signals that it has no handler for, so without one a container that is
+    stopped while it starts would have to be killed.
+    """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(0)
+
+    if (
+        threading.current_thread() is not threading.main_thread()
+    ):  # Python lets no other thread set handlers
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

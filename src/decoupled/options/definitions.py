@@ -1,0 +1,84 @@
+"""Every option of `decoupled serve` and `decoupled mirror`. To add one, add a line here.
+
+Its flag, its variable, its key in the file, its help, and its rows in docs/settings.md and docs/commands.md follow from
+that line (`python docs/tools/lists.py` writes the rows).
+"""
+
+from .kinds import ADDRESS, CONSOLE, EXPERIMENT, PATH, STORE, SWITCH, TEXT, URL, Kind, choice, number, whole
+from .option import Option
+
+CONFIG = Option("config", PATH, None, "TOML file that sets options.", key="")
+
+
+def _serve(name: str, kind: Kind, default: object, meaning: str, fills: str | None = None) -> Option:
+    return Option(name, kind, default, meaning, f"serve.{name.replace('-', '_')}", fills=fills)
+
+
+STORES = (
+    _serve("store", STORE, "decoupled.db", "Where everything is stored."),
+    _serve("store-file", PATH, None, "File that contains the store's address, with its password.", "store"),
+)
+
+LISTENING = (
+    _serve("host", TEXT, "127.0.0.1", "Address to listen on; any but loopback needs keys."),
+    _serve("port", whole(0, 65535), 8000, "Port; 0 for a free one."),
+    _serve("tls-certificate", PATH, None, "Certificate chain, PEM."),
+    _serve("tls-key", PATH, None, "Private key of the certificate, PEM."),
+)
+
+LOG_FORMAT = choice("text", "json")
+
+SERVE = (
+    *STORES,
+    *LISTENING,
+    _serve("admin-key-file", PATH, None, "File with an admin key, which the store gets if it lacks it."),
+    _serve("backups", PATH, None, "Folder that POST /v1/backups writes to."),
+    _serve("body-limit", whole(1024), 1_048_576, "Largest body, in bytes."),
+    _serve("replay-limit", whole(1024), 67_108_864, "Largest log to replay, in bytes."),
+    _serve(
+        "delete-after",
+        number(0.0),
+        30.0,
+        "Days that an archived experiment is kept before it can be deleted.",
+    ),
+    _serve("rate", number(0.0), 10_000.0, "Requests a second for each key; 0 for no limit."),
+    _serve("burst", number(1.0), 20_000.0, "Requests that may arrive at once."),
+    _serve("drain", whole(1), 30, "Seconds that open requests have to finish on shutdown."),
+    _serve("access-log", SWITCH, False, "Log every request, without secrets."),
+    _serve("log-format", LOG_FORMAT, "text", "text, or json: one object a line."),
+    _serve(
+        "metrics-experiments", whole(0, 10_000), 0, "Experiments with metrics of their own; 0 for none."
+    ),
+    _serve(
+        "otel", SWITCH, None, "Send to OpenTelemetry; by default, if OTEL_EXPORTER_OTLP_ENDPOINT is set."
+    ),
+)
+
+MIRROR = (
+    Option(
+        "listen", ADDRESS, ("127.0.0.1", 8080), "Address of the proxy; port 0 for a free one.", "listen"
+    ),
+    Option("console", CONSOLE, ("127.0.0.1", 8081), "Address of the console, on loopback.", "console"),
+    Option("store", STORE, "mirror.db", "Store of the embedded decision service.", "store"),
+    Option(
+        "store-file", PATH, None, "File that contains the store's address.", "store_file", fills="store"
+    ),
+    Option("service", URL, None, "A decision service elsewhere, instead of a store.", "service"),
+    Option("key-file", PATH, None, "File with the API key of that service.", "key_file"),
+    Option("state-folder", PATH, None, "Folder to write to, if not that of the file.", "state_folder"),
+    Option("drain", whole(1), 30, "Seconds to finish open answers on shutdown.", "drain"),
+    Option("experiment", EXPERIMENT, "mirror", "Name of the experiment.", "experiment.name"),
+    Option("log-format", LOG_FORMAT, "text", "text, or json: one object a line.", "log_format"),
+    Option("share", number(0.0, 1.0), 0.05, "Share of the repeatable requests to mirror.", "mirror.share"),
+)
+
+# Variables that are no options of these two commands.
+OTHER_VARIABLES = (
+    "DECOUPLED_CONFIG",
+    "DECOUPLED_DATA",
+    "DECOUPLED_KEY",
+    "DECOUPLED_KEY_FILE",
+    "DECOUPLED_NATIVE",
+    "DECOUPLED_OFFLINE",
+    "DECOUPLED_URL",
+)

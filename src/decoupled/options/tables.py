@@ -1,0 +1,63 @@
+"""Options as tables: what holds, for a terminal, and what there is, for the documentation."""
+
+from collections.abc import Iterable, Sequence
+
+from .option import Option
+from .sources import Settings
+
+
+def held_rows(options: Sequence[Option], settings: Settings) -> list[tuple[str, ...]]:
+    """What holds and where it came from, without secrets.
+
+    >>> from decoupled.options.definitions import STORES
+    >>> from decoupled.options.sources import resolved
+    >>> print(aligned(held_rows(STORES, resolved(STORES, {"store": "postgresql://me:secret@db/shop"}, {}))))
+    store       postgresql://me@db/shop  --store
+    store-file  none                     default
+    """
+    rows: list[tuple[str, ...]] = []
+    for option in options:
+        value = settings[option.name]
+        empty = value is None and option.default is None
+        rows.append(
+            (option.name, "none" if empty else option.kind.show(value), settings.source(option.name))
+        )
+    return rows
+
+
+def aligned(rows: Iterable[tuple[str, ...]]) -> str:
+    """Rows as text in columns.
+
+    >>> print(aligned([("a", "bb"), ("ccc", "d")]))
+    a    bb
+    ccc  d
+    """
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+
+
+def settings_table(options: Iterable[Option]) -> str:
+    """The options for docs/settings.md: flag, variable, key, default and meaning."""
+    lines = ["| option | variable | key | default | what it sets |", "|---|---|---|---|---|"]
+    for each in options:
+        key = f"`{each.key}`" if each.key else ""
+        default = f"`{each.shown_default}`" if each.shown_default else ""
+        lines.append(f"| `{each.flag}` | `{each.variable}` | {key} | {default} | {each.meaning} |")
+    return "\n".join(lines)
+
+
+def flags_table(options: Iterable[Option]) -> str:
+    """The options for docs/commands.md: flag, default and meaning."""
+    rows = [
+        "| option | default | |",
+        "|---|---|---|",
+        *(
+            f"| `{each.flag}` | {f'`{each.shown_default}`' if each.shown_default and each.kind.metavar else ''} | {each.meaning} |"
+            for each in options
+        ),
+    ]
+    return "\n".join(rows)

@@ -1,0 +1,83 @@
+"""The event loop: uvloop where it is installed, and otherwise that of Python, as on Windows."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from decoupled.bench.first_decision import decide_once
+from decoupled.mirror import server as mirror_server
+from decoupled.mirror.config import ArmConfig, MirrorConfig
+from decoupled.service.http.server import Serving, configuration
+
+WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from decoupled.cli import run; run()"
+ARMS = (ArmConfig("a", "http://127.0.0.1:1"), ArmConfig("b", "http://127.0.0.1:2"))
+
+
+def loops() -> list[type]:
+    """The loops of the service and of the mirror."""
+    found = []
+    for settings in (
+        configuration(None, Serving(store="")),
+        mirror_server._settings(None, MirrorConfig(ARMS)),
+    ):
+        factory = settings.get_loop_factory()
+        assert factory is not None
+        loop = factory()
+        found.append(type(loop))
+        loop.close()
+    return found
+
+
+def test_it_is_uvloop_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert loops() == [uvloop.Loop, uvloop.Loop]
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    assert not {uvloop.Loop} & set(loops())
+
+
+def test_the_service_runs_without_uvloop(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        WITHOUT_UVLOOP,
+        "serve",
+        "--store",
+        str(tmp_path / "a.db"),
+        "--port",
+        "0",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            decide_once(int(process.stdout.readline().rpartition(":")[2]))
+            process.terminate()
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+
+
+def test_a_mirror_ends_on_a_signal_without_handlers_of_the_loop() -> None:
+    class LikeOnWindows(asyncio.SelectorEventLoop):
+        def add_signal_handler(self, *_: object) -> None:
+            raise NotImplementedError
+
+    async def until_signal() -> None:
+        ending = asyncio.Event()
+        mirror_server._on_signals(ending)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.wait_for(ending.wait(), 30)
+
+    assert threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        with asyncio.Runner(loop_factory=LikeOnWindows) as runner:
+            runner.run(until_signal())
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

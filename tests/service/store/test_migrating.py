@@ -1,0 +1,67 @@
+"""`decoupled migrate`, and replicas that start at the same time on an empty or an old database."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+from typer.testing import CliRunner
+
+from decoupled.cli.main import app
+from decoupled.service.store import postgres as postgres_store
+from decoupled.service.store.open import migrated, open_store
+from decoupled.service.store.schema import MIGRATIONS, POSTGRES, RECORD, statements
+
+run = CliRunner().invoke
+LAST = len(MIGRATIONS)
+WAITING_LONG = """SELECT count(*) FROM pg_stat_activity
+    WHERE wait_event = 'advisory' AND clock_timestamp() - query_start > interval '500 ms'"""
+
+
+def test_it_creates_updates_and_does_nothing(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DECOUPLED_STORE", address)
+    assert run(app, ["migrate"]).stdout.endswith(f": version {LAST}, created\n")
+    assert run(app, ["migrate"]).stdout.endswith(f": version {LAST}, nothing to do\n")
+
+
+def test_it_updates_an_earlier_release(postgres: str) -> None:
+    with psycopg.connect(postgres) as connection:
+        connection.execute(RECORD.format(**POSTGRES._asdict()))
+        for statement in statements(1, POSTGRES):
+            connection.execute(statement)
+        connection.execute("INSERT INTO schema_migrations VALUES (1, 0)")
+    assert migrated(postgres)[1:] == (1, LAST)
+
+
+def test_a_password_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DECOUPLED_STORE", "postgresql://shop:secret@127.0.0.1:1/shop?connect_timeout=1")
+    done = run(app, ["migrate"])
+    assert done.exit_code == 2
+    assert "secret" not in done.output
+
+
+def test_one_replica_migrates_and_the_others_wait(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The wait for a row ends long before this migration does, but the wait for a migration does not.
+    monkeypatch.setattr(postgres_store, "PATIENCE", "200ms")
+    with psycopg.connect(postgres) as migrating, ThreadPoolExecutor(4) as pool:
+        migrating.execute("SELECT pg_advisory_xact_lock(%s)", (postgres_store._MIGRATING,))
+        waiting = [pool.submit(migrated, postgres) for _ in range(4)]
+        with psycopg.connect(postgres, autocommit=True) as watching:
+            tick = threading.Event()
+            while watching.execute(WAITING_LONG).fetchone() != (4,):
+                assert not any(each.done() for each in waiting)
+                tick.wait(0.01)
+        migrating.rollback()
+        found = sorted(each.result(30)[1:] for each in waiting)
+    assert {after for _, after in found} == {LAST}
+    with psycopg.connect(postgres) as connection:
+        rows = connection.execute("SELECT version FROM schema_migrations ORDER BY version").fetchall()
+    assert rows == [(version,) for version in range(1, LAST + 1)], "each ran once"
+    store = open_store(postgres)
+    try:
+        store.begin()
+        store.lock_schema()
+        assert store.run("SHOW lock_timeout") == [("200ms",)], "rows are waited for as before"
+        store.rollback()
+    finally:
+        store.close()
