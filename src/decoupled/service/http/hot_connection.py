@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from ..commit_loop import Reply
+from ..replies import Reply
 from .gateway import Gateway, HotRoute, Started, as_refusal
 from .header_timeout import LimitedConnection
 from .limits import Limits

@@ -15,12 +15,13 @@ from ..analysis.evaluation import Evaluation, evaluate
 from ..analysis.export import LoggedDecision
 from ..analysis.history import History, HistoryRecord
 from ..background import Background, reading
-from ..commit_loop import CommitLoop, Reply
+from ..commit_loop import CommitLoop
 from ..experiment.live import Running
 from ..experiment.rows import Decided, ExperimentRow
 from ..experiment.settings import as_settings
 from ..experiment.snapshots import snapshot
 from ..recovery import from_beginning
+from ..replies import Reply
 from ..session import Reference, Session
 from ..store.backup import back_up
 from ..store.store import Store
