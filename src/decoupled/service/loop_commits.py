@@ -15,9 +15,10 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TypeVar
 
-from .commit_loop import LONGEST_LINGER, Command, CommitLoop, Prepared, Reply, deliver
+from .commit_loop import LONGEST_LINGER, Command, CommitLoop, Prepared
 from .errors import StoreError
 from .origin import ORIGIN
+from .replies import Reply, deliver
 from .session import Reference, Session
 
 T = TypeVar("T")

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from ..commit_loop import Reply
 from ..origin import ORIGIN, Origin
+from ..replies import Reply
 from .gateway import Gateway, HotRoute, Started, as_refusal, origin_of
 from .header_timeout import LimitedConnection
 from .limits import Limits

@@ -5,9 +5,10 @@ from functools import partial
 from threading import Event
 
 from ..background import Background
-from ..commit_loop import CommitLoop, Reply
+from ..commit_loop import CommitLoop
 from ..errors import Conflict, ServiceError
 from ..experiment.records import moment
+from ..replies import Reply
 from ..session import Reference, Session
 
 DAY = 86_400.0

@@ -14,7 +14,7 @@ from ...learner.guardrails import Guardrails
 from ...learner.learner import DEFAULT_PENDING
 from ...learner.portable import portable
 from ..background import Background
-from ..commit_loop import CommitLoop, Reply, as_service_error, deliver
+from ..commit_loop import CommitLoop, as_service_error
 from ..compiler import Compiler
 from ..errors import Compiling, Conflict, Invalid, NotCompiled, NotFound
 from ..experiment.imported import adopted, digest_of, first_snapshot
@@ -22,6 +22,7 @@ from ..experiment.live import Running
 from ..experiment.records import Experiment, Settings, State
 from ..experiment.rows import ExperimentRow
 from ..experiment.settings import agree, as_settings, as_text, checked, plain_text
+from ..replies import Reply, deliver
 from ..session import Reference, Session
 from .deadlines import sweep
 from .guardrails import change_guardrails, set_budget

@@ -9,10 +9,11 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 
 from ...errors import invalid_value
 from ..background import Background
-from ..commit_loop import CommitLoop, Reply
+from ..commit_loop import CommitLoop
 from ..errors import Invalid, NotFound
 from ..experiment.live import Owner, decision_record
 from ..experiment.records import DecisionRecord, Experiment, Mode, Status
+from ..replies import Reply
 from ..session import Session
 from ..store.listing import decisions_page, experiments_page
 from .experiments import as_experiment, with_status

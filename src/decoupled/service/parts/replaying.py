@@ -19,9 +19,10 @@ from ...errors import shown
 from ...learner.portable import unseen_arms
 from ..analysis.foreign_log import LogFormat, read
 from ..background import Background
-from ..commit_loop import CLOSED, CommitLoop, Reply
+from ..commit_loop import CLOSED, CommitLoop
 from ..errors import Conflict, Invalid, StoreError
 from ..experiment.live import Running
+from ..replies import Reply
 from ..session import Reference, Session
 from .deadlines import sweep
 
