@@ -195,7 +195,7 @@ def test_every_option_has_a_flag_and_a_variable(
     ]
     file = [str(file_of(tmp_path, ARMS))] if name == "mirror" else []
     words = [
-        [option.flag] if option.name == "access-log" else [option.flag, TEXTS[option.name][0][0]]
+        [option.flag] if option.name in ("access-log", "otel") else [option.flag, TEXTS[option.name][0][0]]
         for option in some
     ]
 

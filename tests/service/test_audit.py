@@ -70,7 +70,11 @@ def test_every_change_is_recorded_with_who_made_it(
     found = trail(service)[::-1]
     assert [(each.tenant, each.action, each.subject) for each in found] == CHANGES
     assert {Origin(each.request, each.caller, each.label) for each in found} == {TILL}
-    assert {each.action for each in found} == set(ACTIONS) - {"store.restore", "experiment.delete"}
+    assert {each.action for each in found} == set(ACTIONS) - {
+        "store.restore",
+        "experiment.delete",
+        "log.replay",
+    }
     values = {each.action: (each.old, each.new) for each in found}
     assert values["arms.add"] == (None, ["d"])
     assert values["arms.retire"] == (["a"], None)

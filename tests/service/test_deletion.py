@@ -81,6 +81,7 @@ def test_everything_of_it_is_gone_and_its_name_is_free(
         service.decisions.decide("local", "old").result()
     assert [each.name for each in service.experiments.list("local").result()] == ["kept"]
     erased(service)
+    assert [each.subject for each in service.audit.read(action="experiment.delete").result()] == ["old"]
     assert (rows(service), rows(service, 2)) == (0, before)
     service.experiments.put("local", "old", SETTINGS, seed=8).result()
     [fresh] = service.decisions.decide("local", "old", key="0").result()

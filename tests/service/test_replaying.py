@@ -69,6 +69,8 @@ def test_an_experiment_learns_what_a_learner_learns(
     assert found.state_version == service.experiments.get("local", "x").result().state_version == 6
     [made], same = service.decisions.decide("local", "x").result(), learner.decide()
     assert (made.exploit, made.explore, made.propensity) == (same.exploit, same.explore, same.propensity)
+    changes = service.audit.read("local", action="log.replay").result()
+    assert [each.new["before"] for each in changes] == [35, 28, 21, 14, 7, 0], "newest first"
     again = replay(service, written(tmp_path, content))
     assert (again.learned, again.already) == (0, 40), "a log counts once"
     service.close()

@@ -90,7 +90,7 @@ def test_another_protocol_is_not_spoken_and_plain_http_goes_on(service: Service)
         ("GET", "/v1/experiments/", 404, None),
         ("GET", "/redoc", 404, None),
         ("OPTIONS", "/v1/experiments", 405, "GET"),
-        ("DELETE", "/v1/experiments/x/decisions", 405, "POST"),
+        ("DELETE", "/v1/experiments/x/decisions", 405, "GET, POST"),
         ("TRACE", "/v1/decisions/x-1/feedback", 405, "PUT"),
         ("GET", "/ofrep/v1/evaluate/flags", 405, "POST"),
         ("PUT", "/", 405, "GET, HEAD"),

@@ -182,7 +182,7 @@ def _put(
     if created:
         new = _short_arms(json.loads(found.settings))
         if learner is not None:
-            new["learner"] = {"round": learner.round}
+            new["learner"] = "saved"
         session.record("experiment.create", tenant, name, new=new)
     if created and learner is not None:
         text = first_snapshot(found, learner)
