@@ -159,7 +159,7 @@ def keys_revoke(
     id: Annotated[str, typer.Argument(help="The id that keys list shows.")],  # noqa: A002
     store: Store = STORE,
 ) -> None:
-    """Revoke a key; running services refuse it within seconds."""
+    """Revoke a key; running services refuse it from now on."""
     with report_errors(), _opened(store) as service:
         service.keys.revoke(_active(service, id).digest).result()
         typer.echo(f"Key {id} is revoked.")

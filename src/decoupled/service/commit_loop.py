@@ -102,7 +102,7 @@ class Command(NamedTuple):
 
     `about` names the experiments that it touches, which are locked first. `alone` asks for a transaction of its own.
     `otherwise` runs instead if a policy is still being compiled when the caller's patience ends; without it the
-    caller gets the error.
+    caller gets the error. `permit` names the key of the caller, which must still be valid in the transaction.
     """
 
     run: Callable[[Session], Any]
@@ -110,6 +110,7 @@ class Command(NamedTuple):
     reply: Reply[Any]
     alone: bool = False
     otherwise: Callable[[Session], Any] | None = None
+    permit: str | None = None
 
 
 class CommitLoop:
@@ -149,10 +150,11 @@ class CommitLoop:
         *about: Reference,
         alone: bool = False,
         otherwise: Callable[[Session], T] | None = None,
+        permit: str | None = None,
     ) -> Reply[T]:
         """Run a function in a transaction that holds the experiments it is about."""
         reply: Reply[T] = Reply()
-        self.put(Command(run, about, reply, alone, otherwise))
+        self.put(Command(run, about, reply, alone, otherwise, permit))
         return reply
 
     def put(self, command: Command) -> None:
@@ -244,6 +246,8 @@ class CommitLoop:
 
     def _outcome(self, command: Command) -> list[Outcome]:
         try:
+            if command.permit is not None:
+                self.session.permits.check(command.permit)
             return [(command.reply, command.run(self.session), None)]
         except StoreError:
             raise

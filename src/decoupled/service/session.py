@@ -9,6 +9,7 @@ from .errors import Compiling, NotCompiled, NotFound, ReplayError, ServiceError,
 from .experiment.live import Running
 from .experiment.rows import ExperimentRow, Row
 from .experiment.snapshots import snapshot
+from .permits import Permits
 from .recovery import restored
 from .store.store import Store
 
@@ -34,6 +35,7 @@ class Session:
         self.store = store
         self.clock = clock
         self.compiler = compiler
+        self.permits = Permits(store)
         self._snapshot_every = snapshot_every
         self._running: dict[int, Running] = {}
         self._ids: dict[Reference, int] = {}
@@ -49,6 +51,7 @@ class Session:
         self._heads.clear()
         self._broken.clear()
         self.store.begin()
+        self.permits.renew()
         ids = {found for each in set(about) if (found := self._find(each)) is not None}
         if ids:
             self.hold(ids)

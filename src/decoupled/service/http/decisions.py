@@ -209,8 +209,9 @@ class FastRoutes:
         count = wanted.count or 1
         self._admission.charge(access, count - 1)
         made = await self._decisions.decide(
-            access.tenant, name, mode=wanted.mode, count=count, available=wanted.available, key=key
-        )
+            access.tenant, name, mode=wanted.mode, count=count, available=wanted.available, key=key,
+            permit=access.permit,
+        )  # fmt: skip
         if wanted.count is None:
             return 201, encoded(decision_out(made[0]))
         return 201, encoded({"decisions": [decision_out(each) for each in made]})
@@ -220,8 +221,9 @@ class FastRoutes:
         access.require("decide")
         sent = _validated(FeedbackIn, body)
         applied = await self._decisions.feedback(
-            access.tenant, id, loss=sent.loss, reward=sent.reward, arm=sent.arm, preference=sent.preference
-        )
+            access.tenant, id, loss=sent.loss, reward=sent.reward, arm=sent.arm, preference=sent.preference,
+            permit=access.permit,
+        )  # fmt: skip
         return 200, encoded(decision_out(applied))
 
 

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
 from ...errors import shown
-from ..errors import BadRequest, Forbidden, Invalid, ServiceError, TooLarge, TooSlow, UnsupportedMedia
+from ..errors import BadRequest, Forbidden, Invalid, ServiceError, TooLarge, TooSlow, Unauthorized, UnsupportedMedia
 from .auth import Access, Admission
 from .decisions import FastRoutes, Headers
 from .limits import Limits
@@ -100,23 +100,29 @@ class Gateway:
         headers: Headers = dict(scope["headers"])
         self._check_origin(headers)
         access: Access | None = None
+        fast = None
         if scope["path"] not in self._public:
+            fast = self._fast.find(scope["method"], scope["path"])
             client = scope.get("client")
             address = client[0] if client else "local"
-            access = await self._admission.admit(headers.get(b"authorization"), address)
+            access = await self._admission.admit(
+                headers.get(b"authorization"), address, checked_later=fast is not None
+            )
             response.caller = access.caller
         body = await self._body(headers, receive)
         if body:
             _check_content_type(headers.get(b"content-type"))
-        if access is not None:
-            fast = self._fast.find(scope["method"], scope["path"])
-            if fast is not None:
-                response.route, handler, argument = fast
-                if scope["query_string"]:
-                    raise Invalid("query: this path takes no query parameters; put fields into the body")
+        if access is not None and fast is not None:
+            response.route, handler, argument = fast
+            if scope["query_string"]:
+                raise Invalid("query: this path takes no query parameters; put fields into the body")
+            try:
                 status, content = await handler(access, argument, headers, body)
-                await response.send(status, content, JSON)
-                return
+            except Unauthorized:
+                self._admission.forget(access)
+                raise
+            await response.send(status, content, JSON)
+            return
         scope["access"] = access
         await self.inner(scope, _replayed(body, receive), response.forward)
 

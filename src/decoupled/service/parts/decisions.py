@@ -36,13 +36,17 @@ class Decisions:
         count: int = 1,
         available: Iterable[Arm] | None = None,
         key: str | None = None,
+        permit: str | None = None,
     ) -> Reply[list[DecisionRecord]]:
-        """Make `count` decisions. The same key again returns the same decisions."""
+        """Make `count` decisions. The same key again returns the same decisions.
+
+        With a `permit`, the digest of an API key, only if that key is still valid.
+        """
         about = Reference("name", tenant, name)
         run = partial(
             draw, about=about, mode=mode, count=count, available=available, key=key, max_pending=self._max_pending
         )  # fmt: skip
-        return self._commits.submit(run, about)
+        return self._commits.submit(run, about, permit=permit)
 
     def get(self, tenant: str, id: str) -> Reply[DecisionRecord]:  # noqa: A002
         """A decision and its outcome."""
@@ -59,14 +63,16 @@ class Decisions:
         reward: float | None = None,
         arm: Arm | None = None,
         preference: Preference | None = None,
+        permit: str | None = None,
     ) -> Reply[DecisionRecord]:
         """Give the loss, or the reward, of the arm that a decision *explored*; any other `arm` is refused.
 
-        An experiment of feedback "preference" takes a `preference` between both arms instead.
+        An experiment of feedback "preference" takes a `preference` between both arms instead. `permit` is as in `decide`.
         """
         decision, given = DecisionId.parse(id), Feedback(id, loss, reward, arm, preference)
         about = Reference("tag", tenant, decision.tag)
-        return self._commits.submit(partial(_apply, about=about, decision=decision, given=given), about)
+        run = partial(_apply, about=about, decision=decision, given=given)
+        return self._commits.submit(run, about, permit=permit)
 
     def feedback_many(self, tenant: str, items: Sequence[Feedback]) -> Reply[list[Result]]:
         """Give feedback for many decisions in one transaction, with a result or an error for each."""

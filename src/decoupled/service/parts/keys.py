@@ -7,6 +7,7 @@ from typing import TypeAlias
 from ..commit_loop import CommitLoop, Reply
 from ..errors import Conflict, NotFound
 from ..experiment.settings import plain_text
+from ..permits import any_active
 from ..session import Session
 
 _COLUMNS = "digest, tenant, role, label, created_at, revoked_at"
@@ -43,12 +44,16 @@ class Keys:
         return self._commits.submit(partial(_list, tenant=tenant))
 
     def revoke(self, digest: str) -> Reply[ApiKey]:
-        """Refuse a key from now on."""
+        """Refuse a key. No request that arrives after the reply runs with it, in any process on this store."""
         return self._commits.submit(partial(_revoke, digest=digest), alone=True)
 
     def find(self, digest: str) -> Reply[ApiKey | None]:
         """The key with that digest, revoked or not."""
         return self._commits.submit(partial(_find, digest=digest))
+
+    def any_active(self) -> Reply[bool]:
+        """Whether the store has a key that is not revoked."""
+        return self._commits.submit(lambda session: any_active(session.store))
 
 
 # Commands
@@ -61,6 +66,7 @@ def _add(session: Session, *, key: ApiKey) -> ApiKey:
     values = (key.digest, key.tenant, key.role, key.label, key.created_at, key.revoked_at)
     if not session.store.run(sql, values):
         raise Conflict("key: exists already; make another")
+    session.store.count_key_change()
     return key
 
 
@@ -81,4 +87,5 @@ def _revoke(session: Session, *, digest: str) -> ApiKey:
     found = _find(session, digest=digest)
     if found is None:
         raise NotFound("key: is not known; choose one from the list of keys")
+    session.store.count_key_change()
     return found

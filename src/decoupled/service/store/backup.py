@@ -132,6 +132,7 @@ def copy(reader: Store, target: Store) -> int:
             raise _conflict(target.called, target.where, rule, remedy)
         copied = {table: _copy_table(reader, target, table) for table in TABLES}
         target.renumber()
+        target.count_key_change()
         target.commit()
     except BaseException:
         target.rollback()

@@ -78,6 +78,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE experiments ADD COLUMN guardrails TEXT",
         "ALTER TABLE experiments ADD COLUMN budget TEXT",
     ),
+    (
+        # How often keys were added or revoked. Every transaction that runs a caller's request reads it.
+        "CREATE TABLE key_changes (number {integer} NOT NULL){plain}",
+        "INSERT INTO key_changes VALUES (0)",
+        # No pending decision of the experiment expires before this time; null if none expires.
+        "ALTER TABLE experiments ADD COLUMN next_expiry {real}",
+        "CREATE INDEX experiments_by_expiry ON experiments (next_expiry) WHERE next_expiry IS NOT NULL",
+    ),
 )
 
 

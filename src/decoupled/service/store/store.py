@@ -145,7 +145,15 @@ class Store(Database):
         """Delete the idempotency keys of one experiment from before a time."""
         self.run("DELETE FROM request_keys WHERE experiment = ? AND at < ?", (experiment, before))
 
+    def count_key_change(self) -> None:
+        """Note that a key was added or revoked, so that every process looks its keys up again."""
+        self.run("UPDATE key_changes SET number = number + 1")
+
     # Reading
+
+    def key_changes(self) -> int:
+        """How often keys were added or revoked."""
+        return int(self.run("SELECT number FROM key_changes")[0][0])
 
     def named(self, tenant: str, name: str) -> ExperimentRow | None:
         """The experiment of that name."""
