@@ -50,6 +50,9 @@ def serve(
         float, typer.Option(min=0.0, help="Requests a second for each key; 0 for no limit.")
     ] = 10_000.0,
     burst: Annotated[float, typer.Option(min=1.0, help="Requests that may arrive at once.")] = 20_000.0,
+    experiments_in_memory: Annotated[
+        int, typer.Option(min=1, help="Experiments kept in memory; others are restored when they are used.")
+    ] = 2_000,
     drain: Annotated[
         int, typer.Option(min=1, help="Seconds that open requests have to finish on shutdown.")
     ] = 30,
@@ -64,8 +67,9 @@ def serve(
 
         limits = Limits(body=body_limit, rate=rate, burst=burst)
         serving = Serving(
-            store, host, port, tls_certificate, tls_key, backups, access_log, drain=drain, limits=limits
-        )
+            store, host, port, tls_certificate, tls_key, backups, access_log, drain=drain, limits=limits,
+            experiments_in_memory=experiments_in_memory,
+        )  # fmt: skip
         run(serving)
 
 

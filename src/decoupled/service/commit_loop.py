@@ -6,10 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from .errors import Compiling, ServiceError, StoreError
+from .errors import Compiling, Loading, ServiceError, StoreError
 from .session import Reference, Session
 
 T = TypeVar("T")
@@ -20,6 +21,7 @@ CLOSED = "service: is closed; open it again"
 # other group, for a fraction of the time that a commit takes, merges them.
 _LINGER = 0.25
 _LONGEST_LINGER = 0.002
+_BREATH = 0.01  # seconds between two parts of housekeeping, in which commands run
 
 _log = logging.getLogger(__name__)
 
@@ -120,7 +122,7 @@ class CommitLoop:
         session: the experiments and the store.
         patience: for how many seconds (and at most one more) a command waits for a policy that is being compiled;
             None for as long as it takes.
-        housekeeping: runs about once a second.
+        housekeeping: runs about once a second, and again after the next commands if it returns True.
     """
 
     def __init__(
@@ -128,7 +130,7 @@ class CommitLoop:
         session: Session,
         *,
         patience: float | None = None,
-        housekeeping: Callable[[Session], None] | None = None,
+        housekeeping: Callable[[Session], bool] | None = None,
         every: float = 1.0,
     ) -> None:
         self.session = session
@@ -186,7 +188,10 @@ class CommitLoop:
             if time.monotonic() >= due:
                 due = time.monotonic() + self._every
                 if self._housekeeping is not None and not stop:
-                    self.perform([Command(self._housekeeping, (), Reply(), alone=True)])
+                    tidied: Reply[bool] = Reply()
+                    self.perform([Command(self._housekeeping, (), tidied, alone=True)])
+                    if tidied.exception(0.0) is None and tidied.result():
+                        due = time.monotonic() + _BREATH
             if stop:
                 return
 
@@ -256,25 +261,30 @@ class CommitLoop:
                 return [(command.reply, None, error)]
             self._park(command, error)
             return []
+        except Loading as error:
+            if error.load is None:  # the service is being closed
+                return [(command.reply, None, error)]
+            self.session.loader.wait(error.load, partial(self._again, command))
+            return []
         except ServiceError as error:  # raised before anything was written
             return [(command.reply, None, error)]
 
     def _park(self, command: Command, error: Compiling) -> None:
         """Run a command again once its policy is compiled."""
 
-        def again(command: Command = command) -> None:
-            try:
-                self.put(command)
-            except StoreError as closed:
-                deliver([(command.reply, None, closed)])
-
         def give_up() -> None:
             if command.otherwise is None:
                 deliver([(command.reply, None, error)])
             else:
-                again(command._replace(run=command.otherwise))
+                self._again(command._replace(run=command.otherwise))
 
-        self.session.compiler.wait(error.job, again, give_up, self.patience)
+        self.session.compiler.wait(error.job, partial(self._again, command), give_up, self.patience)
+
+    def _again(self, command: Command) -> None:
+        try:
+            self.put(command)
+        except StoreError as closed:
+            deliver([(command.reply, None, closed)])
 
     def _fail(self, error: Exception) -> None:
         self.healthy = self.healthy and not isinstance(error, StoreError)

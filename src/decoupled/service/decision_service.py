@@ -4,10 +4,11 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from typing import TypedDict, Unpack
 
+from ..base.validation import whole_number
 from ..policies import Policy
 from .background import Background
 from .commit_loop import CommitLoop
@@ -19,6 +20,7 @@ from .parts.experiments import Experiments
 from .parts.keys import Keys
 from .parts.logs import Logs
 from .parts.verdicts import Verdicts
+from .residents import MOST
 from .session import Session
 from .store.open import open_store
 from .store.store import Store
@@ -38,6 +40,7 @@ class Options(TypedDict, total=False):
     snapshot_every: int
     max_pending: int
     keep_keys: float
+    experiments_in_memory: int
     patience: float | None
     compiler: Compiler | None
 
@@ -54,6 +57,8 @@ class DecisionService:
         snapshot_every: how many rows of a log come between two snapshots.
         max_pending: how many decisions of an experiment may be pending; beyond that the oldest expires.
         keep_keys: for how many seconds an idempotency key is remembered.
+        experiments_in_memory: how many experiments to keep in memory. Others are restored from the store when they are
+            next used. One with many arms or waiting decisions counts as one more for every 10,000 of them.
         patience: for how many seconds (and at most one more) a request waits for a policy that is being compiled,
             before it is refused; None for as long as it takes.
         compiler: compiles policies.
@@ -67,13 +72,18 @@ class DecisionService:
         snapshot_every: int = 10_000,
         max_pending: int = 100_000,
         keep_keys: float = KEEP_KEYS,
+        experiments_in_memory: int = MOST,
         patience: float | None = None,
         compiler: Compiler | None = None,
     ) -> None:
         if store.migrate(clock()):
             _log.info("store %s: created", store.where)
         self._compiler = compiler or Compiler()
-        self._session = Session(store, clock, snapshot_every, self._compiler)
+        most = whole_number(
+            "experiments_in_memory", experiments_in_memory, 1, f"the default is {MOST:,}"
+        )
+        self._session = Session(store, clock, snapshot_every, self._compiler, most)
+        self._swept = 0  # the experiment whose deadlines were looked at last
         self._housekeeping = partial(self._keep_house, keep_keys=keep_keys)
         self._commits = CommitLoop(self._session, patience=patience, housekeeping=self._housekeeping)
         self._reads = Background("decoupled-reads")
@@ -103,6 +113,7 @@ class DecisionService:
     def close(self) -> None:
         """Finish what was asked, write a snapshot of every experiment, and close the store."""
         self._compiler.close()
+        self._session.loader.close()
         self._checks.close()
         self._reads.close()
         self._verdicts.close()
@@ -119,17 +130,13 @@ class DecisionService:
 
     def _compile_stored(self, offered: tuple[Policy, ...]) -> None:
         try:
-            reader = self._session.store.reader()
-            try:
-                rows = reader.experiments(None)
-            finally:
-                reader.close()
-            for row in rows:
-                policy, numbers = needed(row)
-                urgency = STORED if row.archived_at is None else LATER
-                with suppress(NotCompiled):  # a request for this experiment gets the error
-                    for arms in numbers:
-                        self._compiler.begin(code_of(policy, arms), urgency)
+            with closing(self._session.store.reader()) as reader:
+                for row in reader.every_experiment():
+                    policy, numbers = needed(row)
+                    urgency = STORED if row.archived_at is None else LATER
+                    with suppress(NotCompiled):  # a request for this experiment gets the error
+                        for arms in numbers:
+                            self._compiler.begin(code_of(policy, arms), urgency)
             for each in offered:
                 self._compiler.begin(code_of(each.to_dict(), 2), LATER)
         except Exception:
@@ -148,27 +155,29 @@ class DecisionService:
     # Housekeeping
 
     def counters(self) -> dict[str, int]:
-        """Counts since the service was opened, and sums over the experiments in its memory."""
-        running = self._session.all_running()
+        """Counts since the service was opened, and the experiments in its memory with their pending decisions."""
+        running, totals = self._session.in_memory(), self._session.totals
         return {
             "commits": self._commits.commits,
             "failed_commits": self._commits.failures,
             "commands": self._commits.commands,
             "queue": self._commits.queued(),
             "experiments": len(running),
-            "decisions": sum(each.tallies.decisions for each in running),
-            "observed": sum(each.tallies.applied for each in running),
-            "expired": sum(each.tallies.expired for each in running),
-            "late": sum(each.late for each in running),
+            "decisions": totals.decisions,
+            "observed": totals.observed,
+            "expired": totals.expired,
+            "late": totals.late,
             "pending": sum(len(each.pending) for each in running),
         }
 
-    def _keep_house(self, session: Session, *, keep_keys: float) -> None:
+    def _keep_house(self, session: Session, *, keep_keys: float) -> bool:
+        """What is done every second; returns whether there is more of it to do."""
         self._compiler.dismiss()
         if not self._commits.healthy:
             session.store.probe()
-        sweep_all(session)
+        self._swept = sweep_all(session, self._swept)
         session.store.drop_keys(session.clock() - keep_keys, _KEYS_AT_ONCE)
+        return self._swept > 0
 
 
 def open_service(

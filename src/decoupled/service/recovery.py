@@ -10,6 +10,9 @@ from .experiment.rows import Decided, ExperimentRow
 from .experiment.snapshots import restore
 from .store.store import Store
 
+QUICK_ROWS = 500  # of the log, to replay
+QUICK_TEXT = 200_000  # characters of a snapshot, to parse
+
 _log = logging.getLogger(__name__)
 
 
@@ -28,6 +31,18 @@ def restored(store: Store, row: ExperimentRow) -> Running:
     if row.head > 0 and store.snapshots(row.id):
         _log.info("experiment %r: its log is replayed for its confidence sequences", row.name)
     return from_beginning(store, row)
+
+
+def is_quick(store: Store, row: ExperimentRow) -> bool:
+    """Whether an experiment is restored in a few milliseconds, so that others can wait for it."""
+    newest = store.newest_snapshot(row.id)
+    if newest is None:
+        return row.head <= QUICK_ROWS and len(row.arms) <= QUICK_TEXT
+    seq, size = newest
+    if seq > row.head or row.head - seq > QUICK_ROWS or size > QUICK_TEXT:
+        return False
+    # Those of earlier versions lack confidence sequences, so that the whole log is replayed.
+    return row.head <= QUICK_ROWS or store.newest_snapshot_has(row.id, "watch")
 
 
 def from_beginning(store: Store, row: ExperimentRow) -> Running:

@@ -2,16 +2,23 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 from .compiler import Compiler, needed
-from .errors import Compiling, NotCompiled, NotFound, ReplayError, ServiceError, StoreError
+from .errors import Compiling, Loading, NotCompiled, NotFound, ReplayError, ServiceError, StoreError
 from .experiment.live import Running
 from .experiment.rows import ExperimentRow, Row
 from .experiment.snapshots import snapshot
+from .loader import Loader
 from .permits import Permits
-from .recovery import restored
+from .recovery import is_quick, restored
+from .residents import MOST, Residents
 from .store.store import Store
+
+_MOST_IDS = 50_000  # names and tags whose experiment is remembered
+_MOST_BEHIND = 5_000  # rows of another replica, to replay while others wait
+_FEW_ROWS = 64  # that are replayed as fast as a snapshot is read
 
 
 class Reference(NamedTuple):
@@ -22,6 +29,34 @@ class Reference(NamedTuple):
     text: str
 
 
+@dataclass(slots=True)
+class Totals:
+    """What this process has committed since it was started."""
+
+    decisions: int = 0
+    observed: int = 0
+    expired: int = 0
+    late: int = 0
+
+
+class _Before(NamedTuple):
+    """An experiment as it was when a transaction locked it."""
+
+    head: int
+    version: int
+    decisions: int
+    observed: int
+    expired: int
+    late: int
+
+    @classmethod
+    def of(cls, running: Running) -> "_Before":
+        tallies = running.tallies
+        return cls(
+            running.head, running.version, tallies.decisions, tallies.applied, tallies.expired, running.late
+        )
+
+
 class Session:
     """The running experiments, and the open transaction between `enter` and `leave`.
 
@@ -30,17 +65,26 @@ class Session:
     """
 
     def __init__(
-        self, store: Store, clock: Callable[[], float], snapshot_every: int, compiler: Compiler
+        self,
+        store: Store,
+        clock: Callable[[], float],
+        snapshot_every: int,
+        compiler: Compiler,
+        most_in_memory: int = MOST,
     ) -> None:
         self.store = store
         self.clock = clock
         self.compiler = compiler
         self.permits = Permits(store)
+        self.loader = Loader(store)
+        self.totals = Totals()
         self._snapshot_every = snapshot_every
-        self._running: dict[int, Running] = {}
+        self._residents = Residents(most_in_memory)
         self._ids: dict[Reference, int] = {}
         self._held: dict[int, Running] = {}
-        self._heads: dict[int, tuple[int, int]] = {}
+        self._wanted: set[int] = set()  # those of the held that somebody asked for
+        self._awaited: set[int] = set()  # restored for commands that have not run yet
+        self._before: dict[int, _Before] = {}
         self._broken: dict[int, ServiceError] = {}
 
     # Transactions
@@ -48,34 +92,55 @@ class Session:
     def enter(self, about: Iterable[Reference]) -> None:
         """Open a transaction, and lock and update the experiments that it is about."""
         self._held.clear()
-        self._heads.clear()
+        self._wanted.clear()
+        self._before.clear()
         self._broken.clear()
+        if len(self._ids) > _MOST_IDS:
+            self._ids.clear()
+        for running in self.loader.finished():
+            if self._residents.get(running.id) is None:
+                self._residents.use(running)
+                self._awaited.add(running.id)
         self.store.begin()
         self.permits.renew()
         ids = {found for each in set(about) if (found := self._find(each)) is not None}
         if ids:
             self.hold(ids)
 
-    def hold(self, ids: Iterable[int]) -> list[Running]:
-        """Lock experiments until the transaction ends; other replicas wait. Leaves out those that cannot run."""
+    def hold(self, ids: Iterable[int], *, unused: bool = False) -> list[Running]:
+        """Lock experiments until the transaction ends; other replicas wait. Leaves out those that cannot run.
+
+        If nobody asked for them (`unused`), those that are not in memory are the first to leave it again.
+        """
         held = []
         for row in self.store.lock(sorted(ids)):
+            known = self._residents.get(row.id) is not None
             try:
                 running = self._at_head(row)
-            except (ReplayError, Compiling, NotCompiled) as error:
-                self._running.pop(row.id, None)
+            except (ReplayError, Compiling, Loading, NotCompiled) as error:
+                self._residents.drop(row.id)
                 self._broken[row.id] = error
                 continue
-            running.late = row.late
-            self._running[row.id] = self._held[row.id] = running
-            self._heads[row.id] = (running.head, running.version)
+            running.late, running.next_expiry = row.late, row.next_expiry
+            self._held[row.id] = running
+            self._awaited.discard(row.id)
+            self._before[row.id] = _Before.of(running)
+            if not unused:
+                self._wanted.add(row.id)
+                self._residents.use(running)
+            elif not known:
+                self._residents.add_unused(running)
             held.append(running)
         return held
 
     def _at_head(self, row: ExperimentRow) -> Running:
-        running = self._running.get(row.id)
-        if running is None or running.head > row.head:
+        running = self._residents.get(row.id)
+        if running is not None and not 0 <= row.head - running.head <= _MOST_BEHIND:
+            running = None
+        if running is None:
             self.compiler.require(row.name, *needed(row))
+            if self.loader.busy_with(row.id) or not is_quick(self.store, row):
+                self.loader.require(row)
             running = restored(self.store, row)
         if running.head < row.head:
             for each in self.store.rows_since(row.id, running.head):
@@ -87,14 +152,47 @@ class Session:
     def leave(self) -> bool:
         """Write the head of each changed experiment, and commit; returns whether anything was written."""
         for running in self._held.values():
-            if self._heads[running.id] != (running.head, running.version):
-                self.store.update(running.id, head=running.head, version=running.version)
+            changes = self._changes(running)
+            if changes:
+                self.store.update(running.id, **changes)
+            if "head" in changes:
                 self._save_if_due(running)
-        return self.store.commit()
+                self._residents.reweigh(running)
+        self._evict()
+        wrote = self.store.commit()
+        for running in self._held.values():
+            self._count(running)
+        return wrote
+
+    def _changes(self, running: Running) -> dict[str, Any]:
+        """The columns of an experiment that have changed since it was locked."""
+        before, changes = self._before[running.id], dict[str, Any]()
+        if (running.head, running.version) != (before.head, before.version):
+            changes |= {"head": running.head, "version": running.version}
+        if running.settings.deadline is not None:
+            # An earlier time may stay as it is: when it comes, `sweep_all` finds the next one.
+            if running.next_expiry is None and (expiry := running.first_expiry()) is not None:
+                running.next_expiry = changes["next_expiry"] = expiry
+        return changes
+
+    def _count(self, running: Running) -> None:
+        before, tallies, totals = self._before[running.id], running.tallies, self.totals
+        totals.decisions += tallies.decisions - before.decisions
+        totals.observed += tallies.applied - before.observed
+        totals.expired += tallies.expired - before.expired
+        totals.late += running.late - before.late
+
+    def _evict(self) -> None:
+        """Drop the experiments beyond the limit. What is dropped can be restored from its log in no time."""
+        for running in self._residents.surplus(self._wanted | self._awaited):
+            if running.head - running.saved > _FEW_ROWS:
+                self.save(running)
+            self._residents.drop(running.id)
 
     def abandon(self) -> None:
         """Roll back, and drop everything in memory."""
-        self._running.clear()
+        self._residents.clear()
+        self._awaited.clear()
         self._held.clear()
         self._ids.clear()
         with suppress(StoreError):  # the next transaction raises it again, to a caller
@@ -119,16 +217,16 @@ class Session:
             raise self._broken[found]
         return running
 
-    def check_compiled(self, about: Iterable[Reference]) -> None:
-        """Raise `Compiling` if the policy of one of these experiments is still being compiled."""
+    def check_loaded(self, about: Iterable[Reference]) -> None:
+        """Raise `Compiling` or `Loading` if one of these experiments is still being compiled or restored."""
         for each in about:
             error = self._broken.get(self._ids.get(each, 0))
-            if isinstance(error, Compiling):
+            if isinstance(error, (Compiling, Loading)):
                 raise error
 
-    def all_running(self) -> list[Running]:
+    def in_memory(self) -> list[Running]:
         """Every experiment in memory; another replica may have moved some of them on."""
-        return list(self._running.values())
+        return self._residents.all()
 
     def _find(self, reference: Reference) -> int | None:
         found = self._ids.get(reference)
@@ -159,7 +257,7 @@ class Session:
     def close(self) -> None:
         """Write a snapshot of every experiment that has changed since its last one, and close the store."""
         try:
-            moved = [each.id for each in self._running.values() if each.head > each.saved]
+            moved = [each.id for each in self._residents.all() if each.head > each.saved]
             if moved:
                 self.enter(())
                 for running in self.hold(moved):

@@ -83,6 +83,7 @@ class Running:
         self.pending: dict[int, tuple[Decided, Decision]] = {}
         self.waiting: deque[int] = deque()  # pending and settled decisions, oldest first
         self.late = 0
+        self.next_expiry: float | None = None  # as it is stored: no pending decision expires before it
 
     def watch(self) -> None:
         """Keep confidence sequences from here on. Unless the experiment is new, `watched_since` says from when on."""
@@ -250,6 +251,11 @@ class Running:
                 return found[0]
             self.waiting.popleft()
         return None
+
+    def first_expiry(self) -> float | None:
+        """When the next pending decision expires; None if none does."""
+        oldest = None if self.settings.deadline is None else self.oldest()
+        return None if oldest is None else oldest.expires_at
 
     def record(self, row: Decided, settled: Settled | None = None) -> DecisionRecord:
         """A decision as clients see it."""

@@ -55,7 +55,8 @@ Row: TypeAlias = Decided | Settled | Changed
 class ExperimentRow(NamedTuple):
     """A stored experiment. `head` is its last row, `version` the last row that changed what is learned.
 
-    `guardrails` and `budget` are JSON, None if there are none.
+    `guardrails` and `budget` are JSON, None if there are none. No pending decision expires before `next_expiry`; None if
+    none expires.
     """
 
     id: int
@@ -73,6 +74,7 @@ class ExperimentRow(NamedTuple):
     late: int
     guardrails: str | None = None
     budget: str | None = None
+    next_expiry: float | None = None
 
 
 class KeyRow(NamedTuple):

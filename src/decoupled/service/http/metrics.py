@@ -17,12 +17,12 @@ GAUGES = frozenset(("queue", "experiments", "pending"))  # the counters of the s
 HELP = {
     "commands": "Operations that this process ran in those transactions: decisions, feedback, changes.",
     "commits": "Transactions that this process committed to the store.",
-    "decisions": "Decisions made, over the experiments in memory.",
-    "expired": "Decisions whose deadline passed without feedback, over the experiments in memory.",
+    "decisions": "Decisions that this process made.",
+    "expired": "Decisions that this process expired, since their deadline passed without feedback.",
     "experiments": "Experiments in memory.",
     "failed_commits": "Transactions that the store refused; their operations were answered with 503.",
-    "late": "Feedback refused because it came after its deadline, over the experiments in memory.",
-    "observed": "Decisions whose feedback was applied, over the experiments in memory.",
+    "late": "Feedback that this process refused because it came after its deadline.",
+    "observed": "Decisions whose feedback this process applied.",
     "pending": "Decisions that are waiting for feedback, over the experiments in memory.",
     "queue": "Operations that are waiting for the next transaction.",
 }

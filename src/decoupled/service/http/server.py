@@ -15,6 +15,7 @@ import uvicorn
 from ...errors import ParameterError, invalid_value
 from ...policies import FTPL
 from ..decision_service import open_service
+from ..residents import MOST
 from ..store.open import is_postgres
 from .app import create_app
 from .header_timeout import connections_within
@@ -39,6 +40,7 @@ class Serving:
     backups: Path | None = None
     access_log: bool = False
     drain: int = 30
+    experiments_in_memory: int = MOST
     limits: Limits = field(default_factory=Limits)
 
 
@@ -88,7 +90,7 @@ def run(serving: Serving) -> None:
     """Serve until SIGTERM or SIGINT; then finish the open requests, and close the store."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     logging.getLogger("decoupled.access").setLevel(logging.INFO if serving.access_log else logging.WARNING)
-    service = open_service(serving.store)
+    service = open_service(serving.store, experiments_in_memory=serving.experiments_in_memory)
     try:
         any_key = any(key.revoked_at is None for key in service.keys.list().result())
         check(serving, any_key=any_key)

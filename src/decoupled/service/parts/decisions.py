@@ -152,7 +152,7 @@ def _preferred(session: Session, running: Running, decision: DecisionId, given: 
 def _apply_many(
     session: Session, *, tenant: str, items: Sequence[Item], wait_for: Iterable[Reference] = ()
 ) -> list[Result]:
-    session.check_compiled(wait_for)
+    session.check_loaded(wait_for)
     results: list[Result] = []
     for id, given in items:  # noqa: A001
         try:

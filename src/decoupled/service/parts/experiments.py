@@ -14,7 +14,7 @@ from ...learner.guardrails import Guardrails
 from ..background import Background
 from ..commit_loop import CommitLoop, Reply, as_service_error, deliver
 from ..compiler import Compiler
-from ..errors import Compiling, Conflict, Invalid, NotCompiled, NotFound
+from ..errors import Compiling, Conflict, Invalid, Loading, NotCompiled, NotFound
 from ..experiment.live import Running
 from ..experiment.records import Experiment, Settings, State
 from ..experiment.rows import ExperimentRow
@@ -144,7 +144,7 @@ def _stored(given: Guardrails | Budget) -> str | None:
 def _get(session: Session, *, about: Reference) -> Experiment:
     try:
         return _shown(session.get(about))
-    except (Compiling, NotCompiled):
+    except (Compiling, Loading, NotCompiled):
         row = session.store.named(about.tenant, about.text)
         assert row is not None  # it was found, or another error was raised
         return _with_status(session.compiler, as_experiment(row))

@@ -84,6 +84,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "INSERT INTO key_changes VALUES (0)",
         # No pending decision of the experiment expires before this time; null if none expires.
         "ALTER TABLE experiments ADD COLUMN next_expiry {real}",
+        # It is not known yet for experiments that have a deadline, and is found when they are looked at.
+        """UPDATE experiments SET next_expiry = 0
+            WHERE replace(settings, '"deadline": null', '') = settings AND head > 0""",
         "CREATE INDEX experiments_by_expiry ON experiments (next_expiry) WHERE next_expiry IS NOT NULL",
     ),
 )

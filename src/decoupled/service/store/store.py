@@ -117,7 +117,7 @@ class Store(Database):
         Otherwise the newest earlier snapshot is kept, in case this one is damaged.
         """
         self.run("DELETE FROM snapshots WHERE experiment = ? AND seq = ? AND base = 0", (experiment, seq))
-        sql = "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        sql = "INSERT INTO snapshots (experiment, seq, content, at, base) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
         self.run(sql, (experiment, seq, content, at, int(base)))
         if base:
             self.run("DELETE FROM snapshots WHERE experiment = ? AND seq < ?", (experiment, seq))
@@ -174,6 +174,10 @@ class Store(Database):
         who = "tenant = ?" if tenant is not None else "CAST(? AS TEXT) IS NULL"
         sql = f"{EXPERIMENTS} WHERE {who} AND name > ? ORDER BY name, tenant LIMIT ?"
         return [ExperimentRow(*row) for row in self.run(sql, (tenant, after, limit))]
+
+    def every_experiment(self) -> Iterator[ExperimentRow]:
+        """The experiments of all tenants, one after another."""
+        return (ExperimentRow(*row) for row in self.each(EXPERIMENTS))
 
     def rows_since(self, experiment: int, seq: int) -> Iterator[Row]:
         """The rows of the log after `seq`, in order."""
@@ -252,9 +256,30 @@ class Store(Database):
         return KeyRow(*rows[0]) if rows else None
 
     def snapshots(self, experiment: int) -> list[tuple[int, str]]:
-        """The snapshots of an experiment, newest first: the row of each, and its text."""
-        sql = "SELECT seq, content FROM snapshots WHERE experiment = ? ORDER BY seq DESC"
-        return [(seq, content) for seq, content in self.run(sql, (experiment,))]
+        """The snapshots of an experiment, newest first: the row of each, and its text.
+
+        Rows before a base may be gone, so a snapshot before it is of no use.
+        """
+        base = "SELECT max(seq) FROM snapshots WHERE experiment = ? AND base = 1"
+        sql = f"SELECT seq, content FROM snapshots WHERE experiment = ? AND seq >= coalesce(({base}), 0) ORDER BY seq DESC"
+        return [(seq, content) for seq, content in self.run(sql, (experiment, experiment))]
+
+    def newest_snapshot(self, experiment: int) -> tuple[int, int] | None:
+        """The row of the newest snapshot, and its size in bytes."""
+        sql = "SELECT seq, octet_length(content) FROM snapshots WHERE experiment = ? ORDER BY seq DESC LIMIT 1"
+        rows = self.run(sql, (experiment,))
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    def newest_snapshot_has(self, experiment: int, word: str) -> bool:
+        """Whether a word occurs in the newest snapshot."""
+        sql = "SELECT content LIKE ? FROM snapshots WHERE experiment = ? ORDER BY seq DESC LIMIT 1"
+        rows = self.run(sql, (f"%{word}%", experiment))
+        return bool(rows and rows[0][0])
+
+    def expiring(self, before: float, after: int, most: int) -> list[int]:
+        """The ids, above `after` and in order, of experiments that may have a decision that expires by then."""
+        sql = "SELECT id FROM experiments WHERE next_expiry <= ? AND id > ? ORDER BY id LIMIT ?"
+        return [experiment for (experiment,) in self.run(sql, (before, after, most))]
 
     def base(self, experiment: int) -> tuple[int, str] | None:
         """The snapshot that the log starts from; None if the log is complete."""

@@ -1,0 +1,113 @@
+"""Experiments that take long to restore are restored in a thread of their own, while others are served.
+
+It reads what is committed, over a connection of its own. Whoever needs the experiment waits for it; what another process
+writes in the meantime is replayed afterwards, as for any experiment in memory.
+"""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+from .errors import Loading, ReplayError, ServiceError
+from .experiment.live import Running
+from .experiment.rows import ExperimentRow
+from .recovery import restored
+from .store.store import Store
+
+CLOSED = "service: is closed; open it again"
+
+
+class Load:
+    """An experiment that is being restored, and the callbacks that wait for it."""
+
+    def __init__(self, row: ExperimentRow) -> None:
+        self.row = row
+        self.ended = False
+        self.running: Running | None = None
+        self.error: ServiceError | None = None
+        self.waiters: list[Callable[[], None]] = []
+
+
+class Loader:
+    """Restores one experiment after another."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._pool = ThreadPoolExecutor(1, "decoupled-loads")
+        self._lock = threading.Lock()
+        self._loads: dict[int, Load] = {}
+        self._ended: list[Load] = []
+        self._closed = False
+
+    def require(self, row: ExperimentRow) -> None:
+        """Start to restore an experiment, and raise `Loading`; or raise what went wrong the last time."""
+        with self._lock:
+            load = self._loads.get(row.id)
+            if load is not None and load.error is not None:
+                del self._loads[row.id]
+                raise load.error
+            if self._closed:
+                raise Loading(CLOSED)
+            if load is None:
+                load = self._loads[row.id] = Load(row)
+                self._pool.submit(self._run, load)
+        text = f"experiment {row.name!r}: is being restored from its log; ask again in 1 s"
+        raise Loading(text, load)
+
+    def wait(self, load: Load, then: Callable[[], None]) -> None:
+        """Call `then` when an experiment is restored, or could not be."""
+        with self._lock:
+            if not load.ended:
+                load.waiters.append(then)
+                return
+        then()
+
+    def busy_with(self, experiment: int) -> bool:
+        """Whether an experiment is being restored, or could not be."""
+        return experiment in self._loads
+
+    def finished(self) -> list[Running]:
+        """The experiments that were restored since the last call."""
+        if not self._ended:
+            return []
+        with self._lock:
+            ended, self._ended = self._ended, []
+            for load in ended:
+                self._loads.pop(load.row.id, None)
+        return [load.running for load in ended if load.running is not None]
+
+    def close(self) -> None:
+        """Stop, and let those that wait find out that the service is closed."""
+        self._closed = True
+        self._pool.shutdown()
+
+    def _run(self, load: Load) -> None:
+        try:
+            load.running = self._restored(load.row)
+        except ServiceError as error:
+            load.error = error
+        except Exception as error:  # it is told to those who asked, as any other error of the log
+            load.error = ReplayError(f"experiment {load.row.name!r}: {type(error).__name__}: {error}")
+            load.error.__cause__ = error
+        with self._lock:
+            load.ended = True
+            waiters, load.waiters = load.waiters, []
+            if load.running is not None:
+                self._ended.append(load)
+            elif not waiters:
+                self._loads.pop(load.row.id, None)
+        for then in waiters:
+            then()
+
+    def _restored(self, row: ExperimentRow) -> Running:
+        with closing(self._store.reader()) as reader:
+            found = reader.named(row.tenant, row.name)
+            if found is None or found.id != row.id:
+                raise ReplayError(f"experiment {row.name!r}: vanished while it was restored; try again")
+            running = restored(reader, found)
+            for each in reader.rows_since(row.id, running.head):
+                if self._closed:
+                    raise Loading(CLOSED)
+                running.replay(each)
+            return running
