@@ -13,7 +13,6 @@ from decoupled.service.decision_service import DecisionService
 from decoupled.service.experiment.live import Running
 from decoupled.service.experiment.records import DecisionRecord, Settings
 from decoupled.service.parts import deadlines
-from support.reliability.sizes import SIZES
 from support.stores import Clock, quick_service
 
 RECOMMENDED = dc.FTPL.recommended().to_dict()

@@ -246,7 +246,7 @@ class Session:
 
     def _save_if_due(self, running: Running) -> None:
         # A snapshot lists every pending decision: the more there are, the less often it is written.
-        if running.head - running.saved >= max(self._snapshot_every, len(running.pending)):
+        if running.head - running.saved >= max(self._snapshot_every, len(running.pending) // 4):
             self.save(running)
 
     def save(self, running: Running) -> None:

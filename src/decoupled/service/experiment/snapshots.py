@@ -5,7 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
+from ...base.packed import pack_ints, unpack_ints
 from ...base.signed_json import seal, unseal
+from ...learner.columns import from_columns, to_columns
 from ...learner.learner import Learner
 from ...learner.meter import Meter
 from ..errors import ReplayError
@@ -26,9 +30,9 @@ def snapshot(running: Running) -> str:
         "names": running.names,
         "retired": running.retired,
         "tallies": asdict(running.tallies),
-        "pending": list(running.pending),
-        "learner": running.learner.to_json(),
+        "waiting": pack_ints(np.array(list(running.pending), np.int64)),
     }
+    content["learner"], content["columns"] = to_columns(running.learner)
     if running.meter is not None:
         content["meter"] = running.meter.to_dict()
     if running.watched_since is not None:
@@ -52,12 +56,29 @@ def restore(
     gone = set(running.retired)
     running.places = {name: place for place, name in enumerate(running.names) if place not in gone}
     running.tallies = Tallies.from_dict(content["tallies"])
-    running.learner = Learner.from_json(content["learner"])
+    seqs = unpack_ints(content["waiting"]).tolist() if "waiting" in content else content["pending"]
+    rows = rows_of(seqs)
+    if [each.seq for each in rows] != seqs:
+        raise ReplayError(f"experiment {row.name!r}: pending decisions are missing from the log; {REMEDY}")
+    running.learner = _learner(running, content, rows)
     running.watched_since = content.get("watched_since")
     running.meter = Meter.from_dict(content["meter"]) if "meter" in content else None
-    pending, rows = running.learner.pending, rows_of(content["pending"])
-    if [each.seq for each in rows] != content["pending"] or len(rows) != len(pending):
-        raise ReplayError(f"experiment {row.name!r}: pending decisions are missing from the log; {REMEDY}")
+    pending = running.learner.pending
+    if len(rows) != len(pending):
+        raise ReplayError(f"experiment {row.name!r}: its snapshot and its log disagree; {REMEDY}")
     running.pending = {each.seq: (each, made) for each, made in zip(rows, pending, strict=True)}
     running.waiting = deque(running.pending)
     return running
+
+
+def _learner(running: Running, content: dict[str, Any], rows: Sequence[Decided]) -> Learner:
+    if "columns" not in content:  # an earlier version wrote it
+        return Learner.from_json(content["learner"])
+    names = running.names
+    chosen = []
+    for row in rows:
+        exploit = None if row.exploit is None else names[row.exploit]
+        explore = None if row.explore is None else names[row.explore]
+        fields = (row.round, exploit, explore, row.propensity, row.weight)
+        chosen.append(fields if row.drawn is None else (*fields, names[row.drawn], row.guard))
+    return from_columns(content["learner"], content["columns"], chosen)
