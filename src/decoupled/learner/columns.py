@@ -14,20 +14,23 @@ from ..decision import Decision, GuardedDecision
 from ..errors import StateError
 from .learner import Learner
 from .pending import Pending, Waiting, recorded
-from .saving import to_text
+from .saving import as_text as as_text
+from .saving import to_content
 
 _NONE = -1  # no baseline
 _FIELDS = len(Decision._fields) - 1
 
 
-def to_columns(learner: Learner) -> tuple[str, dict[str, Any]]:
+def to_columns(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
     """The learner without its pending decisions, and what these have beyond the fields of `Decision`.
+
+    The first is a copy, for `as_text`, which takes longer if there are many arms.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
     >>> made = learner.decide(count=3)
-    >>> text, columns = to_columns(learner)
-    >>> twin = from_columns(text, columns, [each[1:] for each in made])
+    >>> content, columns = to_columns(learner)
+    >>> twin = from_columns(as_text(content), columns, [each[1:] for each in made])
     >>> twin.pending == learner.pending, twin.decide() == learner.decide()
     (True, True)
     """
@@ -36,13 +39,13 @@ def to_columns(learner: Learner) -> tuple[str, dict[str, Any]]:
         waiting, watch = parts.waiting, parts.watch
         bare = Waiting(waiting.tag, waiting.limit)
         bare.counter.value, bare.forgotten = waiting.made, waiting.forgotten
-        text = to_text(
+        content = to_content(
             parts._replace(waiting=bare, watch=None if watch is None else watch.without_drawn())
         )
         columns = _of_waiting(waiting)
         if watch is not None:
             columns |= watch.law_columns(waiting.decisions)
-        return text, columns
+        return content, columns
 
 
 def _of_waiting(waiting: Waiting) -> dict[str, Any]:
@@ -74,7 +77,7 @@ def _of_waiting(waiting: Waiting) -> dict[str, Any]:
 
 
 def from_columns(text: str, columns: dict[str, Any], chosen: Iterable[Sequence[Any]]) -> Learner:
-    """Restore the result of `to_columns`; `chosen` has the fields of each pending decision after its id.
+    """Restore the result of `to_columns`, the first as text; `chosen` has the fields of each pending decision after its id.
 
     After those may come what the policy drew and the guardrail that replaced it.
     """

@@ -1,4 +1,4 @@
-"""Experiments that take long to restore are restored in a thread of their own, while others are served.
+"""Experiments that take long to restore, or to save, are so in a thread of their own, while others are served.
 
 It reads what is committed, over a connection of its own. Whoever needs the experiment waits for it; what another process
 writes in the meantime is replayed afterwards, as for any experiment in memory.
@@ -6,9 +6,10 @@ writes in the meantime is replayed afterwards, as for any experiment in memory.
 
 import gc
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 
 from .errors import Loading, ReplayError, ServiceError
 from .experiment.live import Running
@@ -31,7 +32,7 @@ class Load:
 
 
 class Loader:
-    """Restores one experiment after another."""
+    """Restores one experiment after another, and makes snapshots of large ones."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -39,6 +40,7 @@ class Loader:
         self._lock = threading.Lock()
         self._loads: dict[int, Load] = {}
         self._ended: list[Load] = []
+        self._written: deque[tuple[int, int, str]] = deque()
         self._closed = False
 
     def require(self, row: ExperimentRow) -> None:
@@ -77,6 +79,21 @@ class Loader:
             for load in ended:
                 self._loads.pop(load.row.id, None)
         return [load.running for load in ended if load.running is not None]
+
+    def write(self, experiment: int, seq: int, make: Callable[[], str]) -> None:
+        """Make the snapshot of an experiment at a row of its log."""
+        with suppress(RuntimeError):  # it is closed, and the snapshot would only shorten the next start
+            self._pool.submit(lambda: self._written.append((experiment, seq, make())))
+
+    def has_written(self) -> bool:
+        """Whether there is a snapshot that was not asked for yet."""
+        return bool(self._written)
+
+    def written(self) -> list[tuple[int, int, str]]:
+        """The snapshots that were made since the last call: experiment, row and text."""
+        if not self._written:
+            return []
+        return [self._written.popleft() for _ in range(len(self._written))]
 
     def close(self) -> None:
         """Stop, and let those that wait find out that the service is closed."""

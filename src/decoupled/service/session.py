@@ -9,7 +9,7 @@ from .compiler import Compiler, needed
 from .errors import Compiling, Loading, NotCompiled, NotFound, ReplayError, ServiceError, StoreError
 from .experiment.live import Running
 from .experiment.rows import ExperimentRow, Row
-from .experiment.snapshots import snapshot
+from .experiment.snapshots import prepared, snapshot
 from .loader import Loader
 from .permits import Permits
 from .recovery import is_quick, restored
@@ -78,7 +78,7 @@ class Session:
         self.permits = Permits(store)
         self.loader = Loader(store)
         self.totals = Totals()
-        self._snapshot_every = snapshot_every
+        self._snapshot_every, self._closing = snapshot_every, False
         self._residents = Residents(most_in_memory)
         self._ids: dict[Reference, int] = {}
         self._held: dict[int, Running] = {}
@@ -159,6 +159,8 @@ class Session:
                 self._save_if_due(running)
                 self._residents.reweigh(running)
         self._evict()
+        for experiment, seq, text in self.loader.written():
+            self.store.add_snapshot(experiment, seq, text, self.clock())
         wrote = self.store.commit()
         for running in self._held.values():
             self._count(running)
@@ -250,15 +252,21 @@ class Session:
             self.save(running)
 
     def save(self, running: Running) -> None:
-        """Write a snapshot."""
+        """Write a snapshot; that of a large experiment is made in the background, and written a moment later."""
+        if running.large and not self._closing:
+            self.loader.write(running.id, running.head, prepared(running))
+            running.saved = running.head
+            return
         self.store.add_snapshot(running.id, running.head, snapshot(running), self.clock())
         running.saved = running.head
 
     def close(self) -> None:
         """Write a snapshot of every experiment that has changed since its last one, and close the store."""
+        self._closing = True
+        self.loader.close()
         try:
             moved = [each.id for each in self._residents.all() if each.head > each.saved]
-            if moved:
+            if moved or self.loader.has_written():
                 self.enter(())
                 for running in self.hold(moved):
                     self.save(running)

@@ -16,6 +16,7 @@ from ...base.files import replacing
 from ...decision import Arm
 from ...errors import invalid_value
 from ..errors import Invalid
+from ..experiment.large import from_stored, is_large
 from ..experiment.records import microseconds, moment
 from ..experiment.rows import Decided, ExperimentRow
 from ..recovery import from_beginning
@@ -69,8 +70,10 @@ def logged(
     store: Store, row: ExperimentRow, after: int = 0, limit: int | None = None
 ) -> Iterator[LoggedDecision]:
     """The decisions after a row of the log, in order. `store` is a reader."""
-    names: list[Arm] = json.loads(row.arms)
-    true = true_propensities(store, row) if store.lacks_propensity(row.id, after) else iter(())
+    names = from_stored(json.loads(row.arms))
+    # With very many arms, the exact probabilities of one state take longer than thousands of decisions.
+    exact = not is_large(names) and store.lacks_propensity(row.id, after)
+    true = true_propensities(store, row) if exact else iter(())
     for decided, seq, kind, loss, at in islice(store.joined(row.id, after), limit):
         propensity = decided.propensity
         if propensity is None and decided.explore is not None:

@@ -33,7 +33,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         return httpx.AsyncClient(**options)
 
     async def put_experiment(
-        self, name: str, *, arms: Sequence[Arm], **settings: Unpack[ExperimentSettings]
+        self, name: str, *, arms: Sequence[Arm] | int, **settings: Unpack[ExperimentSettings]
     ) -> dict[str, Any]:
         """Create an experiment, and wait until its policy is compiled; see `Client.put_experiment`.
 

@@ -95,7 +95,7 @@ class Operations:
         self,
         name: str,
         *,
-        arms: Sequence[Arm],
+        arms: Sequence[Arm] | int,
         policy: PolicyLike | None = None,
         loss_range: Sequence[float] | None = None,
         deadline_seconds: float | None = None,
@@ -110,7 +110,7 @@ class Operations:
     ) -> Exchange[Json]:
         settings = {
             "policy": None if policy is None else _described(policy),
-            "arms": list(arms),
+            "arms": arms if isinstance(arms, int) else list(arms),
             "loss_range": None if loss_range is None else list(loss_range),
             "deadline_seconds": deadline_seconds,
             "expired_loss": expired_loss,

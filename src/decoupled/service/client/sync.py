@@ -60,7 +60,7 @@ class Client(BaseClient[httpx.Client]):
     # Experiments
 
     def put_experiment(
-        self, name: str, *, arms: Sequence[Arm], **settings: Unpack[ExperimentSettings]
+        self, name: str, *, arms: Sequence[Arm] | int, **settings: Unpack[ExperimentSettings]
     ) -> dict[str, Any]:
         """Create an experiment, and wait until its policy is compiled.
 

@@ -2,18 +2,18 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from ...base.packed import pack_ints, unpack_ints
 from ...base.signed_json import seal, unseal
-from ...learner.columns import from_columns, to_columns
+from ...learner.columns import as_text, from_columns, to_columns
 from ...learner.learner import Learner
 from ...learner.meter import Meter
 from ..errors import ReplayError
-from .live import REMEDY, Running, Tallies
+from .large import as_stored, from_stored
+from .live import REMEDY, Running, Tallies, places_of
 from .rows import Decided, ExperimentRow
 
 SNAPSHOT_FORMAT = "decoupled-experiment"
@@ -22,22 +22,32 @@ SNAPSHOT_VERSION = 1
 
 def snapshot(running: Running) -> str:
     """The whole experiment as text, for `restore`. Pending decisions are in the order of the log."""
+    return prepared(running)()
+
+
+def prepared(running: Running) -> Callable[[], str]:
+    """A function that makes the snapshot of an experiment as it is now, in any thread and at any time."""
     content: dict[str, Any] = {
         "head": running.head,
         "version": running.version,
         "last_at": running.last_at,
         "archived_at": running.archived_at,
-        "names": running.names,
+        "names": as_stored(running.names),
         "retired": running.retired,
-        "tallies": asdict(running.tallies),
         "waiting": pack_ints(np.array(list(running.pending), np.int64)),
     }
-    content["learner"], content["columns"] = to_columns(running.learner)
+    learner, content["columns"] = to_columns(running.learner)
+    tallies = running.tallies.copied()
     if running.meter is not None:
         content["meter"] = running.meter.to_dict()
     if running.watched_since is not None:
         content["watched_since"] = running.watched_since
-    return seal(SNAPSHOT_FORMAT, SNAPSHOT_VERSION, content)
+
+    def text() -> str:
+        whole = {**content, "tallies": tallies.to_dict(), "learner": as_text(learner)}
+        return seal(SNAPSHOT_FORMAT, SNAPSHOT_VERSION, whole)
+
+    return text
 
 
 def restore(
@@ -52,9 +62,8 @@ def restore(
     running.head = running.saved = content["head"]
     running.version, running.last_at = content["version"], content["last_at"]
     running.archived_at = content["archived_at"]
-    running.names, running.retired = content["names"], content["retired"]
-    gone = set(running.retired)
-    running.places = {name: place for place, name in enumerate(running.names) if place not in gone}
+    running.names, running.retired = from_stored(content["names"]), content["retired"]
+    running.places = places_of(running.names, running.retired)
     running.tallies = Tallies.from_dict(content["tallies"])
     seqs = unpack_ints(content["waiting"]).tolist() if "waiting" in content else content["pending"]
     rows = rows_of(seqs)

@@ -19,6 +19,7 @@ from pydantic import (
 from ...errors import DecoupledError
 from ...inference.interval import Interval
 from ...policies import Policy
+from ..experiment.large import as_stored
 from ..experiment.records import (
     LONGEST_DEADLINE,
     RISK,
@@ -31,7 +32,7 @@ from ..experiment.records import (
 from ..experiment.settings import default_policy
 from .fields import Arm, Model, Number, Whole
 from .guardrails import BudgetIn, BudgetOut, GuardrailsIn, GuardrailsOut, budget_out, guardrails_out
-from .limits import LONGEST_NAME, MOST_ARMS
+from .limits import LONGEST_NAME, MOST_NAMED, MOST_NUMBERED
 from .strict_json import broken, one_rule
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -62,7 +63,14 @@ class ExperimentIn(Model):
         examples=[{"name": "FTPL.recommended"}, {"name": "FTPL", "alpha": 3.0}],
         json_schema_extra={"default": default_policy()},
     )
-    arms: Annotated[list[Arm], Field(min_length=2, max_length=MOST_ARMS, examples=[["a", "b", "c"]])]
+    arms: (
+        Annotated[list[Arm], Field(min_length=2, max_length=MOST_NAMED)]
+        | Annotated[StrictInt, Field(ge=2, le=MOST_NUMBERED), Whole]
+    ) = Field(
+        description=f"The names of the arms, or their number: then they are called 0, 1, 2, ... More than {MOST_NAMED:,} "
+        "must be numbers, and their policy FTPL.recommended().",
+        examples=[["a", "b", "c"]],
+    )
     loss_range: Annotated[list[Number], Field(min_length=2, max_length=2), AfterValidator(_ordered)] = (
         Field(
             default=[0.0, 1.0], description="The lowest and the highest possible loss.", examples=[[0, 250]]
@@ -119,7 +127,9 @@ class ExperimentOut(BaseModel):
     name: str
     policy: dict[str, Any]
     policy_label: str = Field(description="The policy in a few words.", examples=["FTPL recommended"])
-    arms: list[Arm] = Field(description="The arms that can be chosen now.")
+    arms: list[Arm] | int = Field(
+        description=f"The arms that can be chosen now; their number if there are more than {MOST_NAMED:,}."
+    )
     retired: list[Arm]
     loss_range: Annotated[list[float], Field(min_length=2, max_length=2)]
     deadline_seconds: float | None
@@ -159,7 +169,7 @@ class ArmsIn(Model):
     """Arms to add or to retire."""
 
     arms: Annotated[
-        list[Arm], Field(min_length=1, max_length=MOST_ARMS, examples=[["d"]]), AfterValidator(_each_once)
+        list[Arm], Field(min_length=1, max_length=MOST_NAMED, examples=[["d"]]), AfterValidator(_each_once)
     ]
 
 
@@ -259,7 +269,7 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
     return {
         "name": experiment.name,
         "policy": settings.policy, "policy_label": _label(json.dumps(settings.policy)),
-        "arms": list(experiment.arms), "retired": list(experiment.retired),
+        "arms": as_stored(experiment.arms), "retired": list(experiment.retired),
         "loss_range": list(settings.loss_range),
         "deadline_seconds": settings.deadline, "expired_loss": settings.expired_loss,
         "created_at": moment(experiment.created_at), "archived_at": moment(experiment.archived_at),

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from ...decision import Arm
 from ...errors import invalid_value, near_name, shown
 from ..errors import Conflict, Invalid
+from ..experiment.large import refuse_if_large
 from ..experiment.live import Running
 from ..experiment.records import MODES, MOST_DECISIONS, DecisionRecord, Mode
 from ..experiment.rows import KeyRow
@@ -28,6 +29,8 @@ def draw(
     """Draw `count` decisions and log them, or return those that the key made before."""
     running = session.get(about)
     _check(mode, count, key)
+    if available is not None:
+        refuse_if_large(running.name, running.names, "choosing from some of the arms")
     places = None if available is None else _places(running, available)
     if key is not None:
         request = _digest(mode, count, places)

@@ -16,6 +16,7 @@ from ..analysis.export import LoggedDecision
 from ..analysis.history import History, HistoryRecord
 from ..background import Background, reading
 from ..commit_loop import CommitLoop, Reply
+from ..experiment.large import from_stored, refuse_if_large
 from ..experiment.live import Running
 from ..experiment.rows import Decided, ExperimentRow
 from ..experiment.settings import as_settings
@@ -84,6 +85,7 @@ class Logs:
     def _evaluate(self, tenant: str, name: str) -> Evaluation:
         with reading(self._commits, tenant, name) as (reader, row):
             settings = as_settings(json.loads(row.settings))
+            refuse_if_large(name, settings.arms, "an evaluation")
             coupled = Policy.from_dict(settings.policy).coupled
             decisions = export.logged(reader, row, after=_comparable(reader, row.id))
             return evaluate(
@@ -93,6 +95,7 @@ class Logs:
 
     def _history(self, tenant: str, name: str, points: int) -> HistoryRecord:
         with reading(self._commits, tenant, name) as (reader, row):
+            refuse_if_large(name, from_stored(json.loads(row.arms)), "a history")
             found = self._histories.pop(row.id, None)
             if found is None or not found.still_holds(reader, row):
                 found = History.start(reader, row)
@@ -108,7 +111,9 @@ class Logs:
         if base.head == 0:
             return 0
         about, submit = Reference("name", tenant, name), self._commits.submit
-        submit(partial(_rebase, about=about, base=base, before=before), about, alone=True).result()
+        content = snapshot(base)  # which takes a while, so not in the commit loop
+        rebase = partial(_rebase, about=about, seq=base.head, content=content, before=before)
+        submit(rebase, about, alone=True).result()
         dropped = 0
         for first in range(1, base.head + 1, AT_ONCE):
             dropped += submit(
@@ -136,10 +141,10 @@ def _cut(reader: Store, row: ExperimentRow, before: float) -> Running:
     return running
 
 
-def _rebase(session: Session, *, about: Reference, base: Running, before: float) -> None:
-    """Start the log at `base`. The rows before it are no longer needed, except its pending decisions."""
+def _rebase(session: Session, *, about: Reference, seq: int, content: str, before: float) -> None:
+    """Start the log at a snapshot. The rows before it are no longer needed, except its pending decisions."""
     running = session.get(about)
-    session.store.add_snapshot(running.id, base.head, snapshot(base), session.clock(), base=True)
+    session.store.add_snapshot(running.id, seq, content, session.clock(), base=True)
     session.store.drop_keys_of(running.id, before)
 
 

@@ -9,6 +9,7 @@ from ....learner.budget import Budget
 from ....learner.guardrails import Guardrails
 from ...decision_service import DecisionService
 from ...experiment.guarding import changed_guardrails, checked_budget
+from ...experiment.large import numbered
 from ...experiment.records import Settings
 from ..guardrails import BudgetIn, DownIn, GuardrailsIn
 from ..limits import LONGEST_NAME, MOST_LISTED
@@ -42,18 +43,19 @@ def experiment_routes(service: DecisionService) -> APIRouter:
 
         202 if its policy is new to this machine and still being compiled: it is on disk, and `status` says so.
         """
+        arms = numbered(body.arms) if isinstance(body.arms, int) else tuple(body.arms)
         settings = Settings(
             policy=body.policy,
-            arms=tuple(body.arms),
+            arms=arms,
             loss_range=(body.loss_range[0], body.loss_range[1]),
             deadline=body.deadline_seconds,
             expired_loss=body.expired_loss,
             demo=body.demo,
             feedback=body.feedback,
-            guardrails=changed_guardrails(Guardrails(), body.guardrails.changes(), body.arms, False)
+            guardrails=changed_guardrails(Guardrails(), body.guardrails.changes(), arms, False)
             if body.guardrails is not None
             else Guardrails(),
-            budget=checked_budget(body.budget.limits(), body.arms, False)
+            budget=checked_budget(body.budget.limits(), arms, False)
             if body.budget is not None
             else Budget(),
             risk=body.risk,
