@@ -41,7 +41,9 @@ def play(service: DecisionService, clock: Clock, names: list[str], rounds: int) 
             waiting += made[:1]
             seen += [each[1:5] for each in map(_drawn, made)]
             if turn % 3 == 2:
-                made = service.decisions.decide("me", name, key=f"{name}-{turn - 1}", count=2 - turn % 2).result()
+                made = service.decisions.decide(
+                    "me", name, key=f"{name}-{turn - 1}", count=2 - turn % 2
+                ).result()
                 seen += [_drawn(each) for each in made]
             if turn > 0:
                 old = waiting.pop(0)

@@ -168,7 +168,10 @@ class Watch:
                 number = laws[id(law)] = len(rows)
                 rows.append(law.tolist())
             which.append(number)
-        columns = {"exploit": pack_ints(np.array(exploit, np.int64)), "law": pack_ints(np.array(which, np.int64))}
+        columns = {
+            "exploit": pack_ints(np.array(exploit, np.int64)),
+            "law": pack_ints(np.array(which, np.int64)),
+        }
         return {**columns, "laws": rows}
 
     def fill_drawn(self, pending: Iterable[str], columns: dict[str, Any]) -> None:

@@ -79,9 +79,7 @@ class DecisionService:
         if store.migrate(clock()):
             _log.info("store %s: created", store.where)
         self._compiler = compiler or Compiler()
-        most = whole_number(
-            "experiments_in_memory", experiments_in_memory, 1, f"the default is {MOST:,}"
-        )
+        most = whole_number("experiments_in_memory", experiments_in_memory, 1, f"the default is {MOST:,}")
         self._session = Session(store, clock, snapshot_every, self._compiler, most)
         self._swept = 0  # the experiment whose deadlines were looked at last
         self._housekeeping = partial(self._keep_house, keep_keys=keep_keys)

@@ -171,10 +171,9 @@ class Session:
         before, changes = self._before[running.id], dict[str, Any]()
         if (running.head, running.version) != (before.head, before.version):
             changes |= {"head": running.head, "version": running.version}
-        if running.settings.deadline is not None:
-            # An earlier time may stay as it is: when it comes, `sweep_all` finds the next one.
-            if running.next_expiry is None and (expiry := running.first_expiry()) is not None:
-                running.next_expiry = changes["next_expiry"] = expiry
+        # An earlier time may stay as it is: when it comes, `sweep_all` finds the next one.
+        if running.next_expiry is None and (expiry := running.first_expiry()) is not None:
+            running.next_expiry = changes["next_expiry"] = expiry
         return changes
 
     def _count(self, running: Running) -> None:

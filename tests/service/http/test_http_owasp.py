@@ -16,7 +16,6 @@ import pytest
 from decoupled.errors import ParameterError
 from decoupled.service.client import Client, Retries
 from decoupled.service.errors import ServiceError
-from decoupled.service.http import auth as gate
 from decoupled.service.http.auth import new_key
 from decoupled.service.http.limits import Limits
 from decoupled.service.http.server import Serving, check

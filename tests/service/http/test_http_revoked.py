@@ -11,7 +11,7 @@ from decoupled.service.decision_service import DecisionService, open_service
 from decoupled.service.http.auth import digest_of
 from support.http_service import Service, served
 
-ROUNDS = 5  # with a new key each, so that luck with the moment of a commit would show
+ROUNDS = 3  # with a new key each, so that luck with the moment of a commit would show
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def by_service(service: DecisionService, address: str, digest: str) -> None:
 
 
 def by_command(service: DecisionService, address: str, digest: str) -> None:
-    """In another process: with another connection and nothing shared, as `CliRunner` runs it."""
+    """As `decoupled keys revoke`, which has a connection of its own and shares nothing with the services."""
     done = CliRunner().invoke(app, ["keys", "revoke", digest[:12], "--store", address])
     assert done.exit_code == 0, done.output
 

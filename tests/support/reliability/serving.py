@@ -38,7 +38,17 @@ class Server:
     ) -> None:
         self.port = free_port()
         self.log = log
-        options = ["--store", str(store), "--port", str(self.port), "--rate", "0", "--drain", "10", *further]
+        options = [
+            "--store",
+            str(store),
+            "--port",
+            str(self.port),
+            "--rate",
+            "0",
+            "--drain",
+            "10",
+            *further,
+        ]
         self._command = [sys.executable, *program, "serve", *options]
         self._process: subprocess.Popen[bytes] | None = None
 

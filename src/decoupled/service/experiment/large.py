@@ -111,7 +111,9 @@ def check_budget(budget: Budget, arms: Collection[Arm]) -> None:
 
 def _check_arm(argument: str, name: Any, arms: Collection[Arm]) -> None:
     if name not in arms:
-        raise Invalid(invalid_value(argument, name, "is not an arm", f"the arms are 0 to {len(arms) - 1:,}"))
+        raise Invalid(
+            invalid_value(argument, name, "is not an arm", f"the arms are 0 to {len(arms) - 1:,}")
+        )
 
 
 def _too_many(argument: str, value: object, arms: Collection[Arm]) -> Invalid:

@@ -14,7 +14,16 @@ from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
 from ...errors import shown
-from ..errors import BadRequest, Forbidden, Invalid, ServiceError, TooLarge, TooSlow, Unauthorized, UnsupportedMedia
+from ..errors import (
+    BadRequest,
+    Forbidden,
+    Invalid,
+    ServiceError,
+    TooLarge,
+    TooSlow,
+    Unauthorized,
+    UnsupportedMedia,
+)
 from .auth import Access, Admission
 from .decisions import FastRoutes, Headers
 from .limits import Limits

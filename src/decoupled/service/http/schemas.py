@@ -11,9 +11,11 @@ from pydantic import (
     AwareDatetime,
     BaseModel,
     BeforeValidator,
+    Discriminator,
     Field,
     StrictBool,
     StrictInt,
+    Tag,
 )
 
 from ...errors import DecoupledError
@@ -30,7 +32,7 @@ from ..experiment.records import (
     moment,
 )
 from ..experiment.settings import default_policy
-from .fields import Arm, Model, Number, Whole
+from .fields import CHOICES, Arm, Model, Number, Whole
 from .guardrails import BudgetIn, BudgetOut, GuardrailsIn, GuardrailsOut, budget_out, guardrails_out
 from .limits import LONGEST_NAME, MOST_NAMED, MOST_NUMBERED
 from .strict_json import broken, one_rule
@@ -63,10 +65,13 @@ class ExperimentIn(Model):
         examples=[{"name": "FTPL.recommended"}, {"name": "FTPL", "alpha": 3.0}],
         json_schema_extra={"default": default_policy()},
     )
-    arms: (
-        Annotated[list[Arm], Field(min_length=2, max_length=MOST_NAMED)]
-        | Annotated[StrictInt, Field(ge=2, le=MOST_NUMBERED), Whole]
-    ) = Field(
+    arms: Annotated[
+        Annotated[list[Arm], Field(min_length=2, max_length=MOST_NAMED), Tag(CHOICES[0])]
+        | Annotated[StrictInt, Field(ge=2, le=MOST_NUMBERED), Whole, Tag(CHOICES[1])],
+        Discriminator(
+            lambda given: CHOICES[isinstance(given, (int, float)) and not isinstance(given, bool)]
+        ),
+    ] = Field(
         description=f"The names of the arms, or their number: then they are called 0, 1, 2, ... More than {MOST_NAMED:,} "
         "must be numbers, and their policy FTPL.recommended().",
         examples=[["a", "b", "c"]],

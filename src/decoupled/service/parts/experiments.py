@@ -242,7 +242,9 @@ def as_experiment(row: ExperimentRow) -> Experiment:
     """A stored experiment as clients see it."""
     names, retired = from_stored(json.loads(row.arms)), json.loads(row.retired)
     gone = set(retired)
-    arms = names if is_large(names) else tuple(name for place, name in enumerate(names) if place not in gone)
+    arms = (
+        names if is_large(names) else tuple(name for place, name in enumerate(names) if place not in gone)
+    )
     return Experiment(
         row.tenant, row.name, as_settings(json.loads(row.settings)), arms, _gone(names, retired),
         row.created_at, row.archived_at, row.version, int(row.seed),

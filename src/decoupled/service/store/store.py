@@ -201,7 +201,9 @@ class Store(Database):
         if seqs and seqs[-1] - seqs[0] < 4 * len(seqs):  # nearly all of a range
             sql = f"{_DECIDED} WHERE experiment = ? AND seq >= ? AND seq <= ? ORDER BY seq"
             wanted = set(seqs)
-            return [Decided(*row) for row in self.run(sql, (experiment, seqs[0], seqs[-1])) if row[0] in wanted]
+            return [
+                Decided(*row) for row in self.run(sql, (experiment, seqs[0], seqs[-1])) if row[0] in wanted
+            ]
         found: list[Decided] = []
         for start in range(0, len(seqs), 500):
             part = seqs[start : start + 500]
