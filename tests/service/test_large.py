@@ -13,6 +13,7 @@ from decoupled.service.errors import ServiceError
 from decoupled.service.experiment.large import MOST_NAMED, MOST_NUMBERED, numbered
 from decoupled.service.experiment.live import Running
 from decoupled.service.experiment.records import Settings
+from decoupled.service.experiment.snapshots import prepared
 from support.http_service import Service, served
 from support.stores import Clock, quick_service
 
@@ -63,7 +64,7 @@ def test_what_takes_long_happens_in_the_background(
 ) -> None:
     """Restoring it and making its snapshots, while the commit loop serves others."""
     threads: dict[str, set[str]] = {"restored": set(), "saved": set()}
-    begun, prepare = Running.__init__, sessions.prepared
+    begun, prepare = Running.__init__, prepared
 
     def noted(self: Running, row: Any) -> None:
         if row.name == "large":

@@ -163,7 +163,7 @@ def test_a_long_restore_holds_up_nobody_else(
     service._session.store.close()
 
     monkeypatch.setattr(recovery, "QUICK_ROWS", 20)
-    go, original = threading.Event(), loader.restored
+    go, original = threading.Event(), recovery.restored
 
     def held_up(store: Any, row: Any) -> Running:
         go.wait()
@@ -176,7 +176,8 @@ def test_a_long_restore_holds_up_nobody_else(
     for _ in range(5):  # also pushes out what is restored and not yet used
         assert len(service.decisions.decide("me", "small").result()) == 1
     assert service.experiments.get("me", "large").result().name == "large", "its settings are known at once"
-    assert not any(each.done() for each in (*waiting, state))
+    assert not any(each.done() for each in waiting)
+    assert not state.done()
     go.set()
     rows = [each.result()[0].id.rpartition("-")[2] for each in waiting]
     assert rows == ["41", "42", "43"], "in the order in which they were asked"
@@ -216,7 +217,7 @@ def test_closing_while_an_experiment_is_restored_answers_those_that_wait(
     service._commits.close()
     service._session.store.close()
     monkeypatch.setattr(recovery, "QUICK_ROWS", 20)
-    begun, go, original = threading.Event(), threading.Event(), loader.restored
+    begun, go, original = threading.Event(), threading.Event(), recovery.restored
 
     def held_up(store: Any, row: Any) -> Running:
         begun.set()

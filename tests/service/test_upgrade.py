@@ -65,7 +65,7 @@ def service(written: str, clock: Clock) -> Iterator[DecisionService]:
 def test_the_store_has_every_kind_of_row(written: str) -> None:
     """What the fixture must have, so that the others mean something."""
     store = open_store(written)
-    found = {
+    found: dict[str, Any] = {
         "modes": {mode for (mode,) in store.run("SELECT DISTINCT mode FROM decided")},
         "settled": {
             (kind, loss, late)
