@@ -39,8 +39,8 @@ class Loader:
         self._pool = ThreadPoolExecutor(1, "decoupled-loads")
         self._lock = threading.Lock()
         self._loads: dict[int, Load] = {}
-        self._ended: list[Load] = []
-        self._written: deque[tuple[int, int, str]] = deque()
+        self.ended: list[Load] = []  # those that `finished` has not given yet
+        self.snapshots: deque[tuple[int, int, str]] = deque()  # experiment, row and text
         self._closed = False
 
     def require(self, row: ExperimentRow) -> None:
@@ -72,28 +72,16 @@ class Loader:
 
     def finished(self) -> list[Running]:
         """The experiments that were restored since the last call."""
-        if not self._ended:
-            return []
         with self._lock:
-            ended, self._ended = self._ended, []
+            ended, self.ended = self.ended, []
             for load in ended:
                 self._loads.pop(load.row.id, None)
         return [load.running for load in ended if load.running is not None]
 
     def write(self, experiment: int, seq: int, make: Callable[[], str]) -> None:
-        """Make the snapshot of an experiment at a row of its log."""
+        """Make the snapshot of an experiment at a row of its log, and add it to `snapshots`."""
         with suppress(RuntimeError):  # it is closed, and the snapshot would only shorten the next start
-            self._pool.submit(lambda: self._written.append((experiment, seq, make())))
-
-    def has_written(self) -> bool:
-        """Whether there is a snapshot that was not asked for yet."""
-        return bool(self._written)
-
-    def written(self) -> list[tuple[int, int, str]]:
-        """The snapshots that were made since the last call: experiment, row and text."""
-        if not self._written:
-            return []
-        return [self._written.popleft() for _ in range(len(self._written))]
+            self._pool.submit(lambda: self.snapshots.append((experiment, seq, make())))
 
     def close(self) -> None:
         """Stop, and let those that wait find out that the service is closed."""
@@ -112,7 +100,7 @@ class Loader:
             load.ended = True
             waiters, load.waiters = load.waiters, []
             if load.running is not None:
-                self._ended.append(load)
+                self.ended.append(load)
             elif not waiters:
                 self._loads.pop(load.row.id, None)
         for then in waiters:

@@ -97,7 +97,7 @@ class Session:
         self._broken.clear()
         if len(self._ids) > _MOST_IDS:
             self._ids.clear()
-        for running in self.loader.finished():
+        for running in self.loader.finished() if self.loader.ended else ():
             if self._residents.get(running.id) is None:
                 self._residents.use(running)
                 self._awaited.add(running.id)
@@ -159,7 +159,8 @@ class Session:
                 self._save_if_due(running)
                 self._residents.reweigh(running)
         self._evict()
-        for experiment, seq, text in self.loader.written():
+        while self.loader.snapshots:
+            experiment, seq, text = self.loader.snapshots.popleft()
             self.store.add_snapshot(experiment, seq, text, self.clock())
         wrote = self.store.commit()
         for running in self._held.values():
@@ -265,7 +266,7 @@ class Session:
         self.loader.close()
         try:
             moved = [each.id for each in self._residents.all() if each.head > each.saved]
-            if moved or self.loader.has_written():
+            if moved or self.loader.snapshots:
                 self.enter(())
                 for running in self.hold(moved):
                     self.save(running)
