@@ -90,7 +90,7 @@ def test_arms_may_change_between_two_starts_and_settings_may_not(arms: Arms, tmp
 
     async def names(config: object) -> tuple[object, ...]:
         await Embedded(service, config).prepare()  # type: ignore[arg-type]
-        return (await service.experiments.get("local", "releases")).arms
+        return tuple((await service.experiments.get("local", "releases")).arms)
 
     try:
         assert asyncio.run(names(first)) == ("stable", "next")

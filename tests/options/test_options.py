@@ -41,6 +41,7 @@ TEXTS: dict[str, tuple[tuple[str, Any], tuple[str, Any]]] = {
     "body-limit": (("2048", 2048), ("4096", 4096)),
     "rate": (("0", 0.0), ("12.5", 12.5)),
     "burst": (("1", 1.0), ("99", 99.0)),
+    "experiments-in-memory": (("1", 1), ("99", 99)),
     "drain": (("1", 1), ("99", 99)),
     "access-log": (("true", True), ("off", False)),
     "replay-limit": (("2048", 2048), ("4096", 4096)),

@@ -63,7 +63,7 @@ def openapi_document() -> dict[str, Any]:
 
 @contextmanager
 def served(
-    folder: Path,
+    folder: Path | str,
     *,
     open_to_all: bool = True,
     limits: Limits | None = None,
@@ -74,8 +74,9 @@ def served(
     telemetry: "Telemetry | None" = None,
     **options: Any,
 ) -> Iterator[Service]:
-    """A service over a fresh store, until the block ends; the options are those of `DecisionService`."""
-    service = open_service(folder / "store.db", clock=clock, **options)
+    """A service over a store in a folder, or at an address; the options are those of `DecisionService`."""
+    store = folder / "store.db" if isinstance(folder, Path) else folder
+    service = open_service(store, clock=clock, **options)
     app = create_app(
         service, open_to_all=open_to_all, limits=limits, backups=backups, patience=patience,
         metrics_experiments=metrics_experiments, telemetry=telemetry,

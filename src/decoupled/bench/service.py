@@ -202,11 +202,11 @@ async def _load(port: int, pid: int, seconds: float, clients: int, policy: str, 
     loop = asyncio.get_running_loop()
     connections = [(await loop.create_connection(Connection, "127.0.0.1", port))[1] for _ in range(clients)]
     await _create(connections[0], policy, arms)
-    await asyncio.gather(*(_client(each, Load(), time.perf_counter() + WARM_UP) for each in connections))
+    await asyncio.gather(*(client(each, Load(), time.perf_counter() + WARM_UP) for each in connections))
     load, start = Load(), time.perf_counter()
     service_cpu, client_cpu = _cpu(pid), time.process_time()
     watching = asyncio.create_task(_watch(pid, load))
-    await asyncio.gather(*(_client(each, load, start + seconds) for each in connections))
+    await asyncio.gather(*(client(each, load, start + seconds) for each in connections))
     load.seconds = time.perf_counter() - start
     load.service_cpu, load.client_cpu = _cpu(pid) - service_cpu, time.process_time() - client_cpu
     watching.cancel()
@@ -249,11 +249,12 @@ async def _batches(port: int, repetitions: int, policy: str, arms: int) -> list[
     return times[1:]  # the first loads the experiment
 
 
-async def _client(connection: Connection, load: Load, until: float) -> None:
+async def client(connection: Connection, load: Load, until: float, name: str = NAME) -> None:
+    """Pairs of decision and feedback, one after another, until a time of `perf_counter`."""
     ask, now = connection.ask, time.perf_counter
     while (start := now()) < until:
         key = f"{random.getrandbits(128):032x}"
-        status, answer = await ask("POST", f"/v1/experiments/{NAME}/decisions", key=key)
+        status, answer = await ask("POST", f"/v1/experiments/{name}/decisions", key=key)
         between = now()
         if status != 201:
             raise ConnectionError(f"a decision was refused: {answer!r}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.files import write_atomically
-from ..bench import engine, gpu, learner, machine, mirror, service, start, versions
+from ..bench import engine, gpu, learner, limits, machine, mirror, service, start, versions
 from ..bench.timing import Rate, Ratio
 from ..errors import ParameterError, invalid_value, near_name
 
@@ -16,6 +16,7 @@ GROUPS: dict[str, Any] = {
     "engine": engine,
     "start": start,
     "service": service,
+    "limits": limits,
     "mirror": mirror,
     "gpu": gpu,
 }

@@ -142,7 +142,7 @@ def bench(
     groups: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Any of learner, engine, start, service, mirror, gpu. Default: the first three."
+            help="Any of learner, engine, start, service, limits, mirror, gpu. Default: the first three."
         ),
     ] = None,
     repetitions: Annotated[int, typer.Option(min=3, help="Repetitions of every line.")] = 15,

@@ -59,6 +59,7 @@ def serve(settings: Settings) -> None:
                     burst=settings["burst"],
                     replay=settings["replay-limit"],
                 ),
+                experiments_in_memory=settings["experiments-in-memory"],
                 delete_after=86_400.0 * settings["delete-after"],
                 log_format=settings["log-format"],
                 metrics_experiments=settings["metrics-experiments"],
@@ -211,7 +212,7 @@ def keys_revoke(
     settings: Settings,
     id: Annotated[str, typer.Argument(help="The id that keys list shows.")],  # noqa: A002
 ) -> None:
-    """Revoke a key; running services refuse it within seconds."""
+    """Revoke a key; running services refuse it from now on."""
     with report_errors(), _opened(settings["store"]) as service:
         service.keys.revoke(_active(service, id).digest).result()
         typer.echo(f"Key {id} is revoked.")

@@ -84,9 +84,15 @@ class Guardrails:
         return hash(repr(self))  # a mapping has no hash
 
     def __bool__(self) -> bool:
-        """Whether there is any rule."""
-        alone = self.pinned is not None or self.control is not None or self.incumbent is not None
-        return alone or bool(self.floors or self.down) or self.holdout > 0.0
+        """Whether there is any rule. Every decision asks."""
+        return (
+            self.pinned is not None
+            or self.control is not None
+            or self.incumbent is not None
+            or self.holdout > 0.0
+            or len(self.floors) > 0
+            or len(self.down) > 0
+        )
 
     @property
     def replace_arms(self) -> bool:

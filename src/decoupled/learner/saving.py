@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..base.arrays import Floats
+from ..base.packed import pack_floats, unpack_floats
 from ..base.signed_json import seal, unseal
 from ..base.validation import whole_number
 from ..errors import StateError
@@ -20,6 +22,7 @@ if TYPE_CHECKING:  # loaded when a learner is watched
     from .watch import Watch
 
 FORMAT = "decoupled-learner"
+MOST_LISTED = 10_000  # numbers in a list
 VERSION = 1
 
 
@@ -36,22 +39,37 @@ class Parts(NamedTuple):
 
 def to_text(parts: Parts) -> str:
     """Everything a learner has learned, its pending decisions, its random stream and its settings."""
+    return as_text(to_content(parts))
+
+
+def to_content(parts: Parts) -> dict[str, Any]:
+    """A copy of everything, for `as_text`. It is quick, and `as_text` need not be called before something changes."""
     arms, losses, running, waiting, guard, watch = parts
     layout, serials = running.layout, running.serials
-    content = {
+    return {
         "policy": running.policy.to_dict(),
         "arms": arms.to_json(),
         **({} if serials.kept is None else {"serials": [serials.born, serials.kept.tolist()]}),
         "loss_range": list(losses),
         "max_pending": waiting.limit,
         "round": running.round,
-        "learned": {name: layout.row(running.state, name).tolist() for name in layout.learned},
+        "learned": {name: layout.row(running.state, name).copy() for name in layout.learned},
         "stream": [hex(int(word)) for word in running.stream],
         **waiting.to_json(),
         **guard.to_json(),
         **({} if watch is None else {"watch": watch.to_json()}),
     }
-    return seal(FORMAT, VERSION, content)
+
+
+def as_text(content: dict[str, Any]) -> str:
+    """The result of `to_content` as text."""
+    learned = {name: _row(row) for name, row in content["learned"].items()}
+    return seal(FORMAT, VERSION, {**content, "learned": learned})
+
+
+def _row(values: Floats) -> list[float] | str:
+    """A number for each arm as JSON: a list, or if there are very many, a text that is read in no time."""
+    return values.tolist() if len(values) <= MOST_LISTED else pack_floats(values)
 
 
 def from_text(text: str | bytes, policies: Any) -> Parts:
@@ -72,7 +90,8 @@ def _restored(content: dict[str, Any], policy: RunnablePolicy) -> Parts:
     state = layout.new_state(len(arms))
     state.scalars[ROUND] = content["round"]
     for name in layout.learned:
-        layout.row(state, name)[:] = content["learned"][name]
+        row = content["learned"][name]
+        layout.row(state, name)[:] = unpack_floats(row) if isinstance(row, str) else row
     stream = np.zeros(2, np.uint64)
     stream[:] = [int(word, 16) for word in content["stream"]]
     limit = whole_number("max_pending", content["max_pending"], 1, "it was changed")

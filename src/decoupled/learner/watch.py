@@ -1,10 +1,12 @@
 """What a watched learner keeps: confidence sequences, and of each pending decision what they will need."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..base.arrays import Floats, Ints
+from ..base.packed import pack_ints, unpack_ints
 from ..decision import Decision
 from ..inference.sequences import Sequences
 from ..inference.sums import Observation
@@ -15,6 +17,9 @@ from .runner import Running
 MOST_NUMBERS = (
     1_000_000  # in the laws of pending decisions; feedback that is later than that counts without its law
 )
+
+# In columns: a decision without an exploited arm, without a law, or that was made before the watch began.
+NO_ARM, NO_LAW, NOT_DRAWN = -1, -1, -2
 
 
 class Drawn(NamedTuple):
@@ -136,6 +141,49 @@ class Watch:
                 for key, (exploit, law) in self.drawn.items()
             },
         }
+
+    def without_drawn(self) -> "Watch":
+        """The same sequences, without pending decisions."""
+        return Watch(self.sequences, self.weighs)
+
+    def law_columns(self, pending: Iterable[str]) -> dict[str, Any]:
+        """What is kept of these pending decisions, as columns. Decisions that share a law share it there too."""
+        laws: dict[int, int] = {}
+        rows: list[list[float]] = []
+        exploit: list[int] = []
+        which: list[int] = []
+        for key in pending:
+            drawn = self.drawn.get(key)
+            if drawn is None:
+                exploit.append(NO_ARM)
+                which.append(NOT_DRAWN)
+                continue
+            arm, law = drawn
+            exploit.append(NO_ARM if arm is None else arm)
+            if law is None:
+                which.append(NO_LAW)
+                continue
+            number = laws.get(id(law))
+            if number is None:
+                number = laws[id(law)] = len(rows)
+                rows.append(law.tolist())
+            which.append(number)
+        columns = {
+            "exploit": pack_ints(np.array(exploit, np.int64)),
+            "law": pack_ints(np.array(which, np.int64)),
+        }
+        return {**columns, "laws": rows}
+
+    def fill_drawn(self, pending: Iterable[str], columns: dict[str, Any]) -> None:
+        """Restore the result of `law_columns`."""
+        laws: list[Floats | None] = [np.array(law, np.float64) for law in columns["laws"]]
+        laws.append(None)  # the place of NO_LAW
+        exploit, which = unpack_ints(columns["exploit"]).tolist(), unpack_ints(columns["law"]).tolist()
+        for key, arm, number in zip(pending, exploit, which, strict=True):
+            if number != NOT_DRAWN:
+                self.drawn[key] = Drawn(None if arm == NO_ARM else arm, laws[number])
+                if number != NO_LAW:
+                    self._with_law[key] = None
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Watch":

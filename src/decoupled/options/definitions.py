@@ -43,6 +43,12 @@ SERVE = (
     ),
     _serve("rate", number(0.0), 10_000.0, "Requests a second for each key; 0 for no limit."),
     _serve("burst", number(1.0), 20_000.0, "Requests that may arrive at once."),
+    _serve(
+        "experiments-in-memory",
+        whole(1),
+        2_000,
+        "Experiments kept in memory; others are restored when they are used.",
+    ),
     _serve("drain", whole(1), 30, "Seconds that open requests have to finish on shutdown."),
     _serve("access-log", SWITCH, False, "Log every request, without secrets."),
     _serve("log-format", LOG_FORMAT, "text", "text, or json: one object a line."),

@@ -4,10 +4,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from .command_queue import CommandQueue
-from .errors import Compiling, ServiceError, StoreError
+from .errors import Compiling, Loading, ServiceError, StoreError
 from .origin import ORIGIN, Origin
 from .replies import Outcome, Reply, deliver
 from .session import Reference, Session
@@ -20,6 +21,7 @@ CLOSED = "service: is closed; open it again"
 # other group, for a fraction of the time that a commit takes, merges them.
 _LINGER = 0.25
 LONGEST_LINGER = 0.002
+_BREATH = 0.01  # seconds between two parts of housekeeping, in which commands run
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +31,8 @@ class Command(NamedTuple):
 
     `about` names the experiments that it touches, which are locked first. `alone` asks for a transaction of its own.
     `otherwise` runs instead if a policy is still being compiled when the caller's patience ends; without it the
-    caller gets the error. `origin` is where the call comes from.
+    caller gets the error. `origin` is where the call comes from. `permit` names the key of the caller, which must still be
+    valid in the transaction.
     """
 
     run: Callable[[Session], Any]
@@ -38,6 +41,7 @@ class Command(NamedTuple):
     alone: bool = False
     otherwise: Callable[[Session], Any] | None = None
     origin: Origin = Origin()
+    permit: str | None = None
 
 
 # Called after each transaction with its commands, its seconds, and the error if it failed.
@@ -59,7 +63,7 @@ class CommitLoop:
         session: the experiments and the store.
         patience: for how many seconds (and at most one more) a command waits for a policy that is being compiled;
             None for as long as it takes.
-        housekeeping: runs about once a second.
+        housekeeping: runs about once a second, and again after the next commands if it returns True.
     """
 
     def __init__(
@@ -67,7 +71,7 @@ class CommitLoop:
         session: Session,
         *,
         patience: float | None = None,
-        housekeeping: Callable[[Session], None] | None = None,
+        housekeeping: Callable[[Session], bool] | None = None,
         every: float = 1.0,
     ) -> None:
         self.session = session
@@ -90,10 +94,11 @@ class CommitLoop:
         *about: Reference,
         alone: bool = False,
         otherwise: Callable[[Session], T] | None = None,
+        permit: str | None = None,
     ) -> Reply[T]:
         """Run a function in a transaction that holds the experiments it is about."""
         reply: Reply[T] = Reply()
-        self.put(Command(run, about, reply, alone, otherwise, ORIGIN.get()))
+        self.put(Command(run, about, reply, alone, otherwise, ORIGIN.get(), permit))
         return reply
 
     def put(self, command: Command) -> None:
@@ -126,7 +131,10 @@ class CommitLoop:
             if time.monotonic() >= due:
                 due = time.monotonic() + self._every
                 if self._housekeeping is not None and not stop:
-                    self.perform([Command(self._housekeeping, (), Reply(), alone=True)])
+                    tidied: Reply[bool] = Reply()
+                    self.perform([Command(self._housekeeping, (), tidied, alone=True)])
+                    if tidied.exception(0.0) is None and tidied.result():
+                        due = time.monotonic() + _BREATH
 
     def perform(self, batch: list[Command]) -> None:
         """Run commands in one transaction, and answer."""
@@ -239,31 +247,37 @@ class CommitLoop:
     def _run(self, command: Command, outcomes: list[Outcome]) -> None:
         ORIGIN.set(command.origin)
         try:
+            if command.permit is not None:
+                self.session.permits.check(command.permit)
             outcomes.append((command.reply, command.run(self.session), None))
         except StoreError:
             raise
         except ServiceError as error:  # raised before anything was written
             if isinstance(error, Compiling) and error.job is not None:
                 self._park(command, error)
+            elif (
+                isinstance(error, Loading) and error.load is not None
+            ):  # None if the service is being closed
+                self.session.loader.wait(error.load, partial(self._again, command))
             else:
                 outcomes.append((command.reply, None, error))
 
     def _park(self, command: Command, error: Compiling) -> None:
         """Run a command again once its policy is compiled."""
 
-        def again(command: Command = command) -> None:
-            try:
-                self.put(command)
-            except StoreError as closed:
-                deliver([(command.reply, None, closed)])
-
         def give_up() -> None:
             if command.otherwise is None:
                 deliver([(command.reply, None, error)])
             else:
-                again(command._replace(run=command.otherwise))
+                self._again(command._replace(run=command.otherwise))
 
-        self.session.compiler.wait(error.job, again, give_up, self.patience)
+        self.session.compiler.wait(error.job, partial(self._again, command), give_up, self.patience)
+
+    def _again(self, command: Command) -> None:
+        try:
+            self.put(command)
+        except StoreError as closed:
+            deliver([(command.reply, None, closed)])
 
     def _fail(self, error: Exception, batch: Sequence[Command]) -> None:
         self.healthy = self.healthy and not isinstance(error, StoreError)

@@ -17,6 +17,7 @@ from ..errors import DecoupledError
 from ..kernels.numba_later import told_of_compiling
 from ..policies import Policy, warming
 from .errors import HOW_LONG, Compiling, NotCompiled
+from .experiment.large import MOST_NAMED, count_of
 from .experiment.rows import ExperimentRow
 
 # Why a policy is compiled: a request waits for it, a stored experiment needs it, or it may be needed later.
@@ -48,14 +49,16 @@ def needed(row: ExperimentRow) -> tuple[dict[str, Any], set[int]]:
     They are the number of arms at the start, now, and in all: a replay needs each of them, and the form of the
     policy may depend on the number.
     """
-    settings, ever = json.loads(row.settings), len(json.loads(row.arms))
-    return settings["policy"], {len(settings["arms"]), ever, ever - len(json.loads(row.retired))}
+    settings, ever = json.loads(row.settings), count_of(json.loads(row.arms))
+    return settings["policy"], {count_of(settings["arms"]), ever, ever - len(json.loads(row.retired))}
 
 
 @lru_cache(maxsize=4096)
 def _code_of(policy: str, arms: int) -> Code:
     found = Policy.from_json(policy)
-    return Code(found, arms, warming.form(found, arms))
+    form, few = warming.form(found, arms), min(arms, MOST_NAMED)
+    # The same machine code serves any number of arms of a form, and is called with fewer arms in less time.
+    return Code(found, few if warming.form(found, few) == form else arms, form)
 
 
 class _Waiter(NamedTuple):

@@ -4,10 +4,11 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from typing import TypedDict, Unpack
 
+from ..base.validation import whole_number
 from ..policies import Policy
 from .background import Background
 from .commit_loop import CommitLoop, Observer
@@ -24,6 +25,7 @@ from .parts.listing import Listing
 from .parts.logs import Logs
 from .parts.replaying import Replaying
 from .parts.verdicts import Verdicts
+from .residents import MOST
 from .session import Session
 from .store.open import open_store
 from .store.store import Store
@@ -45,6 +47,7 @@ class Options(TypedDict, total=False):
     snapshot_every: int
     max_pending: int
     keep_keys: float
+    experiments_in_memory: int
     patience: float | None
     compiler: Compiler | None
     delete_after: float
@@ -63,6 +66,8 @@ class DecisionService:
         snapshot_every: how many rows of a log come between two snapshots.
         max_pending: how many decisions of an experiment may be pending; beyond that the oldest expires.
         keep_keys: for how many seconds an idempotency key is remembered.
+        experiments_in_memory: how many experiments to keep in memory. Others are restored from the store when they are
+            next used. One with many arms or waiting decisions counts as one more for every 10,000 of them.
         patience: for how many seconds (and at most one more) a request waits for a policy that is being compiled,
             before it is refused; None for as long as it takes.
         compiler: compiles policies.
@@ -77,6 +82,7 @@ class DecisionService:
         snapshot_every: int = 10_000,
         max_pending: int = 100_000,
         keep_keys: float = KEEP_KEYS,
+        experiments_in_memory: int = MOST,
         patience: float | None = None,
         compiler: Compiler | None = None,
         delete_after: float = DELETE_AFTER,
@@ -84,7 +90,9 @@ class DecisionService:
         if store.migrate(clock()):
             _log.info("store %s: created", store.where)
         self._compiler = compiler or Compiler()
-        self._session = Session(store, clock, snapshot_every, self._compiler)
+        most = whole_number("experiments_in_memory", experiments_in_memory, 1, f"the default is {MOST:,}")
+        self._session = Session(store, clock, snapshot_every, self._compiler, most)
+        self._swept = 0  # the experiment whose deadlines were looked at last
         self._housekeeping = partial(self._keep_house, keep_keys=keep_keys)
         self._commits = CommitLoop(self._session, patience=patience, housekeeping=self._housekeeping)
         self._reads = Background("decoupled-reads")
@@ -130,6 +138,7 @@ class DecisionService:
     def close(self) -> None:
         """Finish what was asked, write a snapshot of every experiment, and close the store."""
         self._compiler.close()
+        self._session.loader.close()
         self._checks.close()
         self.deletion.close()
         self._reads.close()
@@ -150,17 +159,13 @@ class DecisionService:
 
     def _compile_stored(self, offered: tuple[Policy, ...]) -> None:
         try:
-            reader = self._session.store.reader()
-            try:
-                rows = reader.experiments(None)
-            finally:
-                reader.close()
-            for row in rows:
-                policy, numbers = needed(row)
-                urgency = STORED if row.archived_at is None else LATER
-                with suppress(NotCompiled):  # a request for this experiment gets the error
-                    for arms in numbers:
-                        self._compiler.begin(code_of(policy, arms), urgency)
+            with closing(self._session.store.reader()) as reader:
+                for row in reader.every_experiment():
+                    policy, numbers = needed(row)
+                    urgency = STORED if row.archived_at is None else LATER
+                    with suppress(NotCompiled):  # a request for this experiment gets the error
+                        for arms in numbers:
+                            self._compiler.begin(code_of(policy, arms), urgency)
             for each in offered:
                 self._compiler.begin(code_of(each.to_dict(), 2), LATER)
         except Exception:
@@ -180,7 +185,7 @@ class DecisionService:
 
     def counters(self) -> dict[str, int]:
         """What this process did since it opened the service; queue, experiments and pending are as of now."""
-        running, done = self._session.all_running(), self._session.traffic.total
+        running, done = self._session.in_memory(), self._session.traffic.total
         return {
             "commits": self._commits.commits,
             "failed_commits": self._commits.failures,
@@ -200,7 +205,7 @@ class DecisionService:
 
     def vitals(self) -> Vitals:
         """How the service is: its store, its snapshots, its compiler, and what each experiment does."""
-        running = self._session.all_running()
+        running = self._session.in_memory()
         moved = [each for each in running if each.head > each.saved]
         now, (compiling, failed) = self._session.clock(), self._compiler.jobs()
         return Vitals(
@@ -217,14 +222,16 @@ class DecisionService:
         """Count the first `most` experiments that are used from now on by their names, for `vitals`."""
         self._session.traffic.most = most
 
-    def _keep_house(self, session: Session, *, keep_keys: float) -> None:
+    def _keep_house(self, session: Session, *, keep_keys: float) -> bool:
+        """What is done every second; returns whether there is more of it to do."""
         self._compiler.dismiss()
         if time.monotonic() >= self._sizes_due:
             self._sizes, self._sizes_due = session.store.sizes(), time.monotonic() + SIZES_EVERY
         if not self._commits.healthy:
             session.store.probe()
-        sweep_all(session)
+        self._swept = sweep_all(session, self._swept)
         session.store.drop_keys(session.clock() - keep_keys, _KEYS_AT_ONCE)
+        return self._swept > 0
 
 
 def open_service(

@@ -16,6 +16,7 @@
     |-- HeadersTooLarge    431   the headers are larger than the limit
     |-- StoreError         503   the store could not write or read; nothing was acknowledged
     |-- Compiling          503   the policy is being compiled: try again
+    |-- Loading            503   the experiment is being restored: try again
     |-- NotCompiled        500   the policy does not compile on this machine
     `-- ReplayError        500   the log and the learner disagree
 
@@ -138,6 +139,16 @@ class Compiling(ServiceError):  # noqa: N818
     def __init__(self, message: str, job: Any = None) -> None:
         super().__init__(message)
         self.job = job
+
+
+class Loading(ServiceError):  # noqa: N818
+    """The experiment is being restored from its log: try again."""
+
+    status, title = 503, "Loading"
+
+    def __init__(self, message: str, load: Any = None) -> None:
+        super().__init__(message)
+        self.load = load
 
 
 class NotCompiled(ServiceError):  # noqa: N818

@@ -53,13 +53,14 @@ class LoopCommits:
         *about: Reference,
         alone: bool = False,
         otherwise: Callable[[Session], T] | None = None,
+        permit: str | None = None,
     ) -> Reply[T]:
         """Run a function in a transaction that holds the experiments it is about. Call it on the event loop."""
         loop = asyncio.get_running_loop()
         if alone or self._closed or (loop is not self._loop and not self._adopt(loop)):
-            return self._commits.submit(run, *about, alone=alone, otherwise=otherwise)
+            return self._commits.submit(run, *about, alone=alone, otherwise=otherwise, permit=permit)
         reply: Reply[T] = Reply()
-        self._waiting.append(Command(run, about, reply, alone, otherwise, ORIGIN.get()))
+        self._waiting.append(Command(run, about, reply, alone, otherwise, ORIGIN.get(), permit))
         if not self._busy:
             self._busy = True
             loop.call_soon(self._start)

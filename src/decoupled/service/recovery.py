@@ -1,14 +1,19 @@
 """Restoring experiments from the store: from the newest readable snapshot, or from the start of the log."""
 
+import json
 import logging
 from collections.abc import Callable, Sequence
 
 from ..errors import StateError
 from .errors import ReplayError
+from .experiment.large import from_stored, is_large
 from .experiment.live import Running
 from .experiment.rows import Decided, ExperimentRow
 from .experiment.snapshots import restore
 from .store.store import Store
+
+QUICK_ROWS = 500  # of the log, to replay
+QUICK_TEXT = 200_000  # characters of a snapshot, to parse
 
 _log = logging.getLogger(__name__)
 
@@ -21,13 +26,31 @@ def restored(store: Store, row: ExperimentRow) -> Running:
     """
     for seq, text in store.snapshots(row.id):
         try:
-            if seq <= row.head and (found := restore(row, text, rows_of(store, row.id))).learner.watched:
+            if seq <= row.head and _is_whole(found := restore(row, text, rows_of(store, row.id))):
                 return found
         except (StateError, ReplayError) as error:
             _log.error("experiment %r: its snapshot at row %d is skipped: %s", row.name, seq, error)
     if row.head > 0 and store.snapshots(row.id):
         _log.info("experiment %r: its log is replayed for its confidence sequences", row.name)
     return from_beginning(store, row)
+
+
+def is_quick(store: Store, row: ExperimentRow) -> bool:
+    """Whether an experiment is restored in a few milliseconds, so that others can wait for it."""
+    if is_large(from_stored(json.loads(row.arms))):
+        return False
+    newest = store.newest_snapshot(row.id)
+    if newest is None:
+        return row.head <= QUICK_ROWS and len(row.arms) <= QUICK_TEXT
+    seq, size = newest
+    if seq > row.head or row.head - seq > QUICK_ROWS or size > QUICK_TEXT:
+        return False
+    # Those of earlier versions lack confidence sequences, so that the whole log is replayed.
+    return row.head <= QUICK_ROWS or store.newest_snapshot_has(row.id, "watch")
+
+
+def _is_whole(running: Running) -> bool:
+    return running.learner.watched or running.large
 
 
 def from_beginning(store: Store, row: ExperimentRow) -> Running:

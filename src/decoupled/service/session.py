@@ -6,16 +6,23 @@ from typing import Any, Literal, NamedTuple
 
 from ..native.calls import FEW_ARMS
 from .compiler import Compiler, needed
-from .errors import Compiling, Gone, NotCompiled, NotFound, ReplayError, ServiceError, StoreError
+from .errors import Compiling, Gone, Loading, NotCompiled, NotFound, ReplayError, ServiceError, StoreError
 from .experiment.audited import audit_row
 from .experiment.live import Running
 from .experiment.records import moment
 from .experiment.rows import ExperimentRow, Row
-from .experiment.snapshots import snapshot
+from .experiment.snapshots import prepared, snapshot
+from .loader import Loader
 from .origin import ORIGIN
-from .recovery import restored
+from .permits import Permits
+from .recovery import is_quick, restored
+from .residents import MOST, Residents
 from .store.store import Store
 from .traffic import Counts, Traffic, counts_of
+
+_MOST_IDS = 50_000  # names and tags whose experiment is remembered
+_MOST_BEHIND = 5_000  # rows of another replica, to replay while others wait
+_FEW_ROWS = 64  # that are replayed as fast as a snapshot is read
 
 
 class Reference(NamedTuple):
@@ -34,16 +41,25 @@ class Session:
     """
 
     def __init__(
-        self, store: Store, clock: Callable[[], float], snapshot_every: int, compiler: Compiler
+        self,
+        store: Store,
+        clock: Callable[[], float],
+        snapshot_every: int,
+        compiler: Compiler,
+        most_in_memory: int = MOST,
     ) -> None:
         self.store = store
         self.clock = clock
         self.compiler = compiler
-        self._snapshot_every = snapshot_every
-        self._running: dict[int, Running] = {}
+        self.permits = Permits(store)
+        self.loader = Loader(store)
+        self._snapshot_every, self._closing = snapshot_every, False
+        self._residents = Residents(most_in_memory)
         self._ids: dict[Reference, int] = {}
         self._held: dict[int, Running] = {}
         self._heads: dict[int, tuple[int, int]] = {}
+        self._wanted: set[int] = set()  # those of the held that somebody asked for
+        self._awaited: set[int] = set()  # restored for commands that have not run yet
         self._before: dict[int, Counts] = {}
         self.traffic = Traffic()
         self._broken: dict[int, ServiceError] = {}
@@ -54,10 +70,18 @@ class Session:
         """Open a transaction, unless it has begun, and lock and update the experiments that it is about."""
         self._held.clear()
         self._heads.clear()
+        self._wanted.clear()
         self._before.clear()
         self._broken.clear()
+        if len(self._ids) > _MOST_IDS:
+            self._ids.clear()
+        for running in self.loader.finished() if self.loader.ended else ():
+            if self._residents.get(running.id) is None:
+                self._residents.use(running)
+                self._awaited.add(running.id)
         if not begun:
             self.store.begin()
+        self.permits.renew()
         wanted = set(about)
         ids = {found for each in wanted if (found := self._find(each)) is not None}
         if ids:
@@ -65,33 +89,47 @@ class Session:
         if self._broken:
             self._find_again(wanted)
 
-    def hold(self, ids: Iterable[int]) -> list[Running]:
-        """Lock experiments until the transaction ends; other replicas wait. Leaves out those that cannot run."""
+    def hold(self, ids: Iterable[int], *, unused: bool = False) -> list[Running]:
+        """Lock experiments until the transaction ends; other replicas wait. Leaves out those that cannot run.
+
+        If nobody asked for them (`unused`), those that are not in memory are the first to leave it again.
+        """
         held = []
         for row in self.store.lock(sorted(ids)):
             if row.deleted_at is not None:
-                self._running.pop(row.id, None)
+                self._residents.drop(row.id)
                 self._broken[row.id] = Gone(
                     f"decision: its experiment was deleted at {moment(row.deleted_at)}"
                 )
                 continue
+            known = self._residents.get(row.id) is not None
             try:
                 running = self._at_head(row)
-            except (ReplayError, Compiling, NotCompiled) as error:
-                self._running.pop(row.id, None)
+            except (ReplayError, Compiling, Loading, NotCompiled) as error:
+                self._residents.drop(row.id)
                 self._broken[row.id] = error
                 continue
-            running.late = row.late
-            self._running[row.id] = self._held[row.id] = running
+            running.late, running.next_expiry = row.late, row.next_expiry
+            self._held[row.id] = running
+            self._awaited.discard(row.id)
             self._heads[row.id] = (running.head, running.version)
             self._before[row.id] = counts_of(running)
+            if not unused:
+                self._wanted.add(row.id)
+                self._residents.use(running)
+            elif not known:
+                self._residents.add_unused(running)
             held.append(running)
         return held
 
     def _at_head(self, row: ExperimentRow) -> Running:
-        running = self._running.get(row.id)
-        if running is None or running.head > row.head:
+        running = self._residents.get(row.id)
+        if running is not None and not 0 <= row.head - running.head <= _MOST_BEHIND:
+            running = None
+        if running is None:
             self.compiler.require(row.name, *needed(row))
+            if self.loader.busy_with(row.id) or not is_quick(self.store, row):
+                self.loader.require(row)
             running = restored(self.store, row)
         if running.head < row.head:
             for each in self.store.rows_since(row.id, running.head):
@@ -103,7 +141,7 @@ class Session:
     def is_quick(self, about: Iterable[Reference], rows: int) -> bool:
         """Whether so many rows for these experiments need no loading, no snapshot and no long computation."""
         for each in set(about):
-            running = self._running.get(self._ids.get(each, 0))
+            running = self._residents.get(self._ids.get(each, 0))
             if running is None or len(running.names) > FEW_ARMS or self._is_due(running, rows):
                 return False
         return True
@@ -111,10 +149,17 @@ class Session:
     def write(self) -> None:
         """Write the rows, and the head of each changed experiment."""
         for running in self._held.values():
-            if self._heads[running.id] != (running.head, running.version):
-                self.store.update(running.id, head=running.head, version=running.version)
+            changes = self._changes(running)
+            if changes:
+                self.store.update(running.id, **changes)
+            if "head" in changes:
                 if self._is_due(running):
                     self.save(running)
+                self._residents.reweigh(running)
+        self._evict()
+        while self.loader.snapshots:
+            experiment, seq, text = self.loader.snapshots.popleft()
+            self.store.add_snapshot(experiment, seq, text, self.clock())
         self.store.flush()
 
     def committed(self) -> None:
@@ -122,9 +167,27 @@ class Session:
         for running in self._held.values():
             self.traffic.add((running.tenant, running.name), self._before[running.id], counts_of(running))
 
+    def _changes(self, running: Running) -> dict[str, Any]:
+        """The columns of an experiment that have changed since it was locked."""
+        changes = dict[str, Any]()
+        if (running.head, running.version) != self._heads[running.id]:
+            changes |= {"head": running.head, "version": running.version}
+        # An earlier time may stay as it is: when it comes, `sweep_all` finds the next one.
+        if running.next_expiry is None and (expiry := running.first_expiry()) is not None:
+            running.next_expiry = changes["next_expiry"] = expiry
+        return changes
+
+    def _evict(self) -> None:
+        """Drop the experiments beyond the limit. What is dropped can be restored from its log in no time."""
+        for running in self._residents.surplus(self._wanted | self._awaited):
+            if running.head - running.saved > _FEW_ROWS:
+                self.save(running)
+            self._residents.drop(running.id)
+
     def abandon(self) -> None:
         """Roll back, and drop everything in memory."""
-        self._running.clear()
+        self._residents.clear()
+        self._awaited.clear()
         self._held.clear()
         self._ids.clear()
         with suppress(StoreError):  # the next transaction raises it again, to a caller
@@ -164,20 +227,20 @@ class Session:
 
     def drop(self, running: Running) -> None:
         """Forget an experiment that this transaction deletes."""
-        for known in (self._running, self._held, self._heads):
-            known.pop(running.id, None)
+        self._residents.drop(running.id)
+        self._held.pop(running.id, None)
         self._ids = {each: found for each, found in self._ids.items() if found != running.id}
 
-    def check_compiled(self, about: Iterable[Reference]) -> None:
-        """Raise `Compiling` if the policy of one of these experiments is still being compiled."""
+    def check_loaded(self, about: Iterable[Reference]) -> None:
+        """Raise `Compiling` or `Loading` if one of these experiments is still being compiled or restored."""
         for each in about:
             error = self._broken.get(self._ids.get(each, 0))
-            if isinstance(error, Compiling):
+            if isinstance(error, (Compiling, Loading)):
                 raise error
 
-    def all_running(self) -> list[Running]:
+    def in_memory(self) -> list[Running]:
         """Every experiment in memory; another replica may have moved some of them on."""
-        return list(self._running.values())
+        return self._residents.all()
 
     def _find(self, reference: Reference) -> int | None:
         found = self._ids.get(reference)
@@ -201,18 +264,24 @@ class Session:
 
     def _is_due(self, running: Running, rows: int = 0) -> bool:
         # A snapshot lists every pending decision: the more there are, the less often it is written.
-        return running.head + rows - running.saved >= max(self._snapshot_every, len(running.pending))
+        return running.head + rows - running.saved >= max(self._snapshot_every, len(running.pending) // 4)
 
     def save(self, running: Running) -> None:
-        """Write a snapshot."""
+        """Write a snapshot; that of a large experiment is made in the background, and written a moment later."""
+        if running.large and not self._closing:
+            self.loader.write(running.id, running.head, prepared(running))
+            running.saved = running.head
+            return
         self.store.add_snapshot(running.id, running.head, snapshot(running), self.clock())
         running.saved, running.saved_at = running.head, self.clock()
 
     def close(self) -> None:
         """Write a snapshot of every experiment that has changed since its last one, and close the store."""
+        self._closing = True
+        self.loader.close()
         try:
-            moved = [each.id for each in self._running.values() if each.head > each.saved]
-            if moved:
+            moved = [each.id for each in self._residents.all() if each.head > each.saved]
+            if moved or self.loader.snapshots:
                 self.enter(())
                 for running in self.hold(moved):
                     self.save(running)

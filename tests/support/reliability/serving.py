@@ -31,12 +31,24 @@ def free_port() -> int:
 
 
 class Server:
-    """One service on a store; `program` is the Python arguments instead of the command."""
+    """One service on a store; `program` is the Python arguments instead of the command, `further` more options."""
 
-    def __init__(self, store: str | Path, log: Path, program: Sequence[str] = COMMAND) -> None:
+    def __init__(
+        self, store: str | Path, log: Path, program: Sequence[str] = COMMAND, further: Sequence[str] = ()
+    ) -> None:
         self.port = free_port()
         self.log = log
-        options = ["--store", str(store), "--port", str(self.port), "--rate", "0", "--drain", "10"]
+        options = [
+            "--store",
+            str(store),
+            "--port",
+            str(self.port),
+            "--rate",
+            "0",
+            "--drain",
+            "10",
+            *further,
+        ]
         self._command = [sys.executable, *program, "serve", *options]
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -109,9 +121,11 @@ class Server:
 
 
 @contextmanager
-def serving(store: str | Path, log: Path, program: Sequence[str] = COMMAND) -> Iterator[Server]:
+def serving(
+    store: str | Path, log: Path, program: Sequence[str] = COMMAND, further: Sequence[str] = ()
+) -> Iterator[Server]:
     """A service that is ready, until the block ends."""
-    server = Server(store, log, program)
+    server = Server(store, log, program, further)
     server.start()
     try:
         server.await_ready()

@@ -17,6 +17,7 @@ from ...decision import Arm
 from ...errors import invalid_value
 from ..errors import Invalid
 from ..experiment.annotations import matches, shown_baseline, shown_tags
+from ..experiment.large import from_stored, is_large
 from ..experiment.records import microseconds, moment
 from ..experiment.rows import Decided, ExperimentRow
 from ..recovery import from_beginning
@@ -82,8 +83,10 @@ def logged(
 def _logged(
     store: Store, row: ExperimentRow, after: int, tags: Mapping[str, str]
 ) -> Iterator[LoggedDecision]:
-    names: list[Arm] = json.loads(row.arms)
-    true = true_propensities(store, row) if store.lacks_propensity(row.id, after) else iter(())
+    names = from_stored(json.loads(row.arms))
+    # With very many arms, the exact probabilities of one state take longer than thousands of decisions.
+    exact = not is_large(names) and store.lacks_propensity(row.id, after)
+    true = true_propensities(store, row) if exact else iter(())
     for decided, seq, kind, loss, at in store.joined(row.id, after):
         own = shown_tags(decided.tags)
         if not matches(own, tags):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from ...decision import Arm
 from ...inference.interval import Interval
 from ...inference.sequences import Sequences
+from ..experiment.large import count_of
 from ..experiment.live import Running
 from ..experiment.rows import ExperimentRow, Row
 from ..recovery import from_beginning
@@ -158,7 +159,7 @@ def _intervals(
 
 
 def _shown(reader: Store, row: ExperimentRow) -> list[int]:
-    arms = len(json.loads(row.arms))
+    arms = count_of(json.loads(row.arms))
     return list(range(arms)) if arms <= MOST_ARMS else sorted(reader.most_exploited(row.id, MOST_ARMS))
 
 

@@ -34,7 +34,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         return httpx.AsyncClient(**options)
 
     async def put_experiment(
-        self, name: str, *, arms: Sequence[Arm] | None = None, **settings: Unpack[ExperimentSettings]
+        self, name: str, *, arms: Sequence[Arm] | int | None = None, **settings: Unpack[ExperimentSettings]
     ) -> dict[str, Any]:
         """Create an experiment, and wait until its policy is compiled; see `Client.put_experiment`.
 

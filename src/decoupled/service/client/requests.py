@@ -146,7 +146,7 @@ class Operations:
         self,
         name: str,
         *,
-        arms: Sequence[Arm] | None = None,
+        arms: Sequence[Arm] | int | None = None,
         policy: PolicyLike | None = None,
         loss_range: Sequence[float] | None = None,
         deadline_seconds: float | None = None,
@@ -162,7 +162,7 @@ class Operations:
     ) -> Exchange[Json]:
         settings = {
             "policy": None if policy is None else _described(policy),
-            "arms": None if arms is None else list(arms),
+            "arms": arms if arms is None or isinstance(arms, int) else list(arms),
             "loss_range": None if loss_range is None else list(loss_range),
             "deadline_seconds": deadline_seconds,
             "expired_loss": expired_loss,

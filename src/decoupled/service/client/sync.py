@@ -61,7 +61,7 @@ class Client(BaseClient[httpx.Client]):
     # Experiments
 
     def put_experiment(
-        self, name: str, *, arms: Sequence[Arm] | None = None, **settings: Unpack[ExperimentSettings]
+        self, name: str, *, arms: Sequence[Arm] | int | None = None, **settings: Unpack[ExperimentSettings]
     ) -> dict[str, Any]:
         """Create an experiment, and wait until its policy is compiled.
 

@@ -8,7 +8,8 @@ from ...errors import DecoupledError, invalid_value, near_name
 from ...learner.arms import ArmNames
 from ...learner.budget import Budget
 from ...learner.guardrails import Guardrails
-from ..errors import Invalid
+from ..errors import Invalid, ServiceError
+from . import large
 
 _STANDARD = "plays the standard game and learns from the arm that is served"
 _OTHER_POLICY = "use a decoupled policy such as FTPL"
@@ -24,7 +25,12 @@ def changed_guardrails(
         given["floors"] = by_arm(given["floors"], arms)
     try:
         rules = now.updated(**given)
-        rules.check_arms(ArmNames(list(arms)))
+        if isinstance(arms, range):
+            large.check_guardrails(rules, arms)
+        else:
+            rules.check_arms(ArmNames(list(arms)))
+    except ServiceError:
+        raise
     except DecoupledError as error:
         raise Invalid(str(error)) from None
     if coupled and rules.replace_arms:
@@ -41,7 +47,9 @@ def checked_budget(values: Mapping[str, Any], arms: Collection[Arm], coupled: bo
         budget = Budget(**given)
     except DecoupledError as error:
         raise Invalid(str(error)) from None
-    if isinstance(budget.cost, Mapping):
+    if isinstance(arms, range):
+        large.check_budget(budget, arms)
+    elif isinstance(budget.cost, Mapping):
         for name in budget.cost:
             if name not in arms:
                 raise Invalid(invalid_value("cost", name, "is not an arm", near_name(name, arms)))

@@ -5,11 +5,15 @@ replayed, and a replayed row must equal the logged one.
 """
 
 import json
+from array import array
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+import numpy as np
+
+from ...base.packed import pack_ints, unpack_ints
 from ...decision import Arm, Decision
 from ...learner.budget import Budget
 from ...learner.guardrails import Guardrails
@@ -19,6 +23,7 @@ from ...learner.meter import Meter
 from ...policies import Policy
 from ..errors import ReplayError
 from .annotations import NOTHING, Annotations, shown_baseline, shown_tags
+from .large import Places, is_large
 from .records import DecisionRecord, Mode, Settings, Status
 from .rows import Changed, Decided, ExperimentRow, Row, Settled
 from .settings import as_settings
@@ -43,8 +48,8 @@ class Loss(NamedTuple):
 class Tallies:
     """Counts, those by arm in the order of all arms that the experiment ever had."""
 
-    exploit: list[int] = field(default_factory=list)
-    explore: list[int] = field(default_factory=list)
+    exploit: "array[int]" = field(default_factory=lambda: array("q"))
+    explore: "array[int]" = field(default_factory=lambda: array("q"))
     decisions: int = 0
     applied: int = 0
     expired: int = 0
@@ -52,12 +57,39 @@ class Tallies:
     def widen(self, arms: int) -> None:
         """Make room for that many arms."""
         for each in (self.exploit, self.explore):
-            each.extend([0] * (arms - len(each)))
+            each.frombytes(bytes(each.itemsize * (arms - len(each))))
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Tallies":
-        """The counts of a snapshot; one that an earlier version wrote has sums as well."""
-        return cls(**{each.name: content[each.name] for each in fields(cls)})
+        """The counts of a snapshot; one that an earlier version wrote has lists, and sums as well."""
+        counts = {each.name: content[each.name] for each in fields(cls)}
+        for name in ("exploit", "explore"):
+            known = counts[name]
+            counts[name] = array("q", unpack_ints(known).tobytes() if isinstance(known, str) else known)
+        return cls(**counts)
+
+    def copied(self) -> "Tallies":
+        """The counts as they are now."""
+        return replace(self, exploit=self.exploit[:], explore=self.explore[:])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts as JSON."""
+        counts = {each.name: getattr(self, each.name) for each in fields(self)}
+        for name in ("exploit", "explore"):
+            counts[name] = pack_ints(np.frombuffer(counts[name], np.int64))
+        return counts
+
+
+def places_of(names: Sequence[Arm], retired: Collection[int] = ()) -> Mapping[Arm, int]:
+    """The place of each arm that is not retired. A name that came back has the later place."""
+    if is_large(names):
+        return Places(len(names))
+    gone = set(retired)
+    return {name: place for place, name in enumerate(names) if place not in gone}
+
+
+def _own(arms: Sequence[Arm]) -> Sequence[Arm]:
+    return arms if is_large(arms) else list(arms)
 
 
 class Running:
@@ -75,12 +107,13 @@ class Running:
         policy = Policy.from_dict(self.settings.policy)
         self.policy = type(policy).__name__
         self.coupled = policy.coupled
-        self.names: list[Arm] = list(self.settings.arms)
-        self.places = {name: place for place, name in enumerate(self.names)}
+        self.names: Sequence[Arm] = _own(self.settings.arms)
+        self.places: Mapping[Arm, int] = places_of(self.names)
         self.retired: list[int] = []  # places; a name that comes back is a new arm, at a new place
         self.learner: Learner = policy.start(
-            self.names, self.seed, loss_range=self.settings.loss_range, max_pending=UNLIMITED
-        )
+            len(self.names) if self.large else self.names, self.seed,
+            loss_range=self.settings.loss_range, max_pending=UNLIMITED,
+        )  # fmt: skip
         self.watch()
         if self.settings.guardrails:
             self.learner.guardrails = self.settings.guardrails
@@ -94,11 +127,24 @@ class Running:
         self.guarded = self.limited = 0
         self.loss_applied = 0.0
         self.replayed: dict[str, int] = {}  # how many records of each log were learned, by the log's digest
+        self.next_expiry: float | None = None  # as it is stored: no pending decision expires before it
 
     def watch(self) -> None:
         """Keep confidence sequences from here on. Unless the experiment is new, `watched_since` says from when on."""
+        if self.large:
+            return
         self.learner.watch(self.settings.risk, drift=self.settings.drift)
         self.watched_since = self.last_at if self.head > 0 else None
+
+    @property
+    def large(self) -> bool:
+        """Whether it has so many arms that it keeps no confidence sequences."""
+        return is_large(self.names)
+
+    @property
+    def arms(self) -> Sequence[Arm]:
+        """The arms that can be chosen."""
+        return self.names if self.large else self.learner.arms
 
     def now(self, clock: float) -> float:
         """The time of the next row: the log's times never go backwards, whatever the clock does."""
@@ -129,7 +175,7 @@ class Running:
         arms = None if available is None else [self.names[place] for place in json.loads(available)]
         limited_by = None
         if self.meter is not None and mode != "exploit":
-            limited_by = self.meter.limit(learner.arms if arms is None else arms, at)
+            limited_by = self.meter.limit(self._dearest if arms is None else arms, at)
             mode = "exploit" if limited_by is not None else mode
         stream = learner.place_in_stream
         expires: float | None = None
@@ -171,6 +217,11 @@ class Running:
             self.pending[seq] = (row, decision)
             self._queue(seq)
         return row
+
+    @property
+    def _dearest(self) -> Sequence[Arm]:
+        """Arms of which one costs as much to explore as any: with numbered arms all cost the same."""
+        return self.names[:1] if self.large else self.learner.arms
 
     def up(self, available: str | None) -> str:
         """The places of the arms that are available and not down, as the log has them; "[]" if there are none."""
@@ -220,12 +271,11 @@ class Running:
     def _change_arms(self, kind: str, arms: list[Arm]) -> None:
         if kind == "added":
             self.learner.add_arms(arms)
-            for name in arms:
-                self.places[name] = len(self.names)
-                self.names.append(name)
+            self.names = [*self.names, *arms]
         else:
             self.learner.retire_arms(arms)
-            self.retired += [self.places.pop(name) for name in arms]
+            self.retired += [self.places[name] for name in arms]
+        self.places = places_of(self.names, self.retired)
         self.tallies.widen(len(self.names))
 
     def _learn_records(self, log: str, records: list[tuple[int, float, float]]) -> None:
@@ -277,6 +327,11 @@ class Running:
                 return found[0]
             self.waiting.popleft()
         return None
+
+    def first_expiry(self) -> float | None:
+        """When the next pending decision expires; None if none does."""
+        oldest = None if self.settings.deadline is None else self.oldest()
+        return None if oldest is None else oldest.expires_at
 
     def record(self, row: Decided, settled: Settled | None = None) -> DecisionRecord:
         """A decision as clients see it."""

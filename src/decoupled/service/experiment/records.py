@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -100,7 +101,7 @@ class Settings:
 
     Attributes:
         policy: the policy as `policy.to_dict()` writes it; parameters left out take their defaults.
-        arms: the names of the arms, two or more.
+        arms: the names of the arms, two or more; a range for more than 10,000 arms that are numbers.
         loss_range: the lowest and highest possible loss.
         deadline: the seconds after which a decision expires; None for never.
         expired_loss: the loss that an expired decision counts as; None for nothing.
@@ -117,7 +118,7 @@ class Settings:
     """
 
     policy: dict[str, Any]
-    arms: tuple[Arm, ...]
+    arms: Sequence[Arm]
     loss_range: tuple[float, float] = (0.0, 1.0)
     deadline: float | None = None
     expired_loss: float | None = None
@@ -159,7 +160,7 @@ class Experiment:
     tenant: str
     name: str
     settings: Settings
-    arms: tuple[Arm, ...]
+    arms: Sequence[Arm]
     retired: tuple[Arm, ...]
     created_at: float
     archived_at: float | None
@@ -214,6 +215,8 @@ class DecisionRecord:
 @dataclass(frozen=True, slots=True)
 class State:
     """What an experiment has learned; lists are in the order of `arms`.
+
+    With more than 10,000 arms, `arms` are those that were exploited most, and the probabilities are left out.
 
     Attributes:
         exploitation, exploration: the exact probabilities of the next decision.

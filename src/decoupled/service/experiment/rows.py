@@ -61,7 +61,7 @@ class ExperimentRow(NamedTuple):
     """A stored experiment. `head` is its last row, `version` the last row that changed what is learned.
 
     `guardrails` and `budget` are JSON, None if there are none. A deleted experiment has a `deleted_at` and no name of its
-    own any more.
+    own any more. No pending decision expires before `next_expiry`; None if none expires.
     """
 
     id: int
@@ -80,6 +80,7 @@ class ExperimentRow(NamedTuple):
     guardrails: str | None = None
     budget: str | None = None
     deleted_at: float | None = None
+    next_expiry: float | None = None
 
 
 class KeyRow(NamedTuple):

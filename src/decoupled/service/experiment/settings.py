@@ -1,10 +1,12 @@
 """Checking settings, and storing them as text with every default written out, so that defaults may change."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
 from ...base.validation import as_float, number_in
+from ...decision import Arm
 from ...errors import DecoupledError, argument_of, invalid_value, reworded
 from ...learner.arms import ArmNames
 from ...learner.budget import Budget
@@ -14,6 +16,7 @@ from ...learner.seeds import randomness
 from ...policies import FTPL, Policy
 from ..errors import Invalid, ServiceError
 from .guarding import changed_guardrails, checked_budget
+from .large import as_stored, check_settings, from_stored, is_large
 from .records import FEEDBACK_KINDS, LONGEST_DEADLINE, RISK, Settings
 
 LONGEST_TEXT = 255
@@ -70,7 +73,7 @@ def checked(settings: Settings, seed: int | None = None) -> Settings:
     """The settings with every default written out; `Invalid` for anything a learner would refuse."""
     try:
         ready = _completed(settings)
-        arms = len(ArmNames.checked(ready.arms))
+        arms = len(ready.arms)
         form = Policy.from_dict(ready.policy).at(arms)
         form.layout.new_state(arms)
         form.entries()
@@ -104,7 +107,8 @@ def _completed(settings: Settings) -> Settings:
         raise Invalid(
             invalid_value("feedback", settings.feedback, rule, "use a decoupled policy such as FTPL")
         )
-    arms = tuple(ArmNames.checked(settings.arms).names)
+    arms = settings.arms if is_large(settings.arms) else tuple(ArmNames.checked(settings.arms).names)
+    check_settings(policy, arms)
     changes = {each.name: getattr(settings.guardrails, each.name) for each in fields(settings.guardrails)}
     limits = {each.name: getattr(settings.budget, each.name) for each in fields(settings.budget)}
     return Settings(
@@ -133,7 +137,7 @@ def as_text(settings: Settings) -> str:
     """Settings as JSON; equal settings give equal text."""
     content: dict[str, Any] = {
         "policy": settings.policy,
-        "arms": list(settings.arms),
+        "arms": as_stored(settings.arms),
         "loss_range": list(settings.loss_range),
         "deadline": settings.deadline,
         "expired_loss": settings.expired_loss,
@@ -161,7 +165,7 @@ def as_settings(content: dict[str, Any]) -> Settings:
     low, high = content["loss_range"]
     return Settings(
         Policy.completed(content["policy"]),
-        tuple(content["arms"]),
+        _arms(content["arms"]),
         (low, high),
         content["deadline"],
         content["expired_loss"],
@@ -173,6 +177,11 @@ def as_settings(content: dict[str, Any]) -> Settings:
         content.get("drift", True),
         content.get("imported"),
     )
+
+
+def _arms(stored: int | list[Arm]) -> Sequence[Arm]:
+    arms = from_stored(stored)
+    return arms if is_large(arms) else tuple(arms)
 
 
 def agree(stored: str, settings: Settings) -> bool:

@@ -2,14 +2,18 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
+from ...base.packed import pack_ints, unpack_ints
 from ...base.signed_json import seal, unseal
+from ...learner.columns import as_text, from_columns, to_columns
 from ...learner.learner import Learner
 from ...learner.meter import Meter
 from ..errors import ReplayError
-from .live import REMEDY, Running, Tallies
+from .large import as_stored, from_stored
+from .live import REMEDY, Running, Tallies, places_of
 from .rows import Decided, ExperimentRow
 
 SNAPSHOT_FORMAT = "decoupled-experiment"
@@ -18,24 +22,34 @@ SNAPSHOT_VERSION = 1
 
 def snapshot(running: Running) -> str:
     """The whole experiment as text, for `restore`. Pending decisions are in the order of the log."""
+    return prepared(running)()
+
+
+def prepared(running: Running) -> Callable[[], str]:
+    """A function that makes the snapshot of an experiment as it is now, in any thread and at any time."""
     content: dict[str, Any] = {
         "head": running.head,
         "version": running.version,
         "last_at": running.last_at,
         "archived_at": running.archived_at,
-        "names": running.names,
+        "names": as_stored(running.names),
         "retired": running.retired,
-        "tallies": asdict(running.tallies),
-        "pending": list(running.pending),
-        "learner": running.learner.to_json(),
+        "waiting": pack_ints(np.array(list(running.pending), np.int64)),
     }
+    learner, content["columns"] = to_columns(running.learner)
+    tallies = running.tallies.copied()
     if running.meter is not None:
         content["meter"] = running.meter.to_dict()
     if running.replayed:
         content["replayed"] = running.replayed
     if running.watched_since is not None:
         content["watched_since"] = running.watched_since
-    return seal(SNAPSHOT_FORMAT, SNAPSHOT_VERSION, content)
+
+    def text() -> str:
+        whole = {**content, "tallies": tallies.to_dict(), "learner": as_text(learner)}
+        return seal(SNAPSHOT_FORMAT, SNAPSHOT_VERSION, whole)
+
+    return text
 
 
 def restore(
@@ -51,17 +65,33 @@ def restore(
     running.version, running.last_at = content["version"], content["last_at"]
     running.saved_at = running.last_at
     running.archived_at = content["archived_at"]
-    running.names, running.retired = content["names"], content["retired"]
-    gone = set(running.retired)
-    running.places = {name: place for place, name in enumerate(running.names) if place not in gone}
+    running.names, running.retired = from_stored(content["names"]), content["retired"]
+    running.places = places_of(running.names, running.retired)
     running.tallies = Tallies.from_dict(content["tallies"])
-    running.learner = Learner.from_json(content["learner"])
+    seqs = unpack_ints(content["waiting"]).tolist() if "waiting" in content else content["pending"]
+    rows = rows_of(seqs)
+    if [each.seq for each in rows] != seqs:
+        raise ReplayError(f"experiment {row.name!r}: pending decisions are missing from the log; {REMEDY}")
+    running.learner = _learner(running, content, rows)
     running.watched_since = content.get("watched_since")
     running.replayed = content.get("replayed", {})
     running.meter = Meter.from_dict(content["meter"]) if "meter" in content else None
-    pending, rows = running.learner.pending, rows_of(content["pending"])
-    if [each.seq for each in rows] != content["pending"] or len(rows) != len(pending):
-        raise ReplayError(f"experiment {row.name!r}: pending decisions are missing from the log; {REMEDY}")
+    pending = running.learner.pending
+    if len(rows) != len(pending):
+        raise ReplayError(f"experiment {row.name!r}: its snapshot and its log disagree; {REMEDY}")
     running.pending = {each.seq: (each, made) for each, made in zip(rows, pending, strict=True)}
     running.waiting = deque(running.pending)
     return running
+
+
+def _learner(running: Running, content: dict[str, Any], rows: Sequence[Decided]) -> Learner:
+    if "columns" not in content:  # an earlier version wrote it
+        return Learner.from_json(content["learner"])
+    names = running.names
+    chosen = []
+    for row in rows:
+        exploit = None if row.exploit is None else names[row.exploit]
+        explore = None if row.explore is None else names[row.explore]
+        fields = (row.round, exploit, explore, row.propensity, row.weight)
+        chosen.append(fields if row.drawn is None else (*fields, names[row.drawn], row.guard))
+    return from_columns(content["learner"], content["columns"], chosen)

@@ -17,12 +17,12 @@ from ...errors import ParameterError, invalid_value, near_name
 from ..errors import Forbidden, TooMany, Unauthorized
 from ..experiment.audited import OPERATOR
 from ..parts.keys import Keys
+from ..permits import KEYLESS, MISSING, REFUSED
 from .limits import Limits
 
 PREFIX = "dk_"
 ROLES = ("read", "decide", "admin")  # each includes those before it
 REACH = {role: ROLES[: place + 1] for place, role in enumerate(ROLES)}
-FRESH = 2.0  # seconds for which a lookup is trusted, and for which a revoked key may still work
 _REMEMBERED = 10_000  # keys, and callers with a bucket; those unused for longest go first
 
 
@@ -63,6 +63,7 @@ class Access(NamedTuple):
     role: str
     caller: str  # counted by rate limits and named in logs: the id of a key, or an address
     label: str = ""  # that of the key
+    permit: str | None = None  # what the transaction of a command checks again
 
     def require(self, role: str) -> None:
         """Refuse the request unless its role includes `role`."""
@@ -131,7 +132,7 @@ class Buckets:
 
 def _anyone(address: str) -> Access:
     """The access of a request to a service without keys."""
-    return Access(OPERATOR, "admin", f"address {address}")
+    return Access(OPERATOR, "admin", f"address {address}", permit=KEYLESS)
 
 
 def _digest_in(authorization: bytes) -> str:
@@ -147,31 +148,34 @@ class Admission:
     def __init__(
         self, keys: Keys, limits: Limits, *, open_to_all: bool, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._keys, self._open, self._clock = keys, open_to_all, clock
-        self._known: OrderedDict[str, tuple[Access | None, float]] = OrderedDict()
-        self._keyless_until = -1.0
+        self._keys, self._open = keys, open_to_all
+        self._known: OrderedDict[str, Access] = OrderedDict()
+        self._open_seen = False
         self._requests = Buckets(limits.rate, limits.burst, clock)
         self._failures = Buckets(limits.bad_keys, 4.0 * limits.bad_keys, clock)
 
-    async def admit(self, authorization: bytes | None, address: str) -> Access:
-        """The tenant and role of a request, after counting it against the rate limit."""
+    async def admit(
+        self, authorization: bytes | None, address: str, *, checked_later: bool = False
+    ) -> Access:
+        """The tenant and role of a request, after counting it against the rate limit.
+
+        A key is looked up for each request, unless the transaction that runs the request checks its permit again
+        (`checked_later`): then a key that was valid before is taken to be so.
+        """
         if authorization is None:
-            access = await self._without_key(address)
+            access = await self._without_key(address, checked_later)
         else:
-            access = await self._with_key(_digest_in(authorization), address)
+            access = await self._with_key(_digest_in(authorization), address, checked_later)
         self._requests.take(access.caller, 1.0, "requests")
         return access
 
     def admit_known(self, authorization: bytes | None, address: str) -> Access | None:
-        """The same, without looking into the store: None, and nothing is counted, if that is necessary."""
+        """The same with `checked_later`, without looking into the store: None, and nothing is counted, if it has to."""
+        access: Access | None
         if authorization is None:
-            if not self._open or self._clock() >= self._keyless_until:
-                return None
-            access: Access | None = _anyone(address)
+            access = _anyone(address) if self._open and self._open_seen else None
         else:
-            access, until = self._known.get(_digest_in(authorization), (None, -1.0))
-            if self._clock() >= until:
-                return None
+            access = self._known.get(_digest_in(authorization))
         if access is not None:
             self._requests.take(access.caller, 1.0, "requests")
         return access
@@ -181,33 +185,42 @@ class Admission:
         if further > 0:
             self._requests.take(access.caller, float(further), "decisions and feedback")
 
-    async def _without_key(self, address: str) -> Access:
-        if self._open and self._clock() >= self._keyless_until:
+    def forget(self, access: Access) -> None:
+        """A permit was found to be no longer valid: look it up next time."""
+        if access.permit == KEYLESS:
+            self._open = False
+        elif access.permit is not None:
+            self._known.pop(access.permit, None)
+
+    async def _without_key(self, address: str, checked_later: bool) -> Access:
+        if self._open and not (checked_later and self._open_seen):
             # The first key may be added while the service runs; from then on keys are needed.
-            self._open = all(key.revoked_at is not None for key in await self._keys.list())
-            self._keyless_until = self._clock() + FRESH
+            self._open_seen = self._open = not await self._keys.any_active()
         if not self._open:
-            raise Unauthorized("Authorization: is missing; send 'Authorization: Bearer KEY'")
+            raise Unauthorized(MISSING)
         return _anyone(address)
 
-    async def _with_key(self, digest: str, address: str) -> Access:
-        access, until = self._known.get(digest, (None, -1.0))
-        if self._clock() >= until:
-            # Slows down addresses that guess. A key that was valid before is never locked out.
-            if access is None and self._failures.empty(address):
-                self._failures.take(address, 1.0, "wrong keys from this address")
-            access = await self._look_up(digest)
+    async def _with_key(self, digest: str, address: str, checked_later: bool) -> Access:
+        known = self._known.get(digest)
+        if known is not None and checked_later:
+            return known
+        # Slows down addresses that guess. A key that was valid before is never locked out.
+        if known is None and self._failures.empty(address):
+            self._failures.take(address, 1.0, "wrong keys from this address")
+        access = await self._look_up(digest)
         if access is None:
             self._failures.take(address, 1.0, "wrong keys from this address")
-            raise Unauthorized("Authorization: the key is unknown or revoked; ask for a new one")
+            raise Unauthorized(REFUSED)
         return access
 
     async def _look_up(self, digest: str) -> Access | None:
         found = await self._keys.find(digest)
-        access = None
-        if found is not None and found.revoked_at is None and hmac.compare_digest(found.digest, digest):
-            access = Access(found.tenant, found.role, f"key {found.id}", found.label)
-        self._known[digest] = (access, self._clock() + FRESH)
+        if found is None or found.revoked_at is not None or not hmac.compare_digest(found.digest, digest):
+            self._known.pop(digest, None)
+            return None
+        access = self._known[digest] = Access(
+            found.tenant, found.role, f"key {found.id}", found.label, digest
+        )
         self._known.move_to_end(digest)
         if len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)

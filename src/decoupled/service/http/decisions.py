@@ -264,7 +264,7 @@ class FastRoutes:
             decisions = self._decisions  # others should be answered meanwhile
         reply = decisions.decide_as(
             decision_text, access.tenant, name, mode=wanted.mode, count=count, available=wanted.available, key=key,
-            tags=wanted.tags, baseline=wanted.baseline,
+            tags=wanted.tags, baseline=wanted.baseline, permit=access.permit,
         )  # fmt: skip
         return Begun(reply, 201, _only if wanted.count is None else _listed)
 
@@ -275,7 +275,9 @@ class FastRoutes:
         if given is None:
             sent = _validated(FeedbackIn, body)
             given = Feedback(id, sent.loss, sent.reward, sent.arm, sent.preference)
-        return Begun(self._on_loop.feedback_as(decision_text, access.tenant, given), 200, str.encode)
+        return Begun(
+            self._on_loop.feedback_as(decision_text, access.tenant, given, access.permit), 200, str.encode
+        )
 
     def feedback_batch(self, access: Access, _: str, headers: Headers, body: bytes) -> Begun:
         """`POST /v1/feedback`."""
@@ -285,7 +287,7 @@ class FastRoutes:
     def give(self, access: Access, given: Sequence[Feedback]) -> Begun:
         """Give the feedback of a batch."""
         self._admission.charge(access, len(given) - 1)
-        reply = self._decisions.feedback_many_as(decision_text, access.tenant, given)
+        reply = self._decisions.feedback_many_as(decision_text, access.tenant, given, access.permit)
         return Begun(reply, 200, partial(_results, given))
 
 

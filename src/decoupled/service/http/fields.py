@@ -9,6 +9,7 @@ from ..experiment.annotations import LONGEST_TAG, LONGEST_TAG_NAME, MOST_TAGS, T
 from .strict_json import one_rule, truth, whole
 
 Whole = BeforeValidator(whole)
+CHOICES = ("<a list>", "<a number>")  # tags of a field that takes either; no field is called so
 Arm = Annotated[
     Annotated[StrictStr, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
     | Annotated[StrictInt, Field(ge=-(2**53), le=2**53), Whole],

@@ -14,7 +14,16 @@ from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
 from ...errors import shown
-from ..errors import BadRequest, Forbidden, Invalid, ServiceError, TooLarge, TooSlow, UnsupportedMedia
+from ..errors import (
+    BadRequest,
+    Forbidden,
+    Invalid,
+    ServiceError,
+    TooLarge,
+    TooSlow,
+    Unauthorized,
+    UnsupportedMedia,
+)
 from ..origin import ORIGIN, REQUEST_IDS, Origin, trace_of
 from .access_log import access_log, log_access
 from .auth import Access, Admission
@@ -160,10 +169,14 @@ class Gateway:
     ) -> None:
         self._check_origin(headers)
         access: Access | None = None
+        fast = None
         if scope["path"] not in self._public:
+            fast = self._fast.find(scope["method"], scope["path"])
             client = scope.get("client")
             address = client[0] if client else "local"
-            access = await self._admission.admit(headers.get(b"authorization"), address)
+            access = await self._admission.admit(
+                headers.get(b"authorization"), address, checked_later=fast is not None
+            )
             request, _, _, trace = response.origin
             response.origin = Origin(request, access.caller, access.label, trace)
             ORIGIN.set(response.origin)
@@ -174,15 +187,18 @@ class Gateway:
         body = await self._body(headers, receive)
         if body:
             _check_content_type(headers.get(b"content-type"))
-        if access is not None:
-            fast = self._fast.find(scope["method"], scope["path"])
-            if fast is not None:
-                response.route, handler, argument = fast
-                if scope["query_string"]:
-                    raise Invalid("query: this path takes no query parameters; put fields into the body")
-                begun = handler(access, argument, headers, body)
-                await response.send(begun.status, begun.content(await begun.reply), JSON)
-                return
+        if access is not None and fast is not None:
+            response.route, handler, argument = fast
+            if scope["query_string"]:
+                raise Invalid("query: this path takes no query parameters; put fields into the body")
+            begun = handler(access, argument, headers, body)
+            try:
+                content = begun.content(await begun.reply)
+            except Unauthorized:
+                self._admission.forget(access)
+                raise
+            await response.send(begun.status, content, JSON)
+            return
         scope["access"] = access
         await self.inner(scope, _replayed(body, receive), response.forward)
 

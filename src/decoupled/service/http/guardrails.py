@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, StrictBool, StrictInt
 from ...learner.budget import MOST_IN_A_WINDOW, Budget
 from ...learner.guardrails import Guardrails
 from .fields import Arm, Model, Number, Whole
-from .limits import MOST_ARMS
+from .limits import MOST_NAMED
 from .strict_json import one_rule
 
 Share = Annotated[Number, Field(ge=0.0, le=1.0)]
@@ -64,7 +64,7 @@ class GuardrailsIn(Model):
         description="Whether losses may drift. If no arm's mean loss ever changes, false may find a better arm sooner.",
         examples=[True],
     )
-    down: Annotated[list[Arm], Field(max_length=MOST_ARMS)] | None = Field(
+    down: Annotated[list[Arm], Field(max_length=MOST_NAMED)] | None = Field(
         default=None,
         description="Arms that are not available until they are taken off this list.",
         examples=[["c"]],
@@ -95,7 +95,7 @@ class GuardrailsOut(BaseModel):
 class DownIn(Model):
     """The arms that are down, such as those that fail a health check; all others are up."""
 
-    arms: Annotated[list[Arm], Field(max_length=MOST_ARMS, examples=[["c"]])]
+    arms: Annotated[list[Arm], Field(max_length=MOST_NAMED, examples=[["c"]])]
 
 
 class BudgetIn(Model):

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from ..analysis.history import MOST_POINTS as MOST_POINTS
+from ..experiment.large import MOST_NAMED as MOST_NAMED
+from ..experiment.large import MOST_NUMBERED as MOST_NUMBERED
 from ..experiment.records import LONGEST_DEADLINE as LONGEST_DEADLINE
 from ..experiment.records import MOST_DECISIONS as MOST_DECISIONS
 
 MOST_FEEDBACK = 1_000  # items in one batch
-MOST_ARMS = 10_000
 MOST_LISTED = 1_000  # experiments on a page
 MOST_FLAGS = 200  # experiments in a bulk evaluation, each of which makes a decision
 MOST_AT_ONCE = 2  # exports and evaluations of one tenant

@@ -12,10 +12,12 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     StrictBool,
     StrictInt,
     StrictStr,
+    Tag,
     model_validator,
 )
 
@@ -24,6 +26,7 @@ from ...inference.interval import Interval
 from ...policies import Policy
 from ..errors import Invalid
 from ..experiment.imported import checked_learner
+from ..experiment.large import as_stored
 from ..experiment.records import (
     LONGEST_DEADLINE,
     RISK,
@@ -34,9 +37,9 @@ from ..experiment.records import (
     moment,
 )
 from ..experiment.settings import default_policy
-from .fields import Arm, Model, Number, Whole
+from .fields import CHOICES, Arm, Model, Number, Whole
 from .guardrails import BudgetIn, BudgetOut, GuardrailsIn, GuardrailsOut, budget_out, guardrails_out
-from .limits import LONGEST_NAME, MOST_ARMS
+from .limits import LONGEST_NAME, MOST_NAMED, MOST_NUMBERED
 from .strict_json import broken, one_rule
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -75,7 +78,17 @@ class ExperimentIn(Model):
         examples=[{"name": "FTPL.recommended"}, {"name": "FTPL", "alpha": 3.0}],
         json_schema_extra={"default": default_policy()},
     )
-    arms: Annotated[list[Arm], Field(min_length=2, max_length=MOST_ARMS, examples=[["a", "b", "c"]])]
+    arms: Annotated[
+        Annotated[list[Arm], Field(min_length=2, max_length=MOST_NAMED), Tag(CHOICES[0])]
+        | Annotated[StrictInt, Field(ge=2, le=MOST_NUMBERED), Whole, Tag(CHOICES[1])],
+        Discriminator(
+            lambda given: CHOICES[isinstance(given, (int, float)) and not isinstance(given, bool)]
+        ),
+    ] = Field(
+        description=f"The names of the arms, or their number: then they are called 0, 1, 2, ... More than {MOST_NAMED:,} "
+        "must be numbers, and their policy FTPL.recommended().",
+        examples=[["a", "b", "c"]],
+    )
     loss_range: Annotated[list[Number], Field(min_length=2, max_length=2), AfterValidator(_ordered)] = (
         Field(
             default=[0.0, 1.0], description="The lowest and the highest possible loss.", examples=[[0, 250]]
@@ -154,7 +167,9 @@ class ExperimentOut(BaseModel):
     name: str
     policy: dict[str, Any]
     policy_label: str = Field(description="The policy in a few words.", examples=["FTPL recommended"])
-    arms: list[Arm] = Field(description="The arms that can be chosen now.")
+    arms: list[Arm] | int = Field(
+        description=f"The arms that can be chosen now; their number if there are more than {MOST_NAMED:,}."
+    )
     retired: list[Arm]
     loss_range: Annotated[list[float], Field(min_length=2, max_length=2)]
     deadline_seconds: float | None
@@ -204,7 +219,7 @@ class ArmsIn(Model):
     """Arms to add or to retire."""
 
     arms: Annotated[
-        list[Arm], Field(min_length=1, max_length=MOST_ARMS, examples=[["d"]]), AfterValidator(_each_once)
+        list[Arm], Field(min_length=1, max_length=MOST_NAMED, examples=[["d"]]), AfterValidator(_each_once)
     ]
 
 
@@ -304,7 +319,7 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
     return {
         "name": experiment.name,
         "policy": settings.policy, "policy_label": _label(json.dumps(settings.policy)),
-        "arms": list(experiment.arms), "retired": list(experiment.retired),
+        "arms": as_stored(experiment.arms), "retired": list(experiment.retired),
         "loss_range": list(settings.loss_range),
         "deadline_seconds": settings.deadline, "expired_loss": settings.expired_loss,
         "created_at": moment(experiment.created_at), "archived_at": moment(experiment.archived_at),

@@ -19,6 +19,7 @@ from ...options.readers import is_loopback as is_loopback
 from ...policies import FTPL
 from ..decision_service import open_service
 from ..parts.deletion import DELETE_AFTER
+from ..residents import MOST
 from ..store.open import is_postgres
 from .admin_key import register_admin_key
 from .app import create_app
@@ -52,6 +53,7 @@ class Serving:
     metrics_experiments: int = 0
     otel: bool | None = None
     drain: int = 30
+    experiments_in_memory: int = MOST
     limits: Limits = field(default_factory=Limits)
     delete_after: float = DELETE_AFTER
     admin_key_file: Path | None = None
@@ -92,7 +94,11 @@ def run(serving: Serving) -> None:
     """Serve until SIGTERM or SIGINT; then finish the open requests, and close the store."""
     set_up_logging(serving.log_format, access_log=serving.access_log)
     telemetry = telemetry_of(serving)
-    service = open_service(serving.store, delete_after=serving.delete_after)
+    service = open_service(
+        serving.store,
+        delete_after=serving.delete_after,
+        experiments_in_memory=serving.experiments_in_memory,
+    )
     try:
         if serving.admin_key_file is not None:
             register_admin_key(service.keys, serving.admin_key_file)

@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from ..errors import Invalid
+from .fields import CHOICES
 from .problem_json import as_json, kind_of, problem_with, unknown_field
 from .strict_json import BROKEN
 
@@ -91,7 +92,7 @@ def _refusal(
 ) -> Invalid:
     found = []
     for each in errors:
-        where, *place = each["loc"]
+        where, *place = (step for step in each["loc"] if step not in CHOICES)
         field, model = _at(body, place) if where == "body" else (params.get(place[0]), None)
         name = ".".join(map(str, place)) or str(where)
         found.append({"field": name, "message": _message(name, each, field, model)})

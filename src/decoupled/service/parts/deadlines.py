@@ -4,6 +4,8 @@ from ..experiment.live import Running
 from ..experiment.rows import Decided
 from ..session import Session
 
+AT_ONCE = 8  # experiments in one transaction, so that nobody waits long
+
 
 def expire(session: Session, running: Running, row: Decided, now: float) -> None:
     """Settle a pending decision without feedback."""
@@ -21,13 +23,19 @@ def sweep(session: Session, running: Running) -> None:
         expire(session, running, oldest, now)
 
 
-def sweep_all(session: Session) -> None:
-    """Expire what is due in every experiment in memory."""
-    clock = session.clock()
-    due = [running.id for running in session.all_running() if _is_due(running.oldest(), clock)]
-    if due:
-        for running in session.hold(due):
-            sweep(session, running)
+def sweep_all(session: Session, after: int) -> int:
+    """Expire what is due in some experiments, those with an id above `after` first, in memory or not.
+
+    Returns the last id; 0 if there are no more. So no experiment that cannot run keeps others from their turn.
+    """
+    due = session.store.expiring(session.clock(), after, AT_ONCE)
+    for running in session.hold(due, unused=True) if due else ():
+        sweep(session, running)
+        expiry = running.first_expiry()
+        if expiry != running.next_expiry:
+            running.next_expiry = expiry
+            session.store.update(running.id, next_expiry=expiry)
+    return due[-1] if len(due) == AT_ONCE else 0
 
 
 def _is_due(row: Decided | None, now: float) -> bool:

@@ -40,14 +40,16 @@ class Decisions:
         key: str | None = None,
         tags: Mapping[str, str] | None = None,
         baseline: Mapping[Any, float] | Sequence[float] | None = None,
+        permit: str | None = None,
     ) -> Reply[list[DecisionRecord]]:
         """Make `count` decisions. The same key again returns the same decisions.
 
-        `tags` are stored with each of them, and so is `baseline`, predictions of the losses of their arms.
+        `tags` are stored with each of them, and so is `baseline`, predictions of the losses of their arms. With a
+        `permit`, the digest of an API key, only if that key is still valid.
         """
         return self.decide_as(
             Running.record, tenant, name, mode=mode, count=count, available=available, key=key, tags=tags,
-            baseline=baseline,
+            baseline=baseline, permit=permit,
         )  # fmt: skip
 
     def decide_as(
@@ -62,6 +64,7 @@ class Decisions:
         key: str | None = None,
         tags: Mapping[str, str] | None = None,
         baseline: Mapping[Any, float] | Sequence[float] | None = None,
+        permit: str | None = None,
     ) -> Reply[list[T]]:
         """The same, where `form` makes what is returned for each decision."""
         about = Reference("name", tenant, name)
@@ -69,7 +72,7 @@ class Decisions:
             draw, form=form, about=about, mode=mode, count=count, available=available, key=key,
             max_pending=self._max_pending, tags=tags, baseline=baseline,
         )  # fmt: skip
-        return self._commits.submit(run, about)
+        return self._commits.submit(run, about, permit=permit)
 
     def get(self, tenant: str, id: str) -> Reply[DecisionRecord]:  # noqa: A002
         """A decision and its outcome."""
@@ -86,26 +89,29 @@ class Decisions:
         reward: float | None = None,
         arm: Arm | None = None,
         preference: Preference | None = None,
+        permit: str | None = None,
     ) -> Reply[DecisionRecord]:
         """Give the loss, or the reward, of the arm that a decision *explored*; any other `arm` is refused.
 
-        An experiment of feedback "preference" takes a `preference` between both arms instead.
+        An experiment of feedback "preference" takes a `preference` between both arms instead. `permit` is as in `decide`.
         """
-        return self.feedback_as(Running.record, tenant, Feedback(id, loss, reward, arm, preference))
+        return self.feedback_as(Running.record, tenant, Feedback(id, loss, reward, arm, preference), permit)
 
-    def feedback_as(self, form: Form[T], tenant: str, given: Feedback) -> Reply[T]:
+    def feedback_as(
+        self, form: Form[T], tenant: str, given: Feedback, permit: str | None = None
+    ) -> Reply[T]:
         """The same, where `form` makes what is returned."""
         decision = DecisionId.parse(given.decision)
         about = Reference("tag", tenant, decision.tag)
         run = partial(_apply, form=form, about=about, decision=decision, given=given)
-        return self._commits.submit(run, about)
+        return self._commits.submit(run, about, permit=permit)
 
     def feedback_many(self, tenant: str, items: Sequence[Feedback]) -> Reply[list[Result]]:
         """Give feedback for many decisions in one transaction, with a result or an error for each."""
         return self.feedback_many_as(Running.record, tenant, items)
 
     def feedback_many_as(
-        self, form: Form[T], tenant: str, items: Sequence[Feedback]
+        self, form: Form[T], tenant: str, items: Sequence[Feedback], permit: str | None = None
     ) -> Reply[list[T | ServiceError]]:
         """The same, where `form` makes each result."""
         parsed = [_parsed(each) for each in items]
@@ -113,7 +119,7 @@ class Decisions:
         about = {tag: Reference("tag", tenant, tag) for tag in tags}
         run = partial(_apply_many, form=form, about=about, items=parsed)
         waiting = partial(run, wait_for=tuple(about.values()))
-        return self._commits.submit(waiting, *about.values(), otherwise=run)
+        return self._commits.submit(waiting, *about.values(), otherwise=run, permit=permit)
 
 
 def _parsed(given: Feedback) -> Item:
@@ -192,7 +198,7 @@ def _apply_many(
     items: Sequence[Item],
     wait_for: Iterable[Reference] = (),
 ) -> list[T | ServiceError]:
-    session.check_compiled(wait_for)
+    session.check_loaded(wait_for)
     results: list[T | ServiceError] = []
     for id, given in items:  # noqa: A001
         try:

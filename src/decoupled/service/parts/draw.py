@@ -10,6 +10,7 @@ from ...decision import Arm
 from ...errors import invalid_value, near_name, shown
 from ..errors import Conflict, Invalid
 from ..experiment.annotations import NOTHING, Annotations, stored_baseline, stored_tags
+from ..experiment.large import refuse_if_large
 from ..experiment.live import Form, Running, T
 from ..experiment.records import MODES, MOST_DECISIONS, Mode
 from ..experiment.rows import KeyRow
@@ -34,6 +35,8 @@ def draw(
     """Draw `count` decisions and log them, or return those that the key made before."""
     running = session.get(about)
     _check(mode, count, key)
+    if available is not None:
+        refuse_if_large(running.name, running.names, "choosing from some of the arms")
     places = None if available is None else _places(running, available)
     attached = NOTHING if tags is None and baseline is None else _attached(running, tags, baseline)
     if key is not None:

@@ -16,8 +16,9 @@ from ...learner.portable import portable
 from ..background import Background
 from ..commit_loop import CommitLoop, as_service_error
 from ..compiler import Compiler
-from ..errors import Compiling, Conflict, Invalid, NotCompiled, NotFound
+from ..errors import Compiling, Conflict, Invalid, Loading, NotCompiled, NotFound
 from ..experiment.imported import adopted, digest_of, first_snapshot
+from ..experiment.large import as_stored, from_stored, is_large, most_used, refuse_if_large
 from ..experiment.live import Running
 from ..experiment.records import Experiment, Settings, State
 from ..experiment.rows import ExperimentRow
@@ -168,7 +169,7 @@ def _put(
     drawn = secrets.randbits(128) if seed is None else seed
     row = ExperimentRow(
         0, tenant, name, secrets.token_hex(8), as_text(settings), str(drawn), session.clock(), None,
-        json.dumps(list(settings.arms)), "[]", 0, 0, 0,
+        json.dumps(as_stored(settings.arms)), "[]", 0, 0, 0,
         _stored(settings.guardrails), _stored(settings.budget),
     )  # fmt: skip
     created = session.store.create(row)
@@ -203,7 +204,7 @@ def _stored(given: Guardrails | Budget) -> str | None:
 def _get(session: Session, *, about: Reference) -> Experiment:
     try:
         return _shown(session.get(about))
-    except (Compiling, NotCompiled):
+    except (Compiling, Loading, NotCompiled):
         row = session.store.named(about.tenant, about.text)
         assert row is not None  # it was found, or another error was raised
         return with_status(session.compiler, as_experiment(row))
@@ -233,6 +234,7 @@ def _archive(session: Session, *, about: Reference) -> Experiment:
 def _change_arms(session: Session, *, about: Reference, kind: str, arms: Iterable[Arm]) -> Experiment:
     """Add arms, or retire them. Skips those that are already there, or already retired."""
     running = session.get(about)
+    refuse_if_large(running.name, running.names, "changing the arms")
     if isinstance(arms, (str, bytes)) or not isinstance(arms, Iterable):
         raise Invalid(invalid_value("arms", arms, "must be a list of arms", "put the names in a list"))
     known = running.places if kind == "added" else set(_gone(running.names, running.retired))
@@ -250,7 +252,7 @@ def _change_arms(session: Session, *, about: Reference, kind: str, arms: Iterabl
         except DecoupledError as error:  # the learner calls them names
             raise Invalid(reworded(error, argument="arms")) from None
         session.append(running, row)
-        names, retired = json.dumps(running.names), json.dumps(running.retired)
+        names, retired = json.dumps(as_stored(running.names)), json.dumps(running.retired)
         rules = _stored(running.learner.guardrails)  # a retired arm is no longer down
         session.store.update(running.id, arms=names, retired=retired, guardrails=rules)
         listed = new if len(new) <= _MOST_ARMS_AUDITED else len(new)
@@ -276,15 +278,20 @@ def _state(session: Session, *, about: Reference) -> State:
     running = session.get(about)
     sweep(session, running)
     learner, tallies = running.learner, running.tallies
-    at = [running.places[name] for name in learner.arms]
+    if running.large:
+        at = most_used(tallies.exploit)
+        estimates = learner.estimates()[at]
+        exploitation, exploration = (), ()
+    else:
+        at, estimates = [running.places[name] for name in learner.arms], learner.estimates()
+        exploitation = tuple(learner.exploitation_probabilities().tolist())
+        exploration = tuple(learner.exploration_probabilities().tolist())
     exploit, explore = ([plays[place] for place in at] for plays in (tallies.exploit, tallies.explore))
     return State(
-        running.name, running.version, learner.round, learner.arms,
-        tuple(learner.exploitation_probabilities().tolist()),
-        tuple(learner.exploration_probabilities().tolist()),
-        tuple(learner.estimates().tolist()), tuple(exploit), tuple(explore),
+        running.name, running.version, learner.round, tuple(running.names[place] for place in at),
+        exploitation, exploration, tuple(estimates.tolist()), tuple(exploit), tuple(explore),
         tallies.decisions, len(running.pending), tallies.applied, tallies.expired, running.late,
-        learner.regret(),
+        None if running.large else learner.regret(),
         () if running.meter is None else tuple(running.meter.used(running.now(session.clock())).items()),
         learner.incumbent_released,
     )  # fmt: skip
@@ -295,7 +302,7 @@ def _state(session: Session, *, about: Reference) -> State:
 
 def _shown(running: Running) -> Experiment:
     return Experiment(
-        running.tenant, running.name, running.settings, running.learner.arms,
+        running.tenant, running.name, running.settings, running.arms,
         _gone(running.names, running.retired), running.created_at, running.archived_at, running.version,
         running.seed, "ready" if running.archived_at is None else "archived", None,
         running.learner.guardrails, Budget() if running.meter is None else running.meter.budget,
@@ -304,9 +311,11 @@ def _shown(running: Running) -> Experiment:
 
 def as_experiment(row: ExperimentRow) -> Experiment:
     """A stored experiment as clients see it."""
-    names, retired = json.loads(row.arms), json.loads(row.retired)
+    names, retired = from_stored(json.loads(row.arms)), json.loads(row.retired)
     gone = set(retired)
-    arms = tuple(name for place, name in enumerate(names) if place not in gone)
+    arms = (
+        names if is_large(names) else tuple(name for place, name in enumerate(names) if place not in gone)
+    )
     return Experiment(
         row.tenant, row.name, as_settings(json.loads(row.settings)), arms, _gone(names, retired),
         row.created_at, row.archived_at, row.version, int(row.seed),
@@ -317,6 +326,8 @@ def as_experiment(row: ExperimentRow) -> Experiment:
 
 def _gone(names: Sequence[Arm], retired: Sequence[int]) -> tuple[Arm, ...]:
     """The names of arms that were retired and not added again."""
+    if not retired:
+        return ()
     gone = set(retired)
     here = {name for place, name in enumerate(names) if place not in gone}
     return tuple(dict.fromkeys(names[place] for place in retired if names[place] not in here))

@@ -14,7 +14,7 @@ def change_guardrails(session: Session, *, about: Reference, changes: Mapping[st
     """Change some guardrails; those that are not named stay as they are."""
     running = session.get(about)
     now = running.learner.guardrails
-    rules = changed_guardrails(now, changes, running.learner.arms, running.coupled)
+    rules = changed_guardrails(now, changes, running.arms, running.coupled)
     if rules != now:
         _log(session, running, "guardrails", rules.to_dict())
         session.record(
@@ -26,7 +26,7 @@ def change_guardrails(session: Session, *, about: Reference, changes: Mapping[st
 def set_budget(session: Session, *, about: Reference, values: Mapping[str, Any]) -> Running:
     """Set the whole budget; without a value there is no limit of that kind."""
     running = session.get(about)
-    budget = checked_budget(values, running.learner.arms, running.coupled)
+    budget = checked_budget(values, running.arms, running.coupled)
     now = Budget() if running.meter is None else running.meter.budget
     if budget != now:
         _log(session, running, "budget", budget.to_dict())

@@ -7,6 +7,7 @@ from typing import TypeAlias
 from ..commit_loop import CommitLoop
 from ..errors import Conflict, NotFound
 from ..experiment.settings import plain_text
+from ..permits import any_active
 from ..replies import Reply
 from ..session import Session
 
@@ -49,7 +50,7 @@ class Keys:
         return self._commits.submit(partial(_list, tenant=tenant))
 
     def revoke(self, digest: str) -> Reply[ApiKey]:
-        """Refuse a key from now on."""
+        """Refuse a key. No request that arrives after the reply runs with it, in any process on this store."""
         return self._commits.submit(partial(_revoke, digest=digest), alone=True)
 
     def rotate(self, digest: str, new_digest: str, *, keep_old: bool = False) -> Reply[ApiKey]:
@@ -60,6 +61,10 @@ class Keys:
     def find(self, digest: str) -> Reply[ApiKey | None]:
         """The key with that digest, revoked or not."""
         return self._commits.submit(partial(_find, digest=digest))
+
+    def any_active(self) -> Reply[bool]:
+        """Whether the store has a key that is not revoked."""
+        return self._commits.submit(lambda session: any_active(session.store))
 
 
 # Commands
@@ -78,6 +83,7 @@ def _insert(session: Session, key: ApiKey) -> None:
     values = (key.digest, key.tenant, key.role, key.label, key.created_at, key.revoked_at)
     if not session.store.run(sql, values):
         raise Conflict("key: exists already; make another")
+    session.store.count_key_change()
 
 
 def _find(session: Session, *, digest: str) -> ApiKey | None:
@@ -120,4 +126,5 @@ def _known(session: Session, digest: str) -> ApiKey:
     found = _find(session, digest=digest)
     if found is None:
         raise NotFound("key: is not known; choose one from the list of keys")
+    session.store.count_key_change()
     return found

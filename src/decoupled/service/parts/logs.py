@@ -19,6 +19,7 @@ from ..analysis.history import History, HistoryRecord
 from ..background import Background, reading
 from ..commit_loop import CommitLoop
 from ..experiment.audited import OPERATOR
+from ..experiment.large import from_stored, refuse_if_large
 from ..experiment.live import Running
 from ..experiment.records import moment
 from ..experiment.rows import Decided, ExperimentRow
@@ -100,6 +101,7 @@ class Logs:
     def _evaluate(self, tenant: str, name: str, tags: Tags | None) -> Evaluation:
         with reading(self._commits, tenant, name) as (reader, row):
             settings = as_settings(json.loads(row.settings))
+            refuse_if_large(name, settings.arms, "an evaluation")
             coupled = Policy.from_dict(settings.policy).coupled
             decisions = export.logged(reader, row, after=_comparable(reader, row.id), tags=tags)
             return evaluate(
@@ -109,6 +111,7 @@ class Logs:
 
     def _history(self, tenant: str, name: str, points: int) -> HistoryRecord:
         with reading(self._commits, tenant, name) as (reader, row):
+            refuse_if_large(name, from_stored(json.loads(row.arms)), "a history")
             found = self._histories.pop(row.id, None)
             if found is None or not found.still_holds(reader, row):
                 found = History.start(reader, row)
@@ -124,7 +127,9 @@ class Logs:
         if base.head == 0:
             return 0
         about, submit = Reference("name", tenant, name), self._commits.submit
-        submit(partial(_rebase, about=about, base=base, before=before), about, alone=True).result()
+        content = snapshot(base)  # which takes a while, so not in the commit loop
+        rebase = partial(_rebase, about=about, seq=base.head, content=content, before=before)
+        submit(rebase, about, alone=True).result()
         dropped = 0
         for first in range(1, base.head + 1, AT_ONCE):
             dropped += submit(
@@ -156,14 +161,14 @@ def _cut(reader: Store, row: ExperimentRow, before: float) -> Running:
     return running
 
 
-def _rebase(session: Session, *, about: Reference, base: Running, before: float) -> None:
-    """Start the log at `base`. The rows before it are no longer needed, except its pending decisions."""
+def _rebase(session: Session, *, about: Reference, seq: int, content: str, before: float) -> None:
+    """Start the log at a snapshot. The rows before it are no longer needed, except its pending decisions."""
     running = session.get(about)
     earlier = session.store.base(running.id)
-    session.store.add_snapshot(running.id, base.head, snapshot(base), session.clock(), base=True)
-    if earlier is None or earlier[0] < base.head:
+    session.store.add_snapshot(running.id, seq, content, session.clock(), base=True)
+    if earlier is None or earlier[0] < seq:
         # The rows follow in transactions of their own; from here on nothing needs them.
-        new = {"before": moment(before), "dropped_to_row": base.head}
+        new = {"before": moment(before), "dropped_to_row": seq}
         session.record("log.drop", running.tenant, running.name, new=new)
     session.store.drop_keys_of(running.id, before)
 

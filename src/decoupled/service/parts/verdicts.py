@@ -7,6 +7,7 @@ from typing import NamedTuple
 from ...decision import Arm
 from ..background import Background
 from ..commit_loop import CommitLoop
+from ..experiment.large import refuse_if_large
 from ..experiment.live import Running
 from ..experiment.watched import Judged, Watched
 from ..replies import Reply
@@ -58,6 +59,7 @@ def _look(
 ) -> Judged | tuple[int, _State, Watched]:
     """The last verdict if nothing has changed since, or what a new one is made of."""
     running = session.get(about)
+    refuse_if_large(running.name, running.names, "a verdict")
     sweep(session, running)
     state, known = _State.of(running), last.get(running.id)
     return known[1] if known is not None and known[0] == state else (running.id, state, Watched.of(running))

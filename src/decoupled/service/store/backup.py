@@ -148,6 +148,7 @@ def copy(reader: Store, target: Store, restored_from: str | os.PathLike[str] | N
         if restored_from is not None:
             new, file = {"experiments": count}, os.path.basename(restored_from)
             target.add_audit(audit_row(time.time(), ORIGIN.get(), "store.restore", OPERATOR, file, new=new))
+        target.count_key_change()
         target.commit()
     except BaseException:
         target.rollback()

@@ -91,6 +91,17 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             caller TEXT NOT NULL, label TEXT NOT NULL, request TEXT, old_value TEXT, new_value TEXT){plain}""",
         "CREATE INDEX audit_by_subject ON audit (tenant, subject, id)",
     ),
+    (
+        # How often keys were added or revoked. Every transaction that runs a caller's request reads it.
+        "CREATE TABLE key_changes (number {integer} NOT NULL){plain}",
+        "INSERT INTO key_changes VALUES (0)",
+        # No pending decision of the experiment expires before this time; null if none expires.
+        "ALTER TABLE experiments ADD COLUMN next_expiry {real}",
+        # It is not known yet for experiments that have a deadline, and is found when they are looked at.
+        """UPDATE experiments SET next_expiry = 0
+            WHERE replace(settings, '"deadline": null', '') = settings AND head > 0""",
+        "CREATE INDEX experiments_by_expiry ON experiments (next_expiry) WHERE next_expiry IS NOT NULL",
+    ),
 )
 
 

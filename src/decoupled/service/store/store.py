@@ -124,7 +124,7 @@ class Store(Database):
         Otherwise the newest earlier snapshot is kept, in case this one is damaged.
         """
         self.run("DELETE FROM snapshots WHERE experiment = ? AND seq = ? AND base = 0", (experiment, seq))
-        sql = "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        sql = "INSERT INTO snapshots (experiment, seq, content, at, base) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
         self.run(sql, (experiment, seq, content, at, int(base)))
         if base:
             self.run("DELETE FROM snapshots WHERE experiment = ? AND seq < ?", (experiment, seq))
@@ -178,7 +178,15 @@ class Store(Database):
         blank = {"guardrails": None, "budget": None}
         self.update(experiment, settings="{}", seed="0", arms="[]", retired="[]", **blank)
 
+    def count_key_change(self) -> None:
+        """Note that a key was added or revoked, so that every process looks its keys up again."""
+        self.run("UPDATE key_changes SET number = number + 1")
+
     # Reading
+
+    def key_changes(self) -> int:
+        """How often keys were added or revoked."""
+        return int(self.run("SELECT number FROM key_changes")[0][0])
 
     def named(self, tenant: str, name: str) -> ExperimentRow | None:
         """The experiment of that name."""
@@ -200,6 +208,10 @@ class Store(Database):
         sql = f"{EXPERIMENTS} WHERE {who} AND deleted_at IS NULL AND name > ? ORDER BY name, tenant LIMIT ?"
         return [ExperimentRow(*row) for row in self.run(sql, (tenant, after, limit))]
 
+    def every_experiment(self) -> Iterator[ExperimentRow]:
+        """The experiments of all tenants, one after another."""
+        return (ExperimentRow(*row) for row in self.each(EXPERIMENTS))
+
     def rows_since(self, experiment: int, seq: int) -> Iterator[Row]:
         """The rows of the log after `seq`, in order."""
         self.flush()
@@ -219,6 +231,12 @@ class Store(Database):
 
     def decided_among(self, experiment: int, seqs: Sequence[int]) -> list[Decided]:
         """The decisions of these rows, in order."""
+        if seqs and seqs[-1] - seqs[0] < 4 * len(seqs):  # nearly all of a range
+            sql = f"{_DECIDED} WHERE experiment = ? AND seq >= ? AND seq <= ? ORDER BY seq"
+            wanted = set(seqs)
+            return [
+                Decided(*row) for row in self.run(sql, (experiment, seqs[0], seqs[-1])) if row[0] in wanted
+            ]
         found: list[Decided] = []
         for start in range(0, len(seqs), 500):
             part = seqs[start : start + 500]
@@ -287,9 +305,30 @@ class Store(Database):
         return [audit_record(*row) for row in self.run(sql, values)]
 
     def snapshots(self, experiment: int) -> list[tuple[int, str]]:
-        """The snapshots of an experiment, newest first: the row of each, and its text."""
-        sql = "SELECT seq, content FROM snapshots WHERE experiment = ? ORDER BY seq DESC"
-        return [(seq, content) for seq, content in self.run(sql, (experiment,))]
+        """The snapshots of an experiment, newest first: the row of each, and its text.
+
+        Rows before a base may be gone, so a snapshot before it is of no use.
+        """
+        base = "SELECT max(seq) FROM snapshots WHERE experiment = ? AND base = 1"
+        sql = f"SELECT seq, content FROM snapshots WHERE experiment = ? AND seq >= coalesce(({base}), 0) ORDER BY seq DESC"
+        return [(seq, content) for seq, content in self.run(sql, (experiment, experiment))]
+
+    def newest_snapshot(self, experiment: int) -> tuple[int, int] | None:
+        """The row of the newest snapshot, and its size in bytes."""
+        sql = "SELECT seq, octet_length(content) FROM snapshots WHERE experiment = ? ORDER BY seq DESC LIMIT 1"
+        rows = self.run(sql, (experiment,))
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    def newest_snapshot_has(self, experiment: int, word: str) -> bool:
+        """Whether a word occurs in the newest snapshot."""
+        sql = "SELECT content LIKE ? FROM snapshots WHERE experiment = ? ORDER BY seq DESC LIMIT 1"
+        rows = self.run(sql, (f"%{word}%", experiment))
+        return bool(rows and rows[0][0])
+
+    def expiring(self, before: float, after: int, most: int) -> list[int]:
+        """The ids, above `after` and in order, of experiments that may have a decision that expires by then."""
+        sql = "SELECT id FROM experiments WHERE next_expiry <= ? AND id > ? ORDER BY id LIMIT ?"
+        return [experiment for (experiment,) in self.run(sql, (before, after, most))]
 
     def base(self, experiment: int) -> tuple[int, str] | None:
         """The snapshot that the log starts from; None if the log is complete."""

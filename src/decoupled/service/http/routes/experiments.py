@@ -12,6 +12,7 @@ from ...decision_service import DecisionService
 from ...errors import Invalid
 from ...experiment.guarding import changed_guardrails, checked_budget
 from ...experiment.imported import checked_learner
+from ...experiment.large import numbered
 from ...experiment.records import Settings, moment
 from ...parts.listing import ExperimentSort, Filed
 from ..guardrails import BudgetIn, DownIn, GuardrailsIn
@@ -70,18 +71,19 @@ def experiment_routes(service: DecisionService) -> APIRouter:
         202 if its policy is new to this machine and still being compiled: it is on disk, and `status` says so. With a
         saved `learner` it goes on from there, bit for bit; decisions that were pending there stay there.
         """
+        arms = numbered(body.arms) if isinstance(body.arms, int) else tuple(body.arms)
         settings = Settings(
             policy=body.policy,
-            arms=tuple(body.arms),
+            arms=arms,
             loss_range=(body.loss_range[0], body.loss_range[1]),
             deadline=body.deadline_seconds,
             expired_loss=body.expired_loss,
             demo=body.demo,
             feedback=body.feedback,
-            guardrails=changed_guardrails(Guardrails(), body.guardrails.changes(), body.arms, False)
+            guardrails=changed_guardrails(Guardrails(), body.guardrails.changes(), arms, False)
             if body.guardrails is not None
             else _guardrails_of(body),
-            budget=checked_budget(body.budget.limits(), body.arms, False)
+            budget=checked_budget(body.budget.limits(), arms, False)
             if body.budget is not None
             else Budget(),
             risk=body.risk,

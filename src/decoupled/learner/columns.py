@@ -1,0 +1,119 @@
+"""A learner as text, with its pending decisions apart from it, as columns.
+
+It is for callers that keep every decision anyway, such as a service with a log: of a pending decision they need only what
+its row does not have. A hundred thousand of them are written and read in a fraction of the time of `to_json`.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..base.packed import pack_ints, unpack_ints
+from ..decision import Decision, GuardedDecision
+from ..errors import StateError
+from .learner import Learner
+from .pending import Pending, Waiting, recorded
+from .saving import as_text as as_text
+from .saving import to_content
+
+_NONE = -1  # no baseline
+_FIELDS = len(Decision._fields) - 1
+
+
+def to_columns(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The learner without its pending decisions, and what these have beyond the fields of `Decision`.
+
+    The first is a copy, for `as_text`, which takes longer if there are many arms.
+
+    >>> import decoupled as dc
+    >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+    >>> made = learner.decide(count=3)
+    >>> content, columns = to_columns(learner)
+    >>> twin = from_columns(as_text(content), columns, [each[1:] for each in made])
+    >>> twin.pending == learner.pending, twin.decide() == learner.decide()
+    (True, True)
+    """
+    with learner._lock:
+        parts = learner._parts
+        waiting, watch = parts.waiting, parts.watch
+        bare = Waiting(waiting.tag, waiting.limit)
+        bare.counter.value, bare.forgotten = waiting.made, waiting.forgotten
+        content = to_content(
+            parts._replace(waiting=bare, watch=None if watch is None else watch.without_drawn())
+        )
+        columns = _of_waiting(waiting)
+        if watch is not None:
+            columns |= watch.law_columns(waiting.decisions)
+        return content, columns
+
+
+def _of_waiting(waiting: Waiting) -> dict[str, Any]:
+    start = len(waiting.tag) + 1
+    held: dict[int, int] = {}
+    baselines: list[Any] = []
+    which: list[int] = []
+    for each in waiting.decisions.values():
+        baseline = recorded(each[3])
+        if baseline is None:
+            which.append(_NONE)
+            continue
+        number = held.get(id(baseline))
+        if number is None:
+            number = held[id(baseline)] = len(baselines)
+            serials, values, free = baseline
+            baselines.append([serials.tolist(), values.tolist(), free])
+        which.append(number)
+    covered = {
+        place: each[2] for place, each in enumerate(waiting.decisions.values()) if each[2] is not None
+    }
+    return {
+        "numbers": pack_ints(np.array([int(key[start:]) for key in waiting.decisions], np.int64)),
+        "arms": pack_ints(np.array([each[1] for each in waiting.decisions.values()], np.int64)),
+        "covered": list(covered.items()),
+        "baselines": baselines,
+        "baseline": pack_ints(np.array(which, np.int64)),
+    }
+
+
+def from_columns(text: str, columns: dict[str, Any], chosen: Iterable[Sequence[Any]]) -> Learner:
+    """Restore the result of `to_columns`, the first as text; `chosen` has the fields of each pending decision after its id.
+
+    After those may come what the policy drew and the guardrail that replaced it.
+    """
+    learner = Learner.from_json(text)
+    try:
+        _fill(learner, columns, chosen)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise StateError(
+            f"state: its pending decisions cannot be restored ({type(error).__name__}: {error}); give what was written"
+        ) from error
+    return learner
+
+
+def _fill(learner: Learner, columns: dict[str, Any], chosen: Iterable[Sequence[Any]]) -> None:
+    waiting, watch = learner._waiting, learner._watch
+    shared: list[Any] = [
+        (np.array(serials, np.int64), np.array(values, np.float64), free)
+        for serials, values, free in columns["baselines"]
+    ]
+    shared.append(None)  # the place of _NONE
+    tag, pending = waiting.tag, waiting.decisions
+    covered = {place: tuple(x) if isinstance(x, list) else x for place, x in columns["covered"]}
+    rest = zip(
+        unpack_ints(columns["numbers"]).tolist(),
+        unpack_ints(columns["arms"]).tolist(),
+        unpack_ints(columns["baseline"]).tolist(),
+        chosen,
+        strict=True,
+    )
+    for place, (number, arm, baseline, fields) in enumerate(rest):
+        name = f"{tag}-{number}"
+        if len(fields) == _FIELDS:
+            decision = Decision(name, *fields)
+        else:
+            decision = GuardedDecision(name, *fields[:_FIELDS]).marked(*fields[_FIELDS:])
+        one: Pending = (decision, arm, covered.get(place), shared[baseline])
+        pending[name] = one
+    if watch is not None:
+        watch.fill_drawn(list(pending), columns)
