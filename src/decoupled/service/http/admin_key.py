@@ -7,8 +7,9 @@ from pathlib import Path
 from ...base.secret_files import read_secret
 from ...errors import ParameterError
 from ..errors import Conflict
+from ..experiment.audited import OPERATOR
 from ..parts.keys import Keys
-from .auth import OPERATOR, digest_of
+from .auth import digest_of
 
 LABEL = "admin key file"
 _LIKE_A_KEY = re.compile(r"[\x21-\x7e]{32,200}")
