@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from decoupled.service.commit_loop import Reply, deliver
 from decoupled.service.decision_service import open_service
 from decoupled.service.errors import NotFound
+from decoupled.service.replies import Reply, deliver
 
 
 async def value_of(reply: Reply[int]) -> int:

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled.service.commit_loop import Reply
 from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
 from decoupled.service.experiment.records import DecisionRecord, Feedback, Settings
+from decoupled.service.replies import Reply
 from support.stores import Clock
 
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))

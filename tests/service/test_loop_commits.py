@@ -3,16 +3,17 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
 
-from decoupled.service.commit_loop import Reply
 from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import NotFound, ServiceError, StoreError
 from decoupled.service.experiment.live import Running
 from decoupled.service.experiment.records import DecisionRecord, Settings
+from decoupled.service.replies import Reply
 from decoupled.service.session import Reference, Session
 from support.stores import quick_service
 
@@ -70,7 +71,7 @@ def test_a_pass_of_the_loop_is_one_transaction_in_its_own_thread(
     run(service, main)
 
 
-def test_both_kinds_of_commits_make_the_same_log(file: str, tmp_path: Any) -> None:
+def test_both_kinds_of_commits_make_the_same_log(file: str, tmp_path: Path) -> None:
     one, other = made(file), made(str(tmp_path / "other.db"))
 
     async def main() -> None:
@@ -230,6 +231,35 @@ def test_closing_finishes_the_commit_under_way(file: str) -> None:
     again = quick_service(file)
     assert again.experiments.state("me", "one").result().decisions == 2
     again.close()
+
+
+def test_a_service_that_is_closed_says_so(file: str) -> None:
+    service = made(file)
+
+    async def main() -> None:
+        await service.decisions_on_loop.decide("me", "one")
+        waiting = service.decisions_on_loop.decide("me", "one")
+        service.close()
+        with pytest.raises(StoreError, match="closed"):
+            await waiting
+        with pytest.raises(StoreError, match="closed"):
+            service.decisions_on_loop.decide("me", "one")
+
+    asyncio.run(main())
+
+
+def test_a_file_that_was_moved_is_an_error_and_nothing_hangs(file: str, tmp_path: Path) -> None:
+    service = made(file)
+
+    async def main() -> None:
+        await service.decisions_on_loop.decide("me", "one")
+        Path(file).rename(tmp_path / "elsewhere.db")
+        with pytest.raises(StoreError, match="moved"):
+            await service.decisions_on_loop.decide("me", "one")
+        (tmp_path / "elsewhere.db").rename(file)
+        assert len(await service.decisions_on_loop.decide("me", "one")) == 1
+
+    run(service, main)
 
 
 def test_another_loop_is_served_after_the_first_and_none_beside_it(file: str) -> None:

@@ -12,10 +12,11 @@ import pytest
 
 import decoupled as dc
 from decoupled.service.analysis.doctor import examine
-from decoupled.service.commit_loop import Command, Reply
+from decoupled.service.commit_loop import Command
 from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import ReplayError, ServiceError, StoreError
 from decoupled.service.experiment.records import Settings
+from decoupled.service.replies import Reply
 from decoupled.service.session import Reference, Session
 from decoupled.service.store.schema import MIGRATIONS
 from decoupled.service.store.sqlite import SqliteStore

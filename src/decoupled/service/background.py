@@ -8,10 +8,11 @@ from functools import partial
 from threading import Event
 from typing import TypeVar
 
-from .commit_loop import CLOSED, CommitLoop, Reply, as_service_error, deliver
+from .commit_loop import CLOSED, CommitLoop, as_service_error
 from .compiler import Compiler, needed
 from .errors import Compiling, NotCompiled, NotFound, StoreError
 from .experiment.rows import ExperimentRow
+from .replies import Reply, deliver
 from .store.store import Store
 
 T = TypeVar("T")

@@ -15,12 +15,16 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TypeVar
 
-from .commit_loop import LINGER, LONGEST_LINGER, Command, CommitLoop, Prepared, Reply, deliver
+from .commit_loop import LONGEST_LINGER, Command, CommitLoop, Prepared
 from .errors import StoreError
 from .origin import ORIGIN
+from .replies import Reply, deliver
 from .session import Reference, Session
 
 T = TypeVar("T")
+# The part of a commit's time for which to wait, and what is left of it if waiting is always in vain.
+_LINGER = 0.75
+_LEAST_TRUST = 0.125
 _TICK = 0.001  # seconds; the timers of an event loop are no finer
 
 
@@ -37,9 +41,11 @@ class LoopCommits:
         self._waiting: list[Command] = []
         self._busy = False  # whether a pass is scheduled, or a commit under way
         self._expected = 0  # commands in the next transaction, if everyone who was answered asks again
+        self._trust = 1.0  # that they do; falls when the wait was in vain
         self._timer: asyncio.TimerHandle | None = None  # begins it with those that are there
         self._to_finish: SimpleQueue[Prepared | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._closed = False
 
     def submit(
         self,
@@ -50,7 +56,7 @@ class LoopCommits:
     ) -> Reply[T]:
         """Run a function in a transaction that holds the experiments it is about. Call it on the event loop."""
         loop = asyncio.get_running_loop()
-        if alone or (loop is not self._loop and not self._adopt(loop)):
+        if alone or self._closed or (loop is not self._loop and not self._adopt(loop)):
             return self._commits.submit(run, *about, alone=alone, otherwise=otherwise)
         reply: Reply[T] = Reply()
         self._waiting.append(Command(run, about, reply, alone, otherwise, ORIGIN.get()))
@@ -78,8 +84,11 @@ class LoopCommits:
 
     def _start(self) -> None:
         """Run what is waiting, in one transaction."""
+        if self._expected > 2:
+            all_came = len(self._waiting) >= self._expected
+            self._trust = 1.0 if all_came else max(_LEAST_TRUST, 0.9 * self._trust)
         batch, self._waiting, self._busy, self._timer = self._waiting, [], False, None
-        prepared = self._commits.prepare_now(batch) if batch else None
+        prepared = self._commits.prepare_now(batch) if batch and not self._closed else None
         if prepared is not None:
             self._busy = True
             self._to_finish.put(prepared)
@@ -102,7 +111,7 @@ class LoopCommits:
     def _go_on(self, answered: int, took: float) -> None:
         """After a commit: clients that were answered are about to ask again, so it waits a moment for them."""
         self._busy, self._expected = True, answered + len(self._waiting)
-        linger = min(LONGEST_LINGER, LINGER * took)
+        linger = min(LONGEST_LINGER, self._trust * _LINGER * took)
         if self._expected <= 2:
             self._start()
         elif linger >= _TICK:
@@ -118,7 +127,8 @@ class LoopCommits:
             asyncio.get_running_loop().call_soon(self._look_again, until)
 
     def close(self) -> None:
-        """Finish the commit that is under way."""
+        """Finish the commit that is under way, and leave all others to the commit loop."""
+        self._closed = True
         if self._thread is not None:
             self._to_finish.put(None)
             self._thread.join()

@@ -92,7 +92,7 @@ class Session:
 
     def is_quick(self, about: Iterable[Reference], rows: int) -> bool:
         """Whether so many rows for these experiments need no loading, no snapshot and no long computation."""
-        for each in about:
+        for each in set(about):
             running = self._running.get(self._ids.get(each, 0))
             if running is None or len(running.names) > FEW_ARMS or self._is_due(running, rows):
                 return False

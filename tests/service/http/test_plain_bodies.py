@@ -8,13 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoupled.service.errors import ServiceError
-from decoupled.service.http.decisions import (
-    FeedbackBatchIn,
-    FeedbackIn,
-    _plain_batch,
-    _plain_feedback,
-    _validated,
-)
+from decoupled.service.http.decisions import FeedbackBatchIn, FeedbackIn, _validated
+from decoupled.service.http.plain_bodies import plain_batch, plain_feedback
 
 NUMBERS = st.one_of(
     st.floats().map(repr),
@@ -29,7 +24,7 @@ SPACES = st.text(" \t\r\n\x0b\x0c\xa0", max_size=2)
 @given(SPACES, SPACES, SPACES, NUMBERS, st.sampled_from(["loss", "Loss", "reward", "lo\\u0073s"]))
 def test_a_loss(before: str, between: str, after: str, number: str, name: str) -> None:
     body = f'{before}{{"{name}"{between}:{between}{number}{between}}}{after}'.encode()
-    found = _plain_feedback("x-1", body)
+    found = plain_feedback("x-1", body)
     if found is not None:
         sent = _validated(FeedbackIn, body)
         assert isinstance(found.loss, float)
@@ -44,11 +39,11 @@ def test_what_clients_send_is_plain() -> None:
         b'{"loss": 0.12345678901234567}',
         b' {"loss" : 120.5 }\n',
     ):
-        found = _plain_feedback("x-1", body)
+        found = plain_feedback("x-1", body)
         assert found is not None
         assert found.loss == json.loads(body)["loss"]
     for body in (b"", b"{}", b'{"loss": -0}', b'{"loss": 1e2}', b'{"loss": 0.5, "arm": "a"}'):
-        assert _plain_feedback("x-1", body) is None
+        assert plain_feedback("x-1", body) is None
 
 
 ITEM = st.fixed_dictionaries(
@@ -64,7 +59,7 @@ ITEM = st.fixed_dictionaries(
 @settings(max_examples=300, deadline=None)
 @given(st.fixed_dictionaries({"items": st.lists(ITEM, max_size=3)}, optional={"more": st.just(1)}))
 def test_a_batch(content: dict[str, Any]) -> None:
-    found = _plain_batch(content)
+    found = plain_batch(content)
     try:
         model = _validated(FeedbackBatchIn, json.dumps(content).encode()).given()
     except ServiceError:

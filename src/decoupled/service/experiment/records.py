@@ -43,13 +43,17 @@ def microseconds(seconds: float) -> int:
     1500000
     """
     whole = math.floor(seconds)
-    return whole * 1_000_000 + min(int((seconds - whole) * 1e6), 999_999)
+    return whole * 1_000_000 + _rest(seconds, whole)
+
+
+def _rest(seconds: float, whole: int) -> int:
+    return min(int((seconds - whole) * 1e6), 999_999)
 
 
 @lru_cache(4096)  # a decision shows its time again when its feedback comes
 def _moment(seconds: float) -> str:
-    whole, rest = divmod(microseconds(seconds), 1_000_000)
-    return f"{_second(whole)}.{rest:06d}Z"
+    whole = math.floor(seconds)
+    return f"{_second(whole)}.{_rest(seconds, whole):06d}Z"
 
 
 @lru_cache(1024)  # decisions made within one second share all but the last digits

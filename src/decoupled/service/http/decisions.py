@@ -14,13 +14,14 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, Validat
 
 from ...errors import shown
 from ...learner.preferences import Preference
-from ..commit_loop import Reply
 from ..decision_service import DecisionService
 from ..errors import BadRequest, NotFound, ServiceError, neither_or_both
 from ..experiment.records import MOST_DECISIONS, DecisionRecord, Feedback, Mode, Status, moment
+from ..replies import Reply
 from .auth import Access, Admission
 from .fields import Arm, Loss, Model, Problem, Whole
 from .limits import LONGEST_KEY, MOST_FEEDBACK
+from .plain_bodies import plain_batch, plain_feedback
 from .problem_json import problem_of
 from .strict_json import broken, parsed, text_of
 from .validation import invalid_body
@@ -35,13 +36,7 @@ FEEDBACK = "/v1/decisions/{id}/feedback"
 FEEDBACK_BATCH = "/v1/feedback"
 EXPLORED = "The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm."
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,200}")  # no experiment has any other name
-# {"loss": 0.25}, with so few digits that it is always finite.
-_PLAIN_LOSS = re.compile(
-    rb'[ \t\r\n]*{ *"loss" *: *((?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,30})?) *}[ \t\r\n]*'
-)
-_LONGEST_PLAIN = 100  # bytes
 _VISIBLE = re.compile(rb"[!-~]{1,%d}" % LONGEST_KEY)
-_EXACT = 2**53  # whole numbers up to this are floats, too
 
 
 class DecideIn(Model):
@@ -250,7 +245,7 @@ class FastRoutes:
     def feedback(self, access: Access, id: str, headers: Headers, body: bytes) -> Begun:  # noqa: A002
         """`PUT /v1/decisions/{id}/feedback`."""
         access.require("decide")
-        given = _plain_feedback(id, body)
+        given = plain_feedback(id, body)
         if given is None:
             sent = _validated(FeedbackIn, body)
             given = Feedback(id, sent.loss, sent.reward, sent.arm, sent.preference)
@@ -290,36 +285,12 @@ def _result(id: str, outcome: str | ServiceError) -> str:  # noqa: A002
 # Bodies
 
 
-def _plain_feedback(id: str, body: bytes) -> Feedback | None:  # noqa: A002
-    """A body with a loss and nothing else; None for any other, which the model reads or refuses."""
-    found = _PLAIN_LOSS.fullmatch(body) if len(body) <= _LONGEST_PLAIN else None
-    return None if found is None else Feedback(id, float(found[1]))
-
-
 def _batch(body: bytes) -> list[Feedback]:
     content = parsed(body) if body else {}
-    plain = _plain_batch(content)
+    plain = plain_batch(content)
     if plain is None:
         return validated(FeedbackBatchIn, content).given()
     return plain
-
-
-def _plain_batch(content: Any) -> list[Feedback] | None:
-    """A batch of losses and nothing else; None for any other."""
-    items = content.get("items") if type(content) is dict and len(content) == 1 else None
-    if type(items) is not list or not 1 <= len(items) <= MOST_FEEDBACK:
-        return None
-    given: list[Feedback] = []
-    for each in items:
-        if type(each) is not dict or len(each) != 2:
-            return None
-        id, loss = each.get("decision"), each.get("loss")  # noqa: A001
-        if type(id) is not str or not 1 <= len(id) <= 200:
-            return None
-        if (type(loss) is not float and type(loss) is not int) or not -_EXACT <= loss <= _EXACT:
-            return None
-        given.append(Feedback(id, float(loss)))
-    return given
 
 
 _ONE = DecideIn()

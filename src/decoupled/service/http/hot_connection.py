@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from ..commit_loop import Reply
 from ..origin import ORIGIN, Origin
+from ..replies import Reply
 from .gateway import Gateway, HotRoute, Started, as_refusal, origin_of
 from .header_timeout import LimitedConnection
 from .limits import Limits
@@ -142,7 +142,8 @@ class HotConnection(LimitedConnection):
             self._unsupported_upgrade_warning()
         if self._hot is not None:  # its body comes in parts
             self._pass_on(complete=False)
-        self._check_headers(len(data))
+        if self._waiting or self._timer is not None:
+            self._check_headers(len(data))
 
     # What the parser finds
 

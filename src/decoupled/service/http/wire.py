@@ -11,31 +11,37 @@ from ..experiment.live import Running
 from ..experiment.records import moment
 from ..experiment.rows import Decided, Settled
 
+_PENDING = '"pending","loss":null,"settled_at":null'
+_UNOBSERVED = '"unobserved","loss":null,"settled_at":null'
 _spell = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def decision_text(running: Running, row: Decided, settled: Settled | None) -> str:
     """A decision as JSON, from its experiment, its row, and the row that settled it if there is one."""
-    names, id = running.names, f"{running.tag}-{row.seq}"  # noqa: A001
-    exploit = "null" if row.exploit is None else _spelled(names[row.exploit])
-    drawn = exploit if row.drawn is None else _spelled(names[row.drawn])
-    status, loss, settled_at = "pending", "null", "null"
-    if row.explore is None:
-        explore, to, status = "null", "null", "unobserved"
+    (
+        seq, mode, _, exploited, explored, propensity, weight, _, version, _, made_at, expires_at, drew, guard, limited_by,
+    ) = row  # fmt: skip
+    names, id = running.names, f"{running.tag}-{seq}"  # noqa: A001
+    exploit = "null" if exploited is None else _spelled(names[exploited])
+    drawn = exploit if drew is None else _spelled(names[drew])
+    if explored is None:
+        explore, to, end = "null", "null", _UNOBSERVED
     else:
-        explore = _spelled(names[row.explore])
+        explore, end = _spelled(names[explored]), _PENDING
         to = f'{{"loss_of":{explore},"to":"/v1/decisions/{id}/feedback"}}'
     if settled is not None:
         status = "applied" if settled.kind == "observed" else "expired"
-        loss, settled_at = _number(settled.loss), f'"{moment(settled.at)}"'
-    expires_at = "null" if row.expires_at is None else f'"{moment(row.expires_at)}"'
+        loss = "null" if settled.loss is None else repr(settled.loss)
+        end = f'"{status}","loss":{loss},"settled_at":"{moment(settled.at)}"'
     return (
-        f'{{"id":"{id}","experiment":{_spelled(running.name)},"mode":"{row.mode}","exploit":{exploit},'
-        f'"explore":{explore},"send_feedback":{to},"propensity":{_number(row.propensity)},'
-        f'"weight":{_number(row.weight)},"policy":"{running.policy}","state_version":{row.version},'
-        f'"made_at":"{moment(row.made_at)}","expires_at":{expires_at},"status":"{status}","loss":{loss},'
-        f'"settled_at":{settled_at},"drawn":{drawn},"guard":{_word(row.guard)},'
-        f'"limited_by":{_word(row.limited_by)}}}'
+        f'{{"id":"{id}","experiment":{_spelled(running.name)},"mode":"{mode}","exploit":{exploit},'
+        f'"explore":{explore},"send_feedback":{to},'
+        f'"propensity":{"null" if propensity is None else repr(propensity)},'
+        f'"weight":{"null" if weight is None else repr(weight)},"policy":"{running.policy}",'
+        f'"state_version":{version},"made_at":"{moment(made_at)}",'
+        f'"expires_at":{"null" if expires_at is None else _quoted(moment(expires_at))},"status":{end},'
+        f'"drawn":{drawn},"guard":{"null" if guard is None else _quoted(guard)},'
+        f'"limited_by":{"null" if limited_by is None else _quoted(limited_by)}}}'
     )
 
 
@@ -44,9 +50,5 @@ def _spelled(name: Arm) -> str:
     return _spell(name)
 
 
-def _number(value: float | None) -> str:
-    return "null" if value is None else float.__repr__(value)
-
-
-def _word(value: str | None) -> str:
-    return "null" if value is None else f'"{value}"'
+def _quoted(plain: str | None) -> str:
+    return f'"{plain}"'

@@ -3,8 +3,9 @@
 from functools import partial
 from typing import TypeAlias
 
-from ..commit_loop import CommitLoop, Reply
+from ..commit_loop import CommitLoop
 from ..experiment.audited import AuditRecord
+from ..replies import Reply
 from ..session import Session
 
 AuditPage: TypeAlias = list[AuditRecord]

@@ -7,12 +7,13 @@ from typing import TypeAlias
 from ...decision import Arm
 from ...errors import LossError, ParameterError, invalid_value, reworded, shown
 from ...learner.preferences import Preference, preference_loss
-from ..commit_loop import CommitLoop, Reply
+from ..commit_loop import CommitLoop
 from ..errors import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
 from ..experiment.live import Form, Loss, Running, T
 from ..experiment.records import DecisionId, DecisionRecord, Feedback, Mode, unknown_decision
 from ..experiment.rows import Decided, Settled
 from ..loop_commits import LoopCommits
+from ..replies import Reply
 from ..session import Reference, Session
 from .deadlines import expire, sweep
 from .draw import draw

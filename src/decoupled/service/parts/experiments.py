@@ -12,13 +12,14 @@ from ...errors import DecoupledError, invalid_value, near_name, reworded, shown
 from ...learner.budget import Budget
 from ...learner.guardrails import Guardrails
 from ..background import Background
-from ..commit_loop import CommitLoop, Reply, as_service_error, deliver
+from ..commit_loop import CommitLoop, as_service_error
 from ..compiler import Compiler
 from ..errors import Compiling, Conflict, Invalid, NotCompiled, NotFound
 from ..experiment.live import Running
 from ..experiment.records import Experiment, Settings, State
 from ..experiment.rows import ExperimentRow
 from ..experiment.settings import agree, as_settings, as_text, checked, plain_text
+from ..replies import Reply, deliver
 from ..session import Reference, Session
 from .deadlines import sweep
 from .guardrails import change_guardrails, set_budget

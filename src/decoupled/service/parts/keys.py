@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from ..commit_loop import CommitLoop, Reply
+from ..commit_loop import CommitLoop
 from ..errors import Conflict, NotFound
 from ..experiment.settings import plain_text
+from ..replies import Reply
 from ..session import Session
 
 _COLUMNS = "digest, tenant, role, label, created_at, revoked_at"

@@ -15,7 +15,7 @@ from ..analysis.evaluation import Evaluation, evaluate
 from ..analysis.export import LoggedDecision
 from ..analysis.history import History, HistoryRecord
 from ..background import Background, reading
-from ..commit_loop import CommitLoop, Reply
+from ..commit_loop import CommitLoop
 from ..experiment.audited import OPERATOR
 from ..experiment.live import Running
 from ..experiment.records import moment
@@ -23,6 +23,7 @@ from ..experiment.rows import Decided, ExperimentRow
 from ..experiment.settings import as_settings
 from ..experiment.snapshots import snapshot
 from ..recovery import from_beginning
+from ..replies import Reply
 from ..session import Reference, Session
 from ..store.backup import back_up
 from ..store.store import Store

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from ...decision import Arm
 from ..background import Background
-from ..commit_loop import CommitLoop, Reply
+from ..commit_loop import CommitLoop
 from ..experiment.live import Running
 from ..experiment.watched import Judged, Watched
+from ..replies import Reply
 from ..session import Reference, Session
 from .deadlines import sweep
 

@@ -122,8 +122,10 @@ class SqliteStore(Store):
             yield from self.connection.execute(sql, values)
 
     def run_many(self, sql: str, many: list[Values]) -> None:
-        with self._guarded():
+        try:
             self._cursor.executemany(sql, many)
+        except self.driver_errors as error:
+            raise self.running_error(error) from error
 
     def begin(self) -> None:
         self._check_in_place()
