@@ -56,7 +56,8 @@ def test_the_rules_are_sound_and_their_unit_tests_pass() -> None:
 
 def test_every_rule_has_a_test_that_fires_and_one_that_does_not() -> None:
     tests = yaml.safe_load((RULES / "decoupled-alerts-test.yml").read_text())["tests"]
-    fires, quiet = set(), set()
+    fires: set[str] = set()
+    quiet: set[str] = set()
     for asked in [each for test in tests for each in test["promql_expr_test"]]:
         found = re.search(r'alertname="(\w+)"', asked["expr"])
         assert found is not None

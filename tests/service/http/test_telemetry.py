@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -223,7 +223,7 @@ def test_without_the_extra_the_error_names_it(tmp_path: Path, monkeypatch: pytes
 class Collector(BaseHTTPRequestHandler):
     """Receives OTLP over HTTP."""
 
-    received: dict[str, list[bytes]]
+    received: ClassVar[dict[str, list[bytes]]] = {}
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
@@ -238,8 +238,8 @@ class Collector(BaseHTTPRequestHandler):
 def test_it_is_sent_to_a_collector_as_the_variables_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handler = type("Handler", (Collector,), {"received": {}})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    Collector.received.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
@@ -251,7 +251,7 @@ def test_it_is_sent_to_a_collector_as_the_variables_say(
             service.decide("models")
         telemetry.close()
         server.shutdown()
-    traces = [ExportTraceServiceRequest.FromString(each) for each in handler.received["/v1/traces"]]
+    traces = [ExportTraceServiceRequest.FromString(each) for each in Collector.received["/v1/traces"]]
     names = {
         span.name
         for each in traces
@@ -263,6 +263,6 @@ def test_it_is_sent_to_a_collector_as_the_variables_say(
     about = {item.key: item.value.string_value for item in traces[0].resource_spans[0].resource.attributes}
     assert about["service.name"] == "decoupled"
     assert about["deployment.environment.name"] == "test"
-    [metrics] = [ExportMetricsServiceRequest.FromString(each) for each in handler.received["/v1/metrics"]]
+    [metrics] = [ExportMetricsServiceRequest.FromString(each) for each in Collector.received["/v1/metrics"]]
     sent = {metric.name for metric in metrics.resource_metrics[0].scope_metrics[0].metrics}
     assert {"http.server.request.duration", "decoupled.desk_decisions"} <= sent
