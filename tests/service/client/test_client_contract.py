@@ -243,11 +243,9 @@ def test_a_policy_that_is_being_compiled_is_waited_for(make: Make) -> None:
         assert len(seen) == 3
         [told] = client.told()
         assert "the service is compiling FTPL for experiment 'x'" in told
-    for answer, error in (
-        ((503, {}, compiling), "Compiling"),
-        ((500, {}, {"detail": "it does not compile", "title": "Compilation failed"}), "NotCompiled"),
-    ):
-        with answering(answer) as (url, _), pytest.raises(Refused) as caught:
+    broken = {"detail": "it does not compile", "title": "Compilation failed"}
+    for status, problem, error in ((503, compiling, "Compiling"), (500, broken, "NotCompiled")):
+        with answering((status, {}, problem)) as (url, _), pytest.raises(Refused) as caught:
             make(url, retries=quick | {"compiling": 0}).call("decide", "x")
         assert caught.value.kind == error
     with answering((200, {}, {"status": "failed", "problem": "why"})) as (url, _):

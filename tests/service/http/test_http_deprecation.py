@@ -27,7 +27,7 @@ class Body(Model):
     """A body with a deprecated field."""
 
     new: int = 0
-    old: int = Field(default=0, **deprecated_field(**SOON))
+    old: int = Field(default=0, json_schema_extra=deprecated_field(**SOON))
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,9 @@ def app() -> FastAPI:
     router = APIRouter(route_class=StrictRoute)
 
     @router.get("/current")
-    async def current(old: Annotated[int, Query(**deprecated_field(**SOON))] = 0) -> Response:
+    async def current(
+        old: Annotated[int, Query(json_schema_extra=deprecated_field(**SOON))] = 0,
+    ) -> Response:
         return JSONResponse({"old": old})
 
     @router.get("/old", **deprecated_route(**LATER))

@@ -75,12 +75,12 @@ def deprecated_route(*, since: str, sunset: str, instead: str) -> dict[str, Any]
 
 
 def deprecated_field(*, since: str, sunset: str, instead: str) -> dict[str, Any]:
-    """Arguments that deprecate a field of a body, or a query parameter: `Field(default=None, **deprecated_field(...))`.
+    """The mark of a deprecated field of a body, or query parameter: `Field(json_schema_extra=deprecated_field(...))`.
 
-    >>> deprecated_field(since="2027-01-01", sunset="2027-07-01", instead="rate")["json_schema_extra"]["deprecated"]
+    >>> deprecated_field(since="2027-01-01", sunset="2027-07-01", instead="rate")["deprecated"]
     True
     """
-    return {"json_schema_extra": _checked(since, sunset, instead).mark()}
+    return _checked(since, sunset, instead).mark()
 
 
 def of_extra(extra: object) -> Deprecation | None:

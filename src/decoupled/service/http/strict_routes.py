@@ -1,8 +1,6 @@
 """Routes of the framework that parse JSON strictly and check roles, and its errors in the shape of all others."""
 
-import asyncio
 import logging
-import re
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, get_origin
 
@@ -10,6 +8,7 @@ from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from ...errors import shown
 from ..errors import BadRequest, Invalid, MethodNotAllowed, NotFound, ServiceError
@@ -19,6 +18,7 @@ from .problem_json import FAULT, PROBLEM, headers_of, is_fault, problem_of
 from .strict_json import encoded, parsed
 from .validation import SEE, invalid_request
 
+METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 faults = logging.getLogger("decoupled.service")
 _DEPRECATION = "decoupled.deprecation"  # the headers, in the scope of a request
 
@@ -147,7 +147,7 @@ def install(app: FastAPI) -> None:
             response = as_problem(
                 MethodNotAllowed(f"{request.method}: this path does not take it; see Allow")
             )
-            response.headers["Allow"] = ", ".join(sorted(await _methods(app, request.scope["path"])))
+            response.headers["Allow"] = ", ".join(_methods(app, request.scope["path"]))
             return response
         if error.status_code == 404:
             return as_problem(
@@ -156,13 +156,11 @@ def install(app: FastAPI) -> None:
         return as_problem(BadRequest(f"request: is not one that this service knows; {SEE}"))
 
 
-async def _methods(app: FastAPI, path: str) -> set[str]:
+def _methods(app: FastAPI, path: str) -> list[str]:
     """The methods that a path takes; the framework knows only those of the first route that matches."""
-    paths = (await asyncio.to_thread(app.openapi))["paths"]
-    documented = {
-        method.upper()
-        for template, operations in paths.items()
-        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path)
-        for method in operations
-    }
-    return documented or {"GET", "HEAD"}  # pages, and the document itself
+
+    def taken(method: str) -> bool:
+        scope = {"type": "http", "method": method, "path": path, "root_path": "", "headers": []}
+        return any(route.matches(scope)[0] is Match.FULL for route in app.routes)
+
+    return [method for method in METHODS if taken(method)]
