@@ -106,22 +106,21 @@ class Gateway:
             address = client[0] if client else "local"
             access = await self._admission.admit(headers.get(b"authorization"), address)
             response.caller = access.caller
-        if access is not None and is_streamed(scope["method"], scope["path"]):
+        fast = None if access is None else self._fast.find(scope["method"], scope["path"])
+        if access is not None and fast is None and is_streamed(scope["method"], scope["path"]):
             scope["access"] = access
             await self.inner(scope, receive, response.forward)
             return
         body = await self._body(headers, receive)
         if body:
             _check_content_type(headers.get(b"content-type"))
-        if access is not None:
-            fast = self._fast.find(scope["method"], scope["path"])
-            if fast is not None:
-                response.route, handler, argument = fast
-                if scope["query_string"]:
-                    raise Invalid("query: this path takes no query parameters; put fields into the body")
-                status, content = await handler(access, argument, headers, body)
-                await response.send(status, content, JSON)
-                return
+        if access is not None and fast is not None:
+            response.route, handler, argument = fast
+            if scope["query_string"]:
+                raise Invalid("query: this path takes no query parameters; put fields into the body")
+            status, content = await handler(access, argument, headers, body)
+            await response.send(status, content, JSON)
+            return
         scope["access"] = access
         await self.inner(scope, _replayed(body, receive), response.forward)
 
