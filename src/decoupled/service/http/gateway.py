@@ -134,7 +134,7 @@ class Gateway:
         ORIGIN.set(origin)
         if body:
             _check_content_type(headers.get(b"content-type"))
-        return Started(route.handler(access, name, headers, body), origin)
+        return Started(route.handler(access, name, headers, body), origin, access)
 
     def arrived(self) -> float:
         """Count a request in; returns the time for `answered`."""
@@ -180,7 +180,7 @@ class Gateway:
             request, _, _, trace = response.origin
             response.origin = Origin(request, access.caller, access.label, trace)
             ORIGIN.set(response.origin)
-        if access is not None and is_streamed(scope["method"], scope["path"]):
+        if access is not None and fast is None and is_streamed(scope["method"], scope["path"]):
             scope["access"] = access
             await self.inner(scope, receive, response.forward)
             return
