@@ -9,10 +9,8 @@ from ..errors import ParameterError, invalid_value
 # As on a forge: no space inside the dollars, and a price such as "$5 or $6" is no formula.
 _FORMULA = re.compile(r"\$(?!\s)([^$\n]+?)(?<!\s)\$(?!\d)")
 _TOKEN = re.compile(r"\\[A-Za-z]+|\d[\d,.]*\d|\d|&\w+;|\S")
-_LETTERS = {
-    **{"alpha": "α", "beta": "β", "gamma": "γ", "eta": "η", "kappa": "κ"},  # noqa: RUF001
-    **{"lambda": "λ", "mu": "μ", "Delta": "Δ", "infty": "∞"},
-}
+_GREEK = ("alpha", "beta", "gamma", "eta", "kappa", "lambda", "mu", "Delta", "infty")
+_LETTERS = dict(zip(_GREEK, "αβγηκλμΔ∞", strict=True))  # noqa: RUF001
 _SIGNS = {"le": "≤", "ge": "≥", "times": "×", "cdot": "·", "sum": "∑", "lfloor": "⌊", "rfloor": "⌋"}  # noqa: RUF001
 _WORDS = ("log", "min", "max", "exp")
 _ROOT = re.compile(r"\\sqrt(?:\{([^{}]*)\}|\s*(\w))")
