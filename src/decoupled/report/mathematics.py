@@ -10,7 +10,7 @@ from ..errors import ParameterError, invalid_value
 _FORMULA = re.compile(r"\$(?!\s)([^$\n]+?)(?<!\s)\$(?!\d)")
 _TOKEN = re.compile(r"\\[A-Za-z]+|\d[\d,.]*\d|\d|&\w+;|\S")
 _GREEK = ("alpha", "beta", "gamma", "eta", "kappa", "lambda", "mu", "Delta", "infty")
-_LETTERS = dict(zip(_GREEK, "αβγηκλμΔ∞", strict=True))  # noqa: RUF001
+_LETTERS = dict(zip(_GREEK, "αβγηκλμΔ∞", strict=True))
 _SIGNS = {"le": "≤", "ge": "≥", "times": "×", "cdot": "·", "sum": "∑", "lfloor": "⌊", "rfloor": "⌋"}  # noqa: RUF001
 _WORDS = ("log", "min", "max", "exp")
 _ROOT = re.compile(r"\\sqrt(?:\{([^{}]*)\}|\s*(\w))")
