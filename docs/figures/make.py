@@ -7,6 +7,7 @@ Everything is seeded. A test draws the figures again and compares them with the 
 """
 
 import argparse
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -206,6 +207,35 @@ def tuned_map(number: int) -> Any:
     return draw(maps(read(Path(__file__).parents[1] / "data/tuned-map.csv"))[number])
 
 
+def regret_shares() -> Any:
+    """The regret of three policies over that of the paper's, from the table of `beyond.md`."""
+    page = (Path(__file__).parents[1] / "beyond.md").read_text()
+    rows = re.findall(r"^\| (.+) \| [\d,]+ \|$", page, re.MULTILINE)
+    cells = [[cell.strip() for cell in row.split("|")] for row in rows]
+    shared = cells[3][0].removesuffix(", K = 8")
+    names = [
+        row[0].replace("the same", "the same adversary").replace(shared, "punish the arm exploited last")
+        for row in cells
+    ]
+    means = np.array([[float(re.sub(r"[*,]| \(.*", "", row[at])) for at in (1, 2, 3, 5)] for row in cells])
+    share = np.maximum(means[:, 1:] / means[:, :1], 0.02)
+    places = np.arange(len(rows))
+    figure, axes = canvas(4.6)
+    labels = ("0.1.0", "FTPL.recommended()", "follow the leader")
+    for at, (label, marker, colour) in enumerate(zip(labels, "sov", (GREY, BLUE, RED), strict=True)):
+        axes.semilogx(share[:, at], places, marker, color=colour, label=label, markersize=7)
+    for place in places[means[:, 2] < 0.0]:
+        axes.annotate("below 0", (0.02, place), (6, -3), textcoords="offset points", fontsize=8, color=BLUE)
+    axes.axvline(1.0, color="black", linewidth=1.0)
+    axes.set_yticks(places, names, fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xticks([0.02, 0.1, 0.3, 1.0, 3.0, 8.0], ["≤ 0", "0.1", "0.3", "1", "3", "8"])
+    axes.minorticks_off()
+    axes.set_xlabel("regret over that of FTPL()")
+    figure.legend(frameon=False, loc="outside upper center", ncols=3, fontsize=8)
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Any]] = {
     "understand-arms": two_arms,
     "understand-perturbations": perturbations,
@@ -213,6 +243,7 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "understand-surrogate": surrogate,
     "understand-rank": rank_term,
     "understand-constant": constant_regret,
+    "beyond-regret": regret_shares,
     "beyond-rungs": rung_weights,
     "gpu-map-ftpl": lambda: tuned_map(0),
     "gpu-map-ftrl": lambda: tuned_map(1),

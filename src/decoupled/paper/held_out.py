@@ -30,7 +30,7 @@ class HeldOut(Recorded):
     name = "held-out"
     title = "Instances drawn at random"
     about = "96 instances drawn after every value was fixed: `FTPL.recommended()` and eight others, as ratios to the paper's"
-    origin = "ours, [beyond the paper](beyond.md#how-the-values-were-chosen)"
+    origin = "ours, [beyond the paper](beyond-appendix.md#how-the-values-were-chosen)"
     in_quick = False
     on_device = True
 
