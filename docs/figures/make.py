@@ -1,4 +1,4 @@
-"""Draws the figures of `understand.md`, `beyond.md` and `gpu.md` with the package; the same bytes every time.
+"""Draws the figures of `understand.md`, `beyond.md`, `gpu.md` and of the how-to guides with the package; the same bytes every time.
 
     python docs/figures/make.py                   # into docs/figures
     python docs/figures/make.py --out elsewhere
@@ -207,6 +207,36 @@ def tuned_map(number: int) -> Any:
     return draw(maps(read(Path(__file__).parents[1] / "data/tuned-map.csv"))[number])
 
 
+def slices() -> Any:
+    """Regret by the share of the traffic that explores."""
+    shares, arms, users, runs = (0.01, 0.03, 0.1, 0.3, 1.0), 8, 10_000, 8
+    loss, gap = [0.525] * arms, [0.125] * arms
+    loss[5], gap[5] = 0.4, 0.0
+    regret = np.zeros((len(shares), runs))
+    for at, share in enumerate(shares):
+        for run in range(runs):
+            luck = np.random.default_rng(run).random((users, 2)).tolist()
+            learner, paid = dc.FTPL.recommended().start(arms=arms, seed=run), 0.0
+            for choice, chance in luck:
+                paid += gap[learner.exploit()]  # type: ignore[index]
+                if choice < share:
+                    probe = learner.explore()
+                    learner.observe(probe, loss=float(chance < loss[probe.explore]))  # type: ignore[index]
+            regret[at, run] = paid
+    figure, axes = canvas(3.2)
+    half = 1.96 * regret.std(axis=1, ddof=1) / runs**0.5
+    axes.errorbar(
+        shares, regret.mean(axis=1), half, fmt="o-", color=BLUE, capsize=3, label="FTPL.recommended()"
+    )
+    axes.axhline(users * sum(gap) / arms, color=GREY, linestyle="--", label="guessing")
+    axes.set_xscale("log")
+    axes.set_xticks(shares, [f"{share:.0%}" for share in shares])
+    axes.minorticks_off()
+    axes.set(xlabel="share of the users in the slice", ylabel="regret after 10,000 users", ylim=(0, None))
+    axes.legend(frameon=False)
+    return figure
+
+
 def regret_shares() -> Any:
     """The regret of three policies over that of the paper's, from the table of `beyond.md`."""
     page = (Path(__file__).parents[1] / "beyond.md").read_text()
@@ -245,6 +275,7 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "understand-constant": constant_regret,
     "beyond-regret": regret_shares,
     "beyond-rungs": rung_weights,
+    "how-to-slice": slices,
     "gpu-map-ftpl": lambda: tuned_map(0),
     "gpu-map-ftrl": lambda: tuned_map(1),
 }

@@ -8,7 +8,8 @@ for (const formula of document.querySelectorAll(".arithmatex")) {
 const wrapLongFormulas = () => {
   for (const formula of document.querySelectorAll("span.arithmatex")) {
     formula.classList.remove("arithmatex--long");
-    const line = formula.closest("p, li, td, th, dd, dt, h1, h2, h3, h4, summary, div");
+    let line = formula.parentElement;
+    while (line.clientWidth === 0 && line.parentElement) line = line.parentElement; // an inline element has no width
     formula.classList.toggle("arithmatex--long", formula.offsetWidth > line.clientWidth);
   }
 };
