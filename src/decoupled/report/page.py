@@ -155,12 +155,12 @@ def _figure(section: Section, picture: Picture) -> str:
 
 def _table(table: Table) -> str:
     head = "".join(
-        f"<th{'' if number == 0 else ' class=number'}>{escape(name)}</th>"
+        f"<th{'' if number == 0 else ' class=number'}>{_text(name)}</th>"
         for number, name in enumerate(table.head)
     )
     rows = "".join(
         "<tr>" + "".join(
-            f'<td{"" if number == 0 else " class=number"}>{escape(cell)}</td>' for number, cell in enumerate(row)
+            f'<td{"" if number == 0 else " class=number"}>{_text(cell)}</td>' for number, cell in enumerate(row)
         ) + "</tr>"
         for row in table.rows
     )  # fmt: skip
