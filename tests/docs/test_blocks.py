@@ -210,4 +210,3 @@ def test_a_forge_typesets_the_formulas_too(page: Path) -> None:
     for line in text.splitlines():
         if line.startswith("|"):
             assert not [each for each in re.findall(r"\$([^$]+)\$", line) if "|" in each], line
-    )
