@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = re.compile(r"^::: (\S+)\n(?: +\S.*\n)*", re.MULTILINE)
 INCLUDED = re.compile(r'^( *)--8<-- "(.+)"$', re.MULTILINE)
 FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n+", re.DOTALL)
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^# (.*)$", re.MULTILINE)
 
 pages: dict[str, str] = {}  # the Markdown of each page, by the path of its source
@@ -66,8 +67,8 @@ def summary(markdown: str) -> str:
     'A learner decides.'
     """
     title = HEADING.search(markdown)
-    parts = markdown[title.end() if title else 0 :].split("\n\n")
-    prose = [part for part in parts if re.match(r"[\w`*\[\"]", part.strip())]
+    rest = FENCE.sub("", markdown[title.end() if title else 0 :])
+    prose = [part for part in rest.split("\n\n") if re.match(r"[\w`*\[\"]", part.strip())]
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(prose[0].split())) if prose else ""
     return re.split(r"(?<=[.!?])\s", text.replace("**", ""))[0]
 
