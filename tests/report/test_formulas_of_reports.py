@@ -54,6 +54,12 @@ def test_powers_indices_roots_and_fractions() -> None:
     assert [each.text for each in number] == ["10", "6"]
 
 
+def test_both_brackets_of_a_power_have_one_size() -> None:
+    (formula,) = elements(typeset("$(1 + u)^{-3}$"))
+    brackets = [each for each in formula.iter("mo") if each.text in ("(", ")")]
+    assert [each.get("stretchy") for each in brackets] == ["false", "false"]
+
+
 def test_an_escaped_sign_stays_one_sign() -> None:
     assert typeset("$a &lt; b$") == "<math><mi>a</mi><mo>&lt;</mo><mi>b</mi></math>"
 

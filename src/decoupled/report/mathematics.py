@@ -12,6 +12,7 @@ _TOKEN = re.compile(r"\\[A-Za-z]+|\d[\d,.]*\d|\d|&\w+;|\S")
 _GREEK = ("alpha", "beta", "gamma", "eta", "kappa", "lambda", "mu", "Delta", "infty")
 _LETTERS = dict(zip(_GREEK, "αβγηκλμΔ∞", strict=True))
 _SIGNS = {"le": "≤", "ge": "≥", "times": "×", "cdot": "·", "sum": "∑", "lfloor": "⌊", "rfloor": "⌋"}  # noqa: RUF001
+_BRACKETS = "()[]⌊⌋"
 _WORDS = ("log", "min", "max", "exp")
 _ROOT = re.compile(r"\\sqrt(?:\{([^{}]*)\}|\s*(\w))")
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
@@ -76,14 +77,19 @@ def _element(token: str, tokens: Iterator[str]) -> str:
         return _command(token[1:])
     if token[0].isdigit():
         return f"<mn>{token}</mn>"
-    return f"<mi>{token}</mi>" if token.isalpha() else f"<mo>{token.replace('-', '−')}</mo>"  # noqa: RUF001
+    return f"<mi>{token}</mi>" if token.isalpha() else _sign(token.replace("-", "−"))  # noqa: RUF001
+
+
+def _sign(sign: str) -> str:
+    # A bracket with a power belongs to the power, so it would not grow like its partner.
+    return f'<mo stretchy="false">{sign}</mo>' if sign in _BRACKETS else f"<mo>{sign}</mo>"
 
 
 def _command(name: str) -> str:
     if name in _LETTERS:
         return f"<mi>{_LETTERS[name]}</mi>"
     if name in _SIGNS:
-        return f"<mo>{_SIGNS[name]}</mo>"
+        return _sign(_SIGNS[name])
     if name in _WORDS:
         return f"<mi>{name}</mi><mo>&#8289;</mo>"
     known = ", ".join(("sqrt", "frac", *_LETTERS, *_SIGNS, *_WORDS))
