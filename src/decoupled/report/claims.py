@@ -17,6 +17,7 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..base.extras import require
+from .mathematics import readable
 
 require("a report", "scipy")
 
@@ -54,9 +55,9 @@ class Claim(NamedTuple):
         worst = self.parts[0] if self.parts else None
         return {
             "id": self.id,
-            "place": self.place,
-            "statement": self.statement,
-            "statistic": self.statistic,
+            "place": readable(self.place),
+            "statement": readable(self.statement),
+            "statistic": readable(self.statistic),
             "threshold": self.threshold,
             "measured": _plain(worst.value) if worst else None,
             "interval": [_plain(worst.low), _plain(worst.high)] if worst else None,
