@@ -55,10 +55,11 @@ class HotRoute(NamedTuple):
 
 
 class Started(NamedTuple):
-    """A request that waits for its commit, and where it comes from."""
+    """A request that waits for its commit, where it comes from, and what it may do."""
 
     begun: Begun
     origin: Origin
+    access: Access
 
 
 def origin_of(headers: Headers) -> Origin:
@@ -136,6 +137,11 @@ class Gateway:
             _check_content_type(headers.get(b"content-type"))
         return Started(route.handler(access, name, headers, body), origin, access)
 
+    def refused(self, access: Access, error: Exception) -> None:
+        """A key that was valid when the request came was refused in the transaction: look it up next time."""
+        if isinstance(error, Unauthorized):
+            self._admission.forget(access)
+
     def arrived(self) -> float:
         """Count a request in; returns the time for `answered`."""
         self._metrics.in_flight += 1
@@ -194,8 +200,8 @@ class Gateway:
             begun = handler(access, argument, headers, body)
             try:
                 content = begun.content(await begun.reply)
-            except Unauthorized:
-                self._admission.forget(access)
+            except ServiceError as error:
+                self.refused(access, error)
                 raise
             await response.send(begun.status, content, JSON)
             return

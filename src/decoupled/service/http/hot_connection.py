@@ -70,12 +70,13 @@ class Exchange:
 
     def begun(self, started: Started) -> None:
         """Answer when the commit is done."""
-        begun, self.origin = started
+        begun, self.origin, access = started
 
         def finish(reply: Reply[Any]) -> None:
             try:
                 content = begun.content(reply.result())
             except Exception as error:
+                self.connection.gateway.refused(access, error)
                 self.refuse(error)
             else:
                 self.answer(begun.status, content)
