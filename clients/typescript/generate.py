@@ -114,7 +114,10 @@ def _parts(operation: Mapping[str, Any]) -> dict[str, str]:
             given[each["in"]].append(f"{each['name']}{mark}: {_type(each['schema'])}")
     taken = {kind: f"{{ {'; '.join(fields)} }}" if fields else "object" for kind, fields in given.items()}
     body = operation.get("requestBody")
-    kind = _type(body["content"]["application/json"]["schema"]) if body else "undefined"
+    content = body["content"] if body else {}
+    kind = _type(content["application/json"]["schema"]) if "application/json" in content else "undefined"
+    if content and kind == "undefined":
+        kind = "Blob | string"  # a file, such as a log
     taken["body"] = kind if body is None or body.get("required") else f"{kind} | undefined"
     return {**taken, "response": _response(operation["responses"])}
 

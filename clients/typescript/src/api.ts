@@ -40,6 +40,33 @@ export interface ArmsIn {
   arms: (string | number)[];
 }
 
+/** One change: what, when, by whom, and what it was before. */
+export interface AuditEntryOut {
+  id: number;
+  at: string;
+  tenant: string;
+  action: string;
+  /** The experiment, the id of the key, or the file that was changed. */
+  subject: string;
+  /** `key ID`, `address ADDRESS` (of a service without keys), `command line`, or `program`. */
+  caller: string;
+  /** The label of the key, or the user of the command line. */
+  label: string;
+  /** The id of the request that made the change. */
+  request_id: string | null;
+  /** What was changed, as it was before; null if there was nothing. */
+  old: unknown;
+  /** What was changed, as it is now; null if there is nothing. */
+  new: unknown;
+}
+
+/** A page of changes, newest first. */
+export interface AuditOut {
+  entries: AuditEntryOut[];
+  /** Pass it as `before` for the next page; null on the last. */
+  next: number | null;
+}
+
 /** A backup that was written to the folder of --backups. */
 export interface BackupOut {
   file: string;
@@ -82,6 +109,12 @@ export interface DecideIn {
   count?: number | null;
   /** The arms that are available now; if left out: all. */
   available?: (string | number)[] | null;
+  /** Stored with the decision, to find and filter it by. They change nothing that is decided. */
+  tags?: Record<string, unknown> | null;
+  /**
+   * The losses that you expect of the arms in this decision, by arm, in the experiment's loss range. They are stored with it and make evaluations less noisy; they change nothing that is drawn or learned.
+   */
+  baseline?: Record<string, number> | null;
 }
 
 /** The decisions of a request with `count`. */
@@ -121,6 +154,23 @@ export interface DecisionOut {
    * The part of the budget that kept this decision from exploring, so that its mode is exploit: share, rate, total or allowance; null if none did.
    */
   limited_by: string | null;
+  /** What the caller attached to find it by. */
+  tags: Record<string, string>;
+  /** The losses that the caller predicted, by arm; null for none. */
+  baseline: Record<string, number> | null;
+}
+
+/** A page of decisions. With filters it may be short, or empty, and not be the last. */
+export interface DecisionPage {
+  decisions: DecisionOut[];
+  /** Pass it as `after` for the next page; null on the last. */
+  next: string | null;
+}
+
+/** An experiment that is gone. */
+export interface DeletedOut {
+  name: string;
+  deleted_at: string;
 }
 
 /** The arms that are down, such as those that fail a health check; all others are up. */
@@ -165,7 +215,10 @@ export interface ExperimentIn {
    * A policy by name and parameters; parameters left out take their defaults. An experiment that names no policy runs FTPL.recommended().
    */
   policy?: Record<string, unknown>;
-  arms: (string | number)[];
+  /**
+   * The names of the arms, or their number: then they are called 0, 1, 2, ... More than 10,000 must be numbers, and their policy FTPL.recommended().
+   */
+  arms?: (string | number)[] | number;
   /** The lowest and the highest possible loss. */
   loss_range?: number[];
   /** Feedback that comes later than this after its decision is refused (410). None: never. */
@@ -186,9 +239,13 @@ export interface ExperimentIn {
   risk?: number;
   /** Whether losses may drift. False narrows the intervals, and is right only if no arm's mean loss ever changes. */
   drift?: boolean;
+  /**
+   * A saved learner that the experiment starts from, as the text that `Learner.to_json` wrote. Policy, arms, loss range and random stream come with it, and so do guardrails, risk and drift unless they are given.
+   */
+  learner?: string | null;
 }
 
-/** A page of experiments, in the order of their names. */
+/** A page of experiments. */
 export interface ExperimentList {
   experiments: ExperimentOut[];
   /** Pass it as `after` for the next page; null on the last. */
@@ -201,8 +258,8 @@ export interface ExperimentOut {
   policy: Record<string, unknown>;
   /** The policy in a few words. */
   policy_label: string;
-  /** The arms that can be chosen now. */
-  arms: (string | number)[];
+  /** The arms that can be chosen now; their number if there are more than 10,000. */
+  arms: (string | number)[] | number;
   retired: (string | number)[];
   loss_range: number[];
   deadline_seconds: number | null;
@@ -226,6 +283,8 @@ export interface ExperimentOut {
    */
   status: "compiling" | "ready" | "failed" | "archived";
   problem: string | null;
+  /** The SHA-256 digest of the saved learner that it started from; null if it started anew. */
+  imported: string | null;
 }
 
 /** Feedback for many decisions; if one is refused, the others are still applied. */
@@ -301,6 +360,8 @@ export interface FlagProblem {
   detail: string;
   /** Each field that is wrong, if there are several. */
   errors?: Record<string, string>[];
+  /** The id of the request, as in X-Request-Id; the service's log has it, too. */
+  request_id?: string;
   /** The flag. */
   key?: string | null;
   errorCode: "PARSE_ERROR" | "INVALID_CONTEXT" | "TARGETING_KEY_MISSING" | "FLAG_NOT_FOUND" | "GENERAL";
@@ -402,6 +463,24 @@ export interface Problem {
   detail: string;
   /** Each field that is wrong, if there are several. */
   errors?: Record<string, string>[];
+  /** The id of the request, as in X-Request-Id; the service's log has it, too. */
+  request_id?: string;
+}
+
+/** What was learned from a log. */
+export interface ReplayOut {
+  experiment: string;
+  /** The rows of the log. */
+  rows: number;
+  /** How many of them were learned now. */
+  learned: number;
+  /** How many had been learned before, when the same log was sent. */
+  already: number;
+  /** Rows with a loss that could not explore every arm. */
+  left_out: number;
+  state_version: number;
+  /** What may be claimed now, and what may be wrong with the log. */
+  warnings: string[];
 }
 
 /** Which part of a log to drop. */
@@ -540,6 +619,13 @@ export interface Operations {
     body: undefined;
     response: AccessOut;
   };
+  /** Who changed what, newest first */
+  "GET /v1/audit": {
+    path: object;
+    query: { subject?: string | null; action?: "experiment.create" | "experiment.archive" | "experiment.delete" | "arms.add" | "arms.retire" | "guardrails.change" | "budget.set" | "log.drop" | "log.replay" | "key.add" | "key.rotate" | "key.revoke" | "backup.write" | "store.restore" | null; tenant?: string | null; before?: number | null; limit?: number };
+    body: undefined;
+    response: AuditOut;
+  };
   /** Write a consistent copy of the whole store, while it runs, to a new file in the folder of --backups */
   "POST /v1/backups": {
     path: object;
@@ -561,12 +647,19 @@ export interface Operations {
     body: FeedbackIn;
     response: DecisionOut;
   };
-  /** The experiments of this tenant in the order of their names, archived ones included */
+  /** The experiments of this tenant, in the order of their names unless sorted otherwise */
   "GET /v1/experiments": {
     path: object;
-    query: { after?: string | null; limit?: number };
+    query: { after?: string | null; limit?: number; sort?: "name" | "-name" | "created_at" | "-created_at"; status?: "active" | "archived" | null; policy?: string | null; prefix?: string | null };
     body: undefined;
     response: ExperimentList;
+  };
+  /** Delete an experiment that was archived long enough ago (`--delete-after`, 30 days), with its whole log */
+  "DELETE /v1/experiments/{name}": {
+    path: { name: string };
+    query: { confirm: string };
+    body: undefined;
+    response: DeletedOut;
   };
   /** One experiment */
   "GET /v1/experiments/{name}": {
@@ -610,6 +703,13 @@ export interface Operations {
     body: BudgetIn;
     response: ExperimentOut;
   };
+  /** The decisions of an experiment, the newest first */
+  "GET /v1/experiments/{name}/decisions": {
+    path: { name: string };
+    query: { tag?: string[]; after?: string | null; limit?: number; sort?: "made_at" | "-made_at"; status?: "pending" | "applied" | "expired" | "unobserved" | null; mode?: "both" | "exploit" | "explore" | null };
+    body: undefined;
+    response: DecisionPage;
+  };
   /** Draw a decision: an arm to use (`exploit`) and an arm to try (`explore`) */
   "POST /v1/experiments/{name}/decisions": {
     path: { name: string };
@@ -627,7 +727,7 @@ export interface Operations {
   /** The mean loss of every arm, and of the exploited arms, from the log alone, with their intervals */
   "GET /v1/experiments/{name}/evaluation": {
     path: { name: string };
-    query: object;
+    query: { tag?: string[] };
     body: undefined;
     response: EvaluationOut;
   };
@@ -645,12 +745,26 @@ export interface Operations {
     body: undefined;
     response: HistoryOut;
   };
+  /** What the experiment has learned, with its random stream, as a saved learner: it goes on bit for bit */
+  "GET /v1/experiments/{name}/learner": {
+    path: { name: string };
+    query: object;
+    body: undefined;
+    response: Record<string, unknown>;
+  };
   /** The log, one row for each decision, with the exact probability with which `explore` was drawn */
   "GET /v1/experiments/{name}/log": {
     path: { name: string };
-    query: { format?: "csv" | "parquet" };
+    query: { tag?: string[]; format?: "csv" | "parquet" };
     body: undefined;
     response: Blob;
+  };
+  /** Learn from a log: an export of this service, or of another system with the columns that evaluations read */
+  "POST /v1/experiments/{name}/replay": {
+    path: { name: string };
+    query: { unrandomised?: boolean };
+    body: Blob | string;
+    response: ReplayOut;
   };
   /** Drop the log before a moment */
   "POST /v1/experiments/{name}/retention": {
