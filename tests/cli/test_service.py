@@ -91,7 +91,7 @@ def test_the_format_of_the_log_is_checked_before_anything_is_opened(tmp_path: Pa
     store = tmp_path / "store.db"
     refused = run(app, ["serve", "--store", str(store), "--log-format", "jsn"])
     assert (refused.exit_code, store.exists()) == (2, False)
-    assert "--log-format = 'jsn': must be text or json; did you mean 'json'?" in refused.output
+    assert "--log-format = 'jsn': must be one of text, json; did you mean 'json'?" in refused.output
     config = tmp_path / "mirror.toml"
     config.write_text('[[arm]]\nname = "a"\nurl = "http://a"\n[[arm]]\nname = "b"\nurl = "http://b"\n')
     refused = run(app, ["mirror", str(config), "--log-format", "xml"])

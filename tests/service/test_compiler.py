@@ -246,7 +246,7 @@ def test_a_batch_of_feedback_waits_only_for_policies_it_needs(tmp_path: Path) ->
         assert held.begun.wait(60), "the other is ready by then"
         items = [{"decision": each, "loss": 0.5} for each in ids]
         sent = service.http.post("/v1/feedback", json={"items": items}).json()["results"]
-        assert [each["status"] for each in sent] == [503, 200]
+        assert [each["status"] for each in sent] == [503, 200], sent
         assert sent[0]["problem"]["title"] == "Compiling"
         reasons: list[str] = []
 

@@ -41,7 +41,8 @@ def written(address: str) -> str:
         target.execute(RECORD.format(**POSTGRES._asdict()))
         for sql in statements(1, POSTGRES):
             target.execute(sql)
-        for table in ("schema_migrations", *TABLES):
+        known = {name for (name,) in source.execute("SELECT name FROM sqlite_master")}
+        for table in ("schema_migrations", *(each for each in TABLES if each in known)):
             rows = source.execute(f"SELECT * FROM {table}").fetchall()
             columns = [row[1] for row in source.execute(f"PRAGMA table_info({table})")]
             into = insertion(table, columns).replace("?", "%s")

@@ -139,11 +139,11 @@ def client_create(
     kind: Any = feedback
     if (learner is None) == (not arms):
         raise typer.BadParameter("give the arms, or --learner, which has them")
-    begin: Any = {"policy": _described(policy), "arms": arms, "loss_range": loss_range, "seed": seed}
-    begin |= {"risk": risk, "drift": drift}
-    if learner is not None:
-        begin = {"learner": learner.read_text()}
     with report_errors(), connected(url, key_file) as service:
+        begin: Any = {"policy": _described(policy), "arms": arms, "loss_range": loss_range, "seed": seed}
+        begin |= {"risk": risk, "drift": drift}
+        if learner is not None:
+            begin = {"learner": learner.read_text()}
         show(
             service.put_experiment(
                 name,

@@ -193,7 +193,8 @@ def _put(
 
 def _short_arms(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings for the audit trail: many arms by their number only."""
-    count = len(settings["arms"])
+    arms: list[Arm] | int = settings["arms"]
+    count = arms if isinstance(arms, int) else len(arms)
     return settings if count <= _MOST_ARMS_AUDITED else {**settings, "arms": count}
 
 

@@ -209,8 +209,9 @@ class Store(Database):
         return [ExperimentRow(*row) for row in self.run(sql, (tenant, after, limit))]
 
     def every_experiment(self) -> Iterator[ExperimentRow]:
-        """The experiments of all tenants, one after another."""
-        return (ExperimentRow(*row) for row in self.each(EXPERIMENTS))
+        """The experiments of all tenants, one after another, ordered by name."""
+        sql = f"{EXPERIMENTS} WHERE deleted_at IS NULL ORDER BY name, tenant"
+        return (ExperimentRow(*row) for row in self.each(sql))
 
     def rows_since(self, experiment: int, seq: int) -> Iterator[Row]:
         """The rows of the log after `seq`, in order."""
