@@ -23,6 +23,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7
 DASHES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
+DOTS_PER_INCH = 150
+
 WORST = 10.0  # the value of a map's darkest colour
 
 # Keep the time and random names out of files, so that the same picture gives the same bytes.
@@ -34,7 +36,10 @@ _REPRODUCIBLE: dict[str, Any] = {
 
 
 class Series(NamedTuple):
-    """Labelled values, with an optional band of a given half-width around them."""
+    """Labelled values, with an optional band around them.
+
+    The band is its half-width, or two rows: how far it reaches below the values, and above them.
+    """
 
     label: str
     x: Floats
@@ -42,6 +47,18 @@ class Series(NamedTuple):
     band: Floats | None = None
     style: int = 0  # number in the palette
     kind: str = "line"  # or "points", or "fit": a thin line through points
+
+    @property
+    def ends(self) -> tuple[Floats, Floats]:
+        """The lower and the upper end of the band; NaN without one.
+
+        >>> low, high = Series("a", np.ones(1), np.ones(1), np.array([[0.5], [2.0]])).ends
+        >>> float(low[0]), float(high[0])
+        (0.5, 3.0)
+        """
+        band = np.full(len(self.x), math.nan) if self.band is None else self.band
+        below, above = band if band.ndim == 2 else (band, band)
+        return self.y - below, self.y + above
 
 
 class Panel(NamedTuple):
@@ -82,17 +99,16 @@ class Picture(NamedTuple):
         """The numbers behind the picture, one line per point."""
         text = io.StringIO()
         lines = csv.writer(text, lineterminator="\n")
-        lines.writerow(("panel", "series", "x", "y", "band"))
+        lines.writerow(("panel", "series", "x", "y", "low", "high"))
         for panel in self.panels:
             if isinstance(panel, Heat):
                 for row, values in zip(panel.rows, panel.values, strict=True):
                     for column, value in zip(panel.columns, values, strict=True):
-                        lines.writerow((panel.title, row, column, repr(float(value)), ""))
+                        lines.writerow((panel.title, row, column, repr(float(value)), "", ""))
             for series in panel.series:
-                band = np.full(len(series.x), math.nan) if series.band is None else series.band
-                for x, y, width in zip(series.x, series.y, band, strict=True):
-                    shown = "" if math.isnan(width) else repr(float(width))
-                    lines.writerow((panel.title, series.label, repr(float(x)), repr(float(y)), shown))
+                for x, y, *ends in zip(series.x, series.y, *series.ends, strict=True):
+                    shown = ("" if math.isnan(end) else repr(float(end)) for end in ends)
+                    lines.writerow((panel.title, series.label, repr(float(x)), repr(float(y)), *shown))
         return text.getvalue()
 
 
@@ -125,7 +141,7 @@ def draw(picture: Picture) -> "Figure":
         if isinstance(panel, Heat):
             _paint(axes, panel)
         else:
-            _fill(axes, panel)
+            fill(axes, panel)
         if column:
             axes.set_ylabel("")
         if single and names:
@@ -147,7 +163,8 @@ def _shared_legend(figure: Any, columns: int, y: float) -> None:
     )  # fmt: skip
 
 
-def _fill(axes: Any, panel: Panel) -> None:
+def fill(axes: Any, panel: Panel) -> None:
+    """Draw a panel into axes."""
     lows = [0.0 if panel.log_y else _lowest(series) for series in panel.series]
     floor = min(0.0, *lows)
     for series in panel.series:
@@ -193,7 +210,8 @@ def _paint(axes: Any, heat: Heat) -> None:
 
 
 def _set_titles(axes: Any, panel: Panel | Heat, size: int) -> None:
-    axes.set_title(panel.title, fontsize=size)
+    if panel.title:
+        axes.set_title(panel.title, fontsize=size)
     axes.set_xlabel(panel.x_label, fontsize=9)
     axes.set_ylabel(panel.y_label, fontsize=9)
 
@@ -215,7 +233,7 @@ def _plain(value: float) -> str:
 
 def _lowest(series: Series) -> float:
     """The lowest end of a curve or of a point's interval; a band may be cut, because it is only a spread."""
-    low = series.y - series.band if series.kind == "points" and series.band is not None else series.y
+    low = series.ends[0] if series.kind == "points" and series.band is not None else series.y
     return float(np.nanmin(low))
 
 
@@ -232,9 +250,8 @@ def _plot(axes: Any, series: Series, floor: float) -> None:
     label = None if thin else series.label
     axes.plot(series.x, series.y, dash, color=colour, label=label, linewidth=0.9 if thin else 1.6)
     if series.band is not None:
-        low = np.maximum(series.y - series.band, floor)
-        high = series.y + series.band
-        axes.fill_between(series.x, low, high, color=colour, alpha=0.15, linewidth=0)
+        low, high = series.ends
+        axes.fill_between(series.x, np.maximum(low, floor), high, color=colour, alpha=0.15, linewidth=0)
 
 
 def save_static(picture: Picture, folder: str | os.PathLike[str]) -> None:
@@ -246,5 +263,5 @@ def save_static(picture: Picture, folder: str | os.PathLike[str]) -> None:
     with rc_context({"svg.hashsalt": picture.name, "svg.fonttype": "none"}):
         figure = draw(picture)
         for kind, options in _REPRODUCIBLE.items():
-            figure.savefig(target / f"{picture.name}.{kind}", dpi=150, **options)
+            figure.savefig(target / f"{picture.name}.{kind}", dpi=DOTS_PER_INCH, **options)
     (target / f"{picture.name}.csv").write_text(picture.to_csv())

@@ -71,10 +71,15 @@ RIVALS = tuple(policy for policy in CONTENDERS if policy != FTPL.recommended())
 CONTENDER_NAMES = {policy.label: name for policy, name in CONTENDERS.items()}
 
 
+def named_series(results: Results, names: Mapping[str, str]) -> tuple[Series, ...]:
+    """The paper's kind of curves: mean regret by round, with bands of one standard deviation."""
+    return results.series([names[label] for label in results.labels], band="std")
+
+
 def regret_panel(title: str, results: Results, log_x: bool = False) -> Panel:
     """The paper's kind of figure: mean regret by round, with bands of one standard deviation."""
     styles = {name: style for style, name in enumerate(NAMES.values())}  # the same in every figure
-    series = tuple(each._replace(style=styles[each.label]) for each in results.series(NAMES))
+    series = tuple(each._replace(style=styles[each.label]) for each in named_series(results, NAMES))
     return Panel(title, series, log_x=log_x)
 
 
@@ -162,4 +167,5 @@ def lowest_claim(name: str, place: str, statement: str, cells: Mapping[str, Resu
 
 def regret_table(cells: Mapping[str, Results]) -> Table:
     """The final regret of every policy."""
-    return comparison.regret_table("Final regret", cells, NAMES)
+    labels = next(iter(cells.values())).labels
+    return comparison.regret_table("Final regret", cells, [NAMES[label] for label in labels])

@@ -7,17 +7,28 @@ from pathlib import Path
 from ..errors import ParameterError, invalid_value
 from ..plots import Panel, Picture
 from ..simulation import Results
+from ..simulation.bands import Band, checked_band, described
+from ..simulation.naming import Labels
 from .folder import write_report
 from .section import Section, Table
 
 
-def compare(results: Mapping[str, Results], out: str | os.PathLike[str], title: str = "Comparison") -> Path:
+def compare(
+    results: Mapping[str, Results],
+    out: str | os.PathLike[str],
+    title: str = "Comparison",
+    *,
+    band: Band = "mean",
+    labels: Labels | None = None,
+) -> Path:
     """Write a folder with report.html, the figure in every format and its data; return the path of the page.
 
     Args:
         results: the results of `simulate`, by the name of their environment.
         out: the folder to write to.
         title: the heading of the page.
+        band: what the bands around the curves show, as in `Results.plot`.
+        labels: names of the policies, as in `Results.plot`.
 
     >>> import decoupled as dc, tempfile
     >>> worlds = {"easy": dc.environments.Bernoulli([0.2, 0.7]), "hard": dc.environments.Bernoulli([0.5, 0.6])}
@@ -28,24 +39,26 @@ def compare(results: Mapping[str, Results], out: str | os.PathLike[str], title: 
     if not results or not all(isinstance(each, Results) for each in results.values()):
         rule = "must be a dictionary of one or more Results"
         raise ParameterError(invalid_value("results", results, rule, "give {'my world': dc.simulate(...)}"))
-    panels = tuple(Panel(name, each.series()) for name, each in results.items())
-    caption = "Mean regret by round, bands of one standard deviation."
+    panels = tuple(Panel(name, each.series(labels, band)) for name, each in results.items())
+    what = {described(checked_band(band), each.runs): None for each in results.values()}
+    caption = f"Regret by round: {'; '.join(what)}."
     picture = Picture("comparison", title, caption, panels, columns=min(3, len(panels)))
     facts = {
         name: f"{each.world}: {each.runs:,} runs of {each.horizon:,} rounds, "
         f"seed {each.specification['seed']}"
         for name, each in results.items()
     }
-    section = Section("comparison", title, "", (), (picture,), (regret_table("Final regret", results),))
+    section = Section(
+        "comparison", title, "", (), (picture,), (regret_table("Final regret", results, labels),)
+    )
     return write_report(Path(out), title, "Every policy met the same losses.", facts, [section])
 
 
-def regret_table(title: str, cells: Mapping[str, Results], names: Mapping[str, str] | None = None) -> Table:
+def regret_table(title: str, cells: Mapping[str, Results], labels: Labels | None = None) -> Table:
     """The final regret of every policy: mean with interval, median and 99th percentile."""
     rows = []
     for cell, results in cells.items():
-        for label, line in results.statistics().items():
-            name = (names or {}).get(label, label)
+        for name, line in zip(results.names(labels), results.statistics().values(), strict=True):
             mean, low, high, median, p99 = (
                 f"{line[key]:.1f}" for key in ("mean", "low", "high", "median", "p99")
             )
