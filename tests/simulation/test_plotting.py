@@ -30,7 +30,7 @@ def test_the_default_band_is_the_interval_of_the_mean(results: dc.Results) -> No
     final = results.final_regret(dc.FTPL.recommended())
     expected = stats.t.interval(0.95, RUNS - 1, final.mean(), stats.sem(final))
     assert drawn_band(figure) == pytest.approx(expected)
-    assert figure.axes[0].get_ylabel() == "regret (mean, and its 95 % interval)"
+    assert figure.axes[0].get_ylabel() == "mean regret, 95 % interval"
 
 
 def test_a_standard_deviation_on_request(results: dc.Results) -> None:
@@ -47,7 +47,7 @@ def test_quantiles_on_request_also_after_saving(results: dc.Results, tmp_path: P
         figure = each.plot(band=(0.1, 0.8))
         final = each.final_regret(dc.FTPL())
         assert drawn_band(figure, 1) == pytest.approx(tuple(np.quantile(final, [0.1, 0.8])))
-        assert "10 % to 80 % quantiles" in figure.axes[0].get_ylabel()
+        assert "10 % to 80 % of runs" in figure.axes[0].get_ylabel()
 
 
 def test_without_single_runs_there_are_no_quantiles() -> None:
@@ -60,7 +60,7 @@ def test_without_single_runs_there_are_no_quantiles() -> None:
 def test_no_band(results: dc.Results) -> None:
     figure = results.plot(band=None)
     assert len(figure.axes[0].collections) == 0
-    assert figure.axes[0].get_ylabel() == "regret (mean)"
+    assert figure.axes[0].get_ylabel() == "mean regret"
 
 
 @pytest.mark.parametrize("band", ["median", (0.9, 0.1), (0.5,), (0.1, 1.1), ("a", "b"), 3, (0.1, 0.5, 0.9)])

@@ -41,7 +41,7 @@ def compare(
         raise ParameterError(invalid_value("results", results, rule, "give {'my world': dc.simulate(...)}"))
     panels = tuple(Panel(name, each.series(labels, band)) for name, each in results.items())
     what = {described(checked_band(band), each.runs): None for each in results.values()}
-    caption = f"Regret by round: {'; '.join(what)}."
+    caption = f"By round: {'; '.join(what)}."
     picture = Picture("comparison", title, caption, panels, columns=min(3, len(panels)))
     facts = {
         name: f"{each.world}: {each.runs:,} runs of {each.horizon:,} rounds, "

@@ -53,14 +53,14 @@ def described(band: Band, runs: int) -> str:
     """What a curve and its band are, for the label of an axis or a caption.
 
     >>> described((0.05, 0.95), runs=100)
-    'mean, and the 5 % to 95 % quantiles of runs'
+    'mean regret, 5 % to 95 % of runs'
     """
     if runs < 2:
-        return "one run"
+        return "regret of one run"
     if band is None:
-        return "mean"
+        return "mean regret"
     if band == "mean":
-        return f"mean, and its {LEVEL:.0%} interval".replace("%", " %")
+        return f"mean regret, {100 * LEVEL:g} % interval"
     if band == "std":
-        return "mean ± one standard deviation"
-    return f"mean, and the {100 * band[0]:g} % to {100 * band[1]:g} % quantiles of runs"
+        return "mean regret ± standard deviation"
+    return f"mean regret, {100 * band[0]:g} % to {100 * band[1]:g} % of runs"

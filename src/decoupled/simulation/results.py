@@ -212,13 +212,13 @@ class Results:
         >>> results = dc.simulate([dc.FTPL.recommended(), dc.FTPL()], easy, horizon=100, runs=20, seed=0)
         >>> figure = results.plot(band=(0.05, 0.95), labels={dc.FTPL(): "the paper's FTPL"})
         >>> figure.axes[0].get_ylabel()
-        'regret (mean, and the 5 % to 95 % quantiles of runs)'
+        'mean regret, 5 % to 95 % of runs'
         >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
         ['FTPL recommended', "the paper's FTPL"]
         """
         series = self.series(labels, band)
         traffic = traffic_of(self.specification).label if ax is None else ""
-        what = f"regret ({described(checked_band(band), self.runs)})"
+        what = described(checked_band(band), self.runs)
         panel = Panel(traffic, series, y_label=what, log_x=log)
         if ax is None:
             title = f"{self.environment}, {self.runs:,} runs"  # without traffic: both together are too wide
