@@ -1,20 +1,38 @@
-"""The committed figures are the ones that `docs/figures/make.py` draws; they are small and shown on a page."""
+"""The committed figures are the ones that `docs/figures/make.py` draws; they are small, readable and shown on a page."""
 
 import runpy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from matplotlib.text import Text
 
 from support.pages import ROOT
 
 MAKE = runpy.run_path(str(ROOT / "docs" / "figures" / "make.py"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PHONE, SMALLEST = (
+    358.0,
+    9.0,
+)  # pixels: the width of a page on a phone 390 wide, and the least height of its text
+
+
+def smallest_on_a_phone(figure: Any) -> float:
+    """The size of the smallest text of a figure, in pixels, if the figure is as wide as a page on a phone."""
+    shown = [text for text in figure.findobj(Text) if text.get_text().strip() and text.get_visible()]
+    return min(text.get_fontsize() for text in shown) / 72.0 * PHONE / float(figure.get_figwidth())
 
 
 # Only one of the two maps, which take seconds to draw and differ only in their numbers.
 @pytest.mark.parametrize("name", sorted(set(MAKE["FIGURES"]) - {"gpu-map-ftpl"}))
-def test_the_committed_figure_is_up_to_date(name: str, tmp_path: Path) -> None:
+def test_the_committed_figure_is_up_to_date_and_can_be_read_on_a_phone(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figure = MAKE["FIGURES"][name]()
+    monkeypatch.setitem(MAKE["FIGURES"], name, lambda: figure)  # drawn once, for both questions
+    assert smallest_on_a_phone(figure) >= SMALLEST
     kept = ROOT / "docs" / "figures" / f"{name}.png"
     drawn = MAKE["draw"](name, tmp_path)
     # With the locked versions they are identical. On another machine, a logarithm may move a few pixels. A
@@ -22,7 +40,13 @@ def test_the_committed_figure_is_up_to_date(name: str, tmp_path: Path) -> None:
     one, other = imread(kept), imread(drawn)
     assert one.shape == other.shape
     assert (np.abs(one - other).max(axis=2) > 0.3).mean() < 0.001
-    page = name.split("-")[0]
-    most = 800_000 if page == "gpu" else 150_000
-    assert kept.stat().st_size < most
-    assert f"(figures/{name}.png)" in (ROOT / "docs" / f"{page}.md").read_text()
+    assert kept.stat().st_size < 150_000
+    assert any(f"figures/{name}.png" in page.read_text() for page in PAGES)
+
+
+@pytest.mark.parametrize("name", MAKE["DARK"])
+def test_a_dark_figure_is_dark_and_as_large_as_the_light_one(name: str) -> None:
+    light, dark = (imread(ROOT / "docs" / "figures" / f"{name}{kind}.png") for kind in ("", "-dark"))
+    assert light.shape == dark.shape
+    assert light[0, 0, :3].min() > 0.95
+    assert dark[0, 0, :3].max() < 0.1
