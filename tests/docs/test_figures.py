@@ -2,14 +2,13 @@
 
 import runpy
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.image import imread
-from matplotlib.text import Text
 
 from support.pages import ROOT
+from support.phone import smallest_on_a_phone
 
 MAKE = runpy.run_path(str(ROOT / "docs" / "figures" / "make.py"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -17,12 +16,6 @@ PHONE, SMALLEST = (
     358.0,
     9.0,
 )  # pixels: the width of a page on a phone 390 wide, and the least height of its text
-
-
-def smallest_on_a_phone(figure: Any) -> float:
-    """The size of the smallest text of a figure, in pixels, if the figure is as wide as a page on a phone."""
-    shown = [text for text in figure.findobj(Text) if text.get_text().strip() and text.get_visible()]
-    return min(text.get_fontsize() for text in shown) / 72.0 * PHONE / float(figure.get_figwidth())
 
 
 # Only one of the two maps, which take seconds to draw and differ only in their numbers.
