@@ -52,7 +52,7 @@ def test_an_undecided_claim_says_how_many_runs_would_decide_it() -> None:
     needed = OPEN.runs_to_decide  # 50 * (0.3 / 0.2 * 1.654)^2, rounded up
     assert needed == 310
     assert "about 310 runs would decide it; it has 50" in page(OPEN)
-    assert "would decide it" not in page(HOLDS, FAILS).replace("would decide it</", "")
+    assert "would decide it" not in page(HOLDS, FAILS)
 
 
 def test_a_wide_table_can_be_scrolled_by_keyboard() -> None:
