@@ -268,7 +268,7 @@ def _lighten(figure: Any) -> None:
     def lighter(colour: Any) -> str:
         return _LIGHTER.get(to_hex(colour).upper(), to_hex(colour))
 
-    legends = [axes.get_legend() for axes in figure.axes if axes.get_legend()]
+    legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes if axes.get_legend())]
     for line in [each for holder in (*figure.axes, *legends) for each in holder.get_lines()]:
         line.set_color(lighter(line.get_color()))
     for band in [
