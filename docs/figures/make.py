@@ -9,6 +9,7 @@ The figures of the theory are drawn by `decoupled.theory.figures.draw_all`, and 
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -216,6 +217,65 @@ def tuned_map(number: int) -> Any:
     return draw(maps(read(Path(__file__).parents[1] / "data/tuned-map.csv"))[number])
 
 
+def slices() -> Any:
+    """Regret by the share of the traffic that explores."""
+    shares, arms, users, runs = (0.01, 0.03, 0.1, 0.3, 1.0), 8, 10_000, 8
+    loss, gap = [0.525] * arms, [0.125] * arms
+    loss[5], gap[5] = 0.4, 0.0
+    regret = np.zeros((len(shares), runs))
+    for at, share in enumerate(shares):
+        for run in range(runs):
+            luck = np.random.default_rng(run).random((users, 2)).tolist()
+            learner, paid = dc.FTPL.recommended().start(arms=arms, seed=run), 0.0
+            for choice, chance in luck:
+                paid += gap[learner.exploit()]  # type: ignore[index]
+                if choice < share:
+                    probe = learner.explore()
+                    learner.observe(probe, loss=float(chance < loss[probe.explore]))  # type: ignore[index]
+            regret[at, run] = paid
+    figure, axes = canvas(3.2)
+    half = 1.96 * regret.std(axis=1, ddof=1) / runs**0.5
+    axes.errorbar(
+        shares, regret.mean(axis=1), half, fmt="o-", color=BLUE, capsize=3, label="FTPL.recommended()"
+    )
+    axes.axhline(users * sum(gap) / arms, color=GREY, linestyle="--", label="guessing")
+    axes.set_xscale("log")
+    axes.set_xticks(shares, [f"{share:.0%}" for share in shares])
+    axes.minorticks_off()
+    axes.set(xlabel="share of the users in the slice", ylabel="regret after 10,000 users", ylim=(0, None))
+    axes.legend(frameon=False)
+    return figure
+
+
+def regret_shares() -> Any:
+    """The regret of three policies over that of the paper's, from the table of `beyond.md`."""
+    page = (Path(__file__).parents[1] / "beyond.md").read_text()
+    rows = re.findall(r"^\| (.+) \| [\d,]+ \|$", page, re.MULTILINE)
+    cells = [[cell.strip() for cell in row.split("|")] for row in rows]
+    shared = cells[3][0].removesuffix(", K = 8")
+    names = [
+        row[0].replace("the same", "the same adversary").replace(shared, "punish the arm exploited last")
+        for row in cells
+    ]
+    means = np.array([[float(re.sub(r"[*,]| \(.*", "", row[at])) for at in (1, 2, 3, 5)] for row in cells])
+    share = np.maximum(means[:, 1:] / means[:, :1], 0.02)
+    places = np.arange(len(rows))
+    figure, axes = canvas(4.6)
+    labels = ("0.1.0", "FTPL.recommended()", "follow the leader")
+    for at, (label, marker, colour) in enumerate(zip(labels, "sov", (GREY, BLUE, RED), strict=True)):
+        axes.semilogx(share[:, at], places, marker, color=colour, label=label, markersize=7)
+    for place in places[means[:, 2] < 0.0]:
+        axes.annotate("below 0", (0.02, place), (6, -3), textcoords="offset points", fontsize=8, color=BLUE)
+    axes.axvline(1.0, color="black", linewidth=1.0)
+    axes.set_yticks(places, names, fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xticks([0.02, 0.1, 0.3, 1.0, 3.0, 8.0], ["≤ 0", "0.1", "0.3", "1", "3", "8"])
+    axes.minorticks_off()
+    axes.set_xlabel("regret over that of FTPL()")
+    figure.legend(frameon=False, loc="outside upper center", ncols=3, fontsize=8)
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Any]] = {
     "understand-arms": two_arms,
     "understand-perturbations": perturbations,
@@ -223,7 +283,9 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "understand-surrogate": surrogate,
     "understand-rank": rank_term,
     "understand-constant": constant_regret,
+    "beyond-regret": regret_shares,
     "beyond-rungs": rung_weights,
+    "how-to-slice": slices,
     "gpu-map-ftpl": lambda: tuned_map(0),
     "gpu-map-ftrl": lambda: tuned_map(1),
     **{name: partial(measured.figure, name) for name in measured.FIGURES},

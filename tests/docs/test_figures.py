@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from support.pages import ROOT
+from support.pages import PAGES, ROOT
 from support.phone import smallest_on_a_phone
 
 MAKE = runpy.run_path(str(ROOT / "docs" / "figures" / "make.py"))
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PHONE, SMALLEST = (
     358.0,
     9.0,

@@ -122,33 +122,65 @@ def test_search_works_without_a_network_and_without_a_server(site: Path, browser
         server.shutdown()
 
 
-@pytest.mark.parametrize(("name", "least"), [("ladder", 500), ("inference", 50)])
-def test_formulas_are_typeset(site: Path, browser: Any, name: str, least: int) -> None:
+FORMULA = 'class="arithmatex"'
+# Pages with many formulas, and fewer than they have. Every other page with formulas is looked at too.
+LEAST = {"ladder": 500, "inference": 50, "theory": 100, "beyond-appendix": 80, "glossary": 40}
+LEAST |= {"api/theory": 150, "api/policies": 200, "understand": 40}
+
+
+def test_formulas_are_typeset_and_stay_on_one_line(site: Path, browser: Any) -> None:
     page = browser.new_page()
     failed: list[str] = []
     page.on("requestfailed", lambda request: failed.append(request.url))
     page.on("pageerror", lambda error: failed.append(str(error)))
-    page.goto((site / f"{name}.html").as_uri(), timeout=120_000)  # on a busy machine KaTeX takes long
-    formulas = page.locator(".arithmatex")
-    assert formulas.count() > least
-    assert page.locator(".arithmatex > .katex, .arithmatex > .katex-display").count() == formulas.count()
-    assert page.locator(".katex-error").count() == 0
-    page.evaluate("document.fonts.ready")
-    # Whatever is left of a formula that no tool saw: a dollar or a backslash in prose.
-    prose = "clone => clone.querySelectorAll('.arithmatex, code').forEach(each => each.remove())"
-    text = page.evaluate(f"""() => {{
-        const clone = document.querySelector("article").cloneNode(true);
-        ({prose})(clone);
-        return clone.textContent;
-    }}""")
-    assert not re.search(r"[$\\]", text)
+    counts = {}
+    for file in sorted(site.glob("**/*.html")):
+        if FORMULA not in file.read_text():
+            continue
+        name = file.relative_to(site).with_suffix("").as_posix()
+        page.goto(file.as_uri(), timeout=120_000)  # on a busy machine KaTeX takes long
+        formulas = page.locator(".arithmatex")
+        counts[name] = formulas.count()
+        typeset = page.locator(".arithmatex > .katex, .arithmatex > .katex-display")
+        assert typeset.count() == counts[name], name
+        assert page.locator(".katex-error").count() == 0, name
+        page.evaluate("document.fonts.ready")
+        broken = "all => all.filter(each => each.getClientRects().length > 1).map(each => each.textContent)"
+        whole = page.locator("span.arithmatex:not(.arithmatex--long)")
+        assert whole.evaluate_all(broken) == [], name
+        # Whatever is left of a formula that no tool saw: a dollar or a backslash in prose.
+        text = page.evaluate("""() => {
+            const clone = document.querySelector("article").cloneNode(true);
+            clone.querySelectorAll(".arithmatex, code").forEach(each => each.remove());
+            return clone.textContent;
+        }""")
+        assert not re.search(r"[$\\]", text), name
     assert failed == []
+    assert [name for name, least in LEAST.items() if counts[name] < least] == []
     page.close()
 
 
 def test_only_pages_with_formulas_load_what_typesets_them(site: Path) -> None:
-    loading = {each.name for each in site.glob("**/*.html") if "katex" in each.read_text()}
-    assert loading == {"inference.html", "ladder.html"}, "KaTeX is large"
+    texts = [each.read_text() for each in site.glob("**/*.html")]
+    assert sum(FORMULA in text for text in texts) > 15
+    for text in texts:
+        assert ("katex.min.js" in text) == (FORMULA in text), "KaTeX is large"
+
+
+def test_every_page_is_there_as_markdown_and_in_the_index_for_language_models(site: Path) -> None:
+    pages = {each.relative_to(ROOT / "docs").as_posix() for each in (ROOT / "docs").rglob("*.md")}
+    index, whole = ((site / name).read_text() for name in ("llms.txt", "llms-full.txt"))
+    assert index.startswith("# decoupled\n\n> Decoupled bandits")
+    lines = re.findall(r"^- \[.+\]\((.+?)\): \S.*$", index, re.MULTILINE)
+    assert sorted(lines) == sorted(pages)
+    for name in pages:
+        text = (site / name).read_text()
+        assert text in whole, name
+        assert not re.search(r"^::: |^ *--8<--|^<!-- list", text, re.MULTILINE), name
+    # The docstring of a policy, the text of a program and the changelog.
+    assert "Follow the perturbed leader" in (site / "api/policies.md").read_text()
+    assert "shadow_router" in (site / "examples.md").read_text()
+    assert "[Unreleased]" in (site / "changelog.md").read_text()
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -157,7 +189,20 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.mark.parametrize(
-    "name", ["index", "traffic", "choosing", "examples", "settings", "api/policies", "inference", "ladder"]
+    "name",
+    [
+        *(
+            "index",
+            "traffic",
+            "choosing",
+            "examples",
+            "settings",
+            "api/policies",
+            "api/theory",
+            "inference",
+        ),
+        *("ladder", "theory", "beyond", "beyond-appendix", "glossary", "faq", "how-to/slice", "understand"),
+    ],
 )
 def test_a_page_is_no_wider_than_a_phone(site: Path, phone: Any, name: str) -> None:
     phone.goto((site / f"{name}.html").as_uri(), wait_until="domcontentloaded")

@@ -305,7 +305,7 @@ def test_where_a_bound_falls_below_its_horizon() -> None:
 
 def test_the_comparison() -> None:
     table = bounds.compare()
-    paper = table.xs("theorem 1, c = 2 (the paper)", level="bound")
+    paper = table.xs("theorem 3.1, c = 2 (the paper)", level="bound")
     ours = table.xs("theorem E2, rounds, exact", level="bound")
     assert (paper["of sqrt(K T)"] > 8 * ours["of sqrt(K T)"]).all()
     assert (paper["useful from"] > 90 * ours["useful from"]).all()

@@ -69,15 +69,15 @@ class Watched(Simulated):
         panels = tuple(panel(world, axis, grown[world][axis]) for world in WORLDS for axis in "TK")
         picture = Picture(
             "watched",
-            "Regret against adaptive adversaries, and sqrt(KT)",
-            f"Mean regret with its 95 % interval on log axes: by T for K = {ARMS_OF_HORIZONS}, and by K for T = {HORIZON:,}. The dashed line is sqrt(KT).",
+            "Regret against adaptive adversaries, and $\\sqrt{KT}$",
+            f"Mean regret with its 95 % interval on log axes: by T for K = {ARMS_OF_HORIZONS}, and by K for T = {HORIZON:,}. The dashed line is $\\sqrt{{KT}}$.",
             panels,
             columns=2,
         )
         text = (
             "<i>Punish last</i> makes the arm exploited last cost 1, and one arm is better than the others by 0.05. <i>Adaptive alternating</i> moves all losses in reaction to the arm exploited, and one "
-            "arm is better by 0.125. The bound of order sqrt(KT) holds against both for the paper's policy. For a ladder with two rungs there is a proof too; for the recommended one, which has a third, there is none, so this section measures it. "
-            "With a fixed gap, regret can grow like K over the gap while that is below sqrt(KT). This explains an exponent of K above one half on a curve below the dashed line."
+            "arm is better by 0.125. The bound of order $\\sqrt{KT}$ holds against both for the paper's policy. For a ladder with two rungs there is a proof too; for the recommended one, which has a third, there is none, so this section measures it. "
+            "With a fixed gap, regret can grow like K over the gap while that is below $\\sqrt{KT}$. This explains an exponent of K above one half on a curve below the dashed line."
         )
         claims = (growth_claim(grown), lower_claim(grown), behind_claim(grown))
         tables = (exponent_table(grown),)
@@ -93,9 +93,9 @@ def growth_claim(grown: Growth) -> Claim:
             parts.append(last._replace(of=f"{world}, {last.of}"))
     return judged_below(
         "watched-growth",
-        "ours, after theorem 1",
-        "At the end of the range, the regret of the recommended setting against adaptive adversaries grows no faster than sqrt(KT).",
-        "exponent between the two largest K and the two largest T (sqrt has 0.5)",
+        "ours, after theorem 3.1",
+        "At the end of the range, the regret of the recommended setting against adaptive adversaries grows no faster than $\\sqrt{KT}$.",
+        "exponent between the two largest K and the two largest T (a square root has 0.5)",
         parts,
         STEEPEST,
     )
@@ -146,7 +146,7 @@ def behind_claim(grown: Growth) -> Claim:
         "watched-behind",
         "ours",
         f"Against both adversaries, at every K, and at every T up to {HORIZON:,}, it has at most 1.4 times the regret of each of the other policies.",
-        "regret of FTPL.recommended() over that of another policy, with 0.02 sqrt(KT) added to both",
+        "regret of FTPL.recommended() over that of another policy, with $0.02 \\sqrt{KT}$ added to both",
         parts,
         1.4,
     )

@@ -31,6 +31,6 @@ class Adversarial(Simulated):
         picture = regret_picture("adversarial", "Alternating losses, K = 8, gap 0.125", cells)
         text = (
             "Losses are Bernoulli. The means of the best arm and the others alternate between (0, gap) and (1 - gap, 1), in phases "
-            "of floor(1.6<sup>n</sup>) rounds."
+            "of $\\lfloor 1.6^n \\rfloor$ rounds."
         )
         return Section(self.name, self.title, text, (claim,), (picture,), (regret_table(cells),))

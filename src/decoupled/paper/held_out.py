@@ -30,7 +30,7 @@ class HeldOut(Recorded):
     name = "held-out"
     title = "Instances drawn at random"
     about = "96 instances drawn after every value was fixed: `FTPL.recommended()` and eight others, as ratios to the paper's"
-    origin = "ours, [beyond the paper](beyond.md#how-the-values-were-chosen)"
+    origin = "ours, [beyond the paper](beyond-appendix.md#how-the-values-were-chosen)"
     in_quick = False
     on_device = True
 
@@ -84,7 +84,7 @@ class HeldOut(Recorded):
         text = (
             "Instances of six kinds are drawn from a seed: stochastic losses, constant gaps under wandering levels, alternating losses, users with tastes, and two adaptive adversaries. "
             "They have 2 to 96 arms and 1,000 to 30,000 rounds. The values of <code>FTPL.recommended()</code> were chosen on other seeds, and this one was run after they had been fixed. "
-            "The ratio of an instance is that of the mean regrets, where a negative regret counts as 0 and 0.02 sqrt(KT) is added to both, so that an instance with almost no regret does not decide. "
+            "The ratio of an instance is that of the mean regrets, where a negative regret counts as 0 and $0.02 \\sqrt{KT}$ is added to both, so that an instance with almost no regret does not decide. "
             "Means over instances are geometric. Their intervals are about instances drawn like these, not about these alone."
         )
         return Section(

@@ -80,8 +80,8 @@ class Horizon(Simulated):
         )
         claims = (constant_claim(long), root_claim(by_arms, by_horizon))
         text = (
-            "The theorems bound FTPL's regret by a constant for fixed gaps, and always by a multiple of sqrt(KT). "
-            "To test the second bound, the alternating environment has gaps of 0.5, 1, 2 and 4 times sqrt(K/T), where arms are barely distinguishable "
+            "The theorems bound FTPL's regret by a constant for fixed gaps, and always by a multiple of $\\sqrt{KT}$. "
+            "To test the second bound, the alternating environment has gaps of 0.5, 1, 2 and 4 times $\\sqrt{K/T}$, where arms are barely distinguishable "
             "within T rounds. For each policy, K and T, the gap with the largest regret counts. The last figure compares the measured regret "
             "with the bounds and their explicit constants. The paper's bounds are true but far from tight: they exceed the trivial bound at every T shown. Theorem A, which is ours, is about the same policy and smaller."
         )
@@ -101,9 +101,9 @@ def constant_claim(long: dict[str, Results]) -> Claim:
     last = next(iter(long.values())).horizon
     return judged_below(
         "horizon-constant",
-        "Theorem 2: regret of order K / gap for every T",
+        "Theorem 3.2: regret of order $K / \\Delta$ for every $T$",
         f"FTPL's stochastic regret is constant: it has stopped growing by T = {last:,}.",
-        "share of the regret in the last nine tenths of the rounds (a logarithm has about 0.17 at 10^6)",
+        "share of the regret in the last nine tenths of the rounds (a logarithm has about 0.17 at $10^6$)",
         parts,
         FLAT,
     )
@@ -117,8 +117,8 @@ def bounds_picture(long: dict[str, Results]) -> Picture:
         rounds = np.asarray(results.data["round"].values, float)
         lines = {
             "trivial: the largest gap x T": gaps.max() * rounds,
-            "theorem 1": np.array([bounds.theorem1(int(t), arms) for t in rounds]),
-            "theorem 2": np.array([bounds.theorem2(gaps.tolist(), int(t)) for t in rounds]),
+            "theorem 3.1": np.array([bounds.theorem1(int(t), arms) for t in rounds]),
+            "theorem 3.2": np.array([bounds.theorem2(gaps.tolist(), int(t)) for t in rounds]),
             "sqrt(KT), the order of the lower bound": np.sqrt(arms * rounds),
             "theorem A (ours)": np.array([bounds.theorem_a(int(t), arms) for t in rounds]),
         }
@@ -128,7 +128,7 @@ def bounds_picture(long: dict[str, Results]) -> Picture:
         ]
         panels.append(Panel(name, (measured, *others), log_x=True, log_y=True))
     caption = (
-        "Mean regret of FTPL at c = 2 and alpha = 3 on the two stochastic instances, with the bounds of theorems 1 and 2, and of our theorem A. The constants are those of the proofs; "
+        "Mean regret of FTPL at $c = 2$ and $\\alpha = 3$ on the two stochastic instances, with the bounds of theorems 3.1 and 3.2, and of our theorem A. The constants are those of the proofs; "
         "the statements hide most of them. The adversarial lower bound is shown by its order. It need not hold on these instances."
     )
     return Picture("horizon-bounds", "Measured regret and its bounds", caption, tuple(panels), columns=2)
@@ -153,9 +153,9 @@ def root_claim(by_arms: dict[str, dict[int, Floats]], by_horizon: dict[str, dict
     parts = [exponents("K", by_arms["FTPL"])[-1], exponents("T", by_horizon["FTPL"])[-1]]
     return judged_below(
         "horizon-root",
-        "Theorem 1: regret of order sqrt(KT)",
-        "At the end of the range, FTPL's adversarial regret grows no faster than sqrt(KT).",
-        "exponent between the two largest K and the two largest T, at the worst of four gaps around sqrt(K/T) (sqrt has 0.5)",
+        "Theorem 3.1: regret of order $\\sqrt{KT}$",
+        "At the end of the range, FTPL's adversarial regret grows no faster than $\\sqrt{KT}$.",
+        "exponent between the two largest K and the two largest T, at the worst of four gaps around $\\sqrt{K/T}$ (a square root has 0.5)",
         parts,
         STEEPEST,
     )
@@ -206,5 +206,5 @@ def growth_picture(
             series.append(mean_series(NAMES[policy], at, known.values(), style, scale=roots))
         panels.append(Panel(title, tuple(series), label, "regret / sqrt(KT)", log_x=True))
     runs = len(next(iter(by_arms["FTPL"].values())))
-    caption = f"Alternating losses at the worst of four gaps around sqrt(K/T), {runs:,} runs, with bands of the 95 % interval of the mean. Every policy has c = 2."
-    return Picture("horizon-growth", "Regret over sqrt(KT)", caption, tuple(panels), columns=2)
+    caption = f"Alternating losses at the worst of four gaps around $\\sqrt{{K/T}}$, {runs:,} runs, with bands of the 95 % interval of the mean. Every policy has $c = 2$."
+    return Picture("horizon-growth", "Regret over $\\sqrt{KT}$", caption, tuple(panels), columns=2)

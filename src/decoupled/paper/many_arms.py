@@ -102,7 +102,7 @@ class ManyArms(Simulated):
         )
         text = (
             '<code>FTPL(ranking="strata")</code> draws both arms from exactly the same distributions as FTPL, but looks at only about log K arms. An observation moves '
-            "of the order of sqrt K numbers. The generated catalogue has a known best item, so its regret can be measured. Nine items in ten pay less than half as much as the second best can."
+            "of the order of $\\sqrt{K}$ numbers. The generated catalogue has a known best item, so its regret can be measured. Nine items in ten pay less than half as much as the second best can."
         )
         claims = (*time_claims(saved["arms"], times), learned_claim(cells["catalogue"]))
         tables = (time_table(saved["arms"], times), regret_table(cells))

@@ -153,7 +153,7 @@ def draw_claims(draws: dict[str, dict[str, list[float]]]) -> list[Claim]:
     return [
         judged_within(
             "systems-geometric",
-            "Section 1: geometric resampling costs O(K^2) per round, K draws of K perturbations",
+            "Section 1: geometric resampling costs $O(K^2)$ per round, K draws of K perturbations",
             "Geometric resampling takes about K draws per round.",
             "draws per round over K",
             plain,

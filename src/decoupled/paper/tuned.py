@@ -87,8 +87,8 @@ class Tuned(Simulated):
         best = {name: cells[f"best {name}"] for name in INSTANCES}
         sweeps = {name: cells[f"sweep {name}"] for name in INSTANCES}
         text = (
-            "The learning rate of every policy is c times a power of K over sqrt(t), and the paper sets c = 2 for all policies. "
-            "That is not a fair comparison: at c = 2, the weights of Tsallis-INF behave like (1 + eta u / 3)<sup>-3</sup>, a third of FTPL's effective rate. "
+            "The learning rate of every policy is c times a power of $K$ over $\\sqrt{t}$, and the paper sets $c = 2$ for all policies. "
+            "That is not a fair comparison: at $c = 2$, the weights of Tsallis-INF behave like $(1 + \\eta u / 3)^{-3}$, a third of FTPL's effective rate. "
             "Here c is chosen for each policy and instance on one set of seeds, and the figures use another set."
         )
         claims = (order_claim(best, chosen), scale_claim(sweeps))

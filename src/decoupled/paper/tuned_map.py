@@ -179,7 +179,7 @@ def winners(points: list[Point]) -> Table:
             least = min(
                 (p for p in points if p.policy == policy and (p.arms, p.gap) == place), key=lambda p: p.mean
             )
-            shape = "" if policy == "EXP3" else f"alpha = {least.alpha:g}, "
-            row.append(f"{least.mean:.1f} ± {1.96 * least.standard_error:.1f} ({shape}c = {least.c:g})")
+            shape = "" if policy == "EXP3" else f"$\\alpha = {least.alpha:g}$, "
+            row.append(f"{least.mean:.1f} ± {1.96 * least.standard_error:.1f} ({shape}$c = {least.c:g}$)")
         rows.append(tuple(row))
     return Table("Lowest regret on the map", ("instance", "FTPL", "Tsallis-INF", "EXP3"), tuple(rows))

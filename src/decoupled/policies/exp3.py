@@ -10,16 +10,16 @@ from .composed import ExplicitPolicy
 
 @dataclass(frozen=True, repr=False)
 class Exp3(ExplicitPolicy):
-    """Decoupled exponential weights (EXP3 in the paper's figures).
+    r"""Decoupled exponential weights (EXP3 in the paper's figures).
 
-    With hat_L the summed loss estimates and eta_t = c / sqrt(K * t), each round
+    With $\hat L$ the summed loss estimates and $\eta_t = c / \sqrt{K t}$, each round
 
-    - exploits  i_t ~ w_i proportional to exp(-eta_t * hat_L_i);
-    - explores  j_t ~ p_i proportional to sqrt(w_i);
-    - learns    hat_L[j_t] += loss / p_{j_t}.
+    - exploits $i_t \sim w$, with $w_i \propto \exp(-\eta_t \hat L_i)$;
+    - explores $j_t \sim p$, with $p_i \propto \sqrt{w_i}$;
+    - learns $\hat L_{j_t} \leftarrow \hat L_{j_t} + \ell / p_{j_t}$, where $\ell$ is the loss seen.
 
-    This is decoupled Tsallis-INF with beta = 1 (section 2.2 of Kim, Lee and Oh, 2026). It is close to `AvnerExp3`, the
-    policy of Avner, Mannor and Shamir (2012) (equation (3) of Kim, Lee and Oh, with gamma = 0).
+    This is decoupled Tsallis-INF with $\beta = 1$ (section 2.2 of Kim, Lee and Oh, 2026). It is close to `AvnerExp3`, the
+    policy of Avner, Mannor and Shamir (2012) (equation (3) of Kim, Lee and Oh, with $\gamma = 0$).
 
     Three options are ours and work as in `FTPL`: `estimator` "centred", with its parameters `kappa` and `lam`, a rate
     for exploitation with `c_exploit`, and `schedule` "losses".

@@ -23,17 +23,17 @@ DEFAULT_PERIOD = 1000
 
 @dataclass(frozen=True)
 class Forgetting(Policy):
-    """A policy that forgets, by restarts or by a discount, so that it can follow an environment that drifts.
+    r"""A policy that forgets, by restarts or by a discount, so that it can follow an environment that drifts.
 
     With a `period`, the policy starts again after that many observations: it forgets everything and is in round 1.
-    Within a period its guarantees hold: over P periods of length T / P its regret against the best arm *of each period*
-    is P times its bound at T / P, such as P * O(sqrt(K * T / P)) = O(sqrt(P * K * T)) for FTPL.
+    Within a period its guarantees hold: over $P$ periods of length $T / P$ its regret against the best arm *of each
+    period* is $P$ times its bound at $T / P$, such as $P \cdot O(\sqrt{K T / P}) = O(\sqrt{P K T})$ for FTPL.
 
-    With a `discount` g, every observation multiplies all sums by g, including the number of observations:
+    With a `discount` $g$, every observation multiplies all sums by $g$, including the number of observations:
 
-    - sums of loss estimates and of losses, and counts: sum_s g ** (n - s + 1) * x_s after n observations;
-    - the round, which is 1 + that number: t <- 1 + g * t, from 1 up to 1 / (1 - g). So a learning rate that falls as
-      1 / sqrt(t) falls to that of the remembered span and stays there, and so does the log(t) of UCB1.
+    - sums of loss estimates and of losses, and counts: $\sum_s g^{n - s + 1} x_s$ after $n$ observations;
+    - the round, which is 1 + that number: $t \leftarrow 1 + g t$, from 1 up to $1 / (1 - g)$. So a learning rate that falls as
+      $1 / \sqrt{t}$ falls to that of the remembered span and stays there, and so does the $\log t$ of UCB1.
 
     With a discount, sample means are those of the recent past. UCB1 becomes discounted UCB (Garivier, A. and Moulines,
     E. (2011). On upper-confidence bound policies for switching bandit problems. ALT), and Thompson sampling becomes

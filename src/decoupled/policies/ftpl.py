@@ -42,56 +42,56 @@ NO_LADDER: dict[str, Any] = {
 
 @dataclass(frozen=True, repr=False)
 class FTPL(ComposedPolicy):
-    """Follow the perturbed leader, with exploration from surrogate probabilities.
+    r"""Follow the perturbed leader, with exploration from surrogate probabilities.
 
-    With hat_L the summed loss estimates, u = hat_L - min(hat_L), rank 1 for the smallest hat_L, and
-    eta_t = c * K ** (1/alpha - 1/2) / sqrt(t), each round
+    With $\hat L$ the summed loss estimates, $u_i = \hat L_i - \min_k \hat L_k$, $\sigma_i$ the rank of arm $i$ (1 for the
+    smallest estimate) and $\eta_t = c K^{1/\alpha - 1/2} / \sqrt{t}$, each round
 
-    - exploits  i_t = argmin_i (u_i - r_i / eta_t), r_i independent Pareto(alpha) on [1, inf);
-    - explores  j_t ~ p_i proportional to q_i = min(1 / (1 + eta_t * u_i), rank_i ** (-1/alpha)) ** ((alpha + 1) / 2);
-    - learns    hat_L[j_t] += loss / p_{j_t}.
+    - exploits $i_t = \arg\min_i (u_i - r_i / \eta_t)$, with $r_i$ independent Pareto($\alpha$) on $[1, \infty)$;
+    - explores $j_t \sim p$, with $p_i \propto q_i = \min(1 / (1 + \eta_t u_i), \sigma_i^{-1/\alpha})^{(\alpha + 1) / 2}$;
+    - learns $\hat L_{j_t} \leftarrow \hat L_{j_t} + \ell / p_{j_t}$, where $\ell$ is the loss seen.
 
-    For alpha > 1, regret is O(sqrt(K T)) against any adversary (theorem 1). For alpha in (2, 3], it is constant in T in
-    the stochastically constrained regime (theorem 2).
+    For $\alpha > 1$, regret is $O(\sqrt{KT})$ against any adversary (theorem 3.1). For $\alpha \in (2, 3]$, it is constant
+    in $T$ in the stochastically constrained regime (theorem 3.2).
 
     Kim, C., Lee, J. and Oh, M. (2026). Follow-the-perturbed-leader for decoupled bandits: best-of-both-worlds and
     practicality. ICML. Equations (5) to (7), algorithm 1.
 
     The other options are ours (docs/beyond.md). With `c_exploit`, the leader is perturbed at its own rate, with
-    c_exploit instead of c. With the estimator "centred", every arm has a baseline,
+    `c_exploit` instead of `c`. With the estimator "centred", every arm has a baseline $b_i$,
 
-    - learns    hat_L_i += b_i + 1[j_t = i] * (loss - b_i) / p_i for every arm i,
+    - learns $\hat L_i \leftarrow \hat L_i + b_i + 1[j_t = i] (\ell - b_i) / p_i$ for every arm $i$,
 
-    where b_i is at most B_t, a running mean of the losses seen: B += lam * (loss - B), starting from 1/2. The estimate
-    is unbiased, because b is fixed before the draw. The gate limits b_i where p_i is small, so that no lucky draw of a
-    bad arm makes it the leader:
+    where $b_i$ is at most $B_t$, a running mean of the losses seen: $B \leftarrow B + \lambda (\ell - B)$, starting from
+    1/2. The estimate is unbiased, because $b$ is fixed before the draw. The gate limits $b_i$ where $p_i$ is small, so
+    that no lucky draw of a bad arm makes it the leader:
 
-    - gate "hard":  b_i = B_t for arms with p_i >= kappa * eta_t, and 0 for the others;
-    - gate "soft":  b_i = min(B_t, p_i * (1 / eta_t + u_i) / 2), with the rate eta_t of the first rung. One observation
-      then takes at most half of an arm's own gap, plus 1 / (2 * eta_t), off its estimate.
+    - gate "hard": $b_i = B_t$ for arms with $p_i \ge \kappa \eta_t$, and 0 for the others;
+    - gate "soft": $b_i = \min(B_t, p_i (1 / \eta_t + u_i) / 2)$, with the rate $\eta_t$ of the first rung. One observation
+      then takes at most half of an arm's own gap, plus $1 / (2 \eta_t)$, off its estimate.
 
-    A pending decision keeps the b of its own round; `replay` uses b = 0, and with the soft gate the b of the moment.
+    A pending decision keeps the $b$ of its own round; `replay` uses $b = 0$, and with the soft gate the $b$ of the moment.
 
-    With the schedule "losses", the rates fall with the spread of the
-    losses seen instead of the number of rounds,
+    With the schedule "losses", the rates fall with the spread of the losses seen instead of the number of rounds,
 
-    - eta_t = c * K ** (1/alpha - 1/2) / sqrt(1 + theta * (t - 1) + V_t), V_t = 4 * sum of (loss - b)^2,
+    - $\eta_t = c K^{1/\alpha - 1/2} / \sqrt{1 + \theta (t - 1) + V_t}$, with $V_t = 4 \sum (\ell - b)^2$ over the losses seen,
 
-    where each loss is compared with the baseline before it: B with the hard gate, the b of its arm with the soft one,
-    which also adds a small term for arms whose b is below B. A loss that is 0 or 1 like a fair coin adds a whole round
-    to V_t, and a loss close to its baseline adds almost nothing.
+    where each loss is compared with the baseline before it: $B$ with the hard gate, the $b$ of its arm with the soft one,
+    which also adds a small term for arms whose $b$ is below $B$. A loss that is 0 or 1 like a fair coin adds a whole round
+    to $V_t$, and a loss close to its baseline adds almost nothing.
 
     With `rungs`, the policy is a *ladder*: what is exploited does not change what is seen, so several exploitation
     rates, the rungs, share the same exploration and estimates. The losses of all rungs are estimated from the same
     observations, and AdaHedge learns how often to play each. With `mix` above 0 there is one more rung, which exploits
-    the arm with the smallest mean loss, and a share g of the exploration goes half to that arm and half to its
+    the arm with the smallest mean loss, and a share $g$ of the exploration goes half to that arm and half to its
     challenger, the arm that is hardest to tell from it (to unseen arms while there are any):
 
-    - explores  j_t ~ (1 - g) * p + g * (those two), g = mix * max(weight of the last rung, floor).
+    - explores $j_t$ with probabilities $(1 - g) p + g v$, where $v$ has one half on each of these two, and $g$ is `mix`
+      times the weight of the last rung, or times `floor` if that is larger.
 
-    What is proved for it (docs/ladder.md): with the soft gate, `start_at="half"` and `mix=0`, regret is O(sqrt(K T))
-    against any adversary, whatever the rungs above the first are, as long as c is at most the first. It is bounded for
-    all T in the stochastically constrained regime with rates by rounds, or by losses with theta above 0. No proof covers
+    What is proved for it (docs/ladder.md): with the soft gate, `start_at="half"` and `mix=0`, regret is
+    $O(\sqrt{KT})$ against any adversary, whatever the rungs above the first are, as long as `c` is at most the first. It
+    is bounded for all $T$ in the stochastically constrained regime with rates by rounds, or by losses with `theta` above 0. No proof covers
     the hard gate, `mix`, `start_at="first"` or late feedback. `FTPL.recommended()` uses the soft gate and all of these
     options, so it has no proved bound itself.
 
@@ -99,21 +99,21 @@ class FTPL(ComposedPolicy):
         alpha: shape of the Pareto perturbations, above 1 (and below 1e9, where they are nearly constant).
         c: scale of the learning rate, above 0.
         ranking: how to rank the arms. "improved" moves the one arm whose estimate changed; "sorting" sorts all arms
-            each round. Both make the same decisions from the same seed, in O(K) a round. "strata" looks at about log K
-            arms and moves O(sqrt K) memory, for thousands of arms or more. It draws both arms with the same laws, but
-            knows sum q only as an unbiased estimate, at most 1.5 times too large and independent of j_t. So `weight` is
-            an unbiased 1 / p and `propensity` is None. Estimates stay unbiased, with second moments within 1.5 times
+            each round. Both make the same decisions from the same seed, in $O(K)$ a round. "strata" looks at about
+            $\log K$ arms and moves $O(\sqrt{K})$ memory, for thousands of arms or more. It draws both arms with the same laws, but
+            knows $\sum q$ only as an unbiased estimate, at most 1.5 times too large and independent of $j_t$. So
+            `weight` is an unbiased $1 / p$ and `propensity` is None. Estimates stay unbiased, with second moments within 1.5 times
             those of the paper. With centred losses only the first 64 ranks have a baseline. "auto" is "improved" below
             1,024 arms (below 4,096 with any of our options), and "strata" from there on. The soft gate needs
             "improved" or "auto"; in strata, "auto" has the hard gate and the one rate c_exploit in place of a ladder.
         estimator: "importance", as in the paper, or "centred".
         c_exploit: scale of the rate at which the leader is perturbed, above 0; None for c. `rungs` replaces it.
-        kappa: for the hard gate, above 0. No observation lowers an estimate by more than B_t / (kappa * eta_t).
+        kappa: for the hard gate, above 0. No observation lowers an estimate by more than $B_t / (\kappa \eta_t)$.
         lam: for "centred": how fast the running mean of the losses moves, from 0 to below 1.
         schedule: what lowers the rates: "rounds", as in the paper, or "losses".
-        ties: how arms with equal estimates are ranked. "shared": each has the mean q of the ranks that they occupy
+        ties: how arms with equal estimates are ranked. "shared": each has the mean $q$ of the ranks that they occupy
             together, so all are explored equally often, as at the start. The theorems still hold, since that mean is at
-            least the q of the last of those ranks and sum q is the same. "numbered": the lower number comes first, as
+            least the $q$ of the last of those ranks and $\sum q$ is the same. "numbered": the lower number comes first, as
             the paper's rule says literally; then the first of four fresh arms is explored with probability 0.40 and the
             last with 0.16.
         gate: for "centred": what limits the baselines of arms that are rarely explored, "hard" or "soft". Everything
@@ -121,8 +121,8 @@ class FTPL(ComposedPolicy):
             hard gate and none of what is below.
         theta: for the schedule "losses": what a round adds to the spread at least, from 0 to below 1.
         start_at: where the running mean starts. "half": at 1/2, for losses in [0, 1]. "first": at the first loss, which
-            teaches nothing else. Then B moves by max(lam, 1 / number of losses), the gate counts from the least loss
-            seen, and 4 * (largest surprise)^2 is the unit of the spread in place of 1, so that the decisions do not
+            teaches nothing else. Then $B$ moves by max(lam, 1 / number of losses), the gate counts from the least loss
+            seen, and $4 r^2$, for the largest surprise $r$, is the unit of the spread in place of 1, so that the decisions do not
             depend on the scale and level of the losses.
         rungs: the scales of the exploitation rates, like c_exploit: at most 4, increasing, above 0. The last may be
             infinite, stored as 1e100, which follows the leader without perturbations. Empty for the one rate c_exploit.

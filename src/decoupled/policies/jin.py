@@ -92,31 +92,32 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
 
 @dataclass(frozen=True)
 class JinHybrid(ExplicitLaws):
-    """Follow the regularised leader with log-barrier and 2/3-Tsallis entropy ("Jin-style").
+    r"""Follow the regularised leader with log-barrier and 2/3-Tsallis entropy ("Jin-style").
 
-    With hat_L the summed loss estimates, C = barrier, and T the horizon, each round
+    With $\hat L$ the summed loss estimates, $C$ = `barrier`, $\theta$ = `theta` and $T$ the horizon, each round
 
-    - exploits  i_t ~ w_t = argmin over the simplex of <w, hat_L> - C * sum_i log w_i - sum_i gamma_i(t) * w_i ** (2/3);
-    - explores  j_t ~ p_{t,i} proportional to w_{t,i} ** (2/3);
-    - learns    hat_L[j_t] += loss / p_{t,j_t},
-      with gamma_i(t) = theta * sqrt(1 + sum_{s<t} max(w_{s,i}, 1/T) ** (2/3) / p_{s,i}).
+    - exploits $i_t \sim w_t$, which minimises
+      $\langle w, \hat L \rangle - C \sum_i \log w_i - \sum_i \gamma_{t,i} w_i^{2/3}$ over the simplex;
+    - explores $j_t \sim p_t$, with $p_{t,i} \propto w_{t,i}^{2/3}$;
+    - learns $\hat L_{j_t} \leftarrow \hat L_{j_t} + \ell / p_{t,j_t}$, where $\ell$ is the loss seen, with
+      $\gamma_{t,i} = \theta \sqrt{1 + \sum_{s < t} \max(w_{s,i}, 1/T)^{2/3} / p_{s,i}}$.
 
     Jin, T., Liu, J. and Luo, H. (2023). Improved best-of-both-worlds guarantees for multi-armed bandits: FTRL with
     general regularizers and multiple optimal arms. NeurIPS. They publish the hybrid regulariser, rates that depend on
-    the arm, p proportional to w ** (2/3), and regret O(sqrt(sum_i K / gap_i ** 2)) in the stochastically constrained
-    regime. The form of gamma above is our reading, without the published constants. We chose C and theta among 0.1 to
-    10 and 0.1 to 4 at T = 10,000: the defaults are within about a tenth of the best on the alternating instance with
-    K = 8 and gap 0.125 and on the paper's mu1 and mu2, and smaller values are worse against `PunishLast`. We claim no
-    guarantee for them. Without a horizon we use 1/t instead of 1/T.
+    the arm, $p \propto w^{2/3}$, and regret $O(\sqrt{\sum_i K / \Delta_i^2})$ in the stochastically constrained
+    regime. The form of $\gamma$ above is our reading, without the published constants. We chose $C$ and $\theta$ among 0.1
+    to 10 and 0.1 to 4 at $T = 10{,}000$: the defaults are within about a tenth of the best on the alternating instance with
+    $K = 8$ and gap 0.125 and on the paper's $\mu_1$ and $\mu_2$, and smaller values are worse against `PunishLast`. We claim no
+    guarantee for them. Without a horizon we use $1/t$ instead of $1/T$.
 
-    The sum in gamma grows when an observation arrives, by the laws of that moment. With prompt feedback these are the
+    The sum in $\gamma$ grows when an observation arrives, by the laws of that moment. With prompt feedback these are the
     laws of the decision. Newton steps from the last round's solution find the weights to machine precision, 2 or 3 a
     round; `learner.diagnostics()["steps"]` is their number.
 
     Args:
-        barrier: C, the weight of the log-barrier, above 0.
+        barrier: $C$, the weight of the log-barrier, above 0.
         theta: scale of the arms' rates, above 0. The larger it is, the slower weights move.
-        horizon: the number of rounds T, or None if unknown. You may play any number of rounds.
+        horizon: the number of rounds $T$, or None if unknown. You may play any number of rounds.
 
     >>> import decoupled as dc
     >>> learner = dc.JinHybrid(horizon=1000).start(arms=3, seed=1)

@@ -104,31 +104,31 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
 
 @dataclass(frozen=True)
 class MatchedFTPL(Policy):
-    """FTPL at a rate that adapts: it falls faster while many arms are explored. For comparison with `FTPL`.
+    r"""FTPL at a rate that adapts: it falls faster while many arms are explored. For comparison with `FTPL`.
 
-    With hat_L the summed loss estimates, u = hat_L - min(hat_L), rank 1 for the smallest hat_L, eta = 1 / beta and
-    q_i = min((1 + u_i / beta) ** -alpha, 1 / rank_i), each round
+    With $\hat L$ the summed loss estimates, $u_i = \hat L_i - \min_k \hat L_k$, $\sigma_i$ the rank of arm $i$ (1 for the
+    leader), $\eta = 1 / \beta$ and $q_i = \min((1 + u_i / \beta)^{-\alpha}, 1 / \sigma_i)$, each round
 
-    - exploits  i_t = argmin_i (u_i - beta * r_i), r_i independent Pareto(alpha) on [1, inf);
-    - explores  j_t ~ p_i proportional to q_i ** ((alpha + 1) / (2 alpha));
-    - learns    hat_L[j_t] += loss / p_{j_t}, and then, with q of the new hat_L and the old beta,
-      beta <- min(2 ** (1/alpha) * beta, beta + z / (beta * h)), where
-      h = alpha / (alpha - 1) * sum of q_i ** (1 - 1/alpha) over all arms but the leader,
-      z = kappa * (sum of q_i ** ((alpha + 1) / (2 alpha))) * (the same sum over all arms but the leader).
+    - exploits $i_t = \arg\min_i (u_i - \beta r_i)$, with $r_i$ independent Pareto($\alpha$) on $[1, \infty)$;
+    - explores $j_t \sim p$, with $p_i \propto q_i^{(\alpha + 1) / (2 \alpha)}$;
+    - learns $\hat L_{j_t} \leftarrow \hat L_{j_t} + \ell / p_{j_t}$, where $\ell$ is the loss seen, and then, with $q$ of the
+      new $\hat L$ and the old $\beta$, $\beta \leftarrow \min(2^{1/\alpha} \beta, \beta + z / (\beta h))$, where
+      $h = \frac{\alpha}{\alpha - 1} \sum_{\sigma_i > 1} q_i^{1 - 1/\alpha}$ and
+      $z = \kappa \sum_i q_i^{(\alpha + 1) / (2 \alpha)} \sum_{\sigma_i > 1} q_i^{(\alpha + 1) / (2 \alpha)}$.
 
-    It starts from beta = K ** (1/2 - 1/alpha) / c, which is the first rate of `FTPL`. If h = 0, beta stays.
+    It starts from $\beta = K^{1/2 - 1/\alpha} / c$, which is the first rate of `FTPL`. If $h = 0$, $\beta$ stays.
 
-    At alpha = 3 both sums without the leader are the same, so beta grows by 2/3 * kappa * (sum of q ** (2/3)) / beta.
-    That sum is between 1, if one arm is far ahead, and 3 * K ** (1/3), if all are level.
+    At $\alpha = 3$ both sums without the leader are the same, so $\beta$ grows by $\frac{2}{3} \kappa \sum_i q_i^{2/3} / \beta$.
+    That sum is between 1, if one arm is far ahead, and $3 K^{1/3}$, if all are level.
 
     Lee, J., Honda, J., Ito, S. and Kim, C. (2026). Adaptive learning rates with surrogate probability for
     follow-the-perturbed-leader. COLT. Theirs is the idea: the rate of FTPL with Pareto perturbations follows a stability
-    z and a penalty h that are computed from surrogate probabilities. *This policy is our reading, not theirs.* Their
-    game is the standard one; z with the exploration of the decoupled game, kappa and the start value are ours, and
+    $z$ and a penalty $h$ that are computed from surrogate probabilities. *This policy is our reading, not theirs.* Their
+    game is the standard one; $z$ with the exploration of the decoupled game, $\kappa$ and the start value are ours, and
     their bounds are not claimed for it. The laws are those of Kim, Lee and Oh (2026), as in `FTPL`.
 
     Arms with equal estimates are explored equally often, as with `FTPL(ties="shared")`. With `Forgetting`, a discount
-    shrinks (beta / beta_1) ** 2 - 1, which takes the place of the number of rounds.
+    shrinks $(\beta / \beta_1)^2 - 1$, which takes the place of the number of rounds.
 
     Args:
         alpha: shape of the Pareto perturbations, above 1 (and below 1e9, where they are nearly constant).

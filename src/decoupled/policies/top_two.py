@@ -147,15 +147,16 @@ def certain(arm: int, arms: int) -> Floats:
 
 @dataclass(frozen=True)
 class TopTwo(Policy):
-    """Exploit the smallest sample mean, explore with EB-TC_eps, a sampler for finding the best arm.
+    r"""Exploit the smallest sample mean, explore with EB-TC_eps, a sampler for finding the best arm.
 
-    With N_i the number of observations of arm i and mean_i the mean of their losses, each round
+    With $N_i$ the number of observations of arm $i$ and $m_i$ the mean of their losses, each round
 
-    - exploits  the leader B, the arm with the smallest mean;
-    - explores  the leader or its challenger C = argmin_{i != B} (mean_i - mean_B + epsilon) / sqrt(1/N_B + 1/N_i),
-      the arm that is hardest to tell from the leader. T[B, C] counts their duels including this one, and N[B, C] those
-      in which C was explored. C is explored if N[B, C] <= (1 - beta) * T[B, C], and B otherwise;
-    - learns    N, mean, T[B, C] and N[B, C], all when the observation arrives.
+    - exploits the leader $B$, the arm with the smallest mean;
+    - explores the leader or its challenger
+      $C = \arg\min_{i \ne B} (m_i - m_B + \varepsilon) / \sqrt{1/N_B + 1/N_i}$, the arm that is hardest to tell from the
+      leader. $T_{B,C}$ counts their duels including this one, and $N_{B,C}$ those in which $C$ was explored. $C$ is
+      explored if $N_{B,C} \le (1 - \beta) T_{B,C}$, and $B$ otherwise;
+    - learns $N$, $m$, $T_{B,C}$ and $N_{B,C}$, all when the observation arrives.
 
     Jourdan, M., Degenne, R. and Kaufmann, E. (2023). An epsilon-best-arm identification algorithm for fixed-confidence
     and beyond. NeurIPS. They publish leader, challenger, tracking, and an initial observation of every arm. For the
@@ -176,13 +177,13 @@ class TopTwo(Policy):
 
     Arms are observed at different times, so their means are comparable only if losses do not depend on time. Then its
     regret is among the lowest. On `environments.Alternating` it is several times that of FTPL, and against an adversary
-    that watches it, it is linear in T.
+    that watches it, it is linear in the horizon.
 
-    T and N are K x K: they take 16 bytes a pair, and a saved state contains all of them. A learner takes at most 1,000
+    $T$ and $N$ are $K \times K$: they take 16 bytes a pair, and a saved state contains all of them. A learner takes at most 1,000
     arms. Its `estimates` are the sample means (-1 for an arm not yet observed).
 
     Args:
-        epsilon: how close to the best is good enough, above 0; the published default is 0.1.
+        epsilon: $\varepsilon$, how close to the best is good enough, above 0; the published default is 0.1.
         beta: the leader's share of its duels, in (0, 1).
 
     >>> import decoupled as dc

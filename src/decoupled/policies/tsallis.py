@@ -49,14 +49,15 @@ def conic_entries(newton: Entries) -> Entries:
 
 @dataclass(frozen=True, repr=False)
 class TsallisINF(ExplicitPolicy):
-    """Decoupled Tsallis-INF: follow the regularised leader with Tsallis entropy (FTRL in the paper's figures).
+    r"""Decoupled Tsallis-INF: follow the regularised leader with Tsallis entropy (FTRL in the paper's figures).
 
-    With hat_L the summed loss estimates and eta_t = c * K ** (1/2 - beta) / sqrt(t), each round
+    With $\hat L$ the summed loss estimates and $\eta_t = c K^{1/2 - \beta} / \sqrt{t}$, each round
 
-    - exploits  i_t ~ w = argmin over the simplex of <w, hat_L> - sum_i (w_i ** beta - beta * w_i) / (beta * (1 - beta) * eta_t),
-      that is w_i = ((1 - beta) * eta_t * (hat_L_i - x)) ** (-1 / (1 - beta)) with x such that sum w = 1;
-    - explores  j_t ~ p_i proportional to w_i ** (1 - beta/2);
-    - learns    hat_L[j_t] += loss / p_{j_t}.
+    - exploits $i_t \sim w$, which minimises
+      $\langle w, \hat L \rangle - \sum_i (w_i^\beta - \beta w_i) / (\beta (1 - \beta) \eta_t)$ over the simplex, that is
+      $w_i = ((1 - \beta) \eta_t (\hat L_i - x))^{-1 / (1 - \beta)}$ with $x$ such that $\sum_i w_i = 1$;
+    - explores $j_t \sim p$, with $p_i \propto w_i^{1 - \beta/2}$;
+    - learns $\hat L_{j_t} \leftarrow \hat L_{j_t} + \ell / p_{j_t}$, where $\ell$ is the loss seen.
 
     Safeguarded Newton steps from the last round's solution find the weights, 2 or 3 a round;
     `learner.diagnostics()["steps"]` is their number.
@@ -68,7 +69,7 @@ class TsallisINF(ExplicitPolicy):
     rates, each rate takes Newton steps of its own.
 
     Args:
-        beta: the entropy's order, in (0, 1). The paper has 2/3, which corresponds to alpha = 3.
+        beta: the entropy's order, in (0, 1). The paper has 2/3, which corresponds to $\alpha = 3$.
         c: scale of the learning rate, above 0.
         solver: "newton", or "scs" for a general conic solver (extra `conic`), which is there for comparison. It gives
             the same weights to six digits, is thousands of times slower, and takes only published options, in a learner.

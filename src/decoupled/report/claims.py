@@ -19,6 +19,7 @@ from ..base.arrays import Floats
 from ..base.extras import require
 from .deciding import Measure as Measure
 from .deciding import runs_to_decide
+from .mathematics import readable
 
 require("a report", "scipy")
 
@@ -48,9 +49,9 @@ class Claim(NamedTuple):
         worst = self.parts[0] if self.parts else None
         return {
             "id": self.id,
-            "place": self.place,
-            "statement": self.statement,
-            "statistic": self.statistic,
+            "place": readable(self.place),
+            "statement": readable(self.statement),
+            "statistic": readable(self.statistic),
             "threshold": self.threshold,
             "measured": _plain(worst.value) if worst else None,
             "interval": [_plain(worst.low), _plain(worst.high)] if worst else None,

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..plots import COLOURS, WORST, Heat, Panel, Picture, Series
 from .claims import FAILS, HOLDS, UNDECIDED, Claim, Measure
+from .mathematics import typeset
 from .section import Section, Table
 
 # Plotly's names for the DASHES and MARKERS that matplotlib draws.
@@ -36,7 +37,7 @@ def build_page(title: str, lead: str, facts: Mapping[str, str], sections: Sequen
     body = [
         f"<header>{_own('mark.svg')}<h1>{escape(title)}</h1></header>",
         _tally(claims) if claims else "",
-        f"<p>{lead}</p>",
+        f"<p>{typeset(lead)}</p>",
         *[f'<p class="alarm">{escape(each)}</p>' for section in sections for each in section.warnings],
         _figure(first, first.pictures[0]) if first else "",
         _contents(sections, bool(claims)),
@@ -71,6 +72,11 @@ def _own(name: str) -> str:
 
 def _plotly() -> str:
     return files("plotly").joinpath("package_data/plotly.min.js").read_text(encoding="utf-8")
+
+
+def _text(text: str) -> str:
+    """A text as HTML, with its formulas typeset."""
+    return typeset(escape(text))
 
 
 def _contents(sections: Sequence[Section], claims: bool) -> str:
@@ -143,7 +149,7 @@ def _claims_table(claims: Sequence[Claim]) -> str:
     rows = "".join(
         f'<tr id="claim-{claim.id}"><td><span class="verdict {verdict_class(claim.verdict)}">{escape(claim.verdict)}</span>'
         f"{_needed(claim)}</td>"
-        f"<td>{escape(claim.statement)}<br><span class=faint>{escape(claim.place)}</span></td>"
+        f"<td>{_text(claim.statement)}<br><span class=faint>{_text(claim.place)}</span></td>"
         f"<td>{_measured(claim)}</td></tr>"
         for claim in claims
     )
@@ -165,9 +171,9 @@ def _measured(claim: Claim) -> str:
     if not claim.judged:
         return "&ndash;"
     if not claim.parts:
-        return escape(claim.statistic)
+        return _text(claim.statistic)
     worst = claim.parts[0]
-    line = f"{escape(claim.statistic)}: {formatted(worst)}; claimed: {escape(claim.threshold)}"
+    line = f"{_text(claim.statistic)}: {formatted(worst)}; claimed: {escape(claim.threshold)}"
     if len(claim.parts) == 1:
         return f"{line} <span class=faint>({escape(worst.of)})</span>"
     rows = "".join(
@@ -181,7 +187,7 @@ def _measured(claim: Claim) -> str:
 
 
 def _section(section: Section, opening: bool) -> str:
-    parts = [f'<section><h2 id="{section.name}">{escape(section.title)}</h2><p>{section.text}</p>']
+    parts = [f'<section><h2 id="{section.name}">{escape(section.title)}</h2><p>{typeset(section.text)}</p>']
     parts += [f'<p class="extent faint">{escape(section.extent)}</p>'] if section.extent else []
     parts += [f'<p class="alarm">{escape(each)}</p>' for each in section.warnings]
     shown = section.pictures[1:] if opening else section.pictures
@@ -204,19 +210,19 @@ def _figure(section: Section, picture: Picture) -> str:
         buttons = ""  # a map has no options
     return (
         f'<figure id="figure-{picture.name}"><div class="toolbar">{buttons}</div><div class="plot"></div>'
-        f"<figcaption><b>{escape(picture.title)}.</b> {escape(picture.caption)} "
+        f"<figcaption><b>{_text(picture.title)}.</b> {_text(picture.caption)} "
         f'<span class="faint">{links} · <a href="{base}.csv">data</a></span></figcaption></figure>'
     )
 
 
 def _table(table: Table) -> str:
     head = "".join(
-        f"<th{'' if number == 0 else ' class=number'}>{escape(name)}</th>"
+        f"<th{'' if number == 0 else ' class=number'}>{_text(name)}</th>"
         for number, name in enumerate(table.head)
     )
     rows = "".join(
         "<tr>" + "".join(
-            f'<td{"" if number == 0 else " class=number"}>{escape(cell)}</td>' for number, cell in enumerate(row)
+            f'<td{"" if number == 0 else " class=number"}>{_text(cell)}</td>' for number, cell in enumerate(row)
         ) + "</tr>"
         for row in table.rows
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""From the regret to theorem 1 in four steps: where the constant comes from."""
+"""From the regret to theorem 3.1 in four steps: where the constant comes from."""
 
 import math
 from typing import NamedTuple
@@ -42,13 +42,13 @@ def ladder(
 
     The first step is the regret by mean loss against the best fixed arm. The second is the two terms of
     lemma 3.4, exact, with the stability in expectation over the explored arm and a Bernoulli loss. The third
-    replaces them by the bounds of lemmas 3.5 and 3.6. The fourth is theorem 1, which also bounds the sum of q.
+    replaces them by the bounds of lemmas 3.5 and 3.6. The fourth is theorem 3.1, which also bounds the sum of q.
     On one path, the first may exceed the second by chance.
 
     >>> import decoupled as dc
     >>> rungs = dc.theory.ladder(dc.environments.Alternating(arms=4, gap=0.25), horizon=100, seed=0)
     >>> [rung.name for rung in rungs]
-    ['regret', 'lemma 3.4', 'lemmas 3.5 and 3.6', 'theorem 1']
+    ['regret', 'lemma 3.4', 'lemmas 3.5 and 3.6', 'theorem 3.1']
     """
     policy = FTPL() if policy is None else policy
     horizon = whole_number("horizon", horizon, 1, "the default is 1000")
@@ -76,7 +76,7 @@ def ladder(
         Rung("regret", regret, 0.0),
         Rung("lemma 3.4", *map(float, exact)),
         Rung("lemmas 3.5 and 3.6", *map(float, lemmas)),
-        Rung("theorem 1", whole - float(slow), float(slow)),
+        Rung("theorem 3.1", whole - float(slow), float(slow)),
     ]
 
 

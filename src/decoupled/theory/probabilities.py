@@ -13,19 +13,20 @@ FAMILIES = ("pareto", "frechet")
 
 
 def weights(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: str = "pareto") -> Floats:
-    """The probability w_i of exploiting each arm, for all arms at once.
+    r"""The probability $w_i$ of exploiting each arm, for all arms at once.
 
-    Equation (6): w_i = integral of f(z + eta * u_i) * prod_{j != i} F(z + eta * u_j) dz, where u are the
-    gaps to the smallest estimate. The absolute error is below 1e-12 for any estimates. A thousand arms take
-    a few milliseconds. Ten thousand take a few hundredths of a second at alpha = 2 or 3, and a sixth of a
+    $$w_i = \int_1^\infty f(z + \eta u_i) \prod_{j \ne i} F(z + \eta u_j) \, dz$$
+
+    This is equation (6), where $u$ are the gaps to the smallest estimate. The absolute error is below 1e-12 for any estimates. A thousand arms take
+    a few milliseconds. Ten thousand take a few hundredths of a second at $\alpha$ = 2 or 3, and a sixth of a
     second at other values.
 
     Args:
         estimates: the summed loss estimates, one finite number per arm.
         eta: the learning rate, above 0.
         alpha: the shape of the perturbations, above 1.
-        perturbation: "pareto", as in the paper (F(x) = 1 - x ** -alpha on x >= 1), or "frechet"
-            (F(x) = exp(-x ** -alpha) on x > 0), as in Honda et al. (2023).
+        perturbation: "pareto", as in the paper ($F(x) = 1 - x^{-\alpha}$ on $x \ge 1$), or "frechet"
+            ($F(x) = \exp(-x^{-\alpha})$ on $x > 0$), as in Honda et al. (2023).
 
     >>> from decoupled import theory
     >>> theory.weights([0.0, 1.0, 5.0], eta=0.5).round(4).tolist()
@@ -38,11 +39,11 @@ def weights(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: 
 
 
 def slopes(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: str = "pareto") -> Floats:
-    """The derivative of each arm's probability in its own coordinate, d phi_i / d lambda_i at lambda = eta * hat_L.
+    r"""The derivative of each arm's probability in its own coordinate, $\partial \varphi_i / \partial \lambda_i$.
 
-    The proof of the stability lemma (3.6) integrates these derivatives, which are never positive. The paper
-    writes them as -alpha * (alpha + 1) * I_{i, alpha + 2}. For an arm that leads alone, that formula misses
-    the term f(1) * prod_{j != i} F(1 + lambda_j - lambda_i) from the moving end of the integral. This
+    Here $\lambda = \eta \hat L$. The proof of the stability lemma (3.6) integrates these derivatives, which are never positive. The paper
+    writes them as $-\alpha (\alpha + 1) I_{i, \alpha + 2}$. For an arm that leads alone, that formula misses
+    the term $f(1) \prod_{j \ne i} F(1 + \lambda_j - \lambda_i)$ from the moving end of the integral. This
     function includes it.
 
     >>> from decoupled import theory
@@ -54,9 +55,9 @@ def slopes(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: s
 
 
 def jacobian(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: str = "pareto") -> Floats:
-    """All derivatives d phi_i / d lambda_j at lambda = eta * hat_L: a symmetric matrix whose rows sum to zero.
+    r"""All derivatives $\partial \varphi_i / \partial \lambda_j$ at $\lambda = \eta \hat L$: a symmetric matrix whose rows sum to zero.
 
-    A thousand arms take a tenth of a second. Multiply by eta to get derivatives in the estimates.
+    A thousand arms take a tenth of a second. Multiply by $\eta$ to get derivatives in the estimates.
 
     >>> from decoupled import theory
     >>> theory.jacobian([0.0, 1.0, 5.0], eta=0.5).round(3).tolist()

@@ -57,18 +57,18 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
 
 @dataclass(frozen=True)
 class CoupledExp3(Policy):
-    """Exponential weights in the standard game, where the arm played is the arm seen.
+    r"""Exponential weights in the standard game, where the arm played is the arm seen.
 
-    With hat_L the summed loss estimates and eta_t = c * sqrt(ln K / (K * t)), each round
+    With $\hat L$ the summed loss estimates and $\eta_t = c \sqrt{\ln K / (K t)}$, each round
 
-    - plays   I_t ~ w_i proportional to exp(-eta_t * hat_L_i);
-    - learns  hat_L[I_t] += loss / w_{I_t}.
+    - plays $I_t \sim w$, with $w_i \propto \exp(-\eta_t \hat L_i)$;
+    - learns $\hat L_{I_t} \leftarrow \hat L_{I_t} + \ell / w_{I_t}$, where $\ell$ is the loss seen.
 
     Auer, P., Cesa-Bianchi, N., Freund, Y. and Schapire, R. E. (2002). The nonstochastic multiarmed bandit problem. SIAM
     Journal on Computing 32(1). Their Exp3 counts rewards, mixes in uniform draws and is tuned for a horizon. This is
     the later form for losses, which needs none of that: Bubeck, S. and Cesa-Bianchi, N. (2012). Regret analysis of
-    stochastic and nonstochastic multi-armed bandit problems, theorem 3.1. Its anytime rate is c = 1, and its regret
-    bound is 2 * sqrt(T * K * ln K).
+    stochastic and nonstochastic multi-armed bandit problems, theorem 3.1. Its anytime rate is $c = 1$, and its regret
+    bound is $2 \sqrt{T K \ln K}$.
 
     Args:
         c: scale of the learning rate, above 0.

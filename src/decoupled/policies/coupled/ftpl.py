@@ -77,27 +77,28 @@ def draws_made(params: Params, state: State, arm: int, weight: float) -> float:
 
 @dataclass(frozen=True)
 class CoupledFTPL(Policy):
-    """Follow the perturbed leader in the standard game, where the arm played is the arm seen.
+    r"""Follow the perturbed leader in the standard game, where the arm played is the arm seen.
 
-    With hat_L the summed loss estimates and eta_t = c * K ** (1/alpha - 1/2) / sqrt(t), each round
+    With $\hat L$ the summed loss estimates and $\eta_t = c K^{1/\alpha - 1/2} / \sqrt{t}$, each round
 
-    - plays   I_t = argmin_i (hat_L_i - r_i / eta_t), r_i independent Frechet(alpha) on (0, inf) or
-      Pareto(alpha) on [1, inf);
-    - learns  hat_L[I_t] += loss * W, where W estimates 1/w, and w is the probability of playing I_t.
+    - plays $I_t = \arg\min_i (\hat L_i - r_i / \eta_t)$, with $r_i$ independent Frechet($\alpha$) on $(0, \infty)$ or
+      Pareto($\alpha$) on $[1, \infty)$;
+    - learns $\hat L_{I_t} \leftarrow \hat L_{I_t} + \ell W$, where $\ell$ is the loss seen, $W$ estimates $1/w$, and $w$ is
+      the probability of playing $I_t$.
 
-    w has no closed form, so the policy resamples W when it decides. W is the decision's `weight` and its propensity is
-    None, so feedback may be late. "geometric" redraws all perturbations until I_t wins again; W = M is the number of
-    draws, about K a round. "conditional" redraws them given that I_t has the largest perturbation of the s arms that
-    rank no worse; W = s * M, with about 1 + 1/2 + ... + 1/K draws a round. Both have mean 1/w, and the conditional
-    one varies less. A `cap` on M limits the time of a decision and makes the estimate slightly too small: the mean of
-    min(M, cap) is (1 - (1 - w) ** cap) / w, with s * w for w in the conditional case.
+    $w$ has no closed form, so the policy resamples $W$ when it decides. $W$ is the decision's `weight` and its propensity is
+    None, so feedback may be late. "geometric" redraws all perturbations until $I_t$ wins again; $W = M$ is the number
+    of draws, about $K$ a round. "conditional" redraws them given that $I_t$ has the largest perturbation of the $s$ arms
+    that rank no worse; $W = s M$, with about $1 + 1/2 + \dots + 1/K$ draws a round. Both have mean $1/w$, and the conditional
+    one varies less. A `cap` on $M$ limits the time of a decision and makes the estimate slightly too small: the mean of
+    $\min(M, k)$, for a cap $k$, is $(1 - (1 - w)^k) / w$, with $s w$ for $w$ in the conditional case.
 
-    Frechet with alpha = 2 and "geometric": Honda, J., Ito, S. and Tsuchiya, T. (2023). Follow-the-perturbed-leader
+    Frechet with $\alpha = 2$ and "geometric": Honda, J., Ito, S. and Tsuchiya, T. (2023). Follow-the-perturbed-leader
     achieves best-of-both-worlds for bandit problems. ALT. Pareto and similar perturbations: Lee, J., Honda, J., Ito, S.
     and Oh, M. (2024). Follow-the-perturbed-leader with Frechet-type tail distributions. COLT. "conditional": Chen, B.,
     Lee, J. and Honda, J. (2025). Geometric resampling in nearly linear time for follow-the-perturbed-leader with
-    best-of-both-worlds guarantee in bandit problems. ICML. Their experiments use c = 2. The factor of K, which is 1 at
-    alpha = 2, is our reading of Lee et al., and the cap is ours.
+    best-of-both-worlds guarantee in bandit problems. ICML. Their experiments use $c = 2$. The factor of $K$, which is 1 at
+    $\alpha = 2$, is our reading of Lee et al., and the cap is ours.
 
     Args:
         perturbation: "frechet" or "pareto".

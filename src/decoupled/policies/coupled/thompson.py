@@ -48,10 +48,10 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
 
 @dataclass(frozen=True)
 class ThompsonSampling(Policy):
-    """Thompson sampling with Beta posteriors, in the standard game.
+    r"""Thompson sampling with Beta posteriors, in the standard game.
 
-    Each round draws a mean loss for every arm from Beta(1 + S_i, 1 + n_i - S_i), where n_i is the number of losses seen
-    and S_i their sum, and plays the arm with the smallest draw.
+    Each round draws a mean loss for every arm from $\mathrm{Beta}(1 + S_i, 1 + n_i - S_i)$, where $n_i$ is the number of
+    losses seen and $S_i$ their sum, and plays the arm with the smallest draw.
 
     Thompson, W. R. (1933). On the likelihood that one unknown probability exceeds another in view of the evidence of
     two samples. Biometrika 25. Agrawal, S. and Goyal, N. (2012). Analysis of Thompson sampling for the multi-armed

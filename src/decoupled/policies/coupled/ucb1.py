@@ -54,14 +54,14 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
 
 @dataclass(frozen=True)
 class UCB1(Policy):
-    """Optimism in the standard game: play the arm that could be the best.
+    r"""Optimism in the standard game: play the arm that could be the best.
 
-    With n_i losses seen of arm i and t in all, each round plays the arm with the smallest
-    mean_i - sqrt(c * ln t / n_i). Unseen arms come first; ties are broken at random.
+    With $n_i$ losses seen of arm $i$, their mean $m_i$, and $t$ losses in all, each round plays the arm with the smallest
+    $m_i - \sqrt{c \ln t / n_i}$. Unseen arms come first; ties are broken at random.
 
     Auer, P., Cesa-Bianchi, N. and Fischer, P. (2002). Finite-time analysis of the multiarmed bandit problem. Machine
-    Learning 47. Figure 1, with c = 2, on losses instead of rewards. The paper does not say how to break ties; we do it
-    at random. t counts observations, so late feedback does not move the policy. It has a guarantee for stochastic
+    Learning 47. Figure 1, with $c = 2$, on losses instead of rewards. The paper does not say how to break ties; we do it
+    at random. $t$ counts observations, so late feedback does not move the policy. It has a guarantee for stochastic
     losses only, and an adversary can mislead it. Its `estimates` are the sample means (-1 for an arm not yet seen).
 
     Args:

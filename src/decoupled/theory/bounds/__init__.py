@@ -27,7 +27,6 @@ from .others import (
     rouyer_seldin,
     rouyer_seldin_order,
     zimmert_seldin,
-    zimmert_seldin_stochastic,
 )
 from .rungs import mixing_overhead, prior_factor, theorem_e1, theorem_e2, theorem_e3
 from .stochastic import early_rounds, gap_constant, self_bounding_constant, surrogate_sum_bound, theorem2
@@ -81,5 +80,4 @@ __all__ = [
     "useful_from",
     "winner_constant",
     "zimmert_seldin",
-    "zimmert_seldin_stochastic",
 ]

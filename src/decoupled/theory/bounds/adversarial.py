@@ -1,4 +1,4 @@
-"""Theorem 1: regret against any adversary."""
+"""Theorem 3.1: regret against any adversary."""
 
 import math
 
@@ -6,9 +6,9 @@ from .arguments import scale_of, shape_of, size_of
 
 
 def stability_constant(alpha: float = 3.0, c: float = 2.0) -> float:
-    """The factor of sqrt(K T) in the stability term, equation (16): 8 c alpha^2 (alpha + 1) e / (alpha - 1)^2.
+    r"""The factor of $\sqrt{KT}$ in the stability term, equation (16): $8 c e \alpha^2 (\alpha + 1) / (\alpha - 1)^2$.
 
-    It is twice e (alpha + 1) of lemma 3.6 times the square of 2 alpha / (alpha - 1) of equation (17).
+    It is twice $e (\alpha + 1)$ of lemma 3.6 times the square of $2 \alpha / (\alpha - 1)$ of equation (17).
 
     >>> from decoupled import theory
     >>> round(theory.bounds.stability_constant(alpha=3.0, c=2.0), 1)
@@ -19,7 +19,9 @@ def stability_constant(alpha: float = 3.0, c: float = 2.0) -> float:
 
 
 def penalty_constant(alpha: float = 3.0) -> float:
-    """The constant C_alpha = (2 alpha^3 + (e - 2) alpha^2) / ((alpha - 1) (2 alpha - 1)) of lemma 3.5.
+    r"""The constant $C_\alpha$ of lemma 3.5.
+
+    $$C_\alpha = \frac{2 \alpha^3 + (e - 2) \alpha^2}{(\alpha - 1) (2 \alpha - 1)}$$
 
     >>> from decoupled import theory
     >>> round(theory.bounds.penalty_constant(alpha=3.0), 4)
@@ -30,7 +32,9 @@ def penalty_constant(alpha: float = 3.0) -> float:
 
 
 def first_round_constant(alpha: float = 3.0) -> float:
-    """The factor alpha Gamma(1 - 1/alpha) / (alpha - 1) of K^(1/alpha) in the bound on the first penalty, equation (18).
+    r"""The factor of $K^{1/\alpha}$ in the bound on the first penalty, equation (18).
+
+    It is $\alpha \Gamma(1 - 1/\alpha) / (\alpha - 1)$.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.first_round_constant(alpha=3.0), 4)
@@ -41,10 +45,12 @@ def first_round_constant(alpha: float = 3.0) -> float:
 
 
 def theorem1(horizon: int, arms: int, alpha: float = 3.0, c: float = 2.0) -> float:
-    """Theorem 1 with the constants of its proof (appendix B); the statement hides them in O(sqrt(K T)).
+    r"""Theorem 3.1 with the constants of its proof (appendix B); the statement hides them in $O(\sqrt{KT})$.
 
-    Reg(T) <= (8 c a^2 (a + 1) e / (a - 1)^2 + C_a / c) sqrt(K T) + a Gamma(1 - 1/a) / (a - 1) sqrt(K) / c,
-    for any adversary, any a = alpha above 1 and eta_t = c K^(1/a - 1/2) / sqrt(t). No term is left out.
+    $$\mathrm{Reg}_T \le \left(\frac{8 c e \alpha^2 (\alpha + 1)}{(\alpha - 1)^2} + \frac{C_\alpha}{c}\right) \sqrt{KT}
+    + \frac{\alpha \Gamma(1 - 1/\alpha)}{\alpha - 1} \frac{\sqrt{K}}{c}$$
+
+    for any adversary, any $\alpha > 1$ and $\eta_t = c K^{1/\alpha - 1/2} / \sqrt{t}$. No term is left out.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.theorem1(horizon=10_000, arms=8))

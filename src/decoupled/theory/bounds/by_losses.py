@@ -28,7 +28,7 @@ def floor_of(theta: float) -> float:
 
 
 def largest_step(alpha: float = 3.0) -> float:
-    """The largest step vbar = 4 (1 + zeta(1 + 1/alpha)) of V_t in one round.
+    r"""The largest step $\bar v = 4 (1 + \zeta(1 + 1/\alpha))$ of $V_t$ in one round.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.largest_step(alpha=3.0), 1)
@@ -40,11 +40,11 @@ def largest_step(alpha: float = 3.0) -> float:
 def largest_spread(
     horizon: int, arms: int, alpha: float = 3.0, c_exploit: float = 0.5, gate: Gate = HALF
 ) -> float:
-    """A bound on V after T rounds for any losses: 4 T from the losses seen, and the drift mass of order sqrt(T).
+    r"""A bound on $V_T$ for any losses: $4 T$ from the losses seen, and the drift mass of order $\sqrt{T}$.
 
-    The drift mass a_t of a round is at most C / n_t <= C / (1 + a_1 + ... + a_{t-1}), with
-    C = 4 K^(1/alpha) h^2 S_K^2 / delta^2, because an arm below the gate has q_i < eta_t S_K / delta. Summing
-    2 a_t (1 + a_1 + ... + a_{t-1}) gives at most sqrt(1 + 2 C T) + the largest a_t.
+    The drift mass $a_t$ of a round is at most $C / n_t \le C / (1 + a_1 + \dots + a_{t-1})$, with
+    $C = 4 K^{1/\alpha} \bar\eta^2 S_K^2 / \delta^2$, because an arm below the gate has $q_i < \eta_t S_K / \delta$.
+    Summing $2 a_t (1 + a_1 + \dots + a_{t-1})$ gives at most $\sqrt{1 + 2 C T}$ plus the largest $a_t$.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.largest_spread(horizon=10_000, arms=8))
@@ -67,19 +67,21 @@ def theorem_d1(
     theta: float = 0.01,
     spread: float | None = None,
 ) -> float:
-    """Theorem D1: centred losses and rates that fall with the losses, against any adversary.
+    r"""Theorem D1: centred losses and rates that fall with the losses, against any adversary.
 
-    Reg(T) <= sqrt(K) ((c_x C1 F max(Rbar s_K^2, 6) / 8) (2 sqrt(n_{T+1}) + vbar) + (G / c_x) sqrt(n_T)), with
-    n_{T+1} = 1 + V_{T+1} + theta T, F = (1 + c_x K^(1/alpha - 1/2))^(alpha + 1) and c_x = c_exploit.
+    $$\mathrm{Reg}_T \le \sqrt{K} \left(\frac{c_x C_1 F \max(\bar R s_K^2, 6)}{8} (2 \sqrt{n_{T+1}} + \bar v)
+    + \frac{G}{c_x} \sqrt{n_T}\right)$$
+
+    with $n_{T+1} = 1 + V_{T+1} + \theta T$, $F = (1 + c_x K^{1/\alpha - 1/2})^{\alpha + 1}$ and $c_x$ = `c_exploit`.
 
     Args:
-        horizon: the number of rounds T.
-        arms: the number of arms K.
+        horizon: the number of rounds $T$.
+        arms: the number of arms $K$.
         alpha: the shape of the perturbations, above 1.
         c_exploit: the scale of the exploitation rate.
         gate: the gate of the estimator.
-        theta: the share of the rounds that counts in n_t, from 0 to 1.
-        spread: the mean of V after T rounds, which is small if the losses vary little; `largest_spread` if None.
+        theta: the share of the rounds that counts in $n_t$, from 0 to 1.
+        spread: the mean of $V_T$, which is small if the losses vary little; `largest_spread` if None.
 
     >>> from decoupled import theory
     >>> worst = theory.bounds.theorem_d1(horizon=10_000, arms=8)
@@ -99,22 +101,24 @@ def theorem_d1(
 
 
 def loss_rate_factor(arms: int, alpha: float, c: float, gate: Gate) -> float:
-    """The factor c_x C1 F max(Rbar s_K^2, 6) / 8 of theorem D1."""
+    r"""The factor $c_x C_1 F \max(\bar R s_K^2, 6) / 8$ of theorem D1."""
     growth = math.pow(1.0 + first_rate(arms, alpha, c), alpha + 1.0)
     larger = max(gate.fall_factor(alpha) * rank_share(arms, alpha) ** 2, 6.0)
     return c * curvature_constant(alpha) * growth * larger / 8.0
 
 
 def theorem_d2(variation: float, uncentred: float = 0.0, lam: float = 0.1) -> float:
-    """Theorem D2: V is of second order, 8 (variation / (1 - lam) + 1 / (4 lam (1 - lam))) + uncentred.
+    r"""Theorem D2: $V_T$ is of second order.
 
-    V = 4 sum (loss_j - b_j)^2 + drift mass, and (loss_j - b_j)^2 <= 2 (loss_j - B)^2 + 2 d_j^2. Lemma L8 bounds the
-    sum of (loss_j - B)^2 by the variation of the losses seen.
+    $$V_T \le 8 \left(\frac{\mathrm{variation}}{1 - \lambda} + \frac{1}{4 \lambda (1 - \lambda)}\right) + \mathrm{uncentred}$$
+
+    $V_T$ is $4 \sum (\ell_j - b_j)^2$ plus the drift mass, and $(\ell_j - b_j)^2 \le 2 (\ell_j - B)^2 + 2 d_j^2$. Lemma L8
+    bounds the sum of $(\ell_j - B)^2$ by the variation of the losses seen.
 
     Args:
-        variation: the sum of (loss_j - m)^2 over the rounds, for the best constant m.
-        uncentred: what arms that are not fully centred add, 8 sum d_j^2 plus the drift mass.
-        lam: the rate of the running mean B, in (0, 1).
+        variation: the sum of $(\ell_j - m)^2$ over the rounds, for the best constant $m$.
+        uncentred: what arms that are not fully centred add, $8 \sum d_j^2$ plus the drift mass.
+        lam: $\lambda$, the rate of the running mean $B$, in (0, 1).
 
     >>> from decoupled import theory
     >>> round(theory.bounds.theorem_d2(variation=100.0), 1)
@@ -135,10 +139,10 @@ def theorem_d3(
     theta: float = 0.01,
     switch: int | None = None,
 ) -> float:
-    """Theorem D3: theorem C for rates that fall with the losses, with a theta above 0.
+    r"""Theorem D3: theorem C for rates that fall with the losses, with a theta above 0.
 
-    It is theorem C with the constants that `constrained_constants` gives for theta: O(K / (theta gap_min)) at
-    alpha = 3, for any horizon. See `theorem_c` for the other arguments.
+    It is theorem C with the constants that `constrained_constants` gives for theta: $O(K / (\theta \Delta_{\min}))$ at
+    $\alpha = 3$, for any horizon. See `theorem_c` for the other arguments.
 
     >>> from decoupled import theory
     >>> f"{theory.bounds.theorem_d3([0.125] * 7, theta=1.0):.2g}"

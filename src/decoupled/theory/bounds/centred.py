@@ -26,9 +26,9 @@ _LAST = 1e16
 def centred_constant(
     arms: int | None, alpha: float = 3.0, c_exploit: float = 0.5, gate: Gate | None = HALF
 ) -> float:
-    """The factor of sqrt(K T) in theorems A and B: c_x C1 Rbar s_K^2 + G / c_x, with c_x = c_exploit.
+    r"""The factor of $\sqrt{KT}$ in theorems A and B: $c_x C_1 \bar R s_K^2 + G / c_x$, with $c_x$ = `c_exploit`.
 
-    A gate of None means importance weighting (theorem A, Rbar = 1). With None for the arms, the value bounds
+    A gate of None means importance weighting (theorem A, $\bar R = 1$). With None for the arms, the value bounds
     the factor for any number of arms. Theorem B adds `low_order_term`, which does not depend on the horizon.
 
     >>> from decoupled import theory
@@ -45,7 +45,7 @@ def centred_constant(
 
 
 def optimal_c_exploit(arms: int | None, alpha: float = 3.0, gate: Gate | None = None) -> float:
-    """The c_exploit that minimises `centred_constant`: sqrt(G / (C1 Rbar s_K^2)).
+    r"""The `c_exploit` that minimises `centred_constant`: $\sqrt{G / (C_1 \bar R s_K^2)}$.
 
     >>> from decoupled import theory
     >>> c = theory.bounds.optimal_c_exploit(arms=8)
@@ -58,9 +58,9 @@ def optimal_c_exploit(arms: int | None, alpha: float = 3.0, gate: Gate | None = 
 
 
 def theorem_a(horizon: int, arms: int, alpha: float = 3.0, c_exploit: float = 2.0) -> float:
-    """Theorem A: importance weighting against any adversary, (c_x C1 s_K^2 + G / c_x) sqrt(K T).
+    r"""Theorem A: importance weighting against any adversary, $(c_x C_1 s_K^2 + G / c_x) \sqrt{KT}$.
 
-    It holds for the paper's policy (c_x = c) and for two rates with c <= c_x, for any alpha above 1 and rates that
+    It holds for the paper's policy ($c_x = c$) and for two rates with $c \le c_x$, for any $\alpha > 1$ and rates that
     fall with the rounds. No term is left out. The theorem is ours, and so are theorems B to E.
 
     >>> from decoupled import theory
@@ -78,7 +78,7 @@ def low_order_term(
     *,
     closed: bool = False,
 ) -> float:
-    """C_low of theorem B, which does not depend on the horizon: what the arms below the gate cost.
+    r"""$C_{\text{low}}$ of theorem B, which does not depend on the horizon: what the arms below the gate cost.
 
     The default sums its series, rounded up by less than 0.1 %. `closed=True` gives the closed bound of the proof.
 
@@ -133,9 +133,11 @@ def _closed(arms: int, alpha: float, c: float, gate: Gate) -> float:
 def theorem_b(
     horizon: int, arms: int, alpha: float = 3.0, c_exploit: float = 0.5, gate: Gate = HALF
 ) -> float:
-    """Theorem B: centred losses with a soft gate against any adversary, `centred_constant` sqrt(K T) + `low_order_term`.
+    r"""Theorem B: centred losses with a soft gate against any adversary.
 
-    It holds for any alpha above 1, any c <= c_exploit, any baseline B_t in [0, 1] that is known before the draw,
+    It is `centred_constant` times $\sqrt{KT}$, plus `low_order_term`.
+
+    It holds for any $\alpha > 1$, any $c \le c_x$, any baseline $B_t \in [0, 1]$ that is known before the draw,
     and rates that fall with the rounds.
 
     >>> from decoupled import theory

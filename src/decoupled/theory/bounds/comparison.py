@@ -34,10 +34,10 @@ def useful_from(bound: Callable[[int], float]) -> int:
 
 
 def compare(arms: Sequence[int] = (2, 8, 64, 1024)) -> "pd.DataFrame":
-    """The bounds against any adversary at alpha = 3, by number of arms: the paper's and ours.
+    r"""The bounds against any adversary at $\alpha = 3$, by number of arms: the paper's and ours.
 
-    Columns: what multiplies sqrt(K T) as T grows, what does not depend on T, and the first horizon from which the
-    bound is below the horizon. A constant times sqrt(K T) plus a term of lower order can be larger than the
+    Columns: what multiplies $\sqrt{KT}$ as $T$ grows, what does not depend on $T$, and the first horizon from which the
+    bound is below the horizon. A constant times $\sqrt{KT}$ plus a term of lower order can be larger than the
     paper's bound at a short horizon, so read the three together.
 
     >>> from decoupled import theory
@@ -54,7 +54,7 @@ def compare(arms: Sequence[int] = (2, 8, 64, 1024)) -> "pd.DataFrame":
 def _rows(arms: int) -> "list[tuple[int, str, float, float, int]]":
     best = optimal_c_exploit(arms)
     bounds: dict[str, Callable[[int], float]] = {
-        "theorem 1, c = 2 (the paper)": lambda horizon: theorem1(horizon, arms),
+        "theorem 3.1, c = 2 (the paper)": lambda horizon: theorem1(horizon, arms),
         "theorem A, c = 2": lambda horizon: theorem_a(horizon, arms),
         f"theorem A, c = {best:.2f}": lambda horizon: theorem_a(horizon, arms, c_exploit=best),
         "theorem B, HALF, c_exploit = 0.5": lambda horizon: theorem_b(horizon, arms),

@@ -21,7 +21,7 @@ def arms_of(arms: int) -> int:
 
 
 def curvature_constant(alpha: float = 3.0) -> float:
-    """The constant C1 = (alpha + 1) Gamma(1 + 1/alpha) of lemma L3: a slope of w is at most C1 q^2.
+    r"""The constant $C_1 = (\alpha + 1) \Gamma(1 + 1/\alpha)$ of lemma L3: a slope of $w$ is at most $C_1 q^2$.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.curvature_constant(alpha=3.0), 3)
@@ -32,7 +32,7 @@ def curvature_constant(alpha: float = 3.0) -> float:
 
 
 def winner_constant(alpha: float = 3.0) -> float:
-    """The constant G = Gamma(1 - 1/alpha) of lemma L2, where the paper has C_alpha.
+    r"""The constant $G = \Gamma(1 - 1/\alpha)$ of lemma L2, where the paper has $C_\alpha$.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.winner_constant(alpha=3.0), 3), round(theory.bounds.penalty_constant(alpha=3.0), 3)
@@ -47,7 +47,7 @@ def _rank_sum(arms: int, alpha: float) -> float:
 
 
 def rank_sum(arms: int, alpha: float = 3.0) -> float:
-    """The sum S_K of i^(-(alpha + 1)/(2 alpha)) over the ranks i: the sum of q is at most this in every state.
+    r"""The sum $S_K = \sum_{i \le K} i^{-(\alpha + 1) / (2 \alpha)}$: the sum of $q$ is at most this in every state.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.rank_sum(arms=8), 3)  # `surrogate_sum_bound` is the paper's bound on it
@@ -57,7 +57,7 @@ def rank_sum(arms: int, alpha: float = 3.0) -> float:
 
 
 def rank_share(arms: int | None, alpha: float = 3.0) -> float:
-    """The ratio s_K = S_K / K^(1/2 - 1/(2 alpha)), or its limit 2 alpha / (alpha - 1) for None.
+    r"""The ratio $s_K = S_K / K^{1/2 - 1/(2 \alpha)}$, or its limit $2 \alpha / (\alpha - 1)$ for None.
 
     It increases with the number of arms.
 
@@ -74,7 +74,7 @@ def rank_share(arms: int | None, alpha: float = 3.0) -> float:
 
 
 def square_sum(alpha: float = 3.0) -> float:
-    """Z = zeta(1 + 1/alpha): the sum of q^2 is at most this for any number of arms.
+    r"""$Z = \zeta(1 + 1/\alpha)$: the sum of $q^2$ is at most this for any number of arms.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.square_sum(alpha=3.0), 3)
@@ -84,7 +84,7 @@ def square_sum(alpha: float = 3.0) -> float:
 
 
 def ratio_sum(alpha: float = 3.0) -> float:
-    """Z2 = zeta((3 alpha - 1) / (2 alpha)): the sum of w^2 / q is at most this for any number of arms.
+    r"""$Z_2 = \zeta((3 \alpha - 1) / (2 \alpha))$: the sum of $w^2 / q$ is at most this for any number of arms.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.ratio_sum(alpha=3.0), 3)  # equal to `square_sum` at alpha = 3
@@ -95,5 +95,5 @@ def ratio_sum(alpha: float = 3.0) -> float:
 
 
 def first_rate(arms: int, alpha: float, c_exploit: float) -> float:
-    """The rate h = c_exploit K^(1/alpha - 1/2) of the first round."""
+    r"""The rate $\bar\eta = c_x K^{1/\alpha - 1/2}$ of the first round."""
     return c_exploit * math.pow(arms, 1.0 / alpha - 0.5)

@@ -26,10 +26,11 @@ from .tuning import Tuned, leading_constant
 
 
 class Constrained(NamedTuple):
-    """The constants of theorem C.
+    r"""The constants of theorem C.
 
-    `early` (A0') bounds stability and penalty of a round before `first_round` (t1) by A0' sqrt(K / t), `any_state`
-    (A0) does so afterwards, and on D_t `on_event` (A1) does so by A1 K^(1/(2 alpha)) t^(-1/2) sum_i (8 w_i)^(1 - 1/alpha).
+    `early` ($A_0'$) bounds stability and penalty of a round before `first_round` ($t_1$) by $A_0' \sqrt{K / t}$, `any_state`
+    ($A_0$) does so afterwards, and on $D_t$ `on_event` ($A_1$) does so by
+    $A_1 K^{1/(2 \alpha)} t^{-1/2} \sum_i (8 w_i)^{1 - 1/\alpha}$.
 
     >>> from decoupled import theory
     >>> theory.bounds.constrained_constants(arms=8).first_round
@@ -51,11 +52,11 @@ def constrained_constants(
     *,
     theta: float | None = None,
 ) -> Constrained:
-    """The constants A0', A0, A1 and t1 of theorem C, or of theorem D3 for a given theta.
+    r"""The constants $A_0'$, $A_0$, $A_1$ and $t_1$ of theorem C, or of theorem D3 for a given theta.
 
-    With rates that fall with the losses, n_t >= theta t. So c_exploit / sqrt(theta) replaces c_exploit in t1 and
-    in every stability term, and the penalties grow by (vbar + theta) / sqrt(theta). The factor of the early rounds
-    stays, because n_t >= 1.
+    With rates that fall with the losses, $n_t \ge \theta t$. So $c_x / \sqrt\theta$ replaces $c_x$ in $t_1$ and
+    in every stability term, and the penalties grow by $(\bar v + \theta) / \sqrt\theta$. The factor of the early rounds
+    stays, because $n_t \ge 1$.
 
     >>> from decoupled import theory
     >>> found = theory.bounds.constrained_constants(arms=8)
@@ -94,7 +95,7 @@ def _slower(alpha: float, theta: float | None) -> tuple[float, float]:
 
 
 def self_bounding_factor(alpha: float = 3.0) -> float:
-    """The factor k_alpha = 2^alpha 8^(alpha - 1) ((alpha - 1)/alpha)^(alpha - 1) / alpha of theorem C.
+    r"""The factor $k_\alpha = 2^\alpha 8^{\alpha - 1} ((\alpha - 1) / \alpha)^{\alpha - 1} / \alpha$ of theorem C.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.self_bounding_factor(alpha=3.0), 1)
@@ -115,11 +116,14 @@ def theorem_c(
     *,
     switch: int | None = None,
 ) -> float:
-    """Theorem C: regret of the policy of theorem B in the stochastically constrained regime.
+    r"""Theorem C: regret of the policy of theorem B in the stochastically constrained regime.
 
-    For every T0 >= t1, Reg(T) <= 4 A0' sqrt(K t1) + 4 A0 sqrt(K T0) + 4 A0^2 K / (0.1967 gap_min)
-    + k_alpha A1^alpha sqrt(K) sum_i gap_i^(1 - alpha) sum_{T0 < t <= T} t^(-alpha/2), for alpha in (1, 3]. The bound
-    does not depend on T if alpha is above 2.
+    For every $T_0 \ge t_1$ and $\alpha \in (1, 3]$,
+
+    $$\mathrm{Reg}_T \le 4 A_0' \sqrt{K t_1} + 4 A_0 \sqrt{K T_0} + \frac{4 A_0^2 K}{0.1967 \Delta_{\min}}
+    + k_\alpha A_1^\alpha \sqrt{K} \sum_i \Delta_i^{1 - \alpha} \sum_{T_0 < t \le T} t^{-\alpha/2}.$$
+
+    The bound does not depend on $T$ if $\alpha > 2$.
 
     Args:
         gaps: the gaps of the other arms, given the past; one 0, for the best arm, is allowed.
@@ -128,7 +132,7 @@ def theorem_c(
         c_exploit: the scale of the exploitation rate.
         zeta: where the proof calls a round late, above 0 and at most the gate's a.
         gate: the gate of the estimator.
-        switch: T0, from which the proof uses self-bounding; the best one if None.
+        switch: $T_0$, from which the proof uses self-bounding; the best one if None.
 
     >>> from decoupled import theory
     >>> f"{theory.bounds.theorem_c([0.125] * 7):.3g}", f"{theory.bounds.corollary([0.125] * 7, c=0.182):.3g}"
@@ -179,9 +183,9 @@ def _tail(start: float, end: float, alpha: float) -> float:
 
 
 def constrained_bracket(arms: int, c_exploit: float = 0.5, zeta: float = 0.1, gate: Gate = HALF) -> float:
-    """The factor of K / gap_min in theorem C at alpha = 3: 2 sqrt(8 k_3 A0 A1^3) + 4 A0^2 / 0.1967.
+    r"""The factor of $K / \Delta_{\min}$ in theorem C at $\alpha = 3$: $2 \sqrt{8 k_3 A_0 A_1^3} + 4 A_0^2 / 0.1967$.
 
-    It is the bound at the best T0 = tau K / gap_min^2, sqrt(tau) = sqrt(k_3 A1^3 / (2 A0)), up to O(sqrt(K t1)).
+    It is the bound at the best $T_0 = k_3 A_1^3 K / (2 A_0 \Delta_{\min}^2)$, up to $O(\sqrt{K t_1})$.
 
     >>> from decoupled import theory
     >>> [round(theory.bounds.constrained_bracket(arms), -2) for arms in (8, 64)]
@@ -193,7 +197,7 @@ def constrained_bracket(arms: int, c_exploit: float = 0.5, zeta: float = 0.1, ga
 
 
 def papers_bracket(zeta: float = 0.1) -> Tuned:
-    """The factor of K / gap_min in the paper's corollary, the sum of its two terms, at the c that minimises it.
+    r"""The factor of $K / \Delta_{\min}$ in the paper's corollary 3.3, the sum of its two terms, at the c that minimises it.
 
     >>> from decoupled import theory
     >>> c, bracket = theory.bounds.papers_bracket()

@@ -17,10 +17,10 @@ _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(96)
 
 @dataclass(frozen=True)
 class Gate:
-    """The gate SOFT(a, delta): b_i = min(B, p_i / eta (a + delta eta u_i)), with 0 < delta < 1 and a >= delta.
+    r"""The gate SOFT$(a, \delta)$: $b_i = \min(B, (a + \delta \eta u_i) p_i / \eta)$, with $0 < \delta < 1$ and $a \ge \delta$.
 
-    It limits the largest fall of an estimate to a + delta y in units of 1 / eta, where y is the arm's own scaled
-    gap. The default is HALF: one observation takes at most half of the gap, plus 1 / (2 eta), off an estimate.
+    It limits the largest fall of an estimate to $a + \delta y$ in units of $1 / \eta$, where $y$ is the arm's own scaled
+    gap. The default is HALF: one observation takes at most half of the gap, plus $1 / (2 \eta)$, off an estimate.
 
     Args:
         a: the part of the limit that does not depend on the gap.
@@ -63,7 +63,7 @@ HALF = Gate()
 
 
 def proportional_fall_factor(delta: float, alpha: float = 3.0) -> float:
-    """The factor r(delta), the integral of 2 (1 - v) (1 - delta v)^-(alpha + 1) over v in [0, 1], in closed form."""
+    r"""The factor $r(\delta) = \int_0^1 2 (1 - v) (1 - \delta v)^{-(\alpha + 1)} dv$, in closed form."""
     # Substitute s = 1 - delta v; the antiderivatives of s^-alpha and s^-(alpha + 1) are powers, since alpha > 1.
     rest = 1.0 - delta
     first = (rest ** (1.0 - alpha) - 1.0) / (alpha - 1.0)
@@ -84,7 +84,7 @@ def fall_ratio(s: ArrayLike, y: float) -> Floats:
 
 
 def jump_factor(x: float, y: float, alpha: float = 3.0) -> float:
-    """The factor R(x, y) of lemma L4: the integral of 2 (1 - v) rho(x v, y)^(alpha + 1) over v in [0, 1]."""
+    r"""The factor $R(x, y) = \int_0^1 2 (1 - v) \rho(x v, y)^{\alpha + 1} dv$ of lemma L4."""
     kink = min(y / x, 1.0)
     found = 0.0
     for low, high in ((0.0, kink), (kink, 1.0)):

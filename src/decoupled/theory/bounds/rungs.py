@@ -31,19 +31,19 @@ def prior_factor(prior: float, l0: float = 3.0) -> float:
 def mixing_overhead(
     horizon: int, arms: int, alpha: float = 3.0, l0: float = 3.0, what: str = "exact"
 ) -> float:
-    """The bound on E[Delta_T] in theorem E1: sqrt(L0 V T) + (2 L0 / 3 + 1) S.
+    r"""The bound on $\mathbb E[\Delta_T]$ in theorem E1: $\sqrt{L_0 V T} + (2 L_0 / 3 + 1) S$.
 
-    V bounds the expected variance of the rungs' losses in a round, S their range. If a rung's loss uses the
-    probability w_j, V = (S_K Z2 + 1) / 2 and S = S_K + 1. If it uses the conditional probability given the
-    perturbations of the other arms, V doubles if the rungs share their perturbations, and grows eightfold if they
-    do not; and S = S_K K^((alpha + 1)/(2 alpha)) + 1.
+    $V$ bounds the expected variance of the rungs' losses in a round, $S$ their range. If a rung's loss uses the
+    probability $w_j$, $V = (S_K Z_2 + 1) / 2$ and $S = S_K + 1$. If it uses the conditional probability given the
+    perturbations of the other arms, $V$ doubles if the rungs share their perturbations, and grows eightfold if they
+    do not; and $S = S_K K^{(\alpha + 1) / (2 \alpha)} + 1$.
 
     Args:
         horizon: the number of rounds.
         arms: the number of arms.
         alpha: the shape of the perturbations, above 1.
         l0: L0, the scale of AdaHedge's rate.
-        what: the estimate of w_j: "exact", or the conditional probability with "shared" or "independent" draws.
+        what: the estimate of $w_j$: "exact", or the conditional probability with "shared" or "independent" draws.
 
     >>> from decoupled import theory
     >>> [round(theory.bounds.mixing_overhead(10_000, 8, what=what)) for what in ("exact", "shared")]
@@ -59,12 +59,16 @@ def mixing_overhead(
 
 
 def theorem_e1(rung_regret: float, overhead: float, prior: float = 0.05, l0: float = 3.0) -> float:
-    """Theorem E1: Reg(T) <= Reg^(m)(T) + (1 + ln(1 / prior_m) / L0) E[Delta_T], for every rung m.
+    r"""Theorem E1: the ladder has little more regret than any of its rungs.
+
+    With $\pi_m$ the prior of rung $m$ and $\mathrm{Reg}^{(m)}_T$ its regret,
+
+    $$\mathrm{Reg}_T \le \mathrm{Reg}^{(m)}_T + \left(1 + \frac{\ln(1 / \pi_m)}{L_0}\right) \mathbb E[\Delta_T].$$
 
     Args:
-        rung_regret: the regret that rung m alone has on the losses that the ladder met, or a bound on it.
-        overhead: E[Delta_T], or the bound `mixing_overhead`.
-        prior: the prior probability of rung m.
+        rung_regret: the regret that rung $m$ alone has on the losses that the ladder met, or a bound on it.
+        overhead: $\mathbb E[\Delta_T]$, or the bound `mixing_overhead`.
+        prior: the prior probability of rung $m$.
         l0: L0, the scale of AdaHedge's rate.
 
     >>> from decoupled import theory
@@ -96,7 +100,7 @@ def theorem_e2(
         horizon: the number of rounds.
         arms: the number of arms.
         alpha: the shape of the perturbations, above 1.
-        c_exploit: the scale c_1 of the first rung; c may be at most this.
+        c_exploit: the scale $c_1$ of the first rung; $c$ may be at most this.
         gate: the gate of the estimator, at the first rung's rate.
         l0: L0, the scale of AdaHedge's rate.
         prior: the prior probability of the first rung.
@@ -129,10 +133,12 @@ def theorem_e3(
     schedule: str = "rounds",
     theta: float = 0.01,
 ) -> float:
-    """Theorem E3: the ladder in the stochastically constrained regime, with exact probabilities w_j.
+    r"""Theorem E3: the ladder in the stochastically constrained regime, with exact probabilities $w_j$.
 
-    Reg(T) <= 2 Reg^(1) + k^2 L0 (8 S_K + 2) / gap_min + 2 k (2 L0 / 3 + 1) (S_K + 1), with k = `prior_factor` and
-    Reg^(1) from theorem C, or D3 if the rates fall with the losses. For conditional probabilities only the order
+    $$\mathrm{Reg}_T \le 2 \mathrm{Reg}^{(1)} + \frac{k^2 L_0 (8 S_K + 2)}{\Delta_{\min}}
+    + 2 k \left(\frac{2 L_0}{3} + 1\right) (S_K + 1)$$
+
+    with $k$ = `prior_factor` and $\mathrm{Reg}^{(1)}$ from theorem C, or D3 if the rates fall with the losses. For conditional probabilities only the order
     is known, because the constants have not been worked out. See `theorem_c` and `theorem_e2` for the arguments.
 
     >>> from decoupled import theory

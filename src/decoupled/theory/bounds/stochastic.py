@@ -1,4 +1,4 @@
-"""Theorem 2: regret in the stochastically constrained adversarial regime."""
+"""Theorem 3.2: regret in the stochastically constrained adversarial regime."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _OFF_EVENT = 0.5 * (1.0 - math.exp(-0.5))  # lemma D.3
 
 
 def surrogate_sum_bound(arms: int, alpha: float = 3.0) -> float:
-    """The bound on the sum of q in any state, equation (17): 2 alpha / (alpha - 1) K^(1/2 - 1/(2 alpha)).
+    r"""The bound on the sum of $q$ in any state, equation (17): $2 \alpha K^{1/2 - 1/(2 \alpha)} / (\alpha - 1)$.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.surrogate_sum_bound(arms=8), 6)
@@ -26,11 +26,11 @@ def surrogate_sum_bound(arms: int, alpha: float = 3.0) -> float:
 def self_bounding_constant(
     arms: int, alpha: float = 3.0, c: float = 2.0, zeta: float = 0.1, *, corrected: bool = False
 ) -> float:
-    """Z_1(alpha; zeta) of equation (27), the factor of w^(1 - 1/alpha) / sqrt(t) on the event D_t.
+    r"""$Z_1(\alpha; \zeta)$ of equation (27), the factor of $w^{1 - 1/\alpha} / \sqrt{t}$ on the event $D_t$.
 
-    The paper's last summand, alpha / (c (alpha - 1)), comes from a penalty whose factor 1 / sqrt(t - 1) was
-    written as 1 / sqrt(t) in equation (24). `corrected=True` corrects it with the factor sqrt(2) that the paper
-    uses off D_t.
+    The paper's last summand, $\alpha / (c (\alpha - 1))$, comes from a penalty whose factor $1 / \sqrt{t - 1}$ was
+    written as $1 / \sqrt{t}$ in equation (24). `corrected=True` corrects it with the factor $\sqrt{2}$ that the paper
+    uses off $D_t$.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.self_bounding_constant(arms=8), 1)
@@ -45,9 +45,9 @@ def self_bounding_constant(
 
 
 def gap_constant(alpha: float = 3.0, c: float = 2.0) -> float:
-    """The factor of K / gap_min, from equation (29).
+    r"""The factor of $K / \Delta_{\min}$, from equation (29).
 
-    It is 4 / (1 - e^(-1/2)) (8 c a^2 (a + 1) e / (a - 1)^2 + C_a sqrt(2) / c)^2, with a = alpha.
+    $$\frac{4}{1 - e^{-1/2}} \left(\frac{8 c e \alpha^2 (\alpha + 1)}{(\alpha - 1)^2} + \frac{\sqrt{2} C_\alpha}{c}\right)^2$$
 
     >>> from decoupled import theory
     >>> round(theory.bounds.gap_constant(alpha=3.0, c=2.0))
@@ -58,11 +58,13 @@ def gap_constant(alpha: float = 3.0, c: float = 2.0) -> float:
 
 
 def early_rounds(arms: int, alpha: float = 3.0, c: float = 2.0, zeta: float = 0.1) -> float:
-    """The number of rounds after which case (ii) of lemma D.1 ends: 4 a^2 c^2 K^(1/a) / ((a - 1)^2 zeta^2).
+    r"""The number of rounds after which case (ii) of lemma D.1 ends.
 
-    It replaces the paper's O(c^2 K^(2/a - 1)), equation (37), which relies on a tail bound for geometric
-    resampling that does not hold here. Case (ii) needs sum q > zeta / eta_t, each of its rounds adds at most 1,
-    and equation (17) ends it. The correction and its constant are ours; a = alpha.
+    $$\frac{4 \alpha^2 c^2 K^{1/\alpha}}{(\alpha - 1)^2 \zeta^2}$$
+
+    It replaces the paper's $O(c^2 K^{2/\alpha - 1})$, equation (37), which relies on a tail bound for geometric
+    resampling that does not hold here. Case (ii) needs $\sum q > \zeta / \eta_t$, each of its rounds adds at most 1,
+    and equation (17) ends it. The correction and its constant are ours.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.early_rounds(arms=8, c=0.128017), 2)
@@ -82,13 +84,15 @@ def theorem2(
     *,
     corrected: bool = False,
 ) -> float:
-    """Theorem 2 with the constants of its proof (appendix C); the statement hides them in an O.
+    r"""Theorem 3.2 with the constants of its proof (appendix C); the statement hides them in an O.
 
-    Reg(T) <= sum_{t, i} Z_2 gap_i^(1 - a) t^(-a/2) + gap_constant K / gap_min + 2 a Gamma(1 - 1/a) / (a - 1)
-    sqrt(K) / c + 2 early_rounds, with Z_2 of equation (28) and a = alpha in (1, 3].
+    $$\mathrm{Reg}_T \le \sum_{t, i} Z_2 \Delta_i^{1 - \alpha} t^{-\alpha/2} + g \frac{K}{\Delta_{\min}}
+    + \frac{2 \alpha \Gamma(1 - 1/\alpha)}{\alpha - 1} \frac{\sqrt{K}}{c} + 2 n$$
 
-    Even the proof hides one constant, in O(c^2 K^(2/a - 1)); `early_rounds` explains what replaces it.
-    The proof assumes eta_{T+1} = eta_T, and so does this function.
+    with $Z_2$ of equation (28), $g$ = `gap_constant`, $n$ = `early_rounds` and $\alpha \in (1, 3]$.
+
+    Even the proof hides one constant, in $O(c^2 K^{2/\alpha - 1})$; `early_rounds` explains what replaces it.
+    The proof assumes $\eta_{T+1} = \eta_T$, and so does this function.
 
     Args:
         gaps: the gaps of the other arms; one 0, for the best arm, is allowed.
@@ -96,7 +100,7 @@ def theorem2(
         alpha: the shape of the perturbations, above 1 and at most 3.
         c: the scale of the learning rate.
         zeta: where lemma D.1 splits its cases, in (0, 1).
-        corrected: whether to add the factor that the penalty on D_t lacks; see `self_bounding_constant`.
+        corrected: whether to add the factor that the penalty on $D_t$ lacks; see `self_bounding_constant`.
 
     >>> from decoupled import theory
     >>> f"{theory.bounds.theorem2([0.125] * 7, horizon=10_000, c=0.128):.3g}"

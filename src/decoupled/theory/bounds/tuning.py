@@ -29,9 +29,9 @@ def _coefficients(zeta: float, corrected: bool) -> tuple[float, float, float, fl
 
 
 def leading_constant(c: float, zeta: float = 0.1, *, corrected: bool = False) -> float:
-    """The factor of sqrt(K / gap_min sum_i 1 / gap_i) in the corollary: 2 sqrt((32 e^4 / 27) f(c)).
+    r"""The factor of $\sqrt{(K / \Delta_{\min}) \sum_i 1 / \Delta_i}$ in corollary 3.3: $2 \sqrt{(32 e^4 / 27) f(c)}$.
 
-    Equations (34) and (36). The paper calls its minimum f(c). For `corrected`, see `self_bounding_constant`.
+    Equations (34) and (36). The paper calls its minimum $f(c)$. For `corrected`, see `self_bounding_constant`.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.leading_constant(c=2.0))
@@ -44,7 +44,7 @@ def leading_constant(c: float, zeta: float = 0.1, *, corrected: bool = False) ->
 
 
 def optimal_c(zeta: float = 0.1, *, corrected: bool = False) -> Tuned:
-    """The c that minimises `leading_constant`, in closed form, as in appendix C ("The choice of c").
+    """The $c$ that minimises `leading_constant`, in closed form, as in appendix C ("The choice of c").
 
     >>> from decoupled import theory
     >>> c, constant = theory.bounds.optimal_c(zeta=0.1)
@@ -62,11 +62,13 @@ def optimal_c(zeta: float = 0.1, *, corrected: bool = False) -> Tuned:
 def corollary(
     gaps: Sequence[float], c: float = 2.0, zeta: float = 0.1, *, corrected: bool = False
 ) -> float:
-    """The corollary (alpha = 3, any horizon) with the constants of its proof; the statement hides them in an O.
+    r"""Corollary 3.3 ($\alpha = 3$, any horizon) with the constants of its proof; the statement hides them in an O.
 
-    Reg(T) <= leading_constant sqrt(K / gap_min sum_i 1 / gap_i) + gap_constant K / gap_min
-    + 3 Gamma(2/3) sqrt(K) / c + 2 early_rounds, from equations (33) and (34). The last summand replaces
-    O(c^2 K^(-1/3)); see `early_rounds`. At the c that minimises the first constant, the second is larger.
+    $$\mathrm{Reg}_T \le l \sqrt{\frac{K}{\Delta_{\min}} \sum_i \frac{1}{\Delta_i}} + g \frac{K}{\Delta_{\min}}
+    + 3 \Gamma(2/3) \frac{\sqrt{K}}{c} + 2 n$$
+
+    with $l$ = `leading_constant`, $g$ = `gap_constant` and $n$ = `early_rounds`, from equations (33) and (34). The last
+    summand replaces $O(c^2 K^{-1/3})$; see `early_rounds`. At the $c$ that minimises the first constant, the second is larger.
 
     >>> from decoupled import theory
     >>> f"{theory.bounds.corollary([0.125] * 7, c=0.128):.3g}"

@@ -37,7 +37,7 @@ def draw_all(folder: str | os.PathLike[str]) -> None:
         plot(place / f"theory-{plot.__name__.removeprefix('plot_')}.png")
     plot_stability_step(place / "theory-stability.png")
     rungs = ladder(Alternating(8, 0.125), horizon=10_000, seed=0)
-    title = "Alternating, K = 8, gap 0.125, T = 10,000: from the regret to theorem 1"
+    title = "Alternating, K = 8, gap 0.125, T = 10,000: from the regret to theorem 3.1"
     plot_ladder(rungs, title, place / "theory-ladder.png")
     report = survey()
     papers = [line for line in report.lines if line.inequality.status != OURS]

@@ -70,7 +70,7 @@ def plot_bounds(
         ls=":",
         label="the corollary at its best c",
     )
-    axes.loglog(rounds, [theorem1(int(t), arms) for t in rounds], color=BLUE, label="theorem 1, c = 2")
+    axes.loglog(rounds, [theorem1(int(t), arms) for t in rounds], color=BLUE, label="theorem 3.1, c = 2")
     axes.loglog(
         rounds, [theorem_a(int(t), arms) for t in rounds], color=RED, label="theorem A, c = 2 (ours)"
     )

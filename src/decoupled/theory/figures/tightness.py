@@ -87,10 +87,10 @@ def _power(ratio: float) -> str:
 
 
 def plot_ladder(rungs: Sequence[Rung], title: str = "", path: Target = None) -> Figure:
-    """The steps from the regret to theorem 1, each with its stability and its penalty.
+    """The steps from the regret to theorem 3.1, each with its stability and its penalty.
 
     >>> from decoupled import theory
-    >>> rungs = [theory.Rung("regret", 2.0, 0.0), theory.Rung("theorem 1", 300.0, 40.0)]
+    >>> rungs = [theory.Rung("regret", 2.0, 0.0), theory.Rung("theorem 3.1", 300.0, 40.0)]
     >>> theory.figures.plot_ladder(rungs).axes[0].get_ylabel()
     'regret, or a bound on it'
     """
