@@ -11,6 +11,7 @@ The figures of the theory are drawn by `decoupled.theory.figures.draw_all`, and 
 import argparse
 import re
 import sys
+import textwrap
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -265,14 +266,14 @@ def regret_shares() -> Any:
     for at, (label, marker, colour) in enumerate(zip(labels, "sov", (GREY, BLUE, RED), strict=True)):
         axes.semilogx(share[:, at], places, marker, color=colour, label=label, markersize=7)
     for place in places[means[:, 2] < 0.0]:
-        axes.annotate("below 0", (0.02, place), (6, -3), textcoords="offset points", fontsize=8, color=BLUE)
+        axes.annotate("below 0", (0.02, place), (6, -3), textcoords="offset points", fontsize=SMALL, color=BLUE)
     axes.axvline(1.0, color="black", linewidth=1.0)
-    axes.set_yticks(places, names, fontsize=8)
+    axes.set_yticks(places, [textwrap.fill(name, 25) for name in names], fontsize=SMALL)
     axes.invert_yaxis()
     axes.set_xticks([0.02, 0.1, 0.3, 1.0, 3.0, 8.0], ["≤ 0", "0.1", "0.3", "1", "3", "8"])
     axes.minorticks_off()
     axes.set_xlabel("regret over that of FTPL()")
-    figure.legend(frameon=False, loc="outside upper center", ncols=3, fontsize=8)
+    figure.legend(frameon=False, loc="outside upper center", ncols=3, fontsize=SMALL)
     return figure
 
 

@@ -51,6 +51,8 @@ def test_it_ends_with_the_claims_the_report_and_what_to_do_next(quick: Quick) ->
     assert f"{folder / 'report.html'}: open it in a browser" in tail
     assert "It does not mean that the claim is wrong." in tail
     assert "make paper" in tail
+    assert "√(KT)" in tail  # a terminal does not typeset formulas
+    assert "$" not in tail
 
 
 def test_claims_have_all_that_readers_need(claims: dict[str, dict[str, Any]]) -> None:

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from ..report.claims import FAILS, HOLDS, UNDECIDED
 from ..report.folder import CLAIMS_FILE, PAGE_FILE
+from ..report.mathematics import readable
 from ..report.page import counted, formatted, needed_runs
 from ..report.section import Section
 
@@ -27,7 +28,7 @@ def print_claims(sections: Sequence[Section], folder: Path) -> None:
             f"{formatted(claim.parts[0])}, claimed: {claim.threshold}; {claim.parts[0].of}" if shown else ""
         )
         worst = "; ".join(filter(None, (worst, needed_runs(claim))))
-        table.add_row(f"[{colour}]{claim.verdict}[/]", claim.statement, worst)
+        table.add_row(f"[{colour}]{claim.verdict}[/]", readable(claim.statement), worst)
     console = Console()
     console.print(table)
     print("Verdicts: " + ", ".join(f"{number} {kind}" for kind, number in counted(claims).items()) + ".")

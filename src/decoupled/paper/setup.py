@@ -167,5 +167,4 @@ def lowest_claim(name: str, place: str, statement: str, cells: Mapping[str, Resu
 
 def regret_table(cells: Mapping[str, Results]) -> Table:
     """The final regret of every policy."""
-    labels = next(iter(cells.values())).labels
-    return comparison.regret_table("Final regret", cells, [NAMES[label] for label in labels])
+    return comparison.regret_table("Final regret", cells, NAMES)
