@@ -268,7 +268,8 @@ def regret_shares() -> Any:
     for place in places[means[:, 2] < 0.0]:
         axes.annotate("below 0", (0.02, place), (6, -3), textcoords="offset points", fontsize=SMALL, color=BLUE)
     axes.axvline(1.0, color="black", linewidth=1.0)
-    axes.set_yticks(places, [textwrap.fill(name, 25) for name in names], fontsize=SMALL)
+    together = [re.sub(r" = |gap ", lambda found: found[0].replace(" ", "\u00a0"), name) for name in names]
+    axes.set_yticks(places, [textwrap.fill(name, 25) for name in together], fontsize=SMALL)
     axes.invert_yaxis()
     axes.set_xticks([0.02, 0.1, 0.3, 1.0, 3.0, 8.0], ["≤ 0", "0.1", "0.3", "1", "3", "8"])
     axes.minorticks_off()
