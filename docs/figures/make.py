@@ -266,7 +266,9 @@ def regret_shares() -> Any:
     for at, (label, marker, colour) in enumerate(zip(labels, "sov", (GREY, BLUE, RED), strict=True)):
         axes.semilogx(share[:, at], places, marker, color=colour, label=label, markersize=7)
     for place in places[means[:, 2] < 0.0]:
-        axes.annotate("below 0", (0.02, place), (6, -3), textcoords="offset points", fontsize=SMALL, color=BLUE)
+        axes.annotate(
+            "below 0", (0.02, place), (6, -3), textcoords="offset points", fontsize=SMALL, color=BLUE
+        )
     axes.axvline(1.0, color="black", linewidth=1.0)
     together = [re.sub(r" = |gap ", lambda found: found[0].replace(" ", "\u00a0"), name) for name in names]
     axes.set_yticks(places, [textwrap.fill(name, 25) for name in together], fontsize=SMALL)

@@ -36,7 +36,11 @@ FIGURES = {
         "Time of a round by the number of arms", "K", ("microseconds per round",), True, True
     ),
     "beyond-watched": Measured(
-        "Regret against adaptive adversaries, and $\\sqrt{KT}$", "", ("mean regret, 95 % interval",), True, True
+        "Regret against adaptive adversaries, and $\\sqrt{KT}$",
+        "",
+        ("mean regret, 95 % interval",),
+        True,
+        True,
     ),
     "mirror-bad-deploy": Measured(
         "Two releases, and a bad deploy in the middle", "request", ("share", "milliseconds")
