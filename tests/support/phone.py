@@ -10,4 +10,5 @@ PAGE = 358.0  # pixels: the width of a page on a phone that is 390 wide
 def smallest_on_a_phone(figure: Any) -> float:
     """The size of a figure's smallest text, in pixels, if the figure is as wide as the page."""
     shown = [text for text in figure.findobj(Text) if text.get_text().strip() and text.get_visible()]
-    return min(text.get_fontsize() for text in shown) / 72.0 * PAGE / float(figure.get_figwidth())
+    smallest = min(float(text.get_fontsize()) for text in shown)
+    return smallest / 72.0 * PAGE / float(figure.get_figwidth())

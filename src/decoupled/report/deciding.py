@@ -52,5 +52,5 @@ def _runs(part: Measure, edges: Sequence[float]) -> float:
 
 def _rounded_up(runs: float) -> int:
     """To two digits: the estimate has no more."""
-    step = 10 ** max(0, math.floor(math.log10(runs)) - 1)
+    step = int(10 ** max(0, math.floor(math.log10(runs)) - 1))
     return math.ceil(runs / step) * step

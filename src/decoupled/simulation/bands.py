@@ -1,7 +1,7 @@
 """The band around a curve of mean regret: what it shows, how wide it is, and how an axis names it."""
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -16,14 +16,14 @@ LEVEL = 0.95
 _REMEDY = 'give "mean", "std", two quantiles such as (0.05, 0.95), or None'
 
 
-def checked_band(band: object) -> Band:
+def checked_band(band: Any) -> Band:
     """The band, if it is one that can be drawn.
 
     >>> checked_band([0.05, 0.95])
     (0.05, 0.95)
     """
-    if band is None or band == "mean" or band == "std":
-        return band  # type: ignore[return-value]
+    if band is None or (isinstance(band, str) and band in ("mean", "std")):
+        return cast("Band", band)
     ends = [as_float(end) for end in band] if _is_pair(band) else []
     if len(ends) == 2 and ends[0] is not None and ends[1] is not None and 0.0 <= ends[0] < ends[1] <= 1.0:
         return ends[0], ends[1]

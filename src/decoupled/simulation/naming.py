@@ -1,17 +1,15 @@
 """Names that a user gives to policies in a figure or a table."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..errors import ParameterError, invalid_value
-from ..policies import Policy
 
-Labels: TypeAlias = (
-    Mapping[Policy, str] | Mapping[str, str] | Sequence[str]
-)  # by policy or label, or in order
+# By policy or label, or in order. A mapping's keys are invariant: a dictionary by FTPL is none by Policy.
+Labels: TypeAlias = Mapping[Any, str] | Sequence[str]
 
 
-def renamed(names: dict[str, str], labels: Labels | None, known: Mapping[object, str]) -> list[str]:
+def renamed(names: dict[str, str], labels: Labels | None, known: Mapping[Any, str]) -> list[str]:
     """The names by label, with those replaced that `labels` gives; `known` has the label of each of its keys.
 
     >>> renamed({"FTPL": "FTPL", "Exp3": "Exp3"}, ["ours", "theirs"], {})

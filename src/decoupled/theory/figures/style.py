@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...base.extras import needed_for
-from ...plots import COLOURS, DOTS_PER_INCH, SMALL, WIDTH
+from ...plots import COLOURS, DOTS_PER_INCH, WIDTH
+from ...plots import SMALL as SMALL
 
 if TYPE_CHECKING:
     import matplotlib.figure
