@@ -1,14 +1,19 @@
-"""Draws the figures of `understand.md`, `beyond.md`, `gpu.md` and of the how-to guides with the package; the same bytes every time.
+"""Draws the figures of the documentation with the package; the same bytes every time.
 
     python docs/figures/make.py                   # into docs/figures
     python docs/figures/make.py --out elsewhere
+    python docs/figures/make.py --measure         # simulates what the README's figure shows, first
 
-Everything is seeded. A test draws the figures again and compares them with the committed files.
+The figures of the theory are drawn by `decoupled.theory.figures.draw_all`, and the screenshots of the console by
+`console.py`. Everything is seeded. A test draws the figures again and compares them with the committed files.
 """
 
 import argparse
 import re
+import sys
+import textwrap
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import decoupled as dc
-from decoupled.plots import COLOURS, DASHES
+from decoupled.plots import COLOURS, DASHES, DOTS_PER_INCH, SMALL, WIDTH
 
-WIDTH = 5.6  # inches: narrow, so that the text is readable on a phone
+sys.path.insert(0, str(Path(__file__).parent))
+import measured
+
 BLUE, RED, GREEN, PINK, ORANGE, SKY, GREY = COLOURS
 ALPHA = 3.0
 
@@ -47,14 +54,14 @@ def two_arms() -> Any:
         played.append((decision.exploit, decision.explore))
     rounds = np.arange(1, len(played) + 1)
     exploit, explore = np.array(played).T
-    figure, axes = canvas(2.9)
+    figure, axes = canvas(3.1)
     axes.plot(rounds, explore - 0.16, "|", color=RED, markersize=7, label="explored: seen, not suffered")
     axes.plot(rounds, exploit + 0.16, "|", color=BLUE, markersize=7, label="exploited: suffered, not seen")
     axes.set_yticks(range(4), [f"arm {arm}, loss {mean}" for arm, mean in enumerate(means)])
     axes.set_ylim(3.6, -0.5)
     axes.grid(visible=False)
     axes.set_xlabel("round")
-    figure.legend(frameon=False, loc="outside upper center", ncols=2, fontsize=8)
+    figure.legend(frameon=False, loc="outside upper left", fontsize=SMALL)
     return figure
 
 
@@ -75,7 +82,7 @@ def perturbations() -> Any:
     below.loglog(gaps, exponential, DASHES[3], color=GREY, label="exponential weights")
     below.set(xlabel="ηu, the gap in units of the rate", ylabel="chance to be exploited")
     below.set(ylim=(1e-9, 2.0), xlim=(0.1, 1e3))
-    below.legend(frameon=False, loc="upper right", fontsize=8)
+    below.legend(frameon=False, loc="upper right", fontsize=SMALL)
     return figure
 
 
@@ -90,13 +97,13 @@ def winner_law() -> Any:
                       label=f"ηu between neighbours: {stretch:g}")  # fmt: skip
     axes.set(xlabel="arm, from the leader to the last", ylabel="chance to be exploited, w")
     axes.set_ylim(1e-5, 1.5)
-    axes.legend(frameon=False, loc="lower left", fontsize=8)
+    axes.legend(frameon=False, loc="lower left", fontsize=SMALL)
     return figure
 
 
 def surrogate() -> Any:
     """The ideal exploration probabilities, from the exact w, and those from q, which are cheap."""
-    figure, axes = canvas(3.6)
+    figure, axes = canvas(4.0)
     arms = np.arange(1, 17)
     for style, stretch in enumerate((0.05, 0.3, 2.0)):
         gaps = stretch * (arms - 1.0)
@@ -109,8 +116,8 @@ def surrogate() -> Any:
     axes.plot([], [], color="black", label="from the exact w, by integrals")
     axes.plot([], [], "o", color="black", markersize=4, label="from q, by ranks and gaps")
     axes.set(xlabel="arm, from the leader to the last", ylabel="chance to be explored, p")
-    axes.set_ylim(1e-4, 1.0)
-    axes.legend(frameon=False, fontsize=8, ncols=2)
+    axes.set_ylim(1e-6, 1.0)
+    axes.legend(frameon=False, fontsize=SMALL, loc="lower left")
     return figure
 
 
@@ -131,7 +138,7 @@ def rank_term() -> Any:
     above.loglog(arms, (1.0 + gaps) ** -ALPHA, DASHES[1], color=RED, label="by gap: (1 + ηu)⁻³")
     above.loglog(arms, 1.0 / arms, DASHES[2], color=GREEN, label="by rank: 1 / rank")
     above.set(xlabel="rank", ylabel="chance to be exploited", ylim=(1e-5, 2.0))
-    above.legend(frameon=False, fontsize=8, loc="lower left")
+    above.legend(frameon=False, fontsize=SMALL, loc="lower left")
     counts = np.unique(np.logspace(0.3, 4, 40).astype(int))
     labels = ("with ranks: at most 3 K$^{1/3}$", "without ranks: K")
     for style, label in reversed(tuple(enumerate(labels))):
@@ -139,7 +146,7 @@ def rank_term() -> Any:
         sums = [surrogates(np.zeros(count), ranked).sum() for count in counts]
         below.loglog(counts, sums, DASHES[style], color=COLOURS[style], label=label)
     below.set(xlabel="arms, all level", ylabel="sum of q")
-    below.legend(frameon=False, fontsize=8)
+    below.legend(frameon=False, fontsize=SMALL)
     return figure
 
 
@@ -168,7 +175,7 @@ def constant_regret() -> Any:
         below.fill_between(curve["round"], curve - 1.96 * error, curve + 1.96 * error,
                            color=COLOURS[style], alpha=0.2, linewidth=0)  # fmt: skip
     below.set(xlabel="round t", ylabel="regret", ylim=(0, None), xlim=(10, 1e5))
-    below.legend(frameon=False, fontsize=8, loc="upper left")
+    below.legend(frameon=False, fontsize=SMALL, loc="upper left")
     return figure
 
 
@@ -190,11 +197,15 @@ def rung_weights() -> Any:
         for style, name in enumerate(RUNGS):
             dash, colour = DASHES[style], COLOURS[style]
             axes[place].semilogx(marks(), weights[:, style], dash, color=colour, label=name)
-        axes[place].set_title(title, fontsize=9)
+        axes[place].set_title(title, fontsize=10)
         axes[place].set(ylabel="weight of the rung", ylim=(-0.02, 1.02), xlim=(1, marks()[-1]))
     axes[1].set_xlabel("round")
     figure.legend(
-        *axes[0].get_legend_handles_labels(), frameon=False, loc="outside upper center", ncols=3, fontsize=8
+        *axes[0].get_legend_handles_labels(),
+        frameon=False,
+        loc="outside upper center",
+        ncols=3,
+        fontsize=SMALL,
     )
     return figure
 
@@ -255,14 +266,17 @@ def regret_shares() -> Any:
     for at, (label, marker, colour) in enumerate(zip(labels, "sov", (GREY, BLUE, RED), strict=True)):
         axes.semilogx(share[:, at], places, marker, color=colour, label=label, markersize=7)
     for place in places[means[:, 2] < 0.0]:
-        axes.annotate("below 0", (0.02, place), (6, -3), textcoords="offset points", fontsize=8, color=BLUE)
+        axes.annotate(
+            "below 0", (0.02, place), (6, -3), textcoords="offset points", fontsize=SMALL, color=BLUE
+        )
     axes.axvline(1.0, color="black", linewidth=1.0)
-    axes.set_yticks(places, names, fontsize=8)
+    together = [re.sub(r" = |gap ", lambda found: found[0].replace(" ", "\u00a0"), name) for name in names]
+    axes.set_yticks(places, [textwrap.fill(name, 25) for name in together], fontsize=SMALL)
     axes.invert_yaxis()
     axes.set_xticks([0.02, 0.1, 0.3, 1.0, 3.0, 8.0], ["≤ 0", "0.1", "0.3", "1", "3", "8"])
     axes.minorticks_off()
     axes.set_xlabel("regret over that of FTPL()")
-    figure.legend(frameon=False, loc="outside upper center", ncols=3, fontsize=8)
+    figure.legend(frameon=False, loc="outside upper center", ncols=3, fontsize=SMALL)
     return figure
 
 
@@ -278,26 +292,72 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "how-to-slice": slices,
     "gpu-map-ftpl": lambda: tuned_map(0),
     "gpu-map-ftrl": lambda: tuned_map(1),
+    **{name: partial(measured.figure, name) for name in measured.FIGURES},
 }
+# Those that the site's own way of turning a figure dark would spoil: a map's colours, and the README has no such way.
+DARK = ("gpu-map-ftpl", "gpu-map-ftrl", "readme-regret")
+_DARK_STYLE = {
+    "figure.facecolor": "#101216",
+    "axes.facecolor": "#101216",
+    **dict.fromkeys(
+        (
+            "text.color",
+            "axes.labelcolor",
+            "axes.edgecolor",
+            "xtick.color",
+            "ytick.color",
+            "axes.titlecolor",
+        ),
+        "#e9ecf2",
+    ),
+}
+_LIGHTER = {"#0072B2": "#56B4E9", "#56B4E9": "#9AD4F5", "#009E73": "#35C99F", "#D55E00": "#F08A4B"}
 
 
-def draw(name: str, folder: Path) -> Path:
-    """Draw one figure and return its file."""
-    file = folder / f"{name}.png"
-    figure = FIGURES[name]()
-    dense = figure.get_figwidth() > WIDTH  # and its text is small
-    figure.savefig(file, dpi=150 if dense else 110, metadata={"Software": None})
+def draw(name: str, folder: Path, dark: bool = False) -> Path:
+    """Draw one figure and return its file; a dark one has a name that says so."""
+    from matplotlib import rc_context
+
+    file = folder / f"{name}{'-dark' if dark else ''}.png"
+    with rc_context(_DARK_STYLE if dark else {}):
+        figure = FIGURES[name]()
+        if dark:
+            _lighten(figure)
+        figure.savefig(file, dpi=DOTS_PER_INCH, metadata={"Software": None})
     return file
+
+
+def _lighten(figure: Any) -> None:
+    """Give the darker colours of the palette more light."""
+    from matplotlib.colors import to_hex
+
+    def lighter(colour: Any) -> str:
+        return _LIGHTER.get(to_hex(colour).upper(), to_hex(colour))
+
+    legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes if axes.get_legend())]
+    for line in [each for holder in (*figure.axes, *legends) for each in holder.get_lines()]:
+        line.set_color(lighter(line.get_color()))
+    for band in [
+        each for axes in figure.axes for each in axes.collections if len(each.get_facecolor()) == 1
+    ]:
+        band.set_facecolor(lighter(band.get_facecolor()[0]))
 
 
 def main() -> None:
     """Draw all figures."""
     parser = argparse.ArgumentParser(description="Draw the figures of the documentation.")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
-    folder: Path = parser.parse_args().out
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in FIGURES:
-        print(draw(name, folder))
+    parser.add_argument("--only", nargs="+", choices=sorted(FIGURES), help="draw these figures")
+    parser.add_argument(
+        "--measure", action="store_true", help="first simulate what the README's figure shows"
+    )
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    if options.measure:
+        print(measured.measure_regret())
+    for name in options.only or FIGURES:
+        for dark in (False, True)[: 1 + (name in DARK)]:
+            print(draw(name, options.out, dark))
 
 
 if __name__ == "__main__":

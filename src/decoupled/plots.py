@@ -7,8 +7,9 @@ import csv
 import io
 import math
 import os
+import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -23,6 +24,10 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7
 DASHES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
+# Inches and points. A page on a phone is 358 pixels wide, and there the smallest text is 9 pixels high.
+WIDTH, SMALL = 4.8, 9.0
+DOTS_PER_INCH = 150
+
 WORST = 10.0  # the value of a map's darkest colour
 
 # Keep the time and random names out of files, so that the same picture gives the same bytes.
@@ -34,7 +39,10 @@ _REPRODUCIBLE: dict[str, Any] = {
 
 
 class Series(NamedTuple):
-    """Labelled values, with an optional band of a given half-width around them."""
+    """Labelled values, with an optional band around them.
+
+    The band is its half-width, or two rows: how far it reaches below the values, and above them.
+    """
 
     label: str
     x: Floats
@@ -42,6 +50,18 @@ class Series(NamedTuple):
     band: Floats | None = None
     style: int = 0  # number in the palette
     kind: str = "line"  # or "points", or "fit": a thin line through points
+
+    @property
+    def ends(self) -> tuple[Floats, Floats]:
+        """The lower and the upper end of the band; NaN without one.
+
+        >>> low, high = Series("a", np.ones(1), np.ones(1), np.array([[0.5], [2.0]])).ends
+        >>> float(low[0]), float(high[0])
+        (0.5, 3.0)
+        """
+        band = np.full(len(self.x), math.nan) if self.band is None else self.band
+        below, above = band if band.ndim == 2 else (band, band)
+        return self.y - below, self.y + above
 
 
 class Panel(NamedTuple):
@@ -82,17 +102,16 @@ class Picture(NamedTuple):
         """The numbers behind the picture, one line per point."""
         text = io.StringIO()
         lines = csv.writer(text, lineterminator="\n")
-        lines.writerow(("panel", "series", "x", "y", "band"))
+        lines.writerow(("panel", "series", "x", "y", "low", "high"))
         for panel in self.panels:
             if isinstance(panel, Heat):
                 for row, values in zip(panel.rows, panel.values, strict=True):
                     for column, value in zip(panel.columns, values, strict=True):
-                        lines.writerow((panel.title, row, column, repr(float(value)), ""))
+                        lines.writerow((panel.title, row, column, repr(float(value)), "", ""))
             for series in panel.series:
-                band = np.full(len(series.x), math.nan) if series.band is None else series.band
-                for x, y, width in zip(series.x, series.y, band, strict=True):
-                    shown = "" if math.isnan(width) else repr(float(width))
-                    lines.writerow((panel.title, series.label, repr(float(x)), repr(float(y)), shown))
+                for x, y, *ends in zip(series.x, series.y, *series.ends, strict=True):
+                    shown = ("" if math.isnan(end) else repr(float(end)) for end in ends)
+                    lines.writerow((panel.title, series.label, repr(float(x)), repr(float(y)), *shown))
         return text.getvalue()
 
 
@@ -101,17 +120,21 @@ def draw(picture: Picture) -> "Figure":
     with needed_for("a picture"):
         from matplotlib.figure import Figure  # slow to import, and most of the package never draws
 
+    if isinstance(picture.panels[0], Heat):
+        return _draw_maps(Figure, picture)
     columns = min(picture.columns, len(picture.panels))
     rows = -(-len(picture.panels) // columns)
-    width = 7.0 if columns == 1 else min(3.4 * columns, 13.0)
-    single = rows * columns == 1
+    width = WIDTH if columns == 1 else min(3.4 * columns, 13.0)
     names = list(dict.fromkeys(series.label for panel in picture.panels for series in panel.series))
+    inside = rows * columns == 1 and len(names) <= 3
     # A legend above the panels takes as many lines as its names need.
     beside = max(1, min(len(names), int(width / (0.45 + 0.07 * max(map(len, names), default=1)))))
-    head = 0.5 if single else 0.7 + 0.22 * -(-len(names) // beside)
-    height = 4.2 if single else 2.9 * rows + head
+    title = textwrap.fill(picture.title, int(width / 0.09))
+    lines = title.count("\n") + any(panel.title for panel in picture.panels)
+    head = 0.45 + 0.19 * lines + (0.0 if inside else 0.1 + 0.22 * -(-len(names) // beside))
+    height = 2.9 * rows + head
     figure = Figure(figsize=(width, height))
-    left, right, bottom, top = 0.8 / width, 0.25 / width, 0.55 / height, head / height
+    left, right, bottom, top = 0.75 / width, 0.3 / width, 0.55 / height, head / height
     step_x, step_y = (
         (1.0 - left - right + 0.62 / width) / columns,
         (1.0 - bottom - top + 0.7 / height) / rows,
@@ -122,18 +145,34 @@ def draw(picture: Picture) -> "Figure":
         place = (left + column * step_x, bottom + (rows - 1 - row) * step_y)
         size = (step_x - 0.62 / width, step_y - 0.7 / height)
         axes: Any = figure.add_axes((*place, *size))
-        if isinstance(panel, Heat):
-            _paint(axes, panel)
-        else:
-            _fill(axes, panel)
+        if isinstance(panel, Panel):
+            fill(axes, panel)
         if column:
             axes.set_ylabel("")
-        if single and names:
-            axes.legend(frameon=False)
-    figure.suptitle(picture.title, fontsize=12, y=1.0 - 0.12 / height, va="top")
-    if not single and names:
-        _shared_legend(figure, beside, y=1.0 - 0.33 / height)
+        if inside and names:
+            axes.legend(frameon=False, fontsize=SMALL)
+    figure.suptitle(title, fontsize=11, y=1.0 - 0.12 / height, va="top")
+    if names and not inside:
+        _shared_legend(figure, beside, y=1.0 - (0.33 + 0.17 * title.count("\n")) / height)
     return figure
+
+
+def _draw_maps(kind: Any, picture: Picture) -> "Figure":
+    """Small maps beside each other, with one scale of colours. The numbers are in the picture's data."""
+    maps = [panel for panel in picture.panels if isinstance(panel, Heat)]
+    columns = min(picture.columns, len(maps))
+    rows = -(-len(maps) // columns)
+    figure = kind(figsize=(max(WIDTH, 1.2 * columns), 1.55 * rows + 1.2), layout="constrained")
+    grid: Any = figure.subplots(rows, columns, squeeze=False)
+    for number, (axes, heat) in enumerate(zip(grid.flat, maps, strict=False)):
+        painted = _paint(axes, heat, outer=(number % columns == 0, number >= len(maps) - columns))
+    bar = figure.colorbar(painted, ax=grid, location="bottom", aspect=40, shrink=0.95)
+    ticks = [value for value in (1.0, 1.5, 2.0, 3.0, 5.0, WORST) if value <= WORST]
+    bar.set_ticks([math.log(value) for value in ticks], labels=[f"{value:g}" for value in ticks])
+    bar.ax.tick_params(labelsize=SMALL)
+    bar.set_label(f"times the lowest (dark: {WORST:g} times or more)", fontsize=SMALL)
+    figure.suptitle(picture.title, fontsize=11)
+    return cast("Figure", figure)
 
 
 def _shared_legend(figure: Any, columns: int, y: float) -> None:
@@ -143,17 +182,21 @@ def _shared_legend(figure: Any, columns: int, y: float) -> None:
             handles.setdefault(label, handle)
     figure.legend(
         handles.values(), handles, loc="upper center", ncols=columns, frameon=False,
-        bbox_to_anchor=(0.5, y), fontsize=9,
+        bbox_to_anchor=(0.5, y), fontsize=SMALL,
     )  # fmt: skip
 
 
-def _fill(axes: Any, panel: Panel) -> None:
+def fill(axes: Any, panel: Panel) -> None:
+    """Draw a panel into axes."""
     lows = [0.0 if panel.log_y else _lowest(series) for series in panel.series]
     floor = min(0.0, *lows)
     for series in panel.series:
         _plot(axes, series, floor)
-    _set_titles(axes, panel, size=10)
-    axes.tick_params(labelsize=8)
+    if panel.title:
+        axes.set_title(panel.title, fontsize=10)
+    axes.set_xlabel(panel.x_label, fontsize=SMALL)
+    axes.set_ylabel(panel.y_label, fontsize=SMALL)
+    axes.tick_params(labelsize=SMALL)
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     curves_only = all(series.kind == "line" for series in panel.series)
@@ -177,25 +220,25 @@ def _fill(axes: Any, panel: Panel) -> None:
         axes.axhline(0.0, color="black", linewidth=0.8)
 
 
-def _paint(axes: Any, heat: Heat) -> None:
-    axes.imshow(
-        np.log(heat.values), cmap="viridis_r", vmin=0.0, vmax=math.log(WORST), origin="lower", aspect="auto"
+def _paint(axes: Any, heat: Heat, outer: tuple[bool, bool]) -> Any:
+    """One map, with a dot at its lowest value; labels only if it is in the outer column or the last row."""
+    scale = {"cmap": "viridis_r", "vmin": 0.0, "vmax": math.log(WORST)}
+    painted = axes.imshow(np.log(heat.values), origin="lower", aspect="auto", **scale)
+    row, column = np.unravel_index(np.nanargmin(heat.values), heat.values.shape)
+    axes.plot(column, row, "o", color="white", markeredgecolor="black", markersize=5)
+    axes.set_title(heat.title.replace(", ", "\n"), fontsize=SMALL)
+    step = 3 if len(heat.columns) > 8 else 1  # labels side by side
+    axes.set_xticks(range(0, len(heat.columns), step), heat.columns[::step])
+    axes.set_yticks(
+        range(0, len(heat.rows), 1 + len(heat.rows) // 6), heat.rows[:: 1 + len(heat.rows) // 6]
     )
-    inside, beside = (6.0, 8.0) if len(heat.columns) <= 8 else (4.6, 6.5)  # font sizes
-    for (row, column), value in np.ndenumerate(heat.values):
-        if np.isfinite(value):
-            text = f"{value:.2f}" if value < 9.95 else f"{value:.0f}"
-            colour = "white" if value > math.sqrt(WORST) else "black"
-            axes.text(column, row, text, ha="center", va="center", fontsize=inside, color=colour)
-    _set_titles(axes, heat, size=9)
-    axes.set_xticks(range(len(heat.columns)), heat.columns, fontsize=beside)
-    axes.set_yticks(range(len(heat.rows)), heat.rows, fontsize=beside)
-
-
-def _set_titles(axes: Any, panel: Panel | Heat, size: int) -> None:
-    axes.set_title(panel.title, fontsize=size)
-    axes.set_xlabel(panel.x_label, fontsize=9)
-    axes.set_ylabel(panel.y_label, fontsize=9)
+    axes.tick_params(labelsize=SMALL)
+    axes.tick_params(labelleft=outer[0], labelbottom=outer[1])
+    if outer[0]:
+        axes.set_ylabel(heat.y_label, fontsize=SMALL)
+    if outer[1]:
+        axes.set_xlabel(heat.x_label, fontsize=SMALL)
+    return painted
 
 
 def _label_logs(axis: Any) -> None:
@@ -210,12 +253,12 @@ def _label_logs(axis: Any) -> None:
 
 
 def _plain(value: float) -> str:
-    return f"{value:,.10g}" if value < 1e6 else f"{value:.0e}".replace("e+0", "e").replace("e+", "e")
+    return f"{value:,.10g}" if value < 1e5 else f"{value:.0e}".replace("e+0", "e").replace("e+", "e")
 
 
 def _lowest(series: Series) -> float:
     """The lowest end of a curve or of a point's interval; a band may be cut, because it is only a spread."""
-    low = series.y - series.band if series.kind == "points" and series.band is not None else series.y
+    low = series.ends[0] if series.kind == "points" and series.band is not None else series.y
     return float(np.nanmin(low))
 
 
@@ -232,9 +275,8 @@ def _plot(axes: Any, series: Series, floor: float) -> None:
     label = None if thin else series.label
     axes.plot(series.x, series.y, dash, color=colour, label=label, linewidth=0.9 if thin else 1.6)
     if series.band is not None:
-        low = np.maximum(series.y - series.band, floor)
-        high = series.y + series.band
-        axes.fill_between(series.x, low, high, color=colour, alpha=0.15, linewidth=0)
+        low, high = series.ends
+        axes.fill_between(series.x, np.maximum(low, floor), high, color=colour, alpha=0.15, linewidth=0)
 
 
 def save_static(picture: Picture, folder: str | os.PathLike[str]) -> None:
@@ -246,5 +288,5 @@ def save_static(picture: Picture, folder: str | os.PathLike[str]) -> None:
     with rc_context({"svg.hashsalt": picture.name, "svg.fonttype": "none"}):
         figure = draw(picture)
         for kind, options in _REPRODUCIBLE.items():
-            figure.savefig(target / f"{picture.name}.{kind}", dpi=150, **options)
+            figure.savefig(target / f"{picture.name}.{kind}", dpi=DOTS_PER_INCH, **options)
     (target / f"{picture.name}.csv").write_text(picture.to_csv())

@@ -1,4 +1,4 @@
-"""The committed figures are the ones that `docs/figures/make.py` draws; they are small and shown on a page."""
+"""The committed figures are the ones that `docs/figures/make.py` draws; they are small, readable and shown on a page."""
 
 import runpy
 from pathlib import Path
@@ -8,13 +8,23 @@ import pytest
 from matplotlib.image import imread
 
 from support.pages import PAGES, ROOT
+from support.phone import smallest_on_a_phone
 
 MAKE = runpy.run_path(str(ROOT / "docs" / "figures" / "make.py"))
+PHONE, SMALLEST = (
+    358.0,
+    9.0,
+)  # pixels: the width of a page on a phone 390 wide, and the least height of its text
 
 
 # Only one of the two maps, which take seconds to draw and differ only in their numbers.
 @pytest.mark.parametrize("name", sorted(set(MAKE["FIGURES"]) - {"gpu-map-ftpl"}))
-def test_the_committed_figure_is_up_to_date(name: str, tmp_path: Path) -> None:
+def test_the_committed_figure_is_up_to_date_and_can_be_read_on_a_phone(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figure = MAKE["FIGURES"][name]()
+    monkeypatch.setitem(MAKE["FIGURES"], name, lambda: figure)  # drawn once, for both questions
+    assert smallest_on_a_phone(figure) >= SMALLEST
     kept = ROOT / "docs" / "figures" / f"{name}.png"
     drawn = MAKE["draw"](name, tmp_path)
     # With the locked versions they are identical. On another machine, a logarithm may move a few pixels. A
@@ -22,8 +32,13 @@ def test_the_committed_figure_is_up_to_date(name: str, tmp_path: Path) -> None:
     one, other = imread(kept), imread(drawn)
     assert one.shape == other.shape
     assert (np.abs(one - other).max(axis=2) > 0.3).mean() < 0.001
-    page = name.split("-")[0]
-    most = 800_000 if page == "gpu" else 150_000
-    assert kept.stat().st_size < most
-    shown = [each.read_text() for each in PAGES if each.stem == page or each.parent.name == "how-to"]
-    assert any(f"figures/{name}.png)" in text for text in shown)
+    assert kept.stat().st_size < 250_000
+    assert any(f"figures/{name}.png" in page.read_text() for page in PAGES)
+
+
+@pytest.mark.parametrize("name", MAKE["DARK"])
+def test_a_dark_figure_is_dark_and_as_large_as_the_light_one(name: str) -> None:
+    light, dark = (imread(ROOT / "docs" / "figures" / f"{name}{kind}.png") for kind in ("", "-dark"))
+    assert light.shape == dark.shape
+    assert light[0, 0, :3].min() > 0.95
+    assert dark[0, 0, :3].max() < 0.1

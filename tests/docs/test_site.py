@@ -207,3 +207,17 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 def test_a_page_is_no_wider_than_a_phone(site: Path, phone: Any, name: str) -> None:
     phone.goto((site / f"{name}.html").as_uri(), wait_until="domcontentloaded")
     assert phone.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+@pytest.mark.parametrize(("scheme", "other"), [("light", "dark"), ("dark", "light")])
+def test_a_map_is_shown_once_in_the_readers_scheme(
+    site: Path, browser: Any, scheme: str, other: str
+) -> None:
+    page = browser.new_page(color_scheme=scheme)
+    page.goto((site / "gpu.html").as_uri())
+    maps = "article img[src$='#only-{}']"
+    assert page.locator(maps.format(scheme)).count() == 2
+    for kind, shown in ((scheme, True), (other, False)):
+        for each in page.locator(maps.format(kind)).all():
+            assert each.is_visible() == shown
+    page.close()

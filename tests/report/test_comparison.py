@@ -27,3 +27,17 @@ def test_other_values_than_results_are_refused(wrong: dict[str, dc.Results], tmp
     with pytest.raises(dc.ParameterError, match="dictionary of one or more Results"):
         dc.compare(wrong, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_worlds_with_other_policies_share_names_by_policy(tmp_path: Path) -> None:
+    easy = dc.environments.Bernoulli([0.2, 0.7])
+    results = {
+        policy.label: dc.simulate(policy, easy, horizon=100, runs=5, seed=3)
+        for policy in (dc.FTPL(), dc.Exp3())
+    }
+    page = dc.compare(results, tmp_path / "out", labels={dc.FTPL(): "ours", "Exp3": "theirs"}).read_text()
+    assert "<td>FTPL: ours</td>" in page
+    assert "<td>Exp3: theirs</td>" in page
+    with pytest.raises(dc.ParameterError, match="not among the results"):
+        dc.compare(results, tmp_path / "other", labels={dc.TsallisINF(): "absent"})
+    assert not (tmp_path / "other").exists()

@@ -35,7 +35,18 @@ def test_the_numbers_behind_a_picture() -> None:
     lines = list(csv.DictReader(io.StringIO(picture().to_csv())))
     assert len(lines) == 9
     assert [float(line["y"]) for line in lines[:3]] == [0.5, 5.0, 50.0]
-    assert [line["band"] for line in lines[6:]] == ["", "", ""]
+    assert [float(line["low"]) for line in lines[:3]] == pytest.approx([0.4, 4.0, 40.0])
+    assert [float(line["high"]) for line in lines[:3]] == pytest.approx([0.6, 6.0, 60.0])
+    assert [line["high"] for line in lines[6:]] == ["", "", ""]
+
+
+def test_a_band_may_reach_further_on_one_side() -> None:
+    lopsided = Series("FTPL", X, X, np.stack([X / 2, 3 * X]))
+    lines = csv.DictReader(io.StringIO(Picture("a", "", "", (Panel("", (lopsided,)),)).to_csv()))
+    assert [(float(line["low"]), float(line["high"])) for line in lines] == [(0.5, 4.0), (5, 40), (50, 400)]
+    (band,) = draw(Picture("a", "", "", (Panel("", (lopsided,)),))).axes[0].collections
+    drawn = np.asarray(band.get_paths()[0].vertices)[:, 1]
+    assert (drawn.min(), drawn.max()) == (0.5, 400.0)
 
 
 @pytest.mark.parametrize("options", [{}, {"log_x": True}, {"log_y": True}, {"log_x": True, "log_y": True}])

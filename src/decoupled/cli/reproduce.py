@@ -8,7 +8,8 @@ from rich.table import Table
 
 from ..report.claims import FAILS, HOLDS, UNDECIDED
 from ..report.folder import CLAIMS_FILE, PAGE_FILE
-from ..report.page import formatted
+from ..report.mathematics import readable
+from ..report.page import counted, formatted, needed_runs
 from ..report.section import Section
 
 
@@ -26,9 +27,11 @@ def print_claims(sections: Sequence[Section], folder: Path) -> None:
         worst = (
             f"{formatted(claim.parts[0])}, claimed: {claim.threshold}; {claim.parts[0].of}" if shown else ""
         )
-        table.add_row(f"[{colour}]{claim.verdict}[/]", claim.statement, worst)
+        worst = "; ".join(filter(None, (worst, needed_runs(claim))))
+        table.add_row(f"[{colour}]{claim.verdict}[/]", readable(claim.statement), worst)
     console = Console()
     console.print(table)
+    print("Verdicts: " + ", ".join(f"{number} {kind}" for kind, number in counted(claims).items()) + ".")
     if any(claim.verdict == UNDECIDED for claim in claims):
         print("Undecided: there are too few runs to tell. It does not mean that the claim is wrong.")
     for warning in [each for section in sections for each in section.warnings]:

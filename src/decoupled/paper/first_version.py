@@ -22,7 +22,7 @@ from ..simulation.plan import Plan, make_plan
 from .base import HORIZON, TIMES_FILE, Advance, Scale, Simulated
 from .conic import solve_again
 from .runtime import COMPILED, TEXTBOOK
-from .setup import ADVERSARIES, BENCHMARKS, regret_ratio
+from .setup import ADVERSARIES, BENCHMARKS, named_series, regret_ratio
 
 PAPER, OURS, PURE = FTPL(), FTPL.recommended(), TopTwo()
 NAMES = {PAPER.label: "FTPL", OURS.label: "FTPL.recommended()", PURE.label: "Top two (pure exploration)"}
@@ -72,7 +72,7 @@ class FirstVersion(Simulated):
             "first-version",
             "FTPL and a rule for pure exploration",
             f"Mean regret over {runs:,} runs, with bands of one standard deviation. Top two exploits its leader.",
-            tuple(Panel(name, results.series(NAMES)) for name, results in cells.items()),
+            tuple(Panel(name, named_series(results, NAMES)) for name, results in cells.items()),
             columns=3,
         )
         text = (

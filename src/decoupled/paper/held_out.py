@@ -115,7 +115,8 @@ def log_ratios(cells: Cells, policy: Policy, tail: bool = False) -> Floats:
 def geometric(of: str, logs: Floats, comparisons: int = 1) -> Measure:
     """The geometric mean of ratios, with the interval of the mean of their logarithms."""
     part = mean_of(of, logs, comparisons)
-    return Measure(of, *(float(np.exp(each)) for each in part[1:]))
+    value, low, high = (float(np.exp(each)) for each in part[1:4])
+    return Measure(of, value, low, high)
 
 
 def only(cells: Cells, kind: str) -> Cells:

@@ -170,7 +170,10 @@ def exponents(axis: str, regrets: dict[int, Floats]) -> list[Measure]:
         errors = [mean.std(ddof=1) / math.sqrt(len(mean)) / mean.mean() for mean in (before, after)]
         slope = math.log(after.mean() / before.mean()) / step
         half = float(ndtri(1.0 - (1.0 - LEVEL) / 4)) * math.hypot(*errors) / step
-        slopes.append(Measure(f"{axis} from {first:,} to {last:,}", slope, slope - half, slope + half))
+        runs = min(len(before), len(after))
+        slopes.append(
+            Measure(f"{axis} from {first:,} to {last:,}", slope, slope - half, slope + half, runs)
+        )
     return slopes
 
 

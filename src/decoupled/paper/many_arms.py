@@ -21,6 +21,7 @@ from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from .base import TIMES_FILE, Advance, Scale, Simulated
 from .movielens import source, stand_in_warnings
+from .setup import named_series
 
 PAPER = FTPL(ranking="strata")
 OURS = FTPL.recommended()  # in strata from 4,096 arms on
@@ -95,7 +96,7 @@ class ManyArms(Simulated):
                 f"All {MOVIES:,} films, and {items:,} items",
                 f"Left: mean regret over {cells['films'].runs:,} runs, with every film of MovieLens 100K as an arm. Right: the average regret per round so far against "
                 f"the best of {items:,} items, over {cells['catalogue'].runs} runs. The dotted line is uniform guessing.",
-                (Panel("films", cells["films"].series(NAMES)), loss_panel(cells["catalogue"])),
+                (Panel("films", named_series(cells["films"], NAMES)), loss_panel(cells["catalogue"])),
                 columns=2,
             ),
         )
@@ -210,7 +211,7 @@ def loss_panel(results: Results) -> Panel:
     rounds = np.asarray(results.data["round"].values, float)
     series = [
         each._replace(y=each.y / each.x, band=None if each.band is None else each.band / each.x)
-        for each in results.series(NAMES)
+        for each in named_series(results, NAMES)
     ]
     level = Series("guessing", rounds, np.full(len(rounds), guessing(results)), None, 3)
     return Panel("catalogue", (*series, level), "round", "average regret per round", log_x=True)

@@ -29,7 +29,7 @@ from .recommended_claims import (
     simplest_claims,
     tail_claim,
 )
-from .setup import ADVERSARIES, BENCHMARKS, CONTENDER_NAMES, CONTENDERS
+from .setup import ADVERSARIES, BENCHMARKS, CONTENDER_NAMES, CONTENDERS, named_series
 
 
 class LessRegret(Simulated):
@@ -87,7 +87,7 @@ class LessRegret(Simulated):
             "less-regret",
             "The recommended setting, its predecessor, the paper's policies and the simplest method",
             f"Mean regret over {span} runs, with bands of one standard deviation. The recommended setting is the same in every panel.",
-            tuple(Panel(name, results.series(CONTENDER_NAMES)) for name, results in cells.items()),
+            tuple(Panel(name, named_series(results, CONTENDER_NAMES)) for name, results in cells.items()),
             columns=3,
         )
         text = (

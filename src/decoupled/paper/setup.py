@@ -71,10 +71,15 @@ RIVALS = tuple(policy for policy in CONTENDERS if policy != FTPL.recommended())
 CONTENDER_NAMES = {policy.label: name for policy, name in CONTENDERS.items()}
 
 
+def named_series(results: Results, names: Mapping[str, str]) -> tuple[Series, ...]:
+    """The paper's kind of curves: mean regret by round, with bands of one standard deviation."""
+    return results.series([names[label] for label in results.labels], band="std")
+
+
 def regret_panel(title: str, results: Results, log_x: bool = False) -> Panel:
     """The paper's kind of figure: mean regret by round, with bands of one standard deviation."""
     styles = {name: style for style, name in enumerate(NAMES.values())}  # the same in every figure
-    series = tuple(each._replace(style=styles[each.label]) for each in results.series(NAMES))
+    series = tuple(each._replace(style=styles[each.label]) for each in named_series(results, NAMES))
     return Panel(title, series, log_x=log_x)
 
 

@@ -159,7 +159,7 @@ def maps(points: list[Point]) -> tuple[Picture, ...]:
             for p in here:
                 values[alphas.index(p.alpha), rates.index(p.c)] = p.mean / best[place]
             labels = tuple("EXP3" if alpha == INFINITE else f"{alpha:g}" for alpha in alphas)
-            title = f"K = {place[0]}, gap {place[1]:g} (least {best[place]:.0f})"
+            title = f"K = {place[0]}, gap {place[1]:g}, least {best[place]:.0f}"
             panels.append(Heat(title, tuple(f"{c:g}" for c in rates), labels, values, "c", "alpha"))
         caption = (
             f"Mean regret after {HORIZON:,} rounds, {runs:,} runs per point, as a multiple of the lowest regret of any policy, alpha and c "

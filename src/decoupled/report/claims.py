@@ -17,21 +17,14 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..base.extras import require
+from .deciding import Measure as Measure
+from .deciding import runs_to_decide
 from .mathematics import readable
 
 require("a report", "scipy")
 
 HOLDS, FAILS, UNDECIDED, NOT_JUDGED = "holds", "fails", "undecided", "not judged"
 LEVEL = 0.95
-
-
-class Measure(NamedTuple):
-    """A number with its interval, and what it was measured on."""
-
-    of: str
-    value: float
-    low: float
-    high: float
 
 
 class Claim(NamedTuple):
@@ -44,6 +37,7 @@ class Claim(NamedTuple):
     threshold: str
     parts: tuple[Measure, ...]
     verdict: str
+    runs_to_decide: int | None = None  # for an undecided claim, as far as it can be told
 
     @property
     def judged(self) -> bool:
@@ -63,6 +57,7 @@ class Claim(NamedTuple):
             "interval": [_plain(worst.low), _plain(worst.high)] if worst else None,
             "measured_on": worst.of if worst else None,
             "verdict": self.verdict,
+            "runs_to_decide": self.runs_to_decide,
             "parts": [
                 {"of": each.of, "measured": _plain(each.value), "interval": [_plain(each.low), _plain(each.high)]}
                 for each in self.parts
@@ -83,14 +78,14 @@ def mean_of(of: str, values: Floats, comparisons: int = 1) -> Measure:
 
     error = float(np.std(values, ddof=1) / math.sqrt(len(values)))
     half = error * float(stdtrit(len(values) - 1, 1.0 - 0.5 * (1.0 - LEVEL) / comparisons))
-    return Measure(of, mean, mean - half, mean + half)
+    return Measure(of, mean, mean - half, mean + half, len(values))
 
 
 def ratio_of(of: str, above: Floats, below: Floats, comparisons: int = 1) -> Measure:
     """The ratio of two means over the same runs, with its interval by the delta method."""
     ratio = float(np.mean(above) / np.mean(below))
     spread = mean_of(of, (above - ratio * below) / float(np.mean(below)), comparisons)
-    return Measure(of, ratio, ratio + spread.low, ratio + spread.high)
+    return Measure(of, ratio, ratio + spread.low, ratio + spread.high, len(above))
 
 
 def quantile_gap(
@@ -104,7 +99,7 @@ def quantile_gap(
     gaps = np.quantile(above[picks], quantile, axis=1) - np.quantile(below[picks], quantile, axis=1)
     # A thousand draws estimate the width of a normal distribution well, but not its far quantiles.
     half = float(gaps.std(ddof=1) * ndtri(1.0 - 0.5 * (1.0 - LEVEL) / comparisons))
-    return Measure(of, value, value - half, value + half)
+    return Measure(of, value, value - half, value + half, len(above))
 
 
 def above(parts: Sequence[Measure], threshold: float) -> tuple[tuple[Measure, ...], str]:
@@ -117,12 +112,8 @@ def above(parts: Sequence[Measure], threshold: float) -> tuple[tuple[Measure, ..
 
 def below(parts: Sequence[Measure], threshold: float) -> tuple[tuple[Measure, ...], str]:
     """Judge that every part stays below the threshold; return the parts in the same order as `above`."""
-    ordered, verdict = above([_turned(part) for part in parts], -threshold)
-    return tuple(_turned(part) for part in ordered), verdict
-
-
-def _turned(part: Measure) -> Measure:
-    return Measure(part.of, -part.value, -part.high, -part.low)
+    ordered, verdict = above([part.turned() for part in parts], -threshold)
+    return tuple(part.turned() for part in ordered), verdict
 
 
 def judged_above(
@@ -131,7 +122,8 @@ def judged_above(
     """A claim that every part exceeds the threshold; if only some do, the verdict names them."""
     ordered, verdict = above(parts, threshold)
     verdict = _partly(verdict, [part.of for part in parts if part.low > threshold], parts)
-    return Claim(name, place, statement, statistic, f"above {threshold:g}", ordered, verdict)
+    needed = runs_to_decide(parts, [threshold]) if verdict == UNDECIDED else None
+    return Claim(name, place, statement, statistic, f"above {threshold:g}", ordered, verdict, needed)
 
 
 def judged_below(
@@ -140,7 +132,8 @@ def judged_below(
     """A claim that every part stays below the threshold; if only some do, the verdict names them."""
     ordered, verdict = below(parts, threshold)
     verdict = _partly(verdict, [part.of for part in parts if part.high < threshold], parts)
-    return Claim(name, place, statement, statistic, f"below {threshold:g}", ordered, verdict)
+    needed = runs_to_decide(parts, [threshold]) if verdict == UNDECIDED else None
+    return Claim(name, place, statement, statistic, f"below {threshold:g}", ordered, verdict, needed)
 
 
 def judged_within(
@@ -152,7 +145,9 @@ def judged_within(
     ordered = sorted(parts, key=lambda part: (part not in outside, part in within))
     verdict = FAILS if outside else HOLDS if len(within) == len(parts) else UNDECIDED
     partly = _partly(verdict, [part.of for part in within], parts)
-    return Claim(name, place, statement, statistic, f"between {low:g} and {high:g}", tuple(ordered), partly)
+    needed = runs_to_decide(parts, [low, high]) if partly == UNDECIDED else None
+    threshold = f"between {low:g} and {high:g}"
+    return Claim(name, place, statement, statistic, threshold, tuple(ordered), partly, needed)
 
 
 def _partly(verdict: str, holding: Sequence[str], parts: Sequence[Measure]) -> str:
@@ -168,4 +163,4 @@ def _partly(verdict: str, holding: Sequence[str], parts: Sequence[Measure]) -> s
 
 def not_judged(claim: Claim, reason: str) -> Claim:
     """The same claim, without a verdict: its measurements cannot decide it."""
-    return claim._replace(verdict=f"{NOT_JUDGED}: {reason}")
+    return claim._replace(verdict=f"{NOT_JUDGED}: {reason}", runs_to_decide=None)

@@ -40,20 +40,20 @@
       const band = series.band && picked.bands ? series.band : null;
       const points = series.kind === "points";
       if (band && !points) {
-        const high = series.y.map((y, i) => y + band[i]);
-        const low = series.y.map((y, i) => (picked.logY ? Math.max(y - band[i], y / 100) : Math.max(y - band[i], panel.floor)));
+        const high = band[1];
+        const low = band[0].map((end, i) => Math.max(end, picked.logY ? series.y[i] / 100 : panel.floor));
         bands.push({ ...axes, x: [...series.x, ...[...series.x].reverse()], y: [...high, ...low.reverse()],
           fill: "toself", fillcolor: clear(colour), line: { width: 0 }, mode: "lines", hoverinfo: "skip",
           legendgroup: series.label, showlegend: false, name: series.label });
       }
-      const value = series.band ? "%{y:.4g} ± %{customdata:.3g}" : "%{y:.4g}";
-      made.push({ ...axes, x: series.x, y: series.y, customdata: series.band || undefined, name: series.label,
+      const value = series.band ? "%{y:.4g} (%{customdata[0]:.4g} to %{customdata[1]:.4g})" : "%{y:.4g}";
+      made.push({ ...axes, x: series.x, y: series.y, customdata: series.band ? series.x.map((_, i) => [series.band[0][i], series.band[1][i]]) : undefined, name: series.label,
         mode: points ? "markers" : "lines", legendgroup: series.label,
         showlegend: series.kind !== "fit" && !named.has(series.label),
         marker: { color: colour, symbol: symbols[(series.style + Math.floor(series.style / colours.length)) % symbols.length], size: 6 },
         line: { color: colour, width: series.kind === "fit" ? 1 : 2,
           dash: series.kind === "fit" ? "solid" : dashes[series.style % dashes.length] },
-        error_y: band && points ? { type: "data", array: band, color: colour, thickness: 1 } : undefined,
+        error_y: band && points ? { type: "data", symmetric: false, array: band[1].map((end, i) => end - series.y[i]), arrayminus: band[0].map((end, i) => series.y[i] - end), color: colour, thickness: 1 } : undefined,
         hovertemplate: `<b>${series.label}</b><br>${panel.x_label} %{x:,}<br>${panel.y_label} ${value}<extra></extra>` });
       if (series.kind !== "fit") named.add(series.label);
     }
@@ -105,7 +105,17 @@
     return Plotly.react(target, data, layout(picture, picked, target.clientWidth), config);
   }
 
-  const showAll = () => Promise.all(pictures.map(show));
+  // A table that goes on beyond its right edge says so.
+  function hint() {
+    for (const box of document.querySelectorAll(".wide")) {
+      const more = box.scrollWidth - box.clientWidth;
+      box.classList.toggle("scrolls", more > 1);
+      box.classList.toggle("at-end", box.scrollLeft >= more - 1);
+    }
+  }
+  document.addEventListener("scroll", hint, { capture: true, passive: true });
+  document.addEventListener("toggle", hint, true);  // a folded table has no width
+  const showAll = () => hint() || Promise.all(pictures.map(show));
   for (const picture of pictures) {
     document.getElementById("figure-" + picture.name).addEventListener("click", (event) => {
       const what = event.target.dataset && event.target.dataset.what;

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from ..plots import COLOURS, WORST, Heat, Panel, Picture, Series
-from .claims import FAILS, HOLDS, Claim, Measure
+from .claims import FAILS, HOLDS, UNDECIDED, Claim, Measure
 from .mathematics import typeset
 from .section import Section, Table
 
@@ -16,20 +16,33 @@ from .section import Section, Table
 _DASHES = ("solid", "dash", "dashdot", "dot")
 _SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x")
 LONG_TABLE = 12  # rows; longer tables are collapsed
+# A table that is wider than the page scrolls, by touch and by keyboard; the page's script hints at it.
+_SCROLLS = '<div class="wide" tabindex="0" role="region" aria-label="{}">'
 _STATIC = ("png", "svg", "pdf")
+# Kinds of verdicts in the order of the tally, with their style classes.
+_KINDS = {
+    "hold": "holds",
+    "hold in part": "open",
+    "fail": "fails",
+    "undecided": "open",
+    "not judged": "open",
+}
 
 
 def build_page(title: str, lead: str, facts: Mapping[str, str], sections: Sequence[Section]) -> str:
     """The whole page as text."""
     claims = [claim for section in sections for claim in section.claims]
     pictures = [picture for section in sections for picture in section.pictures]
+    first = next((section for section in sections if section.pictures), None)
     body = [
-        f"<h1>{escape(title)}</h1>",
+        f"<header>{_own('mark.svg')}<h1>{escape(title)}</h1></header>",
+        _tally(claims) if claims else "",
         f"<p>{typeset(lead)}</p>",
         *[f'<p class="alarm">{escape(each)}</p>' for section in sections for each in section.warnings],
+        _figure(first, first.pictures[0]) if first else "",
         _contents(sections, bool(claims)),
         _claims_table(claims) if claims else "",
-        *[_section(section) for section in sections],
+        *[_section(section, opening=section is first) for section in sections],
         _facts(facts),
     ]
     data: dict[str, Any] = {"pictures": [_picture_data(each) for each in pictures], "colours": COLOURS}
@@ -93,9 +106,49 @@ def verdict_class(verdict: str) -> str:
     return {HOLDS: "holds", FAILS: "fails"}.get(verdict, "open")
 
 
+def counted(claims: Sequence[Claim]) -> dict[str, int]:
+    """How many claims have each kind of verdict, in the order in which a reader wants them; kinds without any are left out.
+
+    >>> claim = Claim("a", "", "", "", "", (), "holds only for K = 8")
+    >>> counted([claim, claim._replace(verdict=HOLDS)])
+    {'hold': 1, 'hold in part': 1}
+    """
+    kinds = [_kind(claim) for claim in claims]
+    return {kind: kinds.count(kind) for kind in _KINDS if kind in kinds}
+
+
+def _kind(claim: Claim) -> str:
+    if not claim.judged:
+        return "not judged"
+    return {HOLDS: "hold", FAILS: "fail", UNDECIDED: "undecided"}.get(claim.verdict, "hold in part")
+
+
+def _tally(claims: Sequence[Claim]) -> str:
+    items = "".join(
+        f'<li class="{_KINDS[kind]}"><b>{number}</b> {kind}</li>'
+        for kind, number in counted(claims).items()
+    )
+    return f'<ul class="tally" aria-label="Verdicts on {len(claims)} claims">{items}</ul>'
+
+
+def needed_runs(claim: Claim) -> str:
+    """How many runs would decide an undecided claim, in words; empty if it is decided.
+
+    >>> parts = (Measure("all", 1.1, 0.9, 1.3, runs=100),)
+    >>> needed_runs(Claim("a", "", "", "", "", parts, UNDECIDED, 1_100))
+    'about 1,100 runs would decide it; it has 100'
+    """
+    if claim.verdict != UNDECIDED:
+        return ""
+    if claim.runs_to_decide is None:
+        return "what was measured does not tell how many runs would decide it"
+    return f"about {claim.runs_to_decide:,} runs would decide it; it has {min(part.runs for part in claim.parts):,}"
+
+
 def _claims_table(claims: Sequence[Claim]) -> str:
     rows = "".join(
-        f'<tr id="claim-{claim.id}"><td class="verdict {verdict_class(claim.verdict)}">{escape(claim.verdict)}</td>'
+        f'<tr id="claim-{claim.id}"><td><span class="verdict {verdict_class(claim.verdict)}">{escape(claim.verdict)}</span>'
+        f"{_needed(claim)}</td>"
         f"<td>{_text(claim.statement)}<br><span class=faint>{_text(claim.place)}</span></td>"
         f"<td>{_measured(claim)}</td></tr>"
         for claim in claims
@@ -104,9 +157,14 @@ def _claims_table(claims: Sequence[Claim]) -> str:
     return (
         '<h2 id="claims">Claims</h2><p>Every verdict is computed from the runs below. A claim holds if all of its '
         "95 % intervals lie on its side of the threshold. It fails if one lies entirely on the other side. Otherwise it is undecided, and "
-        "more runs are needed. The intervals of a claim with several parts hold jointly (Bonferroni).</p>"
-        f'<div class="wide"><table class="claims">{head}<tbody>{rows}</tbody></table></div>'
+        "needs more runs: about as many as it says, with a chance of 90 % if the value measured so far is the true one. The intervals of a claim with several parts hold jointly (Bonferroni).</p>"
+        f'{_SCROLLS.format("Claims")}<table class="claims">{head}<tbody>{rows}</tbody></table></div>'
     )
+
+
+def _needed(claim: Claim) -> str:
+    words = needed_runs(claim)
+    return f'<br><span class="needed faint">{words}</span>' if words else ""
 
 
 def _measured(claim: Claim) -> str:
@@ -128,11 +186,15 @@ def _measured(claim: Claim) -> str:
     )
 
 
-def _section(section: Section) -> str:
+def _section(section: Section, opening: bool) -> str:
     parts = [f'<section><h2 id="{section.name}">{escape(section.title)}</h2><p>{typeset(section.text)}</p>']
     parts += [f'<p class="extent faint">{escape(section.extent)}</p>'] if section.extent else []
     parts += [f'<p class="alarm">{escape(each)}</p>' for each in section.warnings]
-    parts += [_figure(section, picture) for picture in section.pictures]
+    shown = section.pictures[1:] if opening else section.pictures
+    if opening:
+        link = f'<a href="#figure-{section.pictures[0].name}">the figure at the top of this page</a>'
+        parts += [f'<p class="faint">Its main figure is {link}.</p>']
+    parts += [_figure(section, picture) for picture in shown]
     parts += [_table(table) for table in section.tables]
     return "\n".join([*parts, "</section>"])
 
@@ -165,17 +227,20 @@ def _table(table: Table) -> str:
         for row in table.rows
     )  # fmt: skip
     body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+    scrolls = _SCROLLS.format(escape(table.title, quote=True))
     if len(table.rows) > LONG_TABLE:
         summary = f"<summary>{escape(table.title)}: {len(table.rows)} rows</summary>"
-        return f'<details>{summary}<div class="wide"><table>{body}</details>'
-    return f'<div class="wide"><table><caption>{escape(table.title)}</caption>{body}'
+        return f"<details>{summary}{scrolls}<table>{body}</details>"
+    return f"{scrolls}<table><caption>{escape(table.title)}</caption>{body}"
 
 
 def _facts(facts: Mapping[str, str]) -> str:
     rows = "".join(
         f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in facts.items()
     )
-    return f'<h2 id="facts">How it was run</h2><div class="wide"><table>{rows}</table></div>'
+    return (
+        f'<h2 id="facts">How it was run</h2>{_SCROLLS.format("How it was run")}<table>{rows}</table></div>'
+    )
 
 
 def _picture_data(picture: Picture) -> dict[str, Any]:
@@ -198,5 +263,5 @@ def _series_data(series: Series) -> dict[str, Any]:
     def digits(values: Any) -> list[float | None]:
         return [float(f"{value:.6g}") if math.isfinite(value) else None for value in values]
 
-    band = None if series.band is None else digits(series.band)
+    band = None if series.band is None else [digits(ends) for ends in series.ends]
     return series._asdict() | {"x": digits(series.x), "y": digits(series.y), "band": band}

@@ -2,21 +2,25 @@
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
 from ..base.arrays import Floats
 from ..base.extras import require
 from ..base.files import replacing
+from ..base.labels import short_labels
 from ..base.validation import number_in
-from ..errors import ParameterError, StorageError, invalid_value, near_name
-from ..plots import Panel, Picture, Series, draw
+from ..errors import ParameterError, StorageError, UnsupportedError, invalid_value, near_name
+from ..plots import DOTS_PER_INCH, Panel, Picture, Series, draw, fill
 from ..policies import Policy
+from .bands import Band, between_quantiles, checked_band, described, half_width
+from .intervals import interval, paired
 from .labelled import Labelled
+from .naming import Labels, renamed
 from .plan import Plan
-from .student import t_quantile
 from .traffic import traffic_of
 
 # They are loaded when they are used, which may be after hours of work, or never.
@@ -25,6 +29,7 @@ require("a simulation", "xarray", "scipy", "pandas", "h5netcdf")
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FORMAT = "decoupled-results"
@@ -66,8 +71,25 @@ class Results:
 
     @property
     def labels(self) -> list[str]:
-        """The policies' short names, in order."""
+        """The policies' labels, in order: what `final_regret` takes, and the index of `summary`."""
         return [str(label) for label in self._values("policy")]
+
+    @property
+    def short_labels(self) -> list[str]:
+        """The policies' names for legends and tables, in order.
+
+        They are the labels, but a long one keeps only what tells its policy from the others.
+
+        >>> import decoupled as dc
+        >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
+        >>> tuned = dc.FTPL(c=0.5, ranking="strata", estimator="centred", c_exploit=3, schedule="losses")
+        >>> dc.simulate([dc.FTPL(), tuned], easy, horizon=100, runs=20, seed=0).short_labels
+        ['FTPL', 'FTPL(c=0.5, c_exploit=3, …)']
+        """
+        try:
+            return short_labels([Policy.from_dict(each) for each in self.specification["policies"]])
+        except ParameterError:  # a user's policy that this process does not know
+            return self.labels
 
     @property
     def runs(self) -> int:
@@ -152,7 +174,7 @@ class Results:
         lines = {}
         for label in self.labels:
             regret = self.final_regret(label)
-            mean, error, low, high = _interval(regret, level)
+            mean, error, low, high = interval(regret, level)
             lines[label] = {
                 "mean": mean,
                 "standard_error": error,
@@ -162,30 +184,94 @@ class Results:
                 "p99": float(np.quantile(regret, 0.99)),
             }
             if rival is not None:
-                lines[label] |= _paired(regret - rival, level)
+                lines[label] |= paired(regret - rival, level)
         return lines
 
-    def plot(self, path: str | os.PathLike[str] | None = None, *, log: bool = False) -> "Figure":
-        """Plot the mean regret by round with bands of one standard deviation; save it to `path` if given."""
-        title = f"{self.environment}, {self.runs:,} runs"
-        traffic = traffic_of(self.specification).label  # below, because both together are too wide
-        panel = Panel(
-            traffic, self.series(), y_label="regret (mean, band of one standard deviation)", log_x=log
-        )
-        figure = draw(Picture("regret", title, "", (panel,)))
+    def plot(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        log: bool = False,
+        band: Band = "mean",
+        ax: "Axes | None" = None,
+        labels: Labels | None = None,
+    ) -> "Figure":
+        """Plot the mean regret by round with a band around it; the label of the axis says what the band is.
+
+        Args:
+            path: the file to save the figure to, such as "regret.png" or "regret.pdf".
+            log: whether the rounds are on a logarithmic scale.
+            band: "mean" for the 95 % interval of the mean (Student's t), "std" for one standard deviation over
+                runs, two quantiles of the runs such as (0.05, 0.95), or None for no band. Quantiles need the curve
+                of every run: see `simulate(curves=...)`.
+            ax: Matplotlib axes to draw into. Their title is left alone.
+            labels: names for the legend, one for each policy in order or by policy. Others have their `short_labels`.
+
+        >>> import decoupled as dc
+        >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
+        >>> results = dc.simulate([dc.FTPL.recommended(), dc.FTPL()], easy, horizon=100, runs=20, seed=0)
+        >>> figure = results.plot(band=(0.05, 0.95), labels={dc.FTPL(): "the paper's FTPL"})
+        >>> figure.axes[0].get_ylabel()
+        'mean regret, 5 % to 95 % of runs'
+        >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+        ['FTPL recommended', "the paper's FTPL"]
+        """
+        series = self.series(labels, band)
+        traffic = traffic_of(self.specification).label if ax is None else ""
+        what = described(checked_band(band), self.runs)
+        panel = Panel(traffic, series, y_label=what, log_x=log)
+        if ax is None:
+            title = f"{self.environment}, {self.runs:,} runs"  # without traffic: both together are too wide
+            figure = draw(Picture("regret", title, "", (panel,)))
+        else:
+            fill(ax, panel)
+            ax.legend(frameon=False)
+            figure = cast("Figure", ax.get_figure(root=True))
         if path is not None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(path, dpi=150)
+            figure.savefig(path, dpi=DOTS_PER_INCH)
         return figure
 
-    def series(self, names: dict[str, str] | None = None) -> tuple[Series, ...]:
-        """The mean regret of each policy with a band of one standard deviation; `names` replaces labels."""
+    def series(self, labels: Labels | None = None, band: Band = "mean") -> tuple[Series, ...]:
+        """The mean regret of each policy by round, with a band and a label as in `plot`.
+
+        >>> import decoupled as dc
+        >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
+        >>> dc.simulate(dc.FTPL(), easy, horizon=100, runs=20, seed=0).series(["mine"])[0].label
+        'mine'
+        """
         rounds = np.asarray(self._values("round"), np.float64)
-        mean, deviation = self._values("regret_mean"), np.nan_to_num(self._values("regret_std"))
+        means, bands = self._values("regret_mean"), self._bands(checked_band(band))
         return tuple(
-            Series((names or {}).get(label, label), rounds, mean[number], deviation[number], number)
-            for number, label in enumerate(self.labels)
+            Series(name, rounds, means[number], None if bands is None else bands[number], number)
+            for number, name in enumerate(self.names(labels))
         )
+
+    def names(self, labels: Labels | None = None) -> list[str]:
+        """The names of the policies in a figure or a table: the given ones, and `short_labels` for the others.
+
+        >>> import decoupled as dc
+        >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
+        >>> results = dc.simulate([dc.FTPL(), dc.Exp3()], easy, horizon=100, runs=20, seed=0)
+        >>> results.names({"Exp3": "EXP3"})
+        ['FTPL', 'EXP3']
+        """
+        known = {key: self._label(key) for key in labels} if isinstance(labels, Mapping) else {}
+        return renamed(dict(zip(self.labels, self.short_labels, strict=True)), labels, known)
+
+    def _bands(self, band: Band) -> "Floats | list[Floats] | None":
+        """The band of every policy, one after the other."""
+        if band is None:
+            return None
+        if isinstance(band, str):
+            return half_width(band, self._values("regret_std"), self.runs)
+        if "regret" not in (self._data.variables if isinstance(self._data, Labelled) else self._data):
+            raise UnsupportedError(
+                f"band = {band}: needs the curve of every run, and these results have only their mean and standard "
+                'deviation; simulate with curves="runs", or use band="mean" or band="std"'
+            )
+        means, curves = self._values("regret_mean"), self._values("regret")
+        return [between_quantiles(band, mean, each) for mean, each in zip(means, curves, strict=True)]
 
     def to_pandas(self) -> "pd.DataFrame":
         """Regret in long format: policy, round, mean and standard deviation over runs.
@@ -270,23 +356,3 @@ def assemble(
         "plan": json.dumps(plan.to_dict()),
     }
     return Results(Labelled(variables, attributes))
-
-
-def _interval(values: Floats, level: float) -> tuple[float, float, float, float]:
-    """The mean, its standard error, and the ends of its interval."""
-    mean = float(values.mean())
-    if len(values) < 2:
-        return mean, float("nan"), float("nan"), float("nan")
-    error = float(values.std(ddof=1) / np.sqrt(len(values)))
-    half = t_quantile(0.5 + level / 2.0, len(values) - 1) * error
-    return mean, error, mean - half, mean + half
-
-
-def _paired(differences: Floats, level: float) -> dict[str, float]:
-    from scipy.special import stdtr  # scipy.stats takes half a second to load
-
-    mean, error, low, high = _interval(differences, level)
-    # A policy compared with itself differs by exactly zero, where the t statistic is undefined.
-    same = error == 0.0 and mean == 0.0
-    chance = 1.0 if same else 2.0 * float(stdtr(len(differences) - 1, -abs(mean) / error))
-    return {"difference": mean, "difference_low": low, "difference_high": high, "p_value": chance}

@@ -108,6 +108,11 @@ def test_an_experiment_has_the_label_of_its_policy(service: Service) -> None:
     policy = dc.FTPL.recommended()
     service.create("labelled", policy=policy.to_dict())
     assert service.http.get("/v1/experiments/labelled").json()["policy_label"] == policy.label
+    tuned = dc.FTPL(c=0.5, ranking="strata", estimator="centred", c_exploit=3, schedule="losses")
+    service.create("tuned", policy=tuned.to_dict())
+    shown = service.http.get("/v1/experiments/tuned").json()["policy_label"]
+    assert shown.startswith("FTPL(c=0.5, ")
+    assert len(shown) <= 30 < len(tuned.label)
     unknown = Settings({"name": "OfAnotherProcess", "c": 1.0}, ("a", "b"))
     assert experiment_out(Experiment("me", "one", unknown, ("a", "b"), (), 0.0, None, 0, 7, "ready"))[
         "policy_label"

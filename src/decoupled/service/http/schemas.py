@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from ...base.labels import short_labels
 from ...errors import DecoupledError
 from ...inference.interval import Interval
 from ...policies import Policy
@@ -333,7 +334,7 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
 @lru_cache(1024)
 def _label(policy: str) -> str:
     try:
-        return Policy.from_json(policy).label
+        return short_labels([Policy.from_json(policy)])[0]
     except (
         DecoupledError
     ):  # a policy that this process does not know; its experiment is listed all the same

@@ -16,7 +16,7 @@ from ..bounds import (
     theorem_a,
     theorem_e2,
 )
-from .style import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Figure, Target, canvas, save
+from .style import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Figure, Target, canvas, explain, save
 
 
 def plot_tuning(path: Target = None) -> Figure:
@@ -44,8 +44,8 @@ def plot_tuning(path: Target = None) -> Figure:
         color=RED,
     )
     axes.axvline(2.0, color="grey", linewidth=0.8, label="c = 2, as in the experiments")
-    axes.set(title="The constants of the corollary by c", xlabel="c", ylabel="constant", ylim=(1.5e4, None))
-    axes.legend(frameon=False)
+    axes.set(xlabel="c", ylabel="constant", ylim=(1.5e4, None))
+    explain(axes, "The constants of the corollary by c", columns=2)
     return save(figure, path)
 
 
@@ -58,7 +58,7 @@ def plot_bounds(
     >>> theory.figures.plot_bounds(horizon=50, runs=2).axes[0].get_yscale()
     'log'
     """
-    figure, axes = canvas()
+    figure, axes = canvas(4.2)
     rounds = np.unique(np.geomspace(1.0, horizon, 60).round()).astype(int)
     results = simulate(
         FTPL(), Alternating(arms, gap), horizon, runs, seed=0, checkpoints=[int(t) for t in rounds]
@@ -88,11 +88,6 @@ def plot_bounds(
         rounds, [lower_bound_order(int(t), arms) for t in rounds], "-.", color=ORANGE, label="sqrt(K t)"
     )
     axes.loglog(rounds, np.maximum(curve, 1e-3), color="black", label=f"FTPL, mean of {runs} runs")
-    axes.set(
-        title=f"Alternating, K = {arms}, gap {gap:g}: bounds and regret",
-        xlabel="round",
-        ylabel="regret",
-        ylim=(0.003, None),
-    )
-    axes.legend(frameon=False, fontsize="small", loc="lower right", ncols=2)
+    axes.set(xlabel="round", ylabel="regret", ylim=(0.003, None))
+    explain(axes, f"Alternating, K = {arms}, gap {gap:g}: bounds and regret", columns=2)
     return save(figure, path)

@@ -9,7 +9,7 @@ from ..lemmas.best_arm import edge_of_event, resampling_tail
 from ..lemmas.probabilities import LEAST_BEST
 from ..moment import Moment
 from ..probabilities import slopes, weights
-from .style import BLUE, GREEN, ORANGE, PURPLE, RED, Figure, Target, canvas, save
+from .style import BLUE, GREEN, ORANGE, PURPLE, RED, SMALL, Figure, Target, canvas, explain, save
 
 
 def plot_event(path: Target = None) -> Figure:
@@ -19,18 +19,17 @@ def plot_event(path: Target = None) -> Figure:
     >>> theory.figures.plot_event().axes[0].get_ylabel()
     'probability of exploiting the best arm'
     """
-    figure, axes = canvas()
+    figure, axes = canvas(4.2)
     lead = np.geomspace(0.01, 100.0, 80)
     for colour, dash, alpha in ((BLUE, "-", 3.0), (GREEN, "--", 2.0), (PURPLE, "-.", 1.2)):
         exact = [weights([x, 0.0], 1.0, alpha)[0] for x in lead]
         axes.loglog(lead, exact, dash, color=colour, label=f"w of the best arm, alpha = {alpha:g}")
     axes.axhline(LEAST_BEST, color=RED, label="1 / (2e): the lemma's bound on D_t as printed")
     axes.set(
-        title="K = 2, the rival leads: the sum is exactly 1/2, so D_t holds as printed",
         xlabel="eta times the rival's lead",
         ylabel="probability of exploiting the best arm",
     )
-    axes.legend(frameon=False, loc="lower left")
+    explain(axes, "K = 2, the rival leads: the sum is exactly 1/2, so D_t holds as printed")
     return save(figure, path)
 
 
@@ -41,7 +40,7 @@ def plot_stability_step(path: Target = None, *, rank: int = 5, alpha: float = 3.
     >>> len(theory.figures.plot_stability_step().axes[0].get_lines())
     6
     """
-    figure, axes = canvas()
+    figure, axes = canvas(4.4)
     shifts = np.geomspace(0.02, 30.0, 120)
     integral = []
     for shift in shifts:
@@ -61,12 +60,11 @@ def plot_stability_step(path: Target = None, *, rank: int = 5, alpha: float = 3.
     axes.loglog(shifts, integral, color=ORANGE, label="I itself")
     axes.axvline(rank ** (1.0 / alpha) - 1.0, color="grey", linewidth=0.8)
     axes.set(
-        title=f"An arm of rank {rank}, alpha = {alpha:g}: right of the line its gap binds",
         xlabel="eta u",
         ylabel="I and its bounds",
         ylim=(1e-9, 10.0),
     )
-    axes.legend(frameon=False, loc="lower left")
+    explain(axes, f"An arm of rank {rank}, alpha = {alpha:g}: right of the line its gap binds")
     return save(figure, path)
 
 
@@ -77,16 +75,15 @@ def plot_tail(path: Target = None) -> Figure:
     >>> len(theory.figures.plot_tail().axes)
     2
     """
-    figure, (bound, cost) = canvas(9.0, 4.2, panels=2)
+    figure, (bound, cost) = canvas(panels=2)
     arms = np.unique(np.geomspace(4, 10_000, 60).round()).astype(int)
     for colour, dash, alpha in ((GREEN, "--", 2.0), (BLUE, "-", 3.0), (PURPLE, "-.", 5.0)):
         tails = [resampling_tail(edge_of_event(int(count), alpha).surrogate_sum) for count in arms]
         bound.loglog(arms, tails, dash, color=colour, label=f"borrowed bound, alpha = {alpha:g}")
     bound.axhline(1.0, color=RED, label="what it must exceed: a loss of 1")
     bound.set(
-        title="Case (ii) of lemma D.1 at its worst",
         xlabel="arms",
-        ylabel="bound where zeta / eta is just below sum q",
+        ylabel="the bound at its worst",
     )
     arms = arms[::10]
     corrected = [early_rounds(int(count)) for count in arms]
@@ -95,11 +92,11 @@ def plot_tail(path: Target = None) -> Figure:
     cost.loglog(arms, corrected, color=BLUE, label="corrected: early_rounds")
     whole = gap_constant() * arms / 0.125
     cost.loglog(arms, whole, "-.", color="grey", label="gap_constant K / gap_min, gap 0.125")
-    cost.set(
-        title="What it adds (alpha = 3, c = 2, zeta = 0.1)", xlabel="arms", ylabel="added to the regret"
-    )
-    for axes in (bound, cost):
-        axes.legend(frameon=False, fontsize="small")
+    cost.set(xlabel="arms", ylabel="added to the regret")
+    titles = ("Case (ii) of lemma D.1 at its worst", "What it adds (alpha = 3, c = 2, zeta = 0.1)")
+    for axes, title in zip((bound, cost), titles, strict=True):
+        axes.set_title(title, fontsize=10, loc="left")
+        axes.legend(frameon=False, fontsize=SMALL)
     return save(figure, path)
 
 
@@ -138,11 +135,10 @@ def plot_exponent(path: Target = None) -> Figure:
     axes.axhline(1.0, color=RED, linewidth=0.8)
     axes.axvline(0.5 / math.e**2, color="grey", linewidth=0.8)
     axes.set(
-        title="The middle step of (21) fails where w > 1/(2e^2) and alpha < 3",
         xlabel="w",
-        ylabel="(2e^2 w)^(1/2 + 1/(2 alpha)) / (2e^2 w)^(1 - 1/alpha)",
+        ylabel="left side over right side",
     )
-    axes.legend(frameon=False)
+    explain(axes, "The middle step of (21) fails where w > 1/(2e^2) and alpha < 3")
     return save(figure, path)
 
 
@@ -161,9 +157,8 @@ def plot_slope(path: Target = None) -> Figure:
     axes.plot(place, true, color=BLUE, label="-phi', the derivative")
     axes.axvline(0.0, color="grey", linewidth=0.8)
     axes.set(
-        title="K = 2, alpha = 3: left of the line the arm leads alone",
         xlabel="eta times (its estimate less the rival's)",
         ylabel="how fast its probability falls",
     )
-    axes.legend(frameon=False)
+    explain(axes, "K = 2, alpha = 3: left of the line the arm leads alone")
     return save(figure, path)

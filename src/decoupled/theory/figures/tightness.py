@@ -1,13 +1,17 @@
 """How tight each step is, and how the steps add up to the theorem."""
 
+import math
+import re
+import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from ..inequality import AS_PRINTED, CLAIMED, CORRECTED, NOT_CLAIMED, OURS
+from ..inequality import AS_PRINTED, CLAIMED, CORRECTED, NOT_CLAIMED, OURS, Inequality
 from ..ladder import Rung
 from ..report import Report
-from .style import BLUE, GREEN, ORANGE, PURPLE, RED, Figure, Target, canvas, save
+from .style import BLUE, GREEN, ORANGE, PURPLE, RED, SMALL, Figure, Target, canvas, explain, save
 
 _LOOKS = {
     CLAIMED: (BLUE, "o"),
@@ -17,10 +21,18 @@ _LOOKS = {
     OURS: (ORANGE, "s"),
 }
 _EDGE = 20.0  # larger ratios are drawn here, with their value next to them
+_OVER_THE_LINE = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}  # which would cross the text out
+_COLUMNS = 70  # characters of a line of text across the figure
+_SIGNS = {
+    "<=": "≤", ">=": "≥", "^2": "²", "Gamma": "Γ", "Delta": "Δ", "alpha": "α", "zeta": "ζ", "eta": "η",  # noqa: RUF001
+    "rho": "ρ", "lam": "λ", "phi": "φ", "sqrt": "√", "sum": "Σ",  # noqa: RUF001
+}  # fmt: skip
 
 
 def plot_tightness(report: Report, path: Target = None) -> Figure:
     """The tightest ratio of every inequality in a report; right of the line, the inequality failed.
+
+    Each inequality is written above its ratio, so that the figure is as narrow as a phone and as tall as it must be.
 
     >>> from decoupled import theory
     >>> report = theory.inspect([0.0, 1.0, 2.0], eta=1.0)
@@ -28,30 +40,50 @@ def plot_tightness(report: Report, path: Target = None) -> Figure:
     'tightest ratio of left side to right side'
     """
     lines = [line for line in report.lines if line.ratio > 0.0 and "1e-12" not in line.inequality.name]
-    figure, axes = canvas(10.0, 1.2 + 0.24 * len(lines))
-    heights = np.arange(len(lines))[::-1]
+    texts = [_written(line.inequality) for line in lines]
+    bottoms = np.cumsum(
+        [text.count("\n") + 2.5 for text in texts]
+    )  # in lines of text; ratios are on the last of each
+    figure, axes = canvas(1.4 + 0.165 * float(bottoms[-1]))
     for status, (colour, marker) in _LOOKS.items():
-        chosen = [
-            (h, line.ratio)
-            for h, line in zip(heights, lines, strict=True)
-            if line.inequality.status == status
-        ]
+        chosen = [number for number, line in enumerate(lines) if line.inequality.status == status]
+        ratios = [min(lines[number].ratio, _EDGE) for number in chosen]
         if chosen:
-            places, ratios = np.array(chosen).T
-            axes.plot(np.minimum(ratios, _EDGE), places, marker, color=colour, label=status)
-    for height, line in zip(heights, lines, strict=True):
+            axes.plot(ratios, bottoms[chosen], marker, color=colour, label=status)
+    for bottom, line, text in zip(bottoms, lines, texts, strict=True):
+        at_left: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "bottom", "fontsize": SMALL}
+        axes.annotate(text, (0.0, bottom - 0.5), bbox=_OVER_THE_LINE, **at_left)
         if line.ratio > _EDGE:
-            axes.annotate(
-                f"{line.ratio:.0e}", (_EDGE, height), (6, -3), textcoords="offset points", fontsize=7
-            )
-    axes.axvline(1.0, color="black", linewidth=0.8)
+            place: dict[str, Any] = {
+                "xytext": (7, 0),
+                "textcoords": "offset points",
+                "va": "center",
+                "fontsize": SMALL,
+            }
+            axes.annotate(_power(line.ratio), (_EDGE, bottom), **place)
+    axes.axvline(1.0, color="black", linewidth=0.8, zorder=0)
     axes.set_xscale("log")
-    axes.set_yticks(
-        heights, [f"{line.inequality.name}  [{line.inequality.source}]" for line in lines], fontsize=7
+    axes.set_yticks(bottoms, [""] * len(lines))
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="x", labeltop=True)
+    axes.spines["left"].set_visible(False)
+    axes.set(xlabel="tightest ratio of left side to right side", xlim=(0.01, 8.0 * _EDGE))
+    axes.set_ylim(float(bottoms[-1]) + 1.0, -0.5)
+    explain(axes, "", columns=4, above=True)
+    return save(figure, path)
+
+
+def _written(inequality: Inequality) -> str:
+    """The inequality with its place, in signs and in lines that fit."""
+    pattern = "|".join(
+        rf"(?<![A-Za-z]){sign}(?![A-Za-z])" if sign.isalpha() else re.escape(sign) for sign in _SIGNS
     )
-    axes.set(xlabel="tightest ratio of left side to right side", xlim=(0.01, 3.0 * _EDGE))
-    axes.legend(frameon=False, loc="lower left", fontsize="small")
-    return save(figure, path, dpi=90)
+    text = re.sub(pattern, lambda found: _SIGNS[found[0]], inequality.name)
+    return textwrap.fill(f"{text}  [{inequality.source}]", _COLUMNS)
+
+
+def _power(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio < 1e4 else f"$10^{{{round(math.log10(ratio))}}}$"
 
 
 def plot_ladder(rungs: Sequence[Rung], title: str = "", path: Target = None) -> Figure:
@@ -74,10 +106,10 @@ def plot_ladder(rungs: Sequence[Rung], title: str = "", path: Target = None) -> 
         axes.bar(places + offset, heights, width, color=colour, label=label)
     for place, rung in zip(places, rungs, strict=True):
         axes.annotate(
-            f"{rung.total:,.0f}", (place + width, rung.total), ha="center", va="bottom", fontsize=8
+            f"{rung.total:,.0f}", (place + width, rung.total), ha="center", va="bottom", fontsize=SMALL
         )
     axes.set_yscale("log")
-    axes.set_xticks(places, [rung.name for rung in rungs])
-    axes.set(title=title, ylabel="regret, or a bound on it")
-    axes.legend(frameon=False, loc="upper left")
+    axes.set_xticks(places, [textwrap.fill(rung.name, 11) for rung in rungs])
+    axes.set(ylabel="regret, or a bound on it")
+    explain(axes, title, columns=3)
     return save(figure, path)

@@ -1,0 +1,97 @@
+"""Figures of what took long to measure, from the numbers in `docs/data/figures`."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import decoupled as dc
+from decoupled.plots import Panel, Picture, Series, draw
+
+DATA = Path(__file__).parents[1] / "data/figures"
+HEAD = ("panel", "series", "kind", "x", "y", "low", "high")
+
+
+class Measured(NamedTuple):
+    """How a file of numbers is drawn; `y_labels` has one for each panel, or one for all."""
+
+    title: str
+    x_label: str
+    y_labels: tuple[str, ...]
+    log_x: bool = False
+    log_y: bool = False
+
+
+FIGURES = {
+    "readme-regret": Measured(
+        "Alternating losses, K = 8, gap 0.125, 1,000 runs", "round", ("mean regret, 95 % interval",)
+    ),
+    "paper-adversarial": Measured(
+        "Alternating losses, K = 8, gap 0.125, 1,000 runs", "round", ("mean regret ± standard deviation",)
+    ),
+    "paper-tuned": Measured("Regret by c", "c", ("mean regret, 95 % interval",), True, True),
+    "beyond-time": Measured(
+        "Time of a round by the number of arms", "K", ("microseconds per round",), True, True
+    ),
+    "beyond-watched": Measured(
+        "Regret against adaptive adversaries, and $\\sqrt{KT}$",
+        "",
+        ("mean regret, 95 % interval",),
+        True,
+        True,
+    ),
+    "mirror-bad-deploy": Measured(
+        "Two releases, and a bad deploy in the middle", "request", ("share", "milliseconds")
+    ),
+    "mirror-llm-router": Measured("A router for three models", "request", ("share", "units of money")),
+}
+
+
+def figure(name: str) -> Any:
+    """Draw the numbers of a file, one panel above the other."""
+    about = FIGURES[name]
+    with (DATA / f"{name}.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    panels = []
+    for place, title in enumerate(dict.fromkeys(row["panel"] for row in rows)):
+        here = [row for row in rows if row["panel"] == title]
+        series: list[Series] = []
+        for style, label in enumerate(dict.fromkeys(row["series"] for row in here)):
+            series += curves(label, [row for row in here if row["series"] == label], style)
+        x_label = about.x_label or title[-1]  # "..., by T"
+        y_label = about.y_labels[place % len(about.y_labels)]
+        panels.append(Panel(title, tuple(series), x_label, y_label, about.log_x, about.log_y))
+    return draw(Picture(name, about.title, "", tuple(panels)))
+
+
+def curves(label: str, rows: Sequence[dict[str, str]], style: int) -> list[Series]:
+    """A curve with its band, or points with a thin line through them."""
+    x, y, low, high = (
+        np.array([float(row[key] or "nan") for row in rows]) for key in ("x", "y", "low", "high")
+    )
+    band = None if np.isnan(low).all() else np.stack([y - low, high - y])
+    found = Series(label, x, y, band, style, rows[0]["kind"])
+    return [found, found._replace(band=None, kind="fit")] if found.kind == "points" else [found]
+
+
+def measure_regret() -> Path:
+    """Simulate what the figure of the README shows; a minute or two on two cores."""
+    policies: dict[dc.Policy, str] = {
+        dc.FTPL.recommended(): "FTPL.recommended()",
+        dc.FTPL(): "FTPL(), the paper's",
+        dc.TsallisINF(): "Tsallis-INF",
+        dc.Exp3(): "EXP3",
+        dc.FollowTheLeader(): "Follow the leader",
+    }
+    world = dc.environments.Alternating(arms=8, gap=0.125)
+    results = dc.simulate(list(policies), world, 10_000, 1_000, seed=0, checkpoints=50)
+    file = DATA / "readme-regret.csv"
+    with file.open("w", newline="") as opened:
+        lines = csv.writer(opened, lineterminator="\n")
+        lines.writerow(HEAD)
+        for series in results.series(list(policies.values())):
+            for numbers in zip(series.x, series.y, *series.ends, strict=True):
+                lines.writerow(("", series.label, "line", *(f"{number:.6g}" for number in numbers)))
+    return file

@@ -1,0 +1,72 @@
+"""Short names of descriptions that are shown together."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+from .spec import Description
+
+LONGEST = 30  # characters; longer labels are shortened
+
+
+def short_labels(shown: Sequence[Description]) -> list[str]:
+    """A name for each description in a legend or a table: different names for different descriptions.
+
+    A short label stays as it is. A long one keeps the parameters that tell it from the others of its class, then as
+    many of its first parameters as fit; "…" stands for the rest.
+
+    >>> import decoupled as dc
+    >>> tuned = dc.FTPL(c=0.5, ranking="strata", estimator="centred", c_exploit=3, schedule="losses")
+    >>> short_labels([dc.FTPL(), dc.FTPL.recommended(), tuned])
+    ['FTPL', 'FTPL recommended', "FTPL(ranking='strata', …)"]
+    """
+    names = [_shortened(each, shown) for each in shown]
+    return [each.label if names.count(name) > 1 else name for each, name in zip(shown, names, strict=True)]
+
+
+def _shortened(each: Description, shown: Sequence[Description]) -> str:
+    if len(each.label) <= LONGEST:
+        return each.label
+    texts = _own_parameters(each)
+    telling = _telling(
+        each, texts, [other for other in shown if type(other) is type(each) and other != each]
+    )
+    name = type(each).__name__
+    kept = set(telling)
+    for parameter in texts:
+        if len(_call(name, texts, kept | {parameter})) <= LONGEST:
+            kept.add(parameter)
+    return _call(name, texts, kept)
+
+
+def _call(name: str, texts: dict[str, str], kept: set[str]) -> str:
+    """The call with the kept parameters, in the order in which the class names them."""
+    inside = [text for parameter, text in texts.items() if parameter in kept]
+    return f"{name}({', '.join([*inside, *(['…'] if len(kept) < len(texts) else [])])})"
+
+
+def _own_parameters(each: Description) -> dict[str, str]:
+    """The parameters that are not at their defaults, as in a call."""
+    texts = {}
+    for field in fields(each):  # type: ignore[arg-type]
+        value = getattr(each, field.name)
+        if isinstance(value, Description):
+            texts[field.name] = short_labels([value])[0]
+        elif value != field.default:
+            shown = f"{value:.4g}" if isinstance(value, float) else repr(value)
+            texts[field.name] = f"{field.name}={shown}"
+    return texts
+
+
+def _telling(each: Description, texts: dict[str, str], others: list[Description]) -> list[str]:
+    """Few parameters that together differ from every other description: the most telling first."""
+    chosen: list[str] = []
+    while others and len(chosen) < len(texts):
+        rest = [name for name in texts if name not in chosen]
+        best = max(
+            rest, key=lambda name: sum(getattr(other, name) != getattr(each, name) for other in others)
+        )
+        left = [other for other in others if getattr(other, best) == getattr(each, best)]
+        if len(left) == len(others):
+            break  # they differ only where this one has a default
+        chosen, others = [*chosen, best], left
+    return chosen

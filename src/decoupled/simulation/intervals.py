@@ -1,0 +1,27 @@
+"""Intervals of means over runs, and of the difference of two policies run by run."""
+
+import numpy as np
+
+from ..base.arrays import Floats
+from .student import t_quantile
+
+
+def interval(values: Floats, level: float) -> tuple[float, float, float, float]:
+    """The mean, its standard error, and the ends of its interval."""
+    mean = float(values.mean())
+    if len(values) < 2:
+        return mean, float("nan"), float("nan"), float("nan")
+    error = float(values.std(ddof=1) / np.sqrt(len(values)))
+    half = t_quantile(0.5 + level / 2.0, len(values) - 1) * error
+    return mean, error, mean - half, mean + half
+
+
+def paired(differences: Floats, level: float) -> dict[str, float]:
+    """The mean difference, its interval, and the p-value of a paired t test."""
+    from scipy.special import stdtr  # scipy.stats takes half a second to load
+
+    mean, error, low, high = interval(differences, level)
+    # A policy compared with itself differs by exactly zero, where the t statistic is undefined.
+    same = error == 0.0 and mean == 0.0
+    chance = 1.0 if same else 2.0 * float(stdtr(len(differences) - 1, -abs(mean) / error))
+    return {"difference": mean, "difference_low": low, "difference_high": high, "p_value": chance}

@@ -1,0 +1,44 @@
+"""Names in legends and tables are short, and tell what is shown apart."""
+
+from itertools import combinations
+
+import decoupled as dc
+from decoupled.base.labels import LONGEST, short_labels
+
+EVERY = [policy for kind in dc.Policy.known().values() for policy in kind.examples()]
+LONG = dc.FTPL(alpha=2.0, c=1.0, ranking="sorting", estimator="centred", c_exploit=0.5, kappa=0.4, lam=0.3)
+
+
+def test_every_policy_shown_together_with_all_others_has_a_short_name_of_its_own() -> None:
+    names = short_labels(EVERY)
+    assert len(set(names)) == len(EVERY)
+    assert max(map(len, names)) <= 48
+    assert max(len(policy.label) for policy in EVERY) > 140  # or nothing was shortened
+
+
+def test_any_two_policies_have_different_names() -> None:
+    for one, other in combinations(EVERY, 2):
+        first, second = short_labels([one, other])
+        assert first != second
+    assert all(len(short_labels([each])[0]) <= LONGEST + 2 for each in EVERY)
+
+
+def test_a_long_label_keeps_what_tells_it_apart() -> None:
+    other = dc.FTPL(
+        alpha=2.0, c=1.0, ranking="sorting", estimator="centred", c_exploit=0.5, kappa=0.4, lam=0.1
+    )
+    assert [("lam=0.3" in name, "lam=0.1" in name) for name in short_labels([LONG, other])] == [
+        (True, False),
+        (False, True),
+    ]
+    assert short_labels([dc.FTPL.recommended()]) == ["FTPL recommended"]
+
+
+def test_differences_beyond_the_digits_shown_need_the_whole_label() -> None:
+    near = [dc.FTPL(**{**vars(LONG), "lam": 0.3 + shift}) for shift in (1e-9, 2e-9)]
+    assert short_labels(near) == [policy.label for policy in near]
+
+
+def test_environments_have_short_names_too() -> None:
+    worlds = [dc.environments.Bernoulli([0.25] * 6 + [last]) for last in (0.5, 0.75)]
+    assert len(set(short_labels(worlds))) == 2
