@@ -31,7 +31,10 @@ from decoupled.policies.warming import warm
 # First, since warming makes known what a simulation has to find by itself.
 easy = dc.environments.Alternating(arms=4, gap=0.125)
 dc.simulate([dc.FTPL(), dc.FTPL.recommended(), dc.UCB1()], easy, horizon=100, runs=60, seed=0)
-dc.simulate([dc.Exp3(), dc.Forgetting(dc.FTPL())], dc.environments.PunishLast(4), horizon=100, runs=2, seed=0)
+dc.simulate([dc.Exp3(), dc.FTPL()], dc.environments.PunishLast(4), horizon=100, runs=2, seed=0)
+dc.simulate([dc.Exp3(), dc.FTPL()], dc.environments.PunishLast(4), horizon=100, runs=2, seed=0, delay=5)
+dc.simulate([dc.FTPL.recommended()], easy, horizon=100, runs=2, seed=0, delay=5)
+dc.simulate([dc.Forgetting(dc.FTPL())], easy, horizon=100, runs=2, seed=0)
 for name, kind in dc.Policy.known().items():
     for policy in kind.forms():
         for arms in (2, 5_000) if "duels" not in policy.layout.pairs else (2,):

@@ -16,14 +16,16 @@ import numpy as np
 import decoupled as dc
 from decoupled.builder import catalogue
 from decoupled.environments.base import Adversary
-from decoupled.kernels import dispatch, merging
+from decoupled.kernels import dispatch, late, merging
 from decoupled.kernels.dispatch import Entries, register
+from decoupled.kernels.late import Late, drive_adaptive_late, drive_late
 from decoupled.kernels.laws import leader_tiered, winner_law, winner_moments
-from decoupled.kernels.random.noise import BERNOULLI, BETA
-from decoupled.kernels.random.stream import new_stream
+from decoupled.kernels.random.noise import BERNOULLI, BETA, draw_loss
+from decoupled.kernels.random.stream import new_stream, uniform
 from decoupled.kernels.rounds import against_best, drive, drive_adaptive
 from decoupled.kernels.state import State
 from decoupled.simulation.cpu import world
+from decoupled.simulation.traffic import Traffic, new_late
 
 ROUNDS = 60
 STRATA = dc.FTPL(ranking="strata")
@@ -44,6 +46,11 @@ def adversaries() -> list[Adversary]:
     return [replace(cast(Any, each), arms=5) for each in catalogue.adversaries()]
 
 
+def without_forgetting() -> list[dc.Policy]:
+    """The policies for which all loops ship."""
+    return [policy for policy in catalogue.policies() if not isinstance(policy, dc.Forgetting)]
+
+
 def course(policy: dc.Policy, arms: int, calls: Entries) -> Iterator[bytes]:
     """All that a policy's arrays hold, after every call."""
     state = policy.layout.new_state(arms)
@@ -58,7 +65,13 @@ def course(policy: dc.Policy, arms: int, calls: Entries) -> Iterator[bytes]:
         yield b"".join(array.tobytes() for array in (*state, stream))
 
 
-def table_games(policy: dc.Policy, loop: Any) -> Iterator[bytes]:
+def room(policy: dc.Policy, arms: int) -> Late:
+    """Feedback that comes late, is lost or altered, or is not asked for."""
+    rules = Traffic(delay=("geometric", 4.0), missing=0.2, slice=0.7, reported=("flip", 0.2))
+    return new_late(policy, arms, rules, ROUNDS)._replace(key=np.array([3, 4], np.uint64))
+
+
+def table_games(policy: dc.Policy, loop: Any, *, late: bool = False) -> Iterator[bytes]:
     """All that a round loop leaves behind, with few arms and bits, and with more arms and any losses."""
     for arms, kind in ((3, BERNOULLI), (20, BETA)):
         table, best = world(dc.environments.Bernoulli(np.linspace(0.2, 0.8, arms).tolist()), ROUNDS)
@@ -67,11 +80,12 @@ def table_games(policy: dc.Policy, loop: Any) -> Iterator[bytes]:
         noise, draws = (new_stream(np.random.SeedSequence(k)) for k in range(2))
         regret, checkpoints = np.zeros(3), np.array([1, 7, ROUNDS])
         local = np.zeros(2, np.uint64)
-        loop(policy.params(), state, draws, noise, local, table, best, checkpoints, regret, plays)
+        more = (room(policy, arms),) if late else ()
+        loop(policy.params(), state, draws, noise, local, table, best, checkpoints, regret, plays, *more)
         yield b"".join(array.tobytes() for array in (*state, noise, draws, local, regret, plays))
 
 
-def adversary_game(policy: dc.Policy, adversary: Adversary, loop: Any) -> bytes:
+def adversary_game(policy: dc.Policy, adversary: Adversary, loop: Any, *, late: bool = False) -> bytes:
     """All that a round loop against an adversary leaves behind."""
     arms = adversary.arms
     state, plays = policy.layout.new_state(arms), np.zeros((2, arms), np.int64)
@@ -81,6 +95,7 @@ def adversary_game(policy: dc.Policy, adversary: Adversary, loop: Any) -> bytes:
     loop(
         *(policy.params(), state, draws, noise, np.zeros(2, np.uint64), adversary.params(), memory),
         *(ROUNDS, work, sums, checkpoints, suffered, arm_losses, plays),
+        *((room(policy, arms),) if late else ()),
     )
     found = (*state, *memory, noise, draws, work, sums, suffered, arm_losses, plays)
     return b"".join(array.tobytes() for array in found)
@@ -113,6 +128,17 @@ def common_calls(init: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
         merging.merge_groups,
         (rng.random((120, 3)), 50, rng.random(3), rng.random(3)),
     )
+    stream, pending = new_stream(np.random.SeedSequence(3)), room(dc.FTPL(), 4)
+    rules, some = pending.rules, dc.FTPL().layout.new_state(4)
+    some.floats[:] = rng.random(some.floats.shape)
+    pending.floats[:] = rng.random(pending.floats.shape)
+    yield "uniform", uniform, (stream,)
+    for kind in (BERNOULLI, BETA):
+        yield f"draw_loss, {kind}", draw_loss, (kind, 3.0, 0.3, stream, np.zeros(2, np.uint64))
+    yield "clear", late.clear, (pending,)
+    yield "explores", late.explores, (rules, pending.key, 7)
+    yield "_wait", late._wait, (some, pending, 7, 2, 1.5, 0.25)
+    yield "_restore", late._restore, (some, pending, 7)
     state = STRATA.layout.new_state(300)
     STRATA.layout.row(state, "estimates")[:] = rng.random(300).round(2)
     init(np.array(STRATA.params(), np.float64), *state)
@@ -121,6 +147,14 @@ def common_calls(init: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
         leader_tiered.fill_exploration_law,
         (3.0, 1.0, state, np.empty(300)),
     )
+
+
+def adversary_calls(adversary: Adversary) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
+    """The functions of an adversary, each with a name of the case and with arguments."""
+    losses, note = adversary.functions
+    known = (adversary.params(), adversary.memory(), 3)
+    yield f"losses of {adversary!r}", losses, (*known, np.zeros(adversary.arms))
+    yield f"note of {adversary!r}", note, (*known, 1)
 
 
 def outcome(call: Any, arguments: tuple[Any, ...]) -> bytes:
@@ -132,15 +166,15 @@ def outcome(call: Any, arguments: tuple[Any, ...]) -> bytes:
 
 
 def _copied(argument: Any) -> Any:
-    if isinstance(argument, State):
-        return State(argument.scalars.copy(), argument.floats.copy(), argument.ints.copy())
+    if isinstance(argument, tuple):  # a named one
+        return type(argument)(*map(_copied, argument))
     return argument.copy() if isinstance(argument, np.ndarray) else argument
 
 
 def _flat(arguments: Iterable[Any]) -> Iterator[Any]:
     for each in arguments:
         if isinstance(each, tuple):
-            yield from each
+            yield from _flat(each)
         else:
             yield each
 
@@ -169,6 +203,10 @@ def adversary_case(policy: dc.Policy, adversary: Adversary) -> str:
     return f"{policy.label} against {adversary!r}"
 
 
+def late_case(policy: dc.Policy, adversary: Adversary | None = None) -> str:
+    return f"{policy.label} against {adversary!r}, late"
+
+
 def interpreted() -> Iterator[tuple[str, list[str]]]:
     """What every case comes to in plain Python."""
     for policy in contract_policies():
@@ -178,10 +216,17 @@ def interpreted() -> Iterator[tuple[str, list[str]]]:
     for policy in catalogue.policies():
         register(policy.params_type, policy.functions)
         yield policy.label, [*map(digest, table_games(policy, drive))]
+    for policy in without_forgetting():
+        yield late_case(policy), [*map(digest, table_games(policy, drive_late, late=True))]
         for adversary in adversaries():
             adversary.prepare()
             game = adversary_game(policy, adversary, drive_adaptive)
             yield adversary_case(policy, adversary), [digest(game)]
+            game = adversary_game(policy, adversary, drive_adaptive_late, late=True)
+            yield late_case(policy, adversary), [digest(game)]
+    for adversary in adversaries():
+        for name, function, arguments in adversary_calls(adversary):
+            yield name, [digest(outcome(function, arguments))]
     for name, function, arguments in common_calls(dispatched(STRATA).init):
         yield name, [digest(outcome(function, arguments))]
 
