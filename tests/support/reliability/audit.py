@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import decoupled as dc
+from decoupled.learner.columns import from_columns
 from decoupled.service.analysis.doctor import examine
 from decoupled.service.experiment.records import moment
 from decoupled.service.store.open import open_store
@@ -208,10 +209,15 @@ class _Replay:
 
     def _bit_for_bit(self, snapshot: str) -> None:
         content = json.loads(snapshot)
-        learner = content.get("learner", content.get("content", {}).get("learner"))
+        content = content.get("content", content)
+        chosen = [
+            (*made[1:], *(() if made.guard is None else (made.drawn, made.guard)))
+            for made in self.pending.values()
+        ]
+        kept = from_columns(content["learner"], content["columns"], chosen)
         self.found.by_hand += 1
         self.found.expect(
-            learner == self.learner.to_json(),
+            kept.to_json() == self.learner.to_json(),
             f"{self.name}: the learner at row {self.seq} is not the replayed one",
         )
 

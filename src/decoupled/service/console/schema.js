@@ -13,7 +13,7 @@ export function reader(document_) {
     return { ...resolved(found), ...beside };
   }
 
-  const alternatives = (schema) => schema.anyOf ?? (schema.properties ? undefined : schema.oneOf);
+  const alternatives = (schema) => (schema.properties ? undefined : schema.anyOf ?? schema.oneOf);
   const name = (schema) => schema?.$ref?.split("/").pop();
 
   function typeOf(given) {
@@ -87,7 +87,7 @@ export function reader(document_) {
     if (parts) return example(parts[0], required, depth);
     if (schema.properties && depth < DEEPEST) {
       const chosen = Object.entries(schema.properties).filter(([label]) =>
-        !required || (schema.required ?? []).includes(label) || (schema.oneOf?.[0]?.required ?? []).includes(label));
+        !required || (schema.required ?? []).includes(label) || ((schema.oneOf ?? schema.anyOf)?.[0]?.required ?? []).includes(label));
       return Object.fromEntries(chosen.map(([label, each]) => [label, example(each, required, depth + 1)]));
     }
     if (schema.type === "array") return [example(schema.items ?? {}, required, depth + 1)];
