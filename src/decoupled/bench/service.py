@@ -26,6 +26,7 @@ from .start import Reading
 from .timing import Rate
 
 CLIENTS = 16
+MANY_CLIENTS = 40  # more of them share a flush
 SECONDS = 10.0
 WARM_UP = 2.0
 NAME = "bench"
@@ -68,27 +69,9 @@ def measure(repetitions: int = 15) -> Iterator[Reading | Rate]:
     """Every line of this group; the limits are those the service is meant to keep on two cores."""
     yield from _disk()
     for policy in POLICIES:
-        load = run_load(seconds=SECONDS, policy=policy)
-        yield Reading(
-            f"{policy}: a decision and its feedback, {CLIENTS} clients ({load.pairs / load.seconds:,.0f} pairs/s)",
-            1e3 * load.seconds / max(load.pairs, 1),
-            "ms",
-            1e3 / PAIRS,
-        )
-        yield Reading("time of a request, median", load.quantile(0.5), "ms", SLOWEST)
-        yield Reading("time of a request, 99th percentile", load.quantile(0.99), "ms", SLOWEST)
-        yield Reading(
-            "processor time of the service for a pair",
-            1e3 * load.service_cpu / load.pairs,
-            "ms",
-            1e3 / PAIRS,
-        )
-        yield Reading(
-            "processor time of the clients for a pair",
-            1e3 * load.client_cpu / load.pairs,
-            "ms",
-            1e3 / PAIRS,
-        )
+        for clients in (CLIENTS, MANY_CLIENTS):
+            load = run_load(seconds=SECONDS, clients=clients, policy=policy)
+            yield from _of_load(load, policy, clients)
     yield Reading("memory of the service", load.memory[-1], "MiB", 500.0)
     yield Reading("memory gained during the load", load.memory[-1] - load.memory[0], "MiB", 50.0)
     times = run_batches(repetitions=repetitions)
@@ -96,6 +79,16 @@ def measure(repetitions: int = 15) -> Iterator[Reading | Rate]:
         f"a batch of {BATCH:,} decisions, and one of their feedback", median(times), "ms", SLOWEST_BATCH
     )
     yield from _disk()  # again: it may have changed meanwhile
+
+
+def _of_load(load: Load, policy: str, clients: int) -> Iterator[Reading]:
+    each, rate = 1e3 / max(load.pairs, 1), load.pairs / load.seconds
+    told = f"{policy}: a decision and its feedback, {clients} clients ({rate:,.0f} pairs/s)"
+    yield Reading(told, each * load.seconds, "ms", 1e3 / PAIRS)
+    yield Reading("time of a request, median", load.quantile(0.5), "ms", SLOWEST)
+    yield Reading("time of a request, 99th percentile", load.quantile(0.99), "ms", SLOWEST)
+    yield Reading("processor time of the service for a pair", each * load.service_cpu, "ms", 1e3 / PAIRS)
+    yield Reading("processor time of the clients for a pair", each * load.client_cpu, "ms", 1e3 / PAIRS)
 
 
 def _disk() -> Iterator[Rate]:
@@ -121,7 +114,7 @@ def run_load(*, seconds: float, clients: int = CLIENTS, policy: str = "FTPL()", 
     """Start a service on an empty store, load it, and stop it."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        running_service(Path(folder) / "store.db") as (port, process),
+        running_service(Path(folder) / "store.db", "--rate", "0") as (port, process),
     ):
         return asyncio.run(_load(port, process.pid, seconds, clients, policy, arms))
 
