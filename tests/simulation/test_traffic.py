@@ -438,13 +438,13 @@ def test_without_numba_the_error_names_the_extra(tmp_path: Path) -> None:
         "import sys; sys.modules['numba'] = None\n"
         "import decoupled as dc\n"
         "easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])\n"
-        "try:\n    dc.simulate(dc.FTPL(), easy, 10, 1, delay=3)\n"
+        "try:\n    dc.simulate(dc.Forgetting(dc.FTPL()), easy, 10, 1, delay=3)\n"
         "except dc.MissingExtraError as error:\n    print(error)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ}
     )
-    assert "FTPL with delay 3: has to be compiled" in done.stdout, done.stderr
+    assert "Forgetting with delay 3: has to be compiled" in done.stdout, done.stderr
     assert "[jit]" in done.stdout
 
 
