@@ -95,6 +95,18 @@ def test_what_takes_long_happens_in_the_background(
     service.close()
 
 
+def test_the_age_of_its_snapshot_begins_when_one_is_made(file: str, clock: Clock) -> None:
+    service = quick_service(file, clock=clock, snapshot_every=10)
+    service.experiments.put("me", "large", LARGE, seed=7).result()
+    clock.now += 500.0
+    for _ in range(6):  # a snapshot is due with the tenth row, and two more follow
+        [made] = service.decisions.decide("me", "large").result()
+        service.decisions.feedback("me", made.id, loss=0.5).result()
+    found = service.vitals()
+    assert (found.snapshot_rows, found.snapshot_age) == (2, 0.0)
+    service.close()
+
+
 def test_what_a_large_experiment_cannot_do_is_refused(file: str) -> None:
     service = quick_service(file)
     service.experiments.put("me", "large", LARGE, seed=7).result()

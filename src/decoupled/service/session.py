@@ -270,9 +270,8 @@ class Session:
         """Write a snapshot; that of a large experiment is made in the background, and written a moment later."""
         if running.large and not self._closing:
             self.loader.write(running.id, running.head, prepared(running))
-            running.saved = running.head
-            return
-        self.store.add_snapshot(running.id, running.head, snapshot(running), self.clock())
+        else:
+            self.store.add_snapshot(running.id, running.head, snapshot(running), self.clock())
         running.saved, running.saved_at = running.head, self.clock()
 
     def close(self) -> None:
