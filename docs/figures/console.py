@@ -26,6 +26,8 @@ from decoupled.service.client import Client, Undelivered
 
 ARMS = ["control", "larger-photos", "short-form", "one-page", "guest-first"]
 MEANS = [0.6, 0.3, 0.5, 0.7, 0.6]
+# Shown instead on a phone, where the text of the large one could not be read.
+PHONE = {"width": 390, "height": 1400}
 BATCH, PAUSE = 30, 250  # decisions, and the milliseconds between them
 WORDS = """() => {
   const found = [];
@@ -85,21 +87,30 @@ PICTURES: dict[str, Callable[[Any, str, float], None]] = {
 
 
 def take(name: str, browser: Any, url: str, folder: Path, seconds: float = 26.0) -> Path:
-    """Take one screenshot, after up to `seconds` of traffic, and return its file."""
-    page = browser.new_page(color_scheme="light")
+    """Take one screenshot, and one for phones, after up to `seconds` of traffic, and return the file of the first."""
+    page = browser.new_page(color_scheme="light", device_scale_factor=2)  # as phones have
     file = folder / f"{name}.png"
     try:
         PICTURES[name](page, url, seconds)
         page.evaluate("scrollTo(0, 0)")
         words = page.evaluate(WORDS)
-        page.screenshot(path=file)
+        page.screenshot(path=file, scale="css")
+        page.set_viewport_size(PHONE)
+        page.wait_for_timeout(PAUSE)  # for the charts, which are drawn anew
+        page.screenshot(path=on_phone(file))
     finally:
         page.close()
     about = PngInfo()
     about.add_text("Description", without_numbers(words))
-    with Image.open(file) as picture:
-        picture.convert("RGB").quantize(256).save(file, pnginfo=about, optimize=True)
+    for each in (file, on_phone(file)):
+        with Image.open(each) as picture:
+            picture.convert("RGB").quantize(256).save(each, pnginfo=about, optimize=True)
     return file
+
+
+def on_phone(file: Path) -> Path:
+    """The file of the same page at the width of a phone."""
+    return file.with_stem(f"{file.stem}-phone")
 
 
 def without_numbers(words: str) -> str:

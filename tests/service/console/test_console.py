@@ -807,7 +807,10 @@ def test_the_pictures_of_the_docs_show_the_console_as_it_is(
     with served(tmp_path) as fresh:
         taken = SHOTS["take"](name, browser, fresh.url, tmp_path, seconds=2.0)
     assert SHOTS["words_in"](taken) == SHOTS["words_in"](kept), "run: python docs/figures/console.py"
-    assert kept.stat().st_size < 150_000
+    on_phone = SHOTS["on_phone"](kept)
+    assert SHOTS["words_in"](on_phone) == SHOTS["words_in"](kept)
+    assert SHOTS["on_phone"](taken).exists()
+    assert max(kept.stat().st_size, on_phone.stat().st_size) < 150_000
     assert f"(figures/{name}.png)" in (ROOT / "docs" / "console.md").read_text()
 
 

@@ -23,6 +23,9 @@ _LOOKS = {
 _EDGE = 20.0  # larger ratios are drawn here, with their value next to them
 _OVER_THE_LINE = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}  # which would cross the text out
 _COLUMNS = 70  # characters of a line of text across the figure
+_BRACKETED = re.compile(r"\^(?:(-\([^()]*\))|\(((?:[^()]|\([^()]*\))*)\))")  # brackets may contain brackets
+_EXPONENT = re.compile(r"\^(-?[\w.]*\w)")
+_INDEX = re.compile(r"(?<=\w)_(\w+)")
 _SIGNS = {
     "<=": "≤", ">=": "≥", "^2": "²", "Gamma": "Γ", "Delta": "Δ", "alpha": "α", "zeta": "ζ", "eta": "η",  # noqa: RUF001
     "rho": "ρ", "lam": "λ", "phi": "φ", "sqrt": "√", "sum": "Σ",  # noqa: RUF001
@@ -79,7 +82,19 @@ def _written(inequality: Inequality) -> str:
         rf"(?<![A-Za-z]){sign}(?![A-Za-z])" if sign.isalpha() else re.escape(sign) for sign in _SIGNS
     )
     text = re.sub(pattern, lambda found: _SIGNS[found[0]], inequality.name)
-    return textwrap.fill(f"{text}  [{inequality.source}]", _COLUMNS)
+    lines = textwrap.wrap(f"{text}  [{inequality.source}]", _COLUMNS)
+    return "\n".join(_raised(line) for line in lines)
+
+
+def _raised(line: str) -> str:
+    r"""A line in which exponents are raised and indices lowered.
+
+    >>> print(_raised("q ≤ (2 w)^(1/2 + 1/(2 α)) and w_best ≥ x^-α"))
+    q ≤ (2 w)$^{1/2 + 1/(2 α)}$ and w$_\mathrm{best}$ ≥ x$^{-α}$
+    """
+    line = _BRACKETED.sub(r"$^{\1\2}$", line)
+    line = _EXPONENT.sub(r"$^{\1}$", line)
+    return _INDEX.sub(r"$_\\mathrm{\1}$", line)
 
 
 def _power(ratio: float) -> str:
