@@ -171,7 +171,7 @@ def test_the_sum_of_theorem_d(kind: str) -> None:
 def test_the_report_of_a_trajectory_has_the_lemmas_of_the_ladder() -> None:
     report = theory.check(dc.environments.Alternating(6, 0.3), horizon=120, rounds=10)
     sources = {line.inequality.source for line in report.lines if line.inequality.status == OURS}
-    assert {"ladder, L1", "ladder, L2", "ladder, L3 (i)", "ladder, L4", "ladder, L6"} <= sources
+    assert {"ladder, L1", "ladder, L2", "ladder, L3 (1)", "ladder, L4", "ladder, L6"} <= sources
     assert report.surprises == []
 
 

@@ -12,11 +12,11 @@ from ..inequality import OURS, Inequality, Sides
 from ..moment import Moment
 from ..potential import Potential, divergence, potential
 
-CURVATURE = Inequality("alpha (alpha + 1) I <= C1 q^2", "ladder, L3 (i)", OURS)
-FALLEN = Inequality("after a fall: alpha (alpha + 1) I <= rho^(alpha + 1) C1 q^2", "ladder, L3 (ii)", OURS)
-GROWTH = Inequality("I after a further fall by g <= (1 + g)^(alpha + 1) I", "ladder, L3 (ii)", OURS)
-LAW = Inequality("after a fall: w <= rho^alpha w before", "ladder, L3 (iii)", OURS)
-OTHERS = Inequality("I of an arm after another one falls <= I", "ladder, L3 (iv)", OURS)
+CURVATURE = Inequality("alpha (alpha + 1) I <= C1 q^2", "ladder, L3 (1)", OURS)
+FALLEN = Inequality("after a fall: alpha (alpha + 1) I <= rho^(alpha + 1) C1 q^2", "ladder, L3 (2)", OURS)
+GROWTH = Inequality("I after a further fall by g <= (1 + g)^(alpha + 1) I", "ladder, L3 (2)", OURS)
+LAW = Inequality("after a fall: w <= rho^alpha w before", "ladder, L3 (3)", OURS)
+OTHERS = Inequality("I of an arm after another one falls <= I", "ladder, L3 (4)", OURS)
 RISE = Inequality("cost of a rise by x <= x^2 / 2 C1 q^2", "ladder, L4", OURS)
 FALL = Inequality("cost of a fall by x <= x^2 / 2 C1 q^2 R(x, eta u)", "ladder, L4", OURS)
 
@@ -34,7 +34,7 @@ class _Jump(NamedTuple):
 
 
 def sides(moment: Moment) -> Iterator[Sides]:
-    """The steps of L3 and L4, for a few arms of different ranks; L3 (i) for all arms."""
+    """The steps of L3 and L4, for a few arms of different ranks; L3 (1) for all arms."""
     alpha, arms = moment.alpha, np.arange(moment.arms)
     q = moment.levels ** (-0.5 * (alpha + 1.0))
     bound = curvature_constant(alpha) * q**2
