@@ -89,8 +89,8 @@ def _written(inequality: Inequality) -> str:
 def _raised(line: str) -> str:
     r"""A line in which exponents are raised and indices lowered.
 
-    >>> print(_raised("q ≤ (2 w)^(1/2 + 1/(2 α)) and w_best ≥ x^-α"))
-    q ≤ (2 w)$^{1/2 + 1/(2 α)}$ and w$_\mathrm{best}$ ≥ x$^{-α}$
+    >>> print(_raised("q ≤ (2 w)^(1/2 + 1/(2 a)) and w_best ≥ x^-a"))
+    q ≤ (2 w)$^{1/2 + 1/(2 a)}$ and w$_\mathrm{best}$ ≥ x$^{-a}$
     """
     line = _BRACKETED.sub(r"$^{\1\2}$", line)
     line = _EXPONENT.sub(r"$^{\1}$", line)
