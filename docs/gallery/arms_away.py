@@ -28,5 +28,6 @@ for start in range(50, 600, 100):
 axes.set(
     xlabel="round; black: a is away", ylabel="probability to be exploited", xlim=(0, 600), ylim=(0, 1.15)
 )
+axes.set_title("FTPL(), one run")
 axes.legend(loc="upper center", ncols=3)
 plt.show()

@@ -2,8 +2,8 @@
 
 A log with propensities can judge policies that never ran. The bars are 95 % confidence sequences of mean losses,
 from 3,000 decisions of one learner: of every arm, of what was served, and of a candidate that splits the traffic
-between two arms. Dots are estimates, and crosses are the true means, which nobody knows in practice. Arms that were
-seldom explored have wide bars.
+between two arms. Dots are estimates, and black marks are the true means, which nobody knows in practice. Arms that
+were seldom explored have wide bars.
 """
 
 import matplotlib.pyplot as plt
@@ -28,9 +28,8 @@ figure, axes = plt.subplots()
 for place, (value, true) in enumerate(zip(result.values, truth, strict=True)):
     axes.plot([value.low, value.high], [place, place], color="C0", linestyle="-", linewidth=3)
     axes.plot(value.doubly_robust, place, "o", color="C0", markersize=7)
-    axes.plot(true, place, "x", color="black", markersize=8)
+    axes.plot(true, place, "|", color="black", markersize=16, markeredgewidth=2)
 axes.set_yticks(range(len(truth)), [value.name.replace(", ", "\n") for value in result.values])
-axes.invert_yaxis()
-axes.set(xlabel="mean loss: estimate, 95 % sequence, truth (x)", xlim=(0, 1))
+axes.set(xlabel="mean loss: estimate, 95 % sequence, truth (|)", xlim=(0, 1), ylim=(4.6, -0.6))
 axes.set_title("From a log of 3,000 decisions")
 plt.show()

@@ -2,6 +2,7 @@
 
     python docs/tools/gallery.py                     # everything
     python docs/tools/gallery.py --only punished     # the picture of one program, and all pages
+    python docs/tools/gallery.py --out elsewhere     # the pictures, into another folder
 
 A program of `docs/gallery` is an ordinary script that draws one figure. The first line of its docstring is its title,
 and the rest its text. `docs/gallery/contents.toml` has the order, a description of each picture for those who cannot
@@ -152,7 +153,7 @@ INTRODUCTION = """# Gallery
 
 Short programs, each with the picture that it draws. Choose a picture to see its program: it uses public names only, and runs as it stands if the package is installed with the extras `simulate` and `plots`.
 Everything is seeded, so you get the same curves, in Matplotlib's own style. The programs have few runs, so that you need not wait, and each page says how many.
-[The reproduction](../reproduce.md) and [beyond the paper](../beyond.md) have such comparisons with a thousand runs and more.
+[The reproduction](../reproduce.md) and [beyond the paper](../beyond.md) have such comparisons with far more runs.
 """
 
 
@@ -194,15 +195,18 @@ def main() -> None:
     """Draw the pictures and write the pages."""
     parser = argparse.ArgumentParser(description="Draw the pictures of the gallery and write its pages.")
     parser.add_argument("--only", nargs="+", choices=[each.name for each in examples()], help="draw these")
-    parser.add_argument("--out", type=Path, default=FIGURES, help="the folder of the pictures")
+    parser.add_argument(
+        "--out", type=Path, default=FIGURES, help="draw into another folder, and write no pages"
+    )
     options = parser.parse_args()
     for example in examples():
         if options.only is None or example.name in options.only:
             with drawn(example.program) as figure:
                 save(figure, example.name, options.out)
             print(options.out / f"{example.name}.png")
-    for name, text in pages().items():
-        (GALLERY / name).write_text(text)
+    if options.out == FIGURES:
+        for name, text in pages().items():
+            (GALLERY / name).write_text(text)
 
 
 if __name__ == "__main__":
