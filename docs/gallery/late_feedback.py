@@ -2,7 +2,7 @@
 
 Each decision keeps the probability with which it was drawn, so its feedback may arrive after hundreds of other
 decisions and teaches what it would have taught at once. What is lost is time: until the first losses arrive, the
-learner can only guess. The lines are mean regret over 20 runs, with 95 % intervals, for feedback that comes 0, 100
+learner can only guess. The lines are mean regret over 15 runs, with 95 % intervals, for feedback that comes 0, 100
 and 300 rounds late.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 import decoupled as dc
 
 means = [0.4, 0.5, 0.5, 0.6, 0.6]
-rounds, runs = 1_000, 20
+rounds, runs = 1_000, 15
 figure, axes = plt.subplots()
 for number, delay in enumerate([0, 100, 300]):
     paid = np.zeros((runs, rounds))
@@ -28,10 +28,10 @@ for number, delay in enumerate([0, 100, 300]):
             if len(waiting) > delay:
                 learner.observe(*waiting.popleft())
     regret = paid.cumsum(axis=1)
-    mean, half = regret.mean(axis=0), 2.09 * regret.std(axis=0, ddof=1) / runs**0.5  # Student's t
+    mean, half = regret.mean(axis=0), 2.14 * regret.std(axis=0, ddof=1) / runs**0.5  # Student's t
     axes.plot(mean, label=f"{delay} rounds late")
     axes.fill_between(range(rounds), mean - half, mean + half, color=f"C{number}", alpha=0.2, linewidth=0)
 axes.set(xlabel="round", ylabel="mean regret, 95 % interval", ylim=(0, None))
-axes.set_title("FTPL.recommended(), 5 arms, 20 runs")
+axes.set_title("FTPL.recommended(), 5 arms, 15 runs")
 axes.legend()
 plt.show()

@@ -1,8 +1,7 @@
 """When is it decided, if I look all the time?
 
 A watched learner keeps a confidence sequence for the mean loss of each arm: intervals that hold at every moment at
-once with probability 95 %. So you may look as often as you like, and stop when you like. The dashed lines are the
-true means, and the black line is the first look with the verdict that `new` is better. The verdict comes long
+once with probability 95 %. So you may look as often as you like, and stop when you like. This is one run: the dashed lines are the true means, and the black line is the first look with the verdict that `new` is better. The verdict comes long
 before the two bands part, because it compares the arms directly.
 """
 

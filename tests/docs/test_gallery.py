@@ -87,7 +87,8 @@ def test_pictures_are_small(name: str) -> None:
         (f"thumbs/{name}.png", (400, 300), 30_000),
     ):
         kept = GALLERY / "figures" / file
-        assert Image.open(kept).size == size
+        with Image.open(kept) as image:
+            assert image.size == size
         assert kept.stat().st_size < most
 
 
@@ -96,14 +97,14 @@ def test_a_program_is_short_and_says_what_it_shows(example: Any) -> None:
     title, text = example.docstring
     assert title.endswith("?")
     assert len(re.findall(r"[.?:](?= |\n|$)", text)) >= 2
-    assert re.search(r"\bruns?\b|one learner", text), "how many runs are there?"
-    assert not re.search(r"\b(?:seconds?|minutes?|microseconds?|ms)\b", text), (
+    assert re.search(r"(?i)\d runs|one run\b|one learner", text), "how many runs are there?"
+    assert not re.search(r"\d (?:s|ms|µs|seconds?|minutes?|microseconds?)\b", text), (
         "a time depends on the machine"
     )
     assert len(example.alt) >= 60
     assert example.more
     code = example.program.read_text().splitlines()[example.first_line - 1 :]
-    assert 10 <= len([line for line in code if line]) <= 35
+    assert len([line for line in code if line]) <= 35
     assert code[-1] == "plt.show()"
 
 
