@@ -16,7 +16,7 @@ import yaml
 from PIL import Image
 
 import decoupled as dc
-from support.pages import ROOT
+from support.pages import PAGES, ROOT
 from support.phone import SMALLEST, smallest_on_a_phone
 from support.pictures import assert_same_picture
 
@@ -141,6 +141,11 @@ def test_the_forge_shows_every_thumbnail_with_a_link() -> None:
         r"^- \[!\[\]\(figures/thumbs/(\w+)\.png\)<br>(.+)\]\((\w+)\.md\)$", text, re.MULTILINE
     )
     assert cards == [(name, each.docstring[0], name) for name, each in EXAMPLES.items()]
+
+
+def test_a_page_outside_the_gallery_links_to_every_example() -> None:
+    pages = [page.read_text() for page in PAGES if page.parent != GALLERY]
+    assert [name for name in EXAMPLES if not any(f"gallery/{name}.md)" in page for page in pages)] == []
 
 
 if __name__ == "__main__":
