@@ -1,9 +1,11 @@
 """What if the best arm changes?
 
-Half-way, the best arm and the worst arm change places. A learner that remembers everything takes long to notice,
-because all old losses still count. One that forgets, with a discount of 0.995 for each observation, follows soon,
-and pays for that before the change. Regret is measured against the best *single* arm, so it falls below zero once a
-learner does better than any single arm. The lines are means of 100 runs, with 95 % intervals.
+Half-way, the best arm and the worst arm change places. A learner that remembers
+everything takes long to notice, because all old losses still count. One that forgets,
+with a discount of 0.995 for each observation, follows soon, and pays for that before the
+change. Regret is measured against the best *single* arm, so it falls below zero once a
+learner does better than any single arm. The lines are means of 100 runs, with 95 %
+intervals.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,9 @@
 """How different are single runs?
 
-The 95 % interval of a mean gets narrower with every run, so it says little about the one run that you will have.
-The bands here span nine runs in ten, out of 200. They are wide: one run of `FTPL()` in twenty has more than twice
-the mean regret. Still, 19 of 20 runs of `FTPL.recommended()` end below the median run of `FTPL()`.
+The 95 % interval of a mean gets narrower with every run, so it says little about the one
+run that you will have. The bands here span nine runs in ten, out of 200. They are wide:
+one run of `FTPL()` in twenty has more than twice the mean regret. Still, 19 of 20 runs of
+`FTPL.recommended()` end below the median run of `FTPL()`.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,10 @@
 """What would another policy have cost?
 
-A log with propensities can judge policies that never ran. The bars are 95 % confidence sequences of mean losses,
-from 3,000 decisions of one learner: of every arm, of what was served, and of a candidate that splits the traffic
-between two arms. Dots are estimates, and black marks are the true means, which nobody knows in practice. Arms that
-were seldom explored have wide bars.
+A log with propensities can judge policies that never ran. The bars are 95 % confidence
+sequences of mean losses, from 3,000 decisions of one learner: of every arm, of what was
+served, and of a candidate that splits the traffic between two arms. Dots are estimates,
+and the marks across the bars are the true means, which nobody knows in practice. Arms
+that were seldom explored have wide bars.
 """
 
 import matplotlib.pyplot as plt
@@ -26,10 +27,12 @@ served = np.mean([means[row["exploit"]] for row in log])
 truth = [*(means[arm.name] for arm in result.arms), served, 0.4]
 figure, axes = plt.subplots()
 for place, (value, true) in enumerate(zip(result.values, truth, strict=True)):
-    axes.plot([value.low, value.high], [place, place], color="C0", linestyle="-", linewidth=3)
+    axes.hlines(place, value.low, value.high, color="C0", linewidth=3)
     axes.plot(value.doubly_robust, place, "o", color="C0", markersize=7)
     axes.plot(true, place, "|", color="black", markersize=16, markeredgewidth=2)
-axes.set_yticks(range(len(truth)), [value.name.replace(", ", "\n") for value in result.values])
-axes.set(xlabel="mean loss: estimate, 95 % sequence, truth (|)", xlim=(0, 1), ylim=(4.6, -0.6))
+names = [value.name.replace(", ", "\n") for value in result.values]
+axes.set_yticks(range(len(names)), names)
+axes.set(xlim=(0, 1), ylim=(4.6, -0.6))
+axes.set_xlabel("mean loss: estimate, 95 % sequence, truth (|)")
 axes.set_title("From a log of 3,000 decisions")
 plt.show()

@@ -1,8 +1,9 @@
 """Can it learn from "this one is better"?
 
-A judge sees the exploited and the explored arm of each round, and says which one did better. That is all the
-learner is told, and it is enough to find the best arm. The lines are mean regret over 20 runs, with 95 % intervals.
-A preference says less than a loss, so learning from preferences has about three times the regret here.
+A judge sees the exploited and the explored arm of each round, and says which one did
+better. That is all the learner is told, and it is enough to find the best arm. The lines
+are mean regret over 20 runs, with 95 % intervals. A preference says less than a loss, so
+learning from preferences has about three times the regret here.
 """
 
 import matplotlib.pyplot as plt
@@ -28,9 +29,10 @@ for number, label in enumerate(["from preferences", "from losses"]):
                 wins = luck[t] < 0.5 + (used - tried) / 2
                 learner.observe(decision, preference="explore" if wins else "exploit")
     regret = paid.cumsum(axis=1)
-    mean, half = regret.mean(axis=0), 2.09 * regret.std(axis=0, ddof=1) / runs**0.5  # Student's t
+    mean, error = regret.mean(axis=0), regret.std(axis=0, ddof=1) / runs**0.5
+    low, high = mean - 2.09 * error, mean + 2.09 * error  # Student's t, 95 %
     axes.plot(mean, label=label)
-    axes.fill_between(range(rounds), mean - half, mean + half, color=f"C{number}", alpha=0.2, linewidth=0)
+    axes.fill_between(range(rounds), low, high, color=f"C{number}", alpha=0.2)
 axes.set(xlabel="round", ylabel="mean regret, 95 % interval", ylim=(0, None))
 axes.set_title("FTPL.recommended(), 4 arms, 20 runs")
 axes.legend()

@@ -1,9 +1,10 @@
-"""How does FTPL.recommended() know when to commit?
+"""How does it know when to commit?
 
-It exploits in three ways, the rungs of a ladder, and weighs them by what each would have lost. For 1,500 rounds arm
-0 is better, and the two rungs that commit to an arm share the weight. Then the arm exploited last costs 1, and the
-slow rung, which hardly commits, takes over. The lines are means of 10 runs, with 95 % intervals. They are wide at
-first because a run settles for either of two rungs that do equally well.
+`FTPL.recommended()` exploits in three ways, the rungs of a ladder, and weighs them by
+what each would have lost. For 1,500 rounds arm 0 is better, and the two rungs that commit
+to an arm share the weight. Then the arm exploited last costs 1, and the slow rung, which
+hardly commits, takes over. The lines are means of 10 runs, with 95 % intervals. They are
+wide at first because a run settles for either of two rungs that do equally well.
 """
 
 import matplotlib.pyplot as plt
@@ -25,14 +26,17 @@ for run in range(runs):
         last = decision.exploit
         if t % every == 0:
             inside = learner.diagnostics()
-            weights[:, run, t // every] = [inside[f"rung_weight_{rung}"] for rung in range(3)]
+            for rung in range(3):
+                weights[rung, run, t // every] = inside[f"rung_weight_{rung}"]
 
 figure, axes = plt.subplots()
 shown = np.arange(0, rounds, every)
-for label, colour, each in zip(["slow", "fast", "smallest mean"], ["C0", "C1", "C2"], weights, strict=True):
-    mean, half = each.mean(axis=0), 2.26 * each.std(axis=0, ddof=1) / runs**0.5  # Student's t
-    axes.plot(shown, mean, color=colour, label=label)
-    axes.fill_between(shown, mean - half, mean + half, color=colour, alpha=0.2, linewidth=0)
+for rung, label in enumerate(["slow", "fast", "smallest mean"]):
+    each = weights[rung]
+    mean, error = each.mean(axis=0), each.std(axis=0, ddof=1) / runs**0.5
+    low, high = mean - 2.26 * error, mean + 2.26 * error  # Student's t, 95 %
+    axes.plot(shown, mean, label=label)
+    axes.fill_between(shown, low, high, color=f"C{rung}", alpha=0.2)
 axes.axvline(change, color="grey", linewidth=1)
 axes.set(xlabel="round", ylabel="mean weight, 95 % interval", ylim=(-0.05, 1.25))
 axes.set_title("Arm 0 is better, then committing is punished, 10 runs")

@@ -1,9 +1,9 @@
 """Which of the paper's policies has the least regret?
 
-The paper compares three policies on losses whose level jumps up and down while one arm stays better by 0.125. The
-lines are means of 150 runs, and the bands their 95 % intervals. FTPL is the lowest of the three and bends first.
-Follow the leader is not one of the paper's policies and has no guarantee, yet it has less regret than all three
-here.
+The paper compares three policies on losses whose level jumps up and down while one arm
+stays better by 0.125. The lines are means of 150 runs, and the bands their 95 %
+intervals. FTPL is the lowest of the three and bends first. Follow the leader is not one
+of the paper's policies and has no guarantee, yet it has less regret than all three here.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,9 @@
 """Which arms are used, and which are tried?
 
-One learner plays 400 rounds with four arms. In every round one mark is the arm that it exploits, whose loss is
-suffered and not seen, and one mark is the arm that it explores, whose loss is seen and not suffered. Exploitation
-settles on the best arm within a hundred rounds, with few exceptions. Exploration goes on across all arms.
+One learner plays 400 rounds with four arms. In every round one mark is the arm that it
+exploits, whose loss is suffered and not seen, and one mark is the arm that it explores,
+whose loss is seen and not suffered. Exploitation settles on the best arm within a hundred
+rounds, with few exceptions. Exploration goes on across all arms.
 """
 
 import matplotlib.pyplot as plt
@@ -21,12 +22,10 @@ for _ in range(400):
 
 figure, axes = plt.subplots()
 places = {arm: place for place, arm in enumerate(means)}
-for role, label, shift, colour in [
-    ("exploit", "exploited", -0.15, "C0"),
-    ("explore", "explored", 0.15, "C1"),
-]:
-    heights = [places[getattr(decision, role)] + shift for decision in decisions]
-    axes.plot(range(1, 401), heights, "|", color=colour, markersize=7, label=label)
+used = [places[decision.exploit] - 0.15 for decision in decisions]
+tried = [places[decision.explore] + 0.15 for decision in decisions]
+axes.plot(range(1, 401), used, "|", color="C0", markersize=7, label="exploited")
+axes.plot(range(1, 401), tried, "|", color="C1", markersize=7, label="explored")
 axes.set_yticks(range(4), [f"{arm}: {mean}" for arm, mean in means.items()])
 axes.set(xlabel="round", ylabel="arm: mean loss", ylim=(3.6, -1.1))
 axes.grid(visible=False)

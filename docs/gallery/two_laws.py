@@ -1,8 +1,9 @@
 """How sure is the learner, and where does it look?
 
-A learner can tell you its two probability distributions exactly: what it would exploit now, and what it would
-explore. Here they are after 30, 300 and 3,000 rounds of one run. Exploitation concentrates on the best arm.
-Exploration follows, but always keeps more of its probability on the other arms.
+A learner can tell you its two probability distributions exactly: what it would exploit
+now, and what it would explore. Here they are after 30, 300 and 3,000 rounds of one run.
+Exploitation concentrates on the best arm. Exploration follows, but always keeps more of
+its probability on the other arms.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +20,10 @@ for axes, rounds in zip(panels, [30, 300, 3_000], strict=True):
         decision = learner.decide()
         learner.observe(decision, loss=float(luck.random() < means[decision.explore]))
     places = np.arange(5)
-    axes.bar(places - 0.2, learner.exploitation_probabilities(), 0.4, color="C0", label="exploit")
-    axes.bar(places + 0.2, learner.exploration_probabilities(), 0.4, color="C1", label="explore")
+    exploit = learner.exploitation_probabilities()
+    explore = learner.exploration_probabilities()
+    axes.bar(places - 0.2, exploit, 0.4, color="C0", label="exploit")
+    axes.bar(places + 0.2, explore, 0.4, color="C1", label="explore")
     axes.set(title=f"{rounds:,} rounds", xlabel="arm, best first", xticks=places)
 panels[0].set(ylabel="probability", ylim=(0, 1.02))
 panels[0].legend()

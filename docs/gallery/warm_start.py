@@ -1,9 +1,10 @@
 """What is last month's log worth?
 
-An old system sent 80 % of its messages by email, and logged what it did with the probabilities. A new learner can
-replay such a log before its first decision. The lines are mean regret over 20 runs, with 95 % intervals, for logs
-of 0, 100 and 1,000 rows. With 1,000 rows regret is far lower. A hundred rows, ten of them about the best arm, make
-no difference that 20 runs could show.
+An old system sent 80 % of its messages by email, and logged what it did with the
+probabilities. A new learner can replay such a log before its first decision. The lines
+are mean regret over 20 runs, with 95 % intervals, for logs of 0, 100 and 1,000 rows. With
+1,000 rows regret is far lower. A hundred rows, ten of them about the best arm, make no
+difference that 20 runs could show.
 """
 
 import matplotlib.pyplot as plt
@@ -20,16 +21,21 @@ for number, rows in enumerate([0, 100, 1_000]):
     for run in range(runs):
         luck = np.random.default_rng(run)
         learner = dc.FTPL.recommended().start(arms=list(bounced), seed=run)
-        sent = luck.choice(list(shares), p=list(shares.values()), size=rows)
-        learner.replay([(arm, shares[arm], float(luck.random() < bounced[arm])) for arm in sent.tolist()])
+        sent = luck.choice(list(shares), rows, p=list(shares.values())).tolist()
+        losses = [float(luck.random() < bounced[arm]) for arm in sent]
+        learner.replay(
+            [(arm, shares[arm], loss) for arm, loss in zip(sent, losses, strict=True)]
+        )
         for t in range(rounds):
             decision = learner.decide()
             paid[run, t] = bounced[decision.exploit] - bounced["push"]
-            learner.observe(decision, loss=float(luck.random() < bounced[decision.explore]))
+            loss = float(luck.random() < bounced[decision.explore])
+            learner.observe(decision, loss=loss)
     regret = paid.cumsum(axis=1)
-    mean, half = regret.mean(axis=0), 2.09 * regret.std(axis=0, ddof=1) / runs**0.5  # Student's t
+    mean, error = regret.mean(axis=0), regret.std(axis=0, ddof=1) / runs**0.5
+    low, high = mean - 2.09 * error, mean + 2.09 * error  # Student's t, 95 %
     axes.plot(mean, label=f"{rows:,} rows replayed")
-    axes.fill_between(range(rounds), mean - half, mean + half, color=f"C{number}", alpha=0.2, linewidth=0)
+    axes.fill_between(range(rounds), low, high, color=f"C{number}", alpha=0.2)
 axes.set(xlabel="round", ylabel="mean regret, 95 % interval", ylim=(0, None))
 axes.set_title("FTPL.recommended(), 3 arms, 20 runs")
 axes.legend()

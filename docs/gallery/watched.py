@@ -1,8 +1,10 @@
 """When is it decided, if I look all the time?
 
-A watched learner keeps a confidence sequence for the mean loss of each arm: intervals that hold at every moment at
-once with probability 95 %. So you may look as often as you like, and stop when you like. This is one run: the dashed lines are the true means, and the black line is the first look with the verdict that `new` is better. The verdict comes long
-before the two bands part, because it compares the arms directly.
+A watched learner keeps a confidence sequence for the mean loss of each arm: intervals
+that hold at every moment at once with probability 95 %. So you may look as often as you
+like, and stop when you like. This is one run: the dashed lines are the true means, and
+the vertical line is the first look with the verdict that `new` is better. The verdict
+comes long before the two bands part, because it compares the arms directly.
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +28,8 @@ for look in looks:
 
 figure, axes = plt.subplots()
 for number, (arm, ends) in enumerate(intervals.items()):
-    axes.fill_between(looks, *np.transpose(ends), color=f"C{number}", alpha=0.35, linewidth=0, label=arm)
+    low, high = np.transpose(ends)
+    axes.fill_between(looks, low, high, color=f"C{number}", alpha=0.35, label=arm)
     axes.axhline(means[arm], color=f"C{number}", linestyle="--", linewidth=1)
 axes.axvline(decided, color="black", linewidth=1)
 axes.set(xlabel="observations", ylabel="mean loss, 95 % sequence", ylim=(0, 1.15))

@@ -41,6 +41,7 @@ STYLE: dict[str, Any] = {
     "lines.linewidth": 1.6,
     "lines.markersize": 4.0,
     "errorbar.capsize": 3.0,
+    "patch.linewidth": 0.0,
 }
 
 
