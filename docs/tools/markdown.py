@@ -13,7 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = re.compile(r"^::: (\S+)\n(?: +\S.*\n)*", re.MULTILINE)
-INCLUDED = re.compile(r'^( *)--8<-- "(.+)"$', re.MULTILINE)
+INCLUDED = re.compile(r'^( *)--8<-- "([^":]+)(?::(\d+):)?"$', re.MULTILINE)
 FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n+", re.DOTALL)
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^# (.*)$", re.MULTILINE)
@@ -50,8 +50,8 @@ def described(path: str) -> str:
 
 
 def included(match: re.Match[str]) -> str:
-    """The text of a file, indented like the line that includes it."""
-    lines = (ROOT / match[2]).read_text().splitlines()
+    """The text of a file, or from a line of it on, indented like the line that includes it."""
+    lines = (ROOT / match[2]).read_text().splitlines()[int(match[3] or 1) - 1 :]
     return "\n".join(f"{match[1]}{line}".rstrip() for line in lines)
 
 

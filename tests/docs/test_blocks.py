@@ -29,9 +29,10 @@ def test_every_block_is_seen_by_a_test(page: Path) -> None:
     fences = re.findall(r"^( *)```(.*)\n(.*)", text, re.MULTILINE)
     opening = [fence for fence in fences if fence[1]]
     for indent, language, first in opening:
-        # No test runs an indented block, so it may only include a file of examples/, which has its own test.
-        assert not indent or re.fullmatch(r' *--8<-- "examples/\w+\.py"', first), first
-        assert language in LANGUAGES or indent, f"{language}: a block that no test runs"
+        # No test runs an indented block or one that includes a file, so the file must have a test of its own.
+        included = re.fullmatch(r' *--8<-- "(?:examples/\w+\.py|docs/gallery/\w+\.py:\d+:)"', first)
+        assert not indent or included, first
+        assert language in LANGUAGES or included, f"{language}: a block that no test runs"
     assert len(opening) * 2 == len(fences), "a block without a language or without an end"
 
 

@@ -196,6 +196,8 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
             "traffic",
             "choosing",
             "examples",
+            "gallery/index",
+            "gallery/tuning",
             "settings",
             "api/policies",
             "api/theory",

@@ -5,6 +5,7 @@ from typing import Any
 from matplotlib.text import Text
 
 PAGE = 358.0  # pixels: the width of a page on a phone that is 390 wide
+SMALLEST = 9.0  # pixels: the least height of text that can be read
 
 
 def smallest_on_a_phone(figure: Any) -> float:

@@ -1,0 +1,152 @@
+"""The programs of the gallery run, draw the committed pictures and use public names only; the pages show all of them."""
+
+import ast
+import os
+import re
+import runpy
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from PIL import Image
+
+import decoupled as dc
+from support.pages import PAGES, ROOT
+from support.phone import SMALLEST, smallest_on_a_phone
+from support.pictures import assert_same_picture
+
+SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "tools" / "gallery.py"))
+GALLERY = ROOT / "docs" / "gallery"
+EXAMPLES = {each.name: each for each in SCRIPT["examples"]()}
+AGAIN = "run: python docs/tools/gallery.py"
+
+
+def redraw(name: str, folder: Path) -> None:
+    """Run a program, check that a phone can show its figure, and save the picture."""
+    with SCRIPT["drawn"](EXAMPLES[name].program) as figure:
+        assert smallest_on_a_phone(figure) >= SMALLEST
+        SCRIPT["save"](figure, name, folder)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_program_draws_its_committed_picture(name: str, tmp_path: Path) -> None:
+    if "\nclass " in EXAMPLES[name].program.read_text():
+        # A policy is registered by name, which would disturb other tests, so it gets its own process.
+        paths = os.pathsep.join((str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")))
+        command = [sys.executable, "-W", "error", __file__, name, str(tmp_path)]
+        done = subprocess.run(
+            command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}
+        )
+        assert done.returncode == 0, done.stderr
+    else:
+        redraw(name, tmp_path)
+    for file in (f"{name}.png", f"thumbs/{name}.png"):
+        assert_same_picture(GALLERY / "figures" / file, tmp_path / file)
+
+
+@pytest.mark.parametrize("figures", [0, 2])
+def test_a_program_with_another_number_of_figures_is_refused(figures: int, tmp_path: Path) -> None:
+    program = tmp_path / "wrong.py"
+    program.write_text("import matplotlib.pyplot as plt\n" + "plt.subplots()\n" * figures)
+    with pytest.raises(ValueError, match=rf"wrong\.py: draws {figures} figures; draw one"):  # noqa: SIM117
+        with SCRIPT["drawn"](program):
+            pass
+
+
+def test_programs_pictures_and_pages_are_those_of_the_contents() -> None:
+    assert len(EXAMPLES) >= 12
+    assert {each.stem for each in GALLERY.glob("*.py")} == set(EXAMPLES)
+    assert {each.stem for each in GALLERY.glob("*.md")} == {"index", *EXAMPLES}
+    for folder in (GALLERY / "figures", GALLERY / "figures" / "thumbs"):
+        assert {each.stem for each in folder.glob("*.png")} == set(EXAMPLES)
+
+
+@pytest.mark.parametrize("name", SCRIPT["pages"]())
+def test_a_page_is_what_the_script_writes(name: str) -> None:
+    assert (GALLERY / name).read_text() == SCRIPT["pages"]()[name], AGAIN
+
+
+def test_every_example_is_in_the_navigation_once() -> None:
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    config = SCRIPT["on_config"](SimpleNamespace(nav=nav))
+    (gallery,) = [item["Gallery"] for item in config.nav if "Gallery" in item]
+    assert gallery[0] == {"All examples": "gallery/index.md"}
+    pages = [page for part in gallery[1:] for section in part.values() for page in section]
+    assert pages == [f"gallery/{name}.md" for name in EXAMPLES]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_pictures_are_small(name: str) -> None:
+    for file, size, most in (
+        (f"{name}.png", (720, 540), 60_000),
+        (f"thumbs/{name}.png", (400, 300), 30_000),
+    ):
+        kept = GALLERY / "figures" / file
+        with Image.open(kept) as image:
+            assert image.size == size
+        assert kept.stat().st_size < most
+
+
+@pytest.mark.parametrize("example", EXAMPLES.values(), ids=list(EXAMPLES))
+def test_a_program_is_short_and_says_what_it_shows(example: Any) -> None:
+    title, text = (" ".join(part.split()) for part in example.docstring)
+    assert title.endswith("?")
+    assert len(re.findall(r"[.?:](?= |$)", text)) >= 2
+    assert re.search(r"(?i)\d runs|one run\b|one learner", text), "how many runs are there?"
+    assert not re.search(r"\d (?:s|ms|µs|seconds?|minutes?|microseconds?)\b", text), (
+        "a time depends on the machine"
+    )
+    assert len(example.alt) >= 60
+    assert example.more
+    code = example.program.read_text().splitlines()[example.first_line - 1 :]
+    assert len([line for line in code if line]) <= 35
+    assert code[-1] == "plt.show()"
+
+
+def used_of(tree: ast.Module) -> Iterator[list[str]]:
+    """The names that a program takes from the package, in parts: `dc.theory.bounds` gives theory, bounds."""
+    for node in ast.walk(tree):
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.insert(0, node.attr)
+            node = node.value
+        if parts and isinstance(node, ast.Name) and node.id == "dc":
+            yield parts
+
+
+@pytest.mark.parametrize("example", EXAMPLES.values(), ids=list(EXAMPLES))
+def test_a_program_uses_public_names_only(example: Any) -> None:
+    tree = ast.parse(example.program.read_text())
+    imported = {
+        each.name for node in ast.walk(tree) if isinstance(node, ast.Import) for each in node.names
+    } | {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {"decoupled", "matplotlib.pyplot"} <= imported
+    assert imported <= {"collections", "dataclasses", "decoupled", "matplotlib.pyplot", "numpy"}
+    assert not [each for each in ast.walk(tree) if isinstance(each, ast.Attribute) and each.attr[0] == "_"]
+    for parts in used_of(tree):
+        thing: Any = dc
+        for part in parts:
+            assert part in getattr(thing, "__all__", dir(thing)), f"dc.{'.'.join(parts)} is not public"
+            thing = getattr(thing, part)
+
+
+def test_the_forge_shows_every_thumbnail_with_a_link() -> None:
+    text = (GALLERY / "index.md").read_text()
+    cards = re.findall(
+        r"^- \[!\[\]\(figures/thumbs/(\w+)\.png\)<br>(.+)\]\((\w+)\.md\)$", text, re.MULTILINE
+    )
+    assert cards == [(name, each.docstring[0], name) for name, each in EXAMPLES.items()]
+
+
+def test_a_page_outside_the_gallery_links_to_every_example() -> None:
+    pages = [page.read_text() for page in PAGES if page.parent != GALLERY]
+    assert [name for name in EXAMPLES if not any(f"gallery/{name}.md)" in page for page in pages)] == []
+
+
+if __name__ == "__main__":
+    redraw(sys.argv[1], Path(sys.argv[2]))
