@@ -18,7 +18,7 @@ from notebooks import NOTEBOOKS, executed, pictures
 
 LINK = re.compile(r"\]\(((?:\.\./)*)\.\./notebooks/(\w+)\.ipynb\)")
 TITLE = re.compile(r"\A# .*\n")
-TO_PAGES = "](../docs/"  # how a notebook links a page
+TO_PAGE, TO_NOTEBOOK = "](../docs/", re.compile(r"\]\((\w+)\.ipynb\)")  # as notebooks link them
 HEADER = """
 This page is a notebook, run from the top when this site was built. [Download it]({name}.ipynb) to change and run it
 yourself: [how to open it](../notebooks.md#open-them).
@@ -49,7 +49,7 @@ def generated(name: str, notebook: Any) -> dict[str, str | bytes]:
     parts = []
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
-            parts.append(cell["source"].replace(TO_PAGES, "](../"))
+            parts.append(TO_NOTEBOOK.sub(r"](\1.md)", cell["source"].replace(TO_PAGE, "](../")))
             continue
         parts += [f"```python\n{cell['source']}\n```", *printed(cell)]
         for number, picture in enumerate(pictures(cell)):

@@ -9,6 +9,7 @@ the tag `cover`.
 
 import argparse
 import base64
+import io
 import json
 import os
 import tempfile
@@ -17,12 +18,14 @@ from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
+from PIL import Image
 from traitlets.config import Config
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 FIGURES = ROOT / "docs" / "figures"
 COVER = "cover"
+WIDE = 720  # pixels
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -75,15 +78,16 @@ def pictures(cell: Any) -> list[bytes]:
     return [base64.b64decode(each) for each in shown if each]
 
 
-def cover(notebook: Any) -> bytes:
-    """The picture of an executed notebook."""
+def cover(notebook: Any) -> Image.Image:
+    """The picture of an executed notebook, as wide as the figures of other pages."""
     (picture,) = [
         each
         for cell in notebook["cells"]
         if COVER in cell["metadata"].get("tags", ())
         for each in pictures(cell)
     ]
-    return picture
+    image = Image.open(io.BytesIO(picture)).convert("RGB")
+    return image.resize((WIDE, round(image.height * WIDE / image.width)), Image.Resampling.LANCZOS)
 
 
 def main() -> None:
@@ -94,7 +98,7 @@ def main() -> None:
     for path in NOTEBOOKS:
         if options.pictures:
             file = FIGURES / f"notebook-{path.stem}.png"
-            file.write_bytes(cover(executed(path)))
+            cover(executed(path)).save(file, optimize=True)
             print(file.relative_to(ROOT))
         else:
             path.write_text(canonical(json.loads(path.read_text())))
