@@ -61,7 +61,7 @@ $(LAB_STAMP): requirements/notebooks.txt $(DEV_STAMP)
 	@touch $@
 
 notebooks: $(LAB_STAMP) ## Open the notebooks in JupyterLab
-	@$(BIN)/jupyter lab --notebook-dir notebooks
+	@$(BIN)/jupyter lab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks
 
 # The theme prints a notice about MkDocs 2 at every build, which does not concern this version.
 # Not --quiet: it also hides warnings, and they must count as errors.

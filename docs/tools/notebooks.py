@@ -31,7 +31,8 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-KEPT = ("alt", "tags")  # of a cell's metadata: what its picture shows, for those who cannot see it, and `cover`
+# Of a cell's metadata: what its picture shows, for those who cannot see it, and whether it is the cover.
+KEPT = ("alt", "tags")
 
 
 def canonical(notebook: Any) -> str:

@@ -46,7 +46,13 @@ def test_a_notebook_is_kept_in_one_form_without_outputs(path: Path) -> None:
 
 
 def test_what_an_execution_leaves_behind_is_removed() -> None:
-    cell = {"cell_type": "code", "source": ["a\n", "b\n"], "outputs": ["c"], "execution_count": 3, "id": "x"}
+    cell = {
+        "cell_type": "code",
+        "source": ["a\n", "b\n"],
+        "outputs": ["c"],
+        "execution_count": 3,
+        "id": "x",
+    }
     cell["metadata"] = {"tags": ["cover"], "alt": "d", "collapsed": True}
     kept = json.loads(TOOL["canonical"]({"cells": [cell], "metadata": {"kernel": "mine"}}))
     (bare,) = kept["cells"]
@@ -73,7 +79,8 @@ def test_a_notebook_runs_and_every_section_draws(
         assert cell["execution_count"], "was not run"
         for output in cell["outputs"]:
             assert output.get("name") != "stderr", output["text"]
-            assert "Figure" not in output.get("data", {}).get("text/plain", "") or "image/png" in output["data"]
+            data = output.get("data", {})
+            assert "image/png" in data or "Figure" not in data.get("text/plain", ""), "a picture not drawn"
         for picture in TOOL["pictures"](cell):
             drawn, in_section = drawn + 1, in_section + 1
             width = Image.open(io.BytesIO(picture)).width / DOTS
@@ -148,7 +155,13 @@ def test_a_page_of_the_site_has_text_code_outputs_and_pictures(monkeypatch: pyte
     picture = {"output_type": "display_data", "data": {"image/png": "cG5n", "text/plain": "<Figure>"}}
     outputs = [{"output_type": "stream", "name": "stdout", "text": "seven\n"}, picture]
     prose = "# Title\n\nSee [a page](../docs/log.md#columns) and [another](other.ipynb)."
-    code = {"cell_type": "code", "id": "02", "source": "draw()", "outputs": outputs, "metadata": {"alt": "A"}}
+    code = {
+        "cell_type": "code",
+        "id": "02",
+        "source": "draw()",
+        "outputs": outputs,
+        "metadata": {"alt": "A"},
+    }
     cells = [{"cell_type": "markdown", "id": "01", "source": prose, "metadata": {}}, code]
     files = notebook_pages.generated("mine", {"cells": cells})
     page = files.pop("notebooks/mine.md")
@@ -156,7 +169,9 @@ def test_a_page_of_the_site_has_text_code_outputs_and_pictures(monkeypatch: pyte
     assert page.startswith("# Title\n\nThis page is a notebook")
     assert "(mine.ipynb)" in page
     assert "[a page](../log.md#columns) and [another](other.md)" in page
-    assert "```python\ndraw()\n```\n\n```text\nseven\n```\n\n![A](../figures/notebooks/mine-02-0.png)" in page
+    assert (
+        "```python\ndraw()\n```\n\n```text\nseven\n```\n\n![A](../figures/notebooks/mine-02-0.png)" in page
+    )
     assert "<Figure>" not in page
     linked = "[b](../notebooks/mine.ipynb) and [c](../../notebooks/mine.ipynb)"
     assert notebook_pages.on_page_markdown(linked) == "[b](notebooks/mine.md) and [c](../notebooks/mine.md)"
