@@ -7,6 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 RUN_STAMP := $(VENV)/.run-installed
 DEV_STAMP := $(VENV)/.dev-installed
 CUDA_STAMP := $(VENV)/.cuda-installed
+LAB_STAMP := $(VENV)/.lab-installed
 
 # All extras except cuda, which takes half a gigabyte and needs a GPU; the simulator is part of Numba.
 LOCKED_EXTRAS := --extra all
@@ -38,7 +39,7 @@ QUICK := tests/policies/test_contract.py tests/kernels tests/learner \
   src/decoupled/decision.py src/decoupled/base/spec.py src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper mirror docs build native client test quick install check lint types layers unit twins test-gpu bench mutations reliability coverage lock clean
+.PHONY: help run paper mirror notebooks docs build native client test quick install check lint types layers unit twins test-gpu bench mutations reliability coverage lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -52,6 +53,15 @@ paper: $(RUN_STAMP) ## Reproduce the paper in full: about half an hour
 mirror: $(DEV_STAMP) ## Run the examples of `decoupled mirror`, and judge what they gain (some minutes)
 	@$(BIN)/python examples/llm_router/run.py
 	@$(BIN)/python examples/bad_deploy/run.py
+
+# JupyterLab is a hundred packages that nothing else needs.
+$(LAB_STAMP): requirements/notebooks.txt $(DEV_STAMP)
+	@echo "Installing JupyterLab ..."
+	@$(INSTALL) --require-hashes -r requirements/notebooks.txt
+	@touch $@
+
+notebooks: $(LAB_STAMP) ## Open the notebooks in JupyterLab
+	@$(BIN)/jupyter lab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks
 
 # The theme prints a notice about MkDocs 2 at every build, which does not concern this version.
 # Not --quiet: it also hides warnings, and they must count as errors.
@@ -171,6 +181,9 @@ lock: $(DEV_STAMP) ## Update the locked versions
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --custom-compile-command "make lock" --upgrade pyproject.toml --extra cuda \
 	  -c requirements/run.txt -o requirements/cuda.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	  --custom-compile-command "make lock" --upgrade requirements/notebooks.in \
+	  -c requirements/dev.txt -o requirements/notebooks.txt
 
 clean: ## Remove .venv and everything built
 	rm -rf $(VENV) out site dist src/decoupled/native/lib .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

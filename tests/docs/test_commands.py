@@ -44,7 +44,7 @@ INLINE = sorted(
 # Other commands on the pages. They are checked by hand, or by the test for their kind.
 VARIABLES = ("ID=$(decoupled", "DECOUPLED_DATA=ml-100k")
 SYSTEM = ("/opt/decoupled/bin/pip", "docker", "kubectl", "mkdir", "printf", "systemctl")
-OTHERS = ("curl", "dask", "kill", "make", "pip", "python", "python3", ".", *SYSTEM, *VARIABLES)
+OTHERS = ("curl", "dask", "jupyter", "kill", "make", "pip", "python", "python3", ".", *SYSTEM, *VARIABLES)
 # The rows of the table of limits, and their names in the code.
 LIMITS = {
     "bytes of a request's headers": ["headers"],

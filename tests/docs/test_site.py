@@ -5,6 +5,7 @@ import http.server
 import inspect
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ from decoupled.base.lazy import exports
 from decoupled.paper import EXPERIMENTS
 from decoupled.service import client
 from support.browser import chromium
+from support.notebooks import NOTEBOOKS, executed
 from support.once import made_once
 from support.pages import ROOT
 
@@ -46,12 +48,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built once for all processes of a test run."""
 
     def build(folder: Path) -> str:
+        notebooks = folder.with_name("executed-notebooks")
+        notebooks.mkdir()
+        for path in NOTEBOOKS:
+            shutil.copy(executed(tmp_path_factory, path), notebooks)
         done = subprocess.run(
             [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
             cwd=ROOT,
             capture_output=True,
             text=True,
-            env={**os.environ, "NO_MKDOCS_2_WARNING": "true"},
+            env={**os.environ, "NO_MKDOCS_2_WARNING": "true", "EXECUTED_NOTEBOOKS": str(notebooks)},
         )
         assert done.returncode == 0, done.stderr
         return done.stderr
@@ -89,6 +95,18 @@ def test_the_changelog_and_the_examples_are_complete(site: Path) -> None:
     for example in ROOT.glob("examples/*.py"):
         assert f"examples/{example.name}" in shown, f"{example.name} is on no page"
     assert "--8&lt;" not in shown
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_notebook_is_there_to_read_and_to_download(site: Path, path: Path) -> None:
+    page = (site / "notebooks" / f"{path.stem}.html").read_text()
+    shown = re.findall(r'<img alt="([^"]+)" src="([^"]+)"', page)
+    pictures = [source for _, source in shown if f"figures/notebooks/{path.stem}-" in source]
+    assert len(pictures) >= 5
+    assert all((site / "notebooks" / source).resolve().stat().st_size > 5_000 for source in pictures)
+    assert (site / "notebooks" / path.name).read_bytes() == path.read_bytes()
+    assert f'href="{path.name}"' in page
+    assert f'href="notebooks/{path.stem}.html"' in (site / "notebooks.html").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +187,7 @@ def test_only_pages_with_formulas_load_what_typesets_them(site: Path) -> None:
 
 def test_every_page_is_there_as_markdown_and_in_the_index_for_language_models(site: Path) -> None:
     pages = {each.relative_to(ROOT / "docs").as_posix() for each in (ROOT / "docs").rglob("*.md")}
+    pages |= {f"notebooks/{path.stem}.md" for path in NOTEBOOKS}
     index, whole = ((site / name).read_text() for name in ("llms.txt", "llms-full.txt"))
     assert index.startswith("# decoupled\n\n> Decoupled bandits")
     lines = re.findall(r"^- \[.+\]\((.+?)\): \S.*$", index, re.MULTILINE)
@@ -204,6 +223,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
             "inference",
         ),
         *("ladder", "theory", "beyond", "beyond-appendix", "glossary", "faq", "how-to/slice", "understand"),
+        *("notebooks", *(f"notebooks/{path.stem}" for path in NOTEBOOKS)),
     ],
 )
 def test_a_page_is_no_wider_than_a_phone(site: Path, phone: Any, name: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.extras import needed_for
-from ..plots import COLOURS
+from ..plots import COLOURS, DOTS_PER_INCH, SMALL, WIDTH
 from .interval import Interval
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Evaluation:
             from matplotlib.figure import Figure
 
         values = self.values[::-1]
-        figure = Figure(figsize=(7.0, 1.1 + 0.35 * len(values)), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 1.1 + 0.35 * len(values)), layout="constrained")
         axes: Any = figure.add_subplot()
         for place, each in enumerate(values):
             colour = COLOURS[0] if each in self.arms else COLOURS[1]
@@ -126,11 +126,12 @@ class Evaluation:
             if each.doubly_robust is not None:
                 axes.plot(min(max(each.doubly_robust, each.low), each.high), place, "o", color=colour)
         axes.set_yticks(range(len(values)), [each.name for each in values])
-        axes.set_xlabel(f"mean loss, with {100 * (1 - self.risk):.4g} % sequence")
+        axes.set_xlabel(f"mean loss, with {100 * (1 - self.risk):.4g} % sequence", fontsize=SMALL)
+        axes.tick_params(labelsize=SMALL)
         axes.set_title(f"{self.observed:,} observed decisions", fontsize=10)
         axes.grid(axis="x", alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
         if path is not None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(path, dpi=150)
+            figure.savefig(path, dpi=DOTS_PER_INCH)
         return figure
