@@ -68,7 +68,9 @@ def test_a_report_has_the_paired_differences_of_the_summary(tmp_path: Path) -> N
     page = dc.compare({"easy": results}, tmp_path / "second", against="Exp3", labels={"Exp3": "EXP3"})
     assert "difference from EXP3<" in page.read_text()
     assert cells_of(page, "easy: FTPL")[-2] == f"{-line['difference']:+.1f}"
-    with pytest.raises(dc.ParameterError, match=r"against = 'TsallisINF': names a policy that is not among"):
+    with pytest.raises(
+        dc.ParameterError, match=r"against = 'TsallisINF': names a policy that is not among"
+    ):
         dc.compare({"easy": results}, tmp_path / "third", against=dc.TsallisINF())
     assert not (tmp_path / "third").exists()
 
@@ -79,7 +81,9 @@ def test_a_report_says_where_policies_met_other_losses(tmp_path: Path) -> None:
         for name, world in {"easy": EASY, "punished": PUNISHER}.items()
     }
     both = dc.compare(found, tmp_path / "both")
-    assert "same losses in the same run, except in punished: there the environment reacts" in both.read_text()
+    assert (
+        "same losses in the same run, except in punished: there the environment reacts" in both.read_text()
+    )
     assert cells_of(both, "punished: Exp3")[-2:] == ["", ""]
     assert "" not in cells_of(both, "easy: Exp3")
 

@@ -94,7 +94,9 @@ def _difference(line: Mapping[str, float]) -> tuple[str, str]:
     return f"{line['difference']:+.1f}", _ends(line, "difference_low", "difference_high")
 
 
-def _heads(cells: Mapping[str, Results], labels: Labels | None, rivals: Mapping[str, str]) -> tuple[str, str]:
+def _heads(
+    cells: Mapping[str, Results], labels: Labels | None, rivals: Mapping[str, str]
+) -> tuple[str, str]:
     """The heads of the two columns, with the name of the rival if all cells have the same."""
     names = set()
     for cell, label in rivals.items():
@@ -106,7 +108,9 @@ def _heads(cells: Mapping[str, Results], labels: Labels | None, rivals: Mapping[
 
 def _rivals(results: Mapping[str, Results], against: Policy | str | None) -> dict[str, str]:
     """The policy that others are compared with, in each cell that has others and where runs are paired."""
-    chosen = {name: each.labels[0] if against is None else _label(against) for name, each in results.items()}
+    chosen = {
+        name: each.labels[0] if against is None else _label(against) for name, each in results.items()
+    }
     return {
         name: chosen[name]
         for name, each in results.items()
