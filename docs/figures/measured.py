@@ -31,6 +31,10 @@ FIGURES = {
     "paper-adversarial": Measured(
         "Alternating losses, K = 8, gap 0.125, 1,000 runs", "round", ("mean regret ± standard deviation",)
     ),
+    # The curves of the report on docs/how-to/compare.md, every tenth round.
+    "how-to-compare": Measured(
+        "An idea beside the paper's policy, 20 runs", "round", ("mean regret, 95 % interval",)
+    ),
     "paper-tuned": Measured("Regret by c", "c", ("mean regret, 95 % interval",), True, True),
     "beyond-time": Measured(
         "Time of a round by the number of arms", "K", ("microseconds per round",), True, True

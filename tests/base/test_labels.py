@@ -39,6 +39,16 @@ def test_differences_beyond_the_digits_shown_need_the_whole_label() -> None:
     assert short_labels(near) == [policy.label for policy in near]
 
 
+def test_a_sweep_shows_its_parameter_also_at_the_default() -> None:
+    sweep = [dc.FTPL(c=c) for c in (0.5, 2.0, 4.0)]
+    assert short_labels([*sweep, dc.Exp3()]) == ["FTPL(c=0.5)", "FTPL(c=2)", "FTPL(c=4)", "Exp3"]
+    grid = [dc.FTPL(alpha=alpha, c=c) for alpha in (2.0, 3.0) for c in (1.0, 2.0)]
+    assert short_labels(grid)[1] == "FTPL(alpha=2, c=2)"
+    # A preset has a name, and None says nothing.
+    assert short_labels([dc.FTPL(), dc.FTPL.recommended()]) == ["FTPL", "FTPL recommended"]
+    assert short_labels([dc.FTPL(), dc.FTPL(c_exploit=3.0)]) == ["FTPL", "FTPL(c_exploit=3)"]
+
+
 def test_environments_have_short_names_too() -> None:
     worlds = [dc.environments.Bernoulli([0.25] * 6 + [last]) for last in (0.5, 0.75)]
     assert len(set(short_labels(worlds))) == 2

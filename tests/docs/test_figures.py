@@ -1,5 +1,7 @@
 """The committed figures are the ones that `docs/figures/make.py` draws; they are small, readable and shown on a page."""
 
+import csv
+import re
 import runpy
 from pathlib import Path
 
@@ -34,3 +36,18 @@ def test_a_dark_figure_is_dark_and_as_large_as_the_light_one(name: str) -> None:
     assert light.shape == dark.shape
     assert light[0, 0, :3].min() > 0.95
     assert dark[0, 0, :3].max() < 0.1
+
+
+def test_the_curves_of_an_idea_end_where_its_page_says() -> None:
+    page = (ROOT / "docs/how-to/compare.md").read_text()
+    with (ROOT / "docs/data/figures/how-to-compare.csv").open(newline="") as file:
+        ends = {(row["panel"], row["series"]): float(row["y"]) for row in csv.DictReader(file)}
+    printed = re.findall(r"^(alternating|stochastic) +(\w.*?) {2,}(\d+)  ", page, re.MULTILINE)
+    punished = page[page.index("punish last") :]
+    printed += [
+        ("punish last", *each) for each in re.findall(r"^(\w.*?) +(\d+) +\d+ +\d+$", punished, re.MULTILINE)
+    ]
+    assert {(panel, name): int(mean) for panel, name, mean in printed} == {
+        key: round(value) for key, value in ends.items()
+    }
+    assert len(ends) == 9

@@ -16,7 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
-from decoupled.paper.runner import EXPERIMENTS
+from decoupled.paper.base import Experiment
+from decoupled.paper.runner import EXPERIMENTS, section_of
+from decoupled.report.section import Section
 from decoupled.simulation import Results
 from support.browser import chromium
 from support.quick_run import Quick, quick_run
@@ -265,6 +267,11 @@ def test_every_figure_is_drawn_within_the_page(shown: Watched) -> None:
     assert width <= shown.page.viewport_size["width"]
 
 
+def test_no_button_of_plotly_covers_a_legend_on_a_phone(shown: Watched) -> None:
+    on_phone = shown.page.viewport_size["width"] < 640
+    assert (shown.page.locator(".modebar").count() == 0) is on_phone
+
+
 def visible(shown: Watched, figure: str) -> list[bool]:
     script = f"document.querySelector('#figure-{figure} .plot').data.map(t => t.visible !== 'legendonly')"
     found: list[bool] = shown.page.evaluate(script)
@@ -344,3 +351,26 @@ def test_it_prints_in_light_colours_without_buttons(browser: Any, quick: Quick) 
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert len(page.pdf()) > 50_000
     page.close()
+
+
+@pytest.mark.parametrize(
+    ("load", "times", "warned"), [(9.0, True, True), (9.0, False, False), (2.0, True, False)]
+)
+def test_times_measured_on_a_busy_machine_have_a_warning(
+    load: float, times: bool, warned: bool, tmp_path: Path
+) -> None:
+    class Made(Experiment):
+        name = "made"
+
+        def section(self, folder: Path) -> Section:
+            return Section("made", "Made up", "", (), ())
+
+        def extent(self, folder: Path) -> str:
+            return "3 repetitions."
+
+    Made.times = times
+    record = {"experiments": {"made": {"seconds": 1.0, "load": load}}, "machine": {"processors": 2}}
+    found = section_of(Made(), tmp_path, record)
+    assert [("load 9.0 on 2 cores" in each) for each in found.warnings] == [True] * warned
+    before = {"experiments": {"made": {"seconds": 1.0}}, "machine": {"processors": 2}}
+    assert section_of(Made(), tmp_path, before).warnings == ()

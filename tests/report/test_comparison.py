@@ -1,5 +1,6 @@
 """A report on a user's own simulations."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,59 @@ def test_worlds_with_other_policies_share_names_by_policy(tmp_path: Path) -> Non
     with pytest.raises(dc.ParameterError, match="not among the results"):
         dc.compare(results, tmp_path / "other", labels={dc.TsallisINF(): "absent"})
     assert not (tmp_path / "other").exists()
+
+
+POLICIES = [dc.FTPL(), dc.Exp3(), dc.FollowTheLeader()]
+EASY = dc.environments.Bernoulli([0.2, 0.7])
+PUNISHER = dc.environments.PunishLast(arms=2)
+
+
+def cells_of(page: Path, policy: str) -> list[str]:
+    """The cells of a policy's row, without its name."""
+    row = re.search(rf"<tr><td>{re.escape(policy)}</td>(.*?)</tr>", page.read_text(), re.DOTALL)
+    assert row is not None
+    return re.findall(r"<td class=number>(.*?)</td>", row[1])
+
+
+def test_a_report_has_the_paired_differences_of_the_summary(tmp_path: Path) -> None:
+    results = dc.simulate(POLICIES, EASY, horizon=200, runs=20, seed=3)
+    page = dc.compare({"easy": results}, tmp_path / "first")
+    assert "difference from FTPL<" in page.read_text()
+    line = results.summary(against=dc.FTPL()).loc["Exp3"]
+    ends = f"{line['difference_low']:.1f} to {line['difference_high']:.1f}"
+    assert cells_of(page, "easy: Exp3")[-2:] == [f"{line['difference']:+.1f}", ends]
+    assert cells_of(page, "easy: FTPL")[-2:] == ["", ""]
+
+    page = dc.compare({"easy": results}, tmp_path / "second", against="Exp3", labels={"Exp3": "EXP3"})
+    assert "difference from EXP3<" in page.read_text()
+    assert cells_of(page, "easy: FTPL")[-2] == f"{-line['difference']:+.1f}"
+    with pytest.raises(
+        dc.ParameterError, match=r"against = 'TsallisINF': names a policy that is not among"
+    ):
+        dc.compare({"easy": results}, tmp_path / "third", against=dc.TsallisINF())
+    assert not (tmp_path / "third").exists()
+
+
+def test_a_report_says_where_policies_met_other_losses(tmp_path: Path) -> None:
+    found = {
+        name: dc.simulate(POLICIES, world, horizon=100, runs=5, seed=3)
+        for name, world in {"easy": EASY, "punished": PUNISHER}.items()
+    }
+    both = dc.compare(found, tmp_path / "both")
+    assert (
+        "same losses in the same run, except in punished: there the environment reacts" in both.read_text()
+    )
+    assert cells_of(both, "punished: Exp3")[-2:] == ["", ""]
+    assert "" not in cells_of(both, "easy: Exp3")
+
+    alone = dc.compare({"punished": found["punished"]}, tmp_path / "alone").read_text()
+    assert "each policy met losses of its own" in alone
+    assert "same losses" not in alone
+    assert "paired" not in alone
+    easy = dc.compare({"easy": found["easy"]}, tmp_path / "easy").read_text()
+    assert "Every policy met the same losses in the same run." in easy
+
+
+def test_a_single_policy_has_no_differences(tmp_path: Path) -> None:
+    results = dc.simulate(dc.FTPL(), EASY, horizon=100, runs=5, seed=3)
+    assert "difference from" not in dc.compare({"easy": results}, tmp_path).read_text()

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 import decoupled as dc
+from decoupled.base.arrays import Floats, Ints
 from decoupled.kernels.adversary import AdversaryFunctions
 from decoupled.kernels.jit import compiled
 from decoupled.kernels.rounds import Table
+from decoupled.simulation.outside import find_outside
 from decoupled.simulation.plan import make_plan
 
 PRETENDER = """
@@ -126,8 +128,22 @@ def test_an_adversary_that_leaves_the_range_is_refused() -> None:
     policy = dc.FollowTheLeader()  # compiles in the least time
     results = dc.simulate(policy, Loud(3, 0.5), 50, 2, seed=0)
     assert results.final_regret(policy).tolist() == [0.0, 0.0]
-    with pytest.raises(dc.ParameterError, match=r"Loud\.losses"):
+    with pytest.raises(dc.ParameterError, match=r"Loud\.losses: .* with 1\.5 for arm 0 at t = 0; fix"):
         dc.simulate(policy, Loud(3, 1.5), 50, 2, seed=0)
+
+
+@pytest.mark.parametrize("wrong", [1.25, -3.0, float("nan")])
+@pytest.mark.parametrize("checkpoints", [[5_000], [1_233, 5_000], [1_234, 5_000], [1_235, 5_000]])
+def test_the_loss_that_goes_outside_is_found(wrong: float, checkpoints: list[int]) -> None:
+    losses = np.ones((5_000, 3))
+    losses[1_234:, 2] = wrong
+
+    def replay(rounds: Ints) -> Floats:
+        return np.asarray(losses.cumsum(axis=0)[rounds - 1])
+
+    found = find_outside(replay, np.array(checkpoints), replay(np.array(checkpoints)))
+    assert found[:2] == (1_234 if wrong != -3.0 else 1_234 + 411, 2)
+    assert found.loss == pytest.approx(wrong, nan_ok=True)
 
 
 @dataclass(frozen=True)

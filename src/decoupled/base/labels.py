@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import fields
 
-from .spec import Description
+from .spec import Description, parameter_text
 
 LONGEST = 30  # characters; longer labels are shortened
 
@@ -11,16 +11,46 @@ LONGEST = 30  # characters; longer labels are shortened
 def short_labels(shown: Sequence[Description]) -> list[str]:
     """A name for each description in a legend or a table: different names for different descriptions.
 
-    A short label stays as it is. A long one keeps the parameters that tell it from the others of its class, then as
-    many of its first parameters as fit; "…" stands for the rest.
+    In a sweep, every name has the parameters that differ, also where they are at their defaults. Otherwise, a short
+    label stays as it is. A long one keeps the parameters that tell it from the others of its class, then as many of its
+    first parameters as fit; "…" stands for the rest.
 
     >>> import decoupled as dc
+    >>> short_labels([dc.FTPL(c=0.5), dc.FTPL(c=2), dc.Exp3()])
+    ['FTPL(c=0.5)', 'FTPL(c=2)', 'Exp3']
     >>> tuned = dc.FTPL(c=0.5, ranking="strata", estimator="centred", c_exploit=3, schedule="losses")
     >>> short_labels([dc.FTPL(), dc.FTPL.recommended(), tuned])
     ['FTPL', 'FTPL recommended', "FTPL(ranking='strata', …)"]
     """
     names = [_shortened(each, shown) for each in shown]
+    for kind in {type(each) for each in shown}:
+        for number, name in _swept(kind, shown).items():
+            names[number] = name
     return [each.label if names.count(name) > 1 else name for each, name in zip(shown, names, strict=True)]
+
+
+def _swept(kind: type[Description], shown: Sequence[Description]) -> dict[int, str]:
+    """Names, by place, with every parameter that differs among the descriptions of a class, if all of them are short.
+
+    A preset has a name of its own, and is left out.
+    """
+    defaults = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]
+    texts = {
+        number: {name: parameter_text(name, getattr(each, name)) for name in defaults}
+        for number, each in enumerate(shown)
+        if type(each) is kind and not each.label.startswith(f"{kind.__name__} ")
+    }
+    differing = {name for name in defaults if len({each[name] for each in texts.values()}) > 1}
+    names = {}
+    for number, each in texts.items():
+        values = {name: getattr(shown[number], name) for name in defaults}
+        kept = [
+            text
+            for name, text in each.items()
+            if values[name] != defaults[name] or (name in differing and values[name] is not None)
+        ]
+        names[number] = kind.__name__ + (f"({', '.join(kept)})" if kept else "")
+    return names if differing and all(len(name) <= LONGEST for name in names.values()) else {}
 
 
 def _shortened(each: Description, shown: Sequence[Description]) -> str:

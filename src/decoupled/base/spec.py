@@ -66,9 +66,7 @@ class Description:
     def _differences(self, known: dict[str, Any]) -> list[str]:
         """The parameters that differ from the known values, as in a call."""
         return [
-            f"{name}={value:g}"
-            if isinstance(value, float) and float(f"{value:g}") == value
-            else f"{name}={value!r}"
+            parameter_text(name, value)
             for name in (field.name for field in fields(self))  # type: ignore[arg-type]
             if (value := getattr(self, name)) != known[name]
         ]
@@ -201,3 +199,14 @@ class Description:
         if known is None or not issubclass(known, cls) or "__dataclass_fields__" not in vars(known):
             return None
         return known if not dot or preset in known.presets else None
+
+
+def parameter_text(name: str, value: object) -> str:
+    """A parameter as in a call, with as few digits as give the same value.
+
+    >>> parameter_text("c", 2.0), parameter_text("ranking", "strata")
+    ('c=2', "ranking='strata'")
+    """
+    if isinstance(value, float) and float(f"{value:g}") == value:
+        return f"{name}={value:g}"
+    return f"{name}={value!r}"

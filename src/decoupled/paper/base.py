@@ -57,6 +57,7 @@ class Experiment:
     unit: ClassVar[str] = "rounds"
     in_quick: ClassVar[bool] = True  # whether `reproduce --quick` runs it
     on_device: ClassVar[bool] = False  # whether all of it can run on a GPU
+    times: ClassVar[bool] = False  # whether it measures times, which other work on the machine disturbs
 
     def units(self, scale: Scale) -> int:
         """The amount of work, for the progress bar."""
@@ -226,4 +227,5 @@ class Timed(Recorded):
     """An experiment that measures times."""
 
     unit = "timings"
+    times = True
     file = TIMES_FILE

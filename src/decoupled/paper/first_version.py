@@ -13,7 +13,7 @@ from ..base.files import write_atomically
 from ..bench.steps import compiled_step, textbook_step
 from ..environments import Environment
 from ..errors import UnsupportedError
-from ..plots import Panel, Picture
+from ..plots import Picture
 from ..policies import FTPL, TopTwo, TsallisINF
 from ..report.claims import Claim, judged_above, judged_within, mean_of
 from ..report.section import Section, Table
@@ -22,7 +22,7 @@ from ..simulation.plan import Plan, make_plan
 from .base import HORIZON, TIMES_FILE, Advance, Scale, Simulated
 from .conic import solve_again
 from .runtime import COMPILED, TEXTBOOK
-from .setup import ADVERSARIES, BENCHMARKS, named_series, regret_ratio
+from .setup import ADVERSARIES, BENCHMARKS, named_panel, regret_ratio
 
 PAPER, OURS, PURE = FTPL(), FTPL.recommended(), TopTwo()
 NAMES = {PAPER.label: "FTPL", OURS.label: "FTPL.recommended()", PURE.label: "Top two (pure exploration)"}
@@ -42,6 +42,7 @@ class FirstVersion(Simulated):
     about = "a rule for pure exploration beside FTPL, and whether a round is 20 times as fast as one of Tsallis-INF"
     origin = "the abstract of the paper's first version"
     in_quick = False
+    times = True
     on_device = False  # it times the CPU
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
@@ -72,7 +73,7 @@ class FirstVersion(Simulated):
             "first-version",
             "FTPL and a rule for pure exploration",
             f"Mean regret over {runs:,} runs, with bands of one standard deviation. Top two exploits its leader.",
-            tuple(Panel(name, named_series(results, NAMES)) for name, results in cells.items()),
+            tuple(named_panel(name, results, NAMES) for name, results in cells.items()),
             columns=3,
         )
         text = (

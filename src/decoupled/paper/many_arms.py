@@ -21,7 +21,7 @@ from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from .base import TIMES_FILE, Advance, Scale, Simulated
 from .movielens import source, stand_in_warnings
-from .setup import named_series
+from .setup import named_panel, named_series
 
 PAPER = FTPL(ranking="strata")
 OURS = FTPL.recommended()  # in strata from 4,096 arms on
@@ -49,6 +49,7 @@ class ManyArms(Simulated):
     )
     origin = "ours"
     in_quick = False
+    times = True
     on_device = False  # it times the CPU, and a million arms are too many for a thread
 
     def catalogue(self, scale: Scale) -> tuple[Catalogue, int, int]:
@@ -96,7 +97,7 @@ class ManyArms(Simulated):
                 f"All {MOVIES:,} films, and {items:,} items",
                 f"Left: mean regret over {cells['films'].runs:,} runs, with every film of MovieLens 100K as an arm. Right: the average regret per round so far against "
                 f"the best of {items:,} items, over {cells['catalogue'].runs} runs. The dotted line is uniform guessing.",
-                (Panel("films", named_series(cells["films"], NAMES)), loss_panel(cells["catalogue"])),
+                (named_panel("films", cells["films"], NAMES), loss_panel(cells["catalogue"])),
                 columns=2,
             ),
         )

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ..environments import MovieLens
-from ..plots import Panel, Picture
+from ..plots import Picture
 from ..policies import Policy, TopTwo
 from ..report import comparison
 from ..report.claims import Claim, judged_above, not_judged
@@ -12,7 +12,7 @@ from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from .base import HORIZON, Scale, Simulated
 from .movielens import ARMS, MISSING, STAND_IN, source, stand_in_warnings
-from .setup import CONTENDER_NAMES, CONTENDERS, contender_leads, named_series, tail_leads
+from .setup import CONTENDER_NAMES, CONTENDERS, contender_leads, named_panel, tail_leads
 
 POLICIES: tuple[Policy, ...] = (*CONTENDERS, TopTwo())
 NAMES = {**CONTENDER_NAMES, TopTwo().label: "Top two"}
@@ -57,7 +57,7 @@ class NoisyMovies(Simulated):
             "noisy-movies",
             "Movies as arms, with noise and in random order",
             f"Mean regret over {runs:,} runs, with bands of one standard deviation. Regret is against the best movie in hindsight.",
-            tuple(Panel(name, named_series(results, NAMES)) for name, results in cells.items()),
+            tuple(named_panel(name, results, NAMES) for name, results in cells.items()),
             columns=3,
         )
         text = (

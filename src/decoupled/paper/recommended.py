@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from ..environments import Alternating, Environment, MovieLens
-from ..plots import Panel, Picture
+from ..plots import Picture
 from ..report.claims import not_judged, ratio_of
 from ..report.section import Section, Table
 from ..simulation import Results
@@ -29,7 +29,7 @@ from .recommended_claims import (
     simplest_claims,
     tail_claim,
 )
-from .setup import ADVERSARIES, BENCHMARKS, CONTENDER_NAMES, CONTENDERS, named_series
+from .setup import ADVERSARIES, BENCHMARKS, CONTENDER_NAMES, CONTENDERS, named_panel
 
 
 class LessRegret(Simulated):
@@ -87,7 +87,7 @@ class LessRegret(Simulated):
             "less-regret",
             "The recommended setting, its predecessor, the paper's policies and the simplest method",
             f"Mean regret over {span} runs, with bands of one standard deviation. The recommended setting is the same in every panel.",
-            tuple(Panel(name, named_series(results, CONTENDER_NAMES)) for name, results in cells.items()),
+            tuple(named_panel(name, results, CONTENDER_NAMES) for name, results in cells.items()),
             columns=3,
         )
         text = (

@@ -1,6 +1,7 @@
 """What `decoupled reproduce` and `decoupled report` do."""
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Sequence
@@ -61,12 +62,14 @@ def reproduce(names: Sequence[str], scale: Scale, out: Path, *, resume: bool, qu
         folder = out / experiment.name
         if not resume:
             shutil.rmtree(folder, ignore_errors=True)
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), load()
+        if resume:  # what is finished is not measured again
+            busy = record["experiments"].get(experiment.name, {}).get("load", busy)
         label = f"[{number}/{len(chosen)}] {experiment.name}"
         with progress_bar(experiment.units(scale), quiet, label, experiment.unit) as report:
             experiment.measure(scale, folder, lambda done, report=report: report(done, 0.0))  # type: ignore[misc]
         seconds = time.perf_counter() - start
-        record["experiments"][experiment.name] = {"seconds": round(seconds, 1)}
+        record["experiments"][experiment.name] = {"seconds": round(seconds, 1), "load": busy}
         write_atomically(out / RUN_FILE, json.dumps(record, indent=1))
         if not quiet:
             print(f"{label}: {duration(seconds)}", flush=True)
@@ -125,12 +128,30 @@ def rebuild(folder: Path) -> list[Section]:
     """Judge and draw everything again from what is saved; nothing is run."""
     record = read_record(folder)
     sections = [
-        each.section(folder / name)._replace(extent=each.extent(folder / name))
+        section_of(each, folder / name, record)
         for name, each in EXPERIMENTS.items()
         if name in record["experiments"]
     ]
     write_report(folder, TITLE, lead(record, sections), facts(record), sections)
     return sections
+
+
+def section_of(experiment: Experiment, folder: Path, record: dict[str, Any]) -> Section:
+    """The section of an experiment, with how much was run, and a warning if its times were measured on a busy machine."""
+    section = experiment.section(folder)._replace(extent=experiment.extent(folder))
+    busy, cores = record["experiments"][experiment.name].get("load", 0.0), record["machine"]["processors"]
+    if not experiment.times or busy <= cores + 1:  # one for this program's own last experiment
+        return section
+    warning = (
+        f"{section.title}: the machine was busy when this was measured (load {busy:.1f} on {cores} cores). "
+        "Do not trust verdicts on times; run it again on an idle machine."
+    )
+    return section._replace(warnings=(*section.warnings, warning))
+
+
+def load() -> float:
+    """How many processes wanted to run over the last minute; 0 where the system does not say."""
+    return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0
 
 
 def lead(record: dict[str, Any], sections: Sequence[Section]) -> str:

@@ -12,6 +12,7 @@ from ..report import comparison
 from ..report.claims import Claim, Measure, judged_above, mean_of, quantile_gap, ratio_of
 from ..report.section import Table
 from ..simulation import Results
+from ..simulation.bands import described
 
 POLICIES: tuple[Policy, ...] = (FTPL(), TsallisINF(), Exp3())
 
@@ -76,11 +77,16 @@ def named_series(results: Results, names: Mapping[str, str]) -> tuple[Series, ..
     return results.series([names[label] for label in results.labels], band="std")
 
 
+def named_panel(title: str, results: Results, names: Mapping[str, str]) -> Panel:
+    """A panel of `named_series`, whose axis says what the bands are."""
+    return Panel(title, named_series(results, names), y_label=described("std", results.runs))
+
+
 def regret_panel(title: str, results: Results, log_x: bool = False) -> Panel:
     """The paper's kind of figure: mean regret by round, with bands of one standard deviation."""
     styles = {name: style for style, name in enumerate(NAMES.values())}  # the same in every figure
     series = tuple(each._replace(style=styles[each.label]) for each in named_series(results, NAMES))
-    return Panel(title, series, log_x=log_x)
+    return Panel(title, series, y_label=described("std", results.runs), log_x=log_x)
 
 
 def regret_picture(

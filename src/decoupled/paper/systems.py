@@ -73,6 +73,7 @@ class Systems(Simulated):
     about = "every system that the paper names, side by side"
     origin = "ours, after sections 1 and 2"
     in_quick = False
+    times = True
     on_device = False  # it times the CPU
 
     def plans(self, scale: Scale) -> dict[str, Plan]:

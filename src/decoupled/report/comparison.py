@@ -1,7 +1,7 @@
 """A report on your own simulations: policies and environments on one page."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..errors import ParameterError, invalid_value, near_name
@@ -21,8 +21,12 @@ def compare(
     *,
     band: Band = "mean",
     labels: Labels | None = None,
+    against: Policy | str | None = None,
 ) -> Path:
     """Write a folder with report.html, the figure in every format and its data; return the path of the page.
+
+    The table has the mean regret of every policy with its interval, and the paired difference from one of them: the
+    first, unless you name another. Against an adversary no difference is paired, because it reacts to each policy.
 
     Args:
         results: the results of `simulate`, by the name of their environment.
@@ -30,6 +34,7 @@ def compare(
         title: the heading of the page.
         band: what the bands around the curves show, as in `Results.plot`.
         labels: names of the policies, as in `Results.plot`.
+        against: the policy, or its label, that the others are compared with run by run.
 
     >>> import decoupled as dc, tempfile
     >>> worlds = {"easy": dc.environments.Bernoulli([0.2, 0.7]), "hard": dc.environments.Bernoulli([0.5, 0.6])}
@@ -40,7 +45,8 @@ def compare(
     if not results or not all(isinstance(each, Results) for each in results.values()):
         rule = "must be a dictionary of one or more Results"
         raise ParameterError(invalid_value("results", results, rule, "give {'my world': dc.simulate(...)}"))
-    _check_known(labels, results)
+    _check_known("labels", labels if isinstance(labels, Mapping) else (), results)
+    _check_known("against", () if against is None else (against,), results)
     panels = tuple(
         Panel(name, each.series(_labels_of(each, labels), band)) for name, each in results.items()
     )
@@ -52,24 +58,76 @@ def compare(
         f"seed {each.specification['seed']}"
         for name, each in results.items()
     }
-    section = Section(
-        "comparison", title, "", (), (picture,), (regret_table("Final regret", results, labels),)
-    )
-    return write_report(Path(out), title, "Every policy met the same losses.", facts, [section])
+    table = regret_table("Final regret", results, labels, _rivals(results, against))
+    section = Section("comparison", title, "", (), (picture,), (table,))
+    return write_report(Path(out), title, _what_was_met(results), facts, [section])
 
 
-def regret_table(title: str, cells: Mapping[str, Results], labels: Labels | None = None) -> Table:
-    """The final regret of every policy: mean with interval, median and 99th percentile."""
+def regret_table(
+    title: str,
+    cells: Mapping[str, Results],
+    labels: Labels | None = None,
+    rivals: Mapping[str, str] | None = None,
+) -> Table:
+    """The final regret of every policy: mean with interval, median and 99th percentile.
+
+    Where a cell has a rival, the label of one of its policies, two columns have the paired difference from it.
+    """
     rows = []
     for cell, results in cells.items():
         names = results.names(_labels_of(results, labels))
-        for name, line in zip(names, results.statistics().values(), strict=True):
-            mean, low, high, median, p99 = (
-                f"{line[key]:.1f}" for key in ("mean", "low", "high", "median", "p99")
-            )
-            rows.append((f"{cell}: {name}" if cell else name, mean, f"{low} to {high}", median, p99))
+        rival = (rivals or {}).get(cell)
+        for name, (label, line) in zip(names, results.statistics(rival).items(), strict=True):
+            mean, median, p99 = (f"{line[key]:.1f}" for key in ("mean", "median", "p99"))
+            row = (f"{cell}: {name}" if cell else name, mean, _ends(line, "low", "high"), median, p99)
+            difference = ("", "") if rival in (None, label) else _difference(line)
+            rows.append((*row, *difference) if rivals else row)
     head = ("policy", "mean regret", "95 % interval", "median", "99th percentile")
-    return Table(title, head, tuple(rows))
+    return Table(title, (*head, *_heads(cells, labels, rivals)) if rivals else head, tuple(rows))
+
+
+def _ends(line: Mapping[str, float], low: str, high: str) -> str:
+    return f"{line[low]:.1f} to {line[high]:.1f}"
+
+
+def _difference(line: Mapping[str, float]) -> tuple[str, str]:
+    return f"{line['difference']:+.1f}", _ends(line, "difference_low", "difference_high")
+
+
+def _heads(
+    cells: Mapping[str, Results], labels: Labels | None, rivals: Mapping[str, str]
+) -> tuple[str, str]:
+    """The heads of the two columns, with the name of the rival if all cells have the same."""
+    names = set()
+    for cell, label in rivals.items():
+        results = cells[cell]
+        names.add(results.names(_labels_of(results, labels))[results.labels.index(label)])
+    of = names.pop() if len(names) == 1 else "the first policy"
+    return f"difference from {of}", "95 % interval, paired"
+
+
+def _rivals(results: Mapping[str, Results], against: Policy | str | None) -> dict[str, str]:
+    """The policy that others are compared with, in each cell that has others and where runs are paired."""
+    chosen = {
+        name: each.labels[0] if against is None else _label(against) for name, each in results.items()
+    }
+    return {
+        name: chosen[name]
+        for name, each in results.items()
+        if each.same_losses and len(each.labels) > 1 and chosen[name] in each.labels
+    }
+
+
+def _what_was_met(results: Mapping[str, Results]) -> str:
+    reacting = [name for name, each in results.items() if not each.same_losses]
+    if not reacting:
+        return "Every policy met the same losses in the same run."
+    if len(reacting) == len(results):
+        return "The environment reacts to what is played, so each policy met losses of its own."
+    return (
+        f"Every policy met the same losses in the same run, except in {', '.join(reacting)}: "
+        "there the environment reacts to what is played, so each policy met losses of its own."
+    )
 
 
 def _labels_of(results: Results, labels: Labels | None) -> Labels | None:
@@ -79,12 +137,12 @@ def _labels_of(results: Results, labels: Labels | None) -> Labels | None:
     return {label: name for key, name in labels.items() if (label := _label(key)) in results.labels}
 
 
-def _check_known(labels: Labels | None, results: Mapping[str, Results]) -> None:
+def _check_known(argument: str, named: Iterable[Policy | str], results: Mapping[str, Results]) -> None:
     known = [label for each in results.values() for label in each.labels]
-    for label in map(_label, labels) if isinstance(labels, Mapping) else ():
+    for label in map(_label, named):
         if label not in known:
             rule = "names a policy that is not among the results"
-            raise ParameterError(invalid_value("labels", label, rule, near_name(label, known)))
+            raise ParameterError(invalid_value(argument, label, rule, near_name(label, known)))
 
 
 def _label(policy: Policy | str) -> str:

@@ -101,7 +101,8 @@
     for (const button of figure.querySelectorAll("button")) {
       button.setAttribute("aria-pressed", String(picked[button.dataset.what]));
     }
-    const config = { displaylogo: false, responsive: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+    // On a phone there is no hovering: plotly's buttons would always be there, and cover the legend.
+    const config = { displaylogo: false, responsive: false, displayModeBar: window.innerWidth < 640 ? false : "hover", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
     return Plotly.react(target, data, layout(picture, picked, target.clientWidth), config);
   }
 

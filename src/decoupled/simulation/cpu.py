@@ -17,6 +17,7 @@ from ..kernels.random.stream import new_stream
 from ..kernels.rounds import Table, against_best, drive, drive_adaptive
 from ..policies import Policy
 from .interpreted import interpreted
+from .outside import find_outside, outside_range
 from .traffic import DIRECT, Traffic, new_late, traffic_key
 
 
@@ -143,16 +144,30 @@ def _adaptive_player(
     local, losses = np.zeros(2, np.uint64), np.zeros(arms)
     arm_losses = np.empty((len(checkpoints), arms))
 
-    def play(draws: Words, noise: Words, more: tuple[Any, ...], regret: Floats, plays: Ints) -> None:
+    def game(
+        draws: Words,
+        noise: Words,
+        more: tuple[Any, ...],
+        at: Ints,
+        suffered: Floats,
+        of_arms: Floats,
+        plays: Ints,
+    ) -> None:
         state, memory, sums = policy.layout.new_state(arms), environment.memory(), np.zeros(arms)
-        game = (params, state, draws, noise, local, adversary, memory, horizon)
-        loop(*game, losses, sums, checkpoints, regret, arm_losses, plays, *more)
+        world = (params, state, draws, noise, local, adversary, memory, int(at[-1]))
+        loop(*world, losses, sums, at, suffered, of_arms, plays, *more)
+
+    def play(draws: Words, noise: Words, more: tuple[Any, ...], regret: Floats, plays: Ints) -> None:
+        first_draws, first_noise = draws.copy(), noise.copy()
+
+        def again(at: Ints) -> Floats:
+            of_arms = np.empty((len(at), arms))
+            streams = first_draws.copy(), first_noise.copy()
+            game(*streams, more, at, np.empty(len(at)), of_arms, np.zeros_like(plays))
+            return of_arms
+
+        game(draws, noise, more, checkpoints, regret, arm_losses, plays)
         if not against_best(checkpoints, arm_losses, regret):
-            raise outside_range(environment)
+            raise outside_range(environment, find_outside(again, checkpoints, arm_losses))
 
     return play
-
-
-def outside_range(environment: Environment) -> ParameterError:
-    """Error for an adversary whose losses leave [0, 1]."""
-    return ParameterError(f"{type(environment).__name__}.losses: went outside [0, 1]; fix the adversary")

@@ -13,6 +13,8 @@ from ..base.extras import require
 from ..base.files import replacing
 from ..base.labels import short_labels
 from ..base.validation import number_in
+from ..environments import Environment
+from ..environments.base import Adversary
 from ..errors import ParameterError, StorageError, UnsupportedError, invalid_value, near_name
 from ..plots import DOTS_PER_INCH, Panel, Picture, Series, draw, fill
 from ..policies import Policy
@@ -123,6 +125,24 @@ class Results:
         """
         traffic = traffic_of(self.specification)
         return ", ".join(filter(None, (self.environment, traffic.label)))
+
+    @property
+    def same_losses(self) -> bool:
+        """Whether every policy met the same losses in the same run, so that differences run by run are paired.
+
+        An adversary reacts to each policy, so there the runs share only their seeds. It is also false if this process
+        does not know the environment, such as one that was defined in another script.
+
+        >>> import decoupled as dc
+        >>> worlds = dc.environments.Bernoulli([0.2, 0.7]), dc.environments.PunishLast(arms=2)
+        >>> [dc.simulate(dc.FTPL(), world, horizon=100, runs=2, seed=0).same_losses for world in worlds]
+        [True, False]
+        """
+        try:
+            found = Environment.from_dict(self.specification["environment"])
+        except ParameterError:
+            return False
+        return not isinstance(found, Adversary)
 
     def _label(self, policy: Policy | str) -> str:
         label = policy.label if isinstance(policy, Policy) else policy

@@ -15,7 +15,8 @@ from ...environments.base import Adversary
 from ...kernels.random.noise import BERNOULLI
 from ...kernels.random.seed_sequence import seed_pool
 from ...policies import Policy
-from ..cpu import BlockResult, outside_range, world
+from ..cpu import BlockResult, world
+from ..outside import outside_range
 from ..traffic import DIRECT, Traffic, kept_places, pending_bytes, room_for
 from .devices import Card, cards, simulated, toolkit
 from .kernels import kernel_for, kernel_key
