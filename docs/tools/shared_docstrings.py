@@ -18,7 +18,9 @@ class SharedDocstrings(Extension):
             return
         completed, source = (pkg[path] for path in CLIENTS)
         pairs = [(completed, source)]
-        pairs += [(each, source[name]) for name, each in completed.functions.items() if name in source.members]
+        pairs += [
+            (each, source[name]) for name, each in completed.functions.items() if name in source.members
+        ]
         for each, twin in pairs:
             if each.docstring and twin.docstring:
                 each.docstring.value = with_sections(each.docstring.value, twin.docstring.value)

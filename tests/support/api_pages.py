@@ -1,7 +1,7 @@
 """The pages of the reference as the site makes them: every name that they show, with what is written about it."""
 
-import importlib.util
 import re
+import runpy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -83,12 +83,9 @@ def package() -> Any:
 
 def pages() -> Iterator[tuple[str, str]]:
     """Every page of the reference and its Markdown, lists filled in."""
-    spec = importlib.util.spec_from_file_location("lists", ROOT / "docs/tools/lists.py")
-    assert spec is not None and spec.loader is not None
-    lists = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(lists)
+    fill_in = runpy.run_path(str(ROOT / "docs/tools/lists.py"))["on_page_markdown"]
     for file in sorted((ROOT / "docs/api").glob("*.md")):
-        yield file.stem, lists.on_page_markdown(file.read_text()) + "\n"
+        yield file.stem, fill_in(file.read_text()) + "\n"
 
 
 @cache

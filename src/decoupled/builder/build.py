@@ -53,7 +53,10 @@ def build(
 ) -> None:
     """Build the libraries and the manifest in a folder, or raise `UnbuiltError`."""
     linker, kinds = find_linker(), wanted()
-    start, digests = time.perf_counter(), sources()  # before anything is compiled: a source may change meanwhile
+    start, digests = (
+        time.perf_counter(),
+        sources(),
+    )  # before anything is compiled: a source may change meanwhile
     with tempfile.TemporaryDirectory() as scratch:
         built = compile_all(Path(scratch), kinds, processes or os.cpu_count() or 1, only, tell)
         folder.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ class Table(NamedTuple):
     Args:
         rows: mean losses, rows x arms, each in [0, 1].
         row_at: the row of each round.
-        noise: how a loss is drawn from its mean: 0 for Bernoulli, 1 for none, 2 for beta.
+        noise: how a loss is drawn from its mean: 0 (`BERNOULLI`), 1 (`NONE`, the loss is its mean) or 2 (`BETA`).
         concentration: for beta: a loss is Beta(mean * concentration, (1 - mean) * concentration).
     """
 

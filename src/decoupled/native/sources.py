@@ -44,6 +44,6 @@ def without_docstrings(source: str) -> str:
 class _Undocumented(ast.NodeTransformer):
     """Drops every statement that is a string alone: it does nothing."""
 
-    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:  # noqa: N802 - named as in ast
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
         value = node.value
         return None if isinstance(value, ast.Constant) and isinstance(value.value, str) else node

@@ -45,8 +45,8 @@ class Client(BaseClient[httpx.Client]):
         outbox: keeps feedback that cannot be delivered now: an `Outbox`, or the path of one that survives the program.
             With None such feedback raises `UndeliveredFeedback`.
         retries: how often to try, and how long to wait; None for `Retries()`.
-        notify: called with the reason when a call has to wait for a policy to be compiled; by default the reason is
-            logged as a warning.
+        notify: called with the reason when a call has to wait for a policy to be compiled; None logs the reason as a
+            warning.
         timeout: seconds for one attempt.
         verify: whether to check the certificate of an https address; a path names a certificate to trust.
 
