@@ -33,9 +33,9 @@ def code_digest(*folders: str) -> str:
 
 
 def without_docstrings(source: str) -> str:
-    """The syntax tree of a file as text, without its docstrings.
+    r"""The syntax tree of a file as text, without its docstrings.
 
-    >>> without_docstrings("x = 1  # one") == without_docstrings("\\n\\nx = 1")
+    >>> without_docstrings("x = 1  # one") == without_docstrings("\n\nx = 1")
     True
     """
     return ast.dump(_Undocumented().visit(ast.parse(source)))

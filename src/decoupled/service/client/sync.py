@@ -67,18 +67,18 @@ class Client(BaseClient[httpx.Client]):
 
         An experiment that exists with the same settings is returned as it is.
 
+        Args:
+            name: the name of the experiment: 1 to 100 letters, digits, dots, dashes and underscores, a letter or a
+                digit first.
+            arms: the names of the arms, or their number; None only if a `learner` brings them.
+            **settings: everything else that can be set, each with a default of the service: see `ExperimentSettings`.
+
         Returns:
             The experiment: its settings, arms and status.
 
         Raises:
             Conflict: if it exists with other settings.
             Invalid: if the service refuses a setting; the message names it.
-
-        Args:
-            name: the name of the experiment: 1 to 100 letters, digits, dots, dashes and underscores, a letter or a
-                digit first.
-            arms: the names of the arms, or their number; None only if a `learner` brings them.
-            **settings: everything else that can be set, each with a default of the service: see `ExperimentSettings`.
 
         >>> import decoupled as dc
         >>> client.put_experiment("prompts", arms=["short", "long"], policy=dc.FTPL(alpha=3.0))["status"]
@@ -241,7 +241,7 @@ class Client(BaseClient[httpx.Client]):
             **changes: the rules to change; None removes a rule: see `GuardrailChanges`.
 
         Returns:
-            The experiment's guardrails as they are now.
+            The experiment with its guardrails as they are now.
 
         >>> client.change_guardrails("models", floors={"small": 0.1})["guardrails"]["floors"]
         {'small': 0.1}
@@ -352,9 +352,6 @@ class Client(BaseClient[httpx.Client]):
 
         Give exactly one of `loss`, `reward` and `preference`. The same feedback twice counts once.
 
-        Returns:
-            The decision, or None if the feedback went to the outbox.
-
         Args:
             decision: the decision, or its id.
             loss: the loss of the explored arm, within the experiment's loss range.
@@ -363,6 +360,9 @@ class Client(BaseClient[httpx.Client]):
                 none.
             preference: which of the two arms did better, in place of a number; for an experiment that was created with
                 feedback="preference".
+
+        Returns:
+            The decision, or None if the feedback went to the outbox.
 
         Raises:
             Conflict: if the decision has another loss already, or was made to exploit only.
@@ -465,9 +465,6 @@ class Client(BaseClient[httpx.Client]):
     ) -> dict[str, Any]:
         """Return who changed what, newest first. Needs an admin key.
 
-        Returns:
-            The `entries` of the page, and `next`, which is None on the last page.
-
         Args:
             subject: only changes of this experiment, key (by its id) or file; None for all.
             action: only changes of this kind, such as "guardrails.change"; None for all.
@@ -476,6 +473,9 @@ class Client(BaseClient[httpx.Client]):
             before: only changes before the one with this id, such as the `next` of the page before; None for the
                 newest.
             limit: how many changes a page has at most, 1 to 1,000.
+
+        Returns:
+            The `entries` of the page, and `next`, which is None on the last page.
 
         >>> [entry["action"] for entry in client.audit("models")["entries"]]
         ['experiment.create']
