@@ -30,7 +30,7 @@ def found(path: str) -> Any:
     'FTPL'
     """
     parts = path.split(".")
-    for length in range(len(parts), 0, -1):
+    for length in range(len(parts) - 1, 0, -1):  # a function may be called like its module
         try:
             thing: Any = importlib.import_module(".".join(parts[:length]))
         except ImportError:

@@ -13,6 +13,7 @@ from decoupled import extend
 from decoupled.base.lazy import exports
 from decoupled.service import client
 from support.api_pages import VARIADIC, Shown, package, shown
+from support.pages import ROOT
 
 
 def calls() -> list[Shown]:
@@ -147,3 +148,19 @@ def test_a_fault_is_found(case: str) -> None:
 def test_a_type_without_a_page_is_found() -> None:
     call = package()["learner.arms.ArmNames.extended"]
     assert without_a_page((Shown("", "call", call),)) == ["call: decoupled.learner.arms.ArmNames"]
+
+
+def test_the_tables_of_the_typescript_client_are_complete() -> None:
+    source = (ROOT / "clients/typescript/src/client.ts").read_text()
+    page = (ROOT / "docs/other-languages.md").read_text()
+    body = source[source.index("export class Client ") :].partition("\n}\n")[0]
+    methods = re.findall(r"^  (?:async )?([a-z]\w*)(?:<.*?>)?\((.*)\): Promise<.*\{$", body, re.MULTILINE)
+    calls = {(name, *re.findall(r"(?:^|, )(\w+)(?=:| =)", taken)) for name, taken in methods}
+    table = re.findall(r"^\| `(\w+)\((.*?)\)` \|", page, re.MULTILINE)
+    assert len(calls) > 20
+    assert {(name, *filter(None, taken.split(", "))) for name, taken in table} == calls
+    options = source[source.index("export interface ClientOptions") :].partition("\n}\n")[0]
+    names = re.findall(r"^  (\w+)\?:", options, re.MULTILINE)
+    assert names == re.findall(
+        r"^\| `(\w+)` \|", page[page.index("| option |") :].partition("\n\n")[0], re.MULTILINE
+    )
