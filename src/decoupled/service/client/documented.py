@@ -26,14 +26,8 @@ def documented_by(other: type) -> Callable[[Kind], Kind]:
 def with_sections(text: str, source: str) -> str:
     r"""A docstring with the sections of another, before its examples; as it is if it has arguments of its own.
 
-    >>> print(with_sections("Add.\\n\\n>>> await add(1)\\n2", "Add.\\n\\nArgs:\\n    n: a number.\\n\\n>>> add(1)\\n2"))
-    Add.
-    <BLANKLINE>
-    Args:
-        n: a number.
-    <BLANKLINE>
-    >>> await add(1)
-    2
+    >>> with_sections("Add.\n\n>>> await add(1)", "Add.\n\nArgs:\n    n: a number.").splitlines()
+    ['Add.', '', 'Args:', '    n: a number.', '', '>>> await add(1)']
     """
     lines = inspect.cleandoc(text).splitlines()
     found = sections_of(source)
