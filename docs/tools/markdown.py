@@ -4,10 +4,12 @@
 name's signature and docstring, and an included file its text, so that each file can be read by itself.
 """
 
+import ast
 import importlib
 import inspect
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ def found(path: str) -> Any:
     'FTPL'
     """
     parts = path.split(".")
-    for length in range(len(parts), 0, -1):
+    for length in range(len(parts) - 1, 0, -1):  # a function may be called like its module
         try:
             thing: Any = importlib.import_module(".".join(parts[:length]))
         except ImportError:
@@ -42,11 +44,36 @@ def found(path: str) -> Any:
 def described(path: str) -> str:
     """A name with its signature and its docstring."""
     thing = found(path)
+    if not inspect.isclass(thing) and not inspect.isroutine(thing) and not hasattr(thing, "__wrapped__"):
+        return assigned(path)
     try:
         signature = str(inspect.signature(thing))
     except (TypeError, ValueError):
         signature = ""
     return f"## `{path}{signature}`\n\n{inspect.getdoc(thing) or ''}\n"
+
+
+def assigned(path: str) -> str:
+    """The name of a type with its value and the docstring that follows it.
+
+    >>> print(assigned("decoupled.decision.Arm").rstrip())
+    ## `decoupled.decision.Arm = str | int`
+    <BLANKLINE>
+    The name of an arm.
+    """
+    module, _, name = path.rpartition(".")
+    body = ast.parse(inspect.getsource(importlib.import_module(module))).body
+    for statement, follower in pairwise(body):
+        match statement, follower:
+            case (
+                (
+                    ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value)
+                    | ast.Assign(targets=[ast.Name(id=target)], value=value)
+                ),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ) if target == name:
+                return f"## `{path} = {ast.unparse(value)}`\n\n{text}\n"
+    raise LookupError(f"{path} is not assigned with a docstring")
 
 
 def included(match: re.Match[str]) -> str:

@@ -3,6 +3,7 @@
 from typing import NamedTuple, TypeAlias
 
 Arm: TypeAlias = str | int
+"""The name of an arm."""
 
 
 class Decision(NamedTuple):

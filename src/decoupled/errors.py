@@ -58,6 +58,9 @@ class DecoupledError(Exception):
     def with_remedy(self, remedy: str) -> Self:
         """The same error with another remedy, for readers who cannot follow the first one.
 
+        Args:
+            remedy: what the reader of the error can do.
+
         >>> import decoupled as dc
         >>> str(dc.LossError("loss = 7").with_remedy("create the experiment with another loss_range"))
         'loss = 7; create the experiment with another loss_range'
@@ -65,7 +68,11 @@ class DecoupledError(Exception):
         return self._with_text(Message(self.problem, remedy))
 
     def within(self, place: str) -> Self:
-        """The same error, prefixed with a place such as one record of a log."""
+        """The same error, prefixed with a place such as one record of a log.
+
+        Args:
+            place: where the value was found, such as "policies[1]".
+        """
         problem = f"{place}: {self.problem}"
         return self._with_text(problem if self.remedy is None else Message(problem, self.remedy))
 

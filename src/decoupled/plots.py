@@ -41,15 +41,21 @@ _REPRODUCIBLE: dict[str, Any] = {
 class Series(NamedTuple):
     """Labelled values, with an optional band around them.
 
-    The band is its half-width, or two rows: how far it reaches below the values, and above them.
+    Attributes:
+        label: the name in the legend.
+        x: the places.
+        y: the values.
+        band: its half-width, or two rows: how far it reaches below the values, and above them; None for no band.
+        style: the number of its colour in the palette.
+        kind: "line", "points", or "fit", a thin line through points.
     """
 
     label: str
     x: Floats
     y: Floats
     band: Floats | None = None
-    style: int = 0  # number in the palette
-    kind: str = "line"  # or "points", or "fit": a thin line through points
+    style: int = 0
+    kind: str = "line"
 
     @property
     def ends(self) -> tuple[Floats, Floats]:

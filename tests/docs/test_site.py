@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled import theory
+from decoupled import extend, theory
 from decoupled.base.lazy import exports
 from decoupled.paper import EXPERIMENTS
 from decoupled.service import client
@@ -34,6 +34,7 @@ NAMES = [
     *(f"decoupled.theory.figures.{name}" for name in theory.figures.__all__),
     *(f"decoupled.inference.{name}" for name in exports("decoupled.inference") if not hasattr(dc, name)),
     *(f"decoupled.service.client.{name}" for name in client.__all__),
+    *(f"decoupled.extend.{name}" for name in vars(extend) if callable(getattr(extend, name))),
     "decoupled.testing.check_policy",
     *(
         f"decoupled.Learner.{name}"
@@ -72,6 +73,31 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
     anchors = set(re.findall(r'id="([\w.]+)"', text))
     assert [name for name in NAMES if name not in anchors] == []
     assert "<blockquote>" not in text, "a docstring example is shown as a quotation"
+
+
+def test_parameters_are_in_a_table_and_types_are_links(site: Path) -> None:
+    page = (site / "api/client.html").read_text()
+    start = page.index('id="decoupled.service.client.Client.decide"')
+    [table] = re.findall(r"<table>.*?</table>", page[start : page.index("<h3", start)], re.DOTALL)[:1]
+    assert re.findall(r"<th>(.*?)</th>", table) == ["Name", "Type", "Description", "Default"]
+    names = re.findall(r"<tr[^>]*>\s*<td>\s*<code>(\w+)</code>", table)
+    assert names == ["name", "count", "mode", "available", "key", "tags", "baseline"]
+    assert 'href="types.html#decoupled.service.client.requests.Mode"' in table
+    assert "<em>required</em>" in table
+    assert "<em>optional</em>" in table
+    assert "<code>...</code>" not in page
+
+
+def test_links_of_the_reference_lead_somewhere(site: Path) -> None:
+    pages = {each.name: each.read_text() for each in site.glob("api/*.html")}
+    anchors = {name: set(re.findall(r'\bid="([^"]+)"', text)) for name, text in pages.items()}
+    links = [
+        (name, *link.partition("#")[::2])
+        for name, text in pages.items()
+        for link in re.findall(r'href="([\w.-]*#decoupled[^"]*)"', text)
+    ]
+    assert len(links) > 1_000
+    assert [link for link in links if link[2] not in anchors[link[1] or link[0]]] == []
 
 
 def test_every_experiment_is_on_its_page(site: Path) -> None:
@@ -218,7 +244,10 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
             "gallery/index",
             "gallery/tuning",
             "settings",
+            "api/client",
+            "api/learner",
             "api/policies",
+            "api/simulation",
             "api/theory",
             "inference",
         ),

@@ -24,7 +24,7 @@ from decoupled.builder.wrappers import types_of, wrap
 from decoupled.kernels.jit import translate
 from decoupled.native import cpu, load
 from decoupled.native.calls import FORMAT
-from decoupled.native.sources import COMPILED, source_digest
+from decoupled.native.sources import COMPILED, code_digest, source_digest, without_docstrings
 
 ROOT = Path(decoupled.__file__).parents[2]
 
@@ -37,6 +37,7 @@ def test_a_build_can_be_loaded(tmp_path: Path) -> None:
     manifest = load.read_manifest(tmp_path / "lib")
     assert manifest["format"] == FORMAT
     assert manifest["digest"] == source_digest(*COMPILED)
+    assert manifest["code"] == code_digest(*COMPILED)
     assert manifest["libraries"].keys() == set(cpu.targets())
     assert len(told) == 2  # the group, and the whole
 
@@ -52,7 +53,8 @@ def test_what_is_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for changed, expected in (
         ({}, True),
         ({"builder": "0" * 16}, False),
-        ({"digest": "0" * 16}, False),
+        ({"digest": "0" * 16, "code": "0" * 16}, False),
+        ({"digest": "0" * 16}, True),  # only comments or docstrings have changed
         ({"libraries": {}}, False),
     ):
         (folder / load.MANIFEST).write_text(json.dumps({**written, **changed}))
@@ -67,6 +69,32 @@ def test_what_is_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert build.is_built(folder) is (cpu.targets() == (best,))
     monkeypatch.setenv(load.SWITCH, "here")
     assert build.is_built(folder)
+
+
+@pytest.mark.skipif(load.why_not() is not None, reason=f"{load.why_not()}; make native")
+def test_an_edited_docstring_is_noted_and_compiles_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "lib"
+    shutil.copytree(load.FOLDER, folder)
+    before = {**load.read_manifest(folder), "builder": build.builder_digest(), **build.sources()}
+    build.write_manifest(folder, {**before, "digest": "0" * 16})
+    build.renew_digests(folder)
+    assert load.read_manifest(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("source", "same"),
+    [
+        ('"""Another."""\n\n\ndef f(x):\n    # why\n    """More."""\n    return x + 1.0', True),
+        ("def f(x): return x + 1.0", True),
+        ("def f(x): return x + 2.0", False),
+        ("def f(x: int): return x + 1.0", False),
+        ('def f(x):\n    return x + 1.0\n    """Of nothing."""', True),
+        ('def f(x):\n    return x + len("text")', False),
+    ],
+)
+def test_a_digest_of_code_sees_code_alone(source: str, same: bool) -> None:
+    original = '"""A module."""\n\ndef f(x):\n    """Add one."""\n    return x + 1.0'
+    assert (without_docstrings(source) == without_docstrings(original)) is same
 
 
 def test_every_policy_is_built_and_every_adversary() -> None:

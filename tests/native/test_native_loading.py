@@ -134,7 +134,7 @@ def test_a_terminal_is_told_once_what_is_compiled(tmp_path: Path) -> None:
 def test_other_sources_are_compiled(tmp_path: Path) -> None:
     shutil.copytree(SOURCES, tmp_path / "decoupled", ignore=shutil.ignore_patterns("__pycache__"))
     with (tmp_path / "decoupled" / "kernels" / "powers.py").open("a") as file:
-        file.write("# changed\n")
+        file.write("CHANGED = True\n")
     code = (
         "import sys, decoupled as dc; from decoupled.native import load; print(load.why_not());"
         "dc.FollowTheLeader().start(arms=2, seed=0).decide(); assert 'numba' in sys.modules"
@@ -150,10 +150,10 @@ def test_without_a_library_there_is_a_reason(tmp_path: Path) -> None:
         load.load(tmp_path)
 
 
-def changed(key: str, value: Any) -> Callable[[Path], None]:
+def changed(**values: Any) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         path = folder / load.MANIFEST
-        path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+        path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
 
     return change
 
@@ -181,14 +181,14 @@ MISSING_SYMBOL = {"f": {"symbol": "decoupled_missing", "takes": [], "returns": [
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (changed("digest", "0" * 16), "other sources"),
-        (changed("format", -1), "another version"),
-        (changed("machine", "Plan9-vax"), "for Plan9-vax"),
-        (changed("libraries", {}), "other processors"),
-        (changed("libraries", None), "do not go together"),
-        (changed("functions", MISSING_SYMBOL), "do not go together"),
-        (changed("functions", {"f": {}}), "do not go together"),
-        (changed("made_of", None), "do not go together"),
+        (changed(digest="0" * 16, code="0" * 16), "other sources"),
+        (changed(format=-1), "another version"),
+        (changed(machine="Plan9-vax"), "for Plan9-vax"),
+        (changed(libraries={}), "other processors"),
+        (changed(libraries=None), "do not go together"),
+        (changed(functions=MISSING_SYMBOL), "do not go together"),
+        (changed(functions={"f": {}}), "do not go together"),
+        (changed(made_of=None), "do not go together"),
         (without(load.MANIFEST), "none is installed"),
         (without("decoupled-*"), "cannot be loaded"),
         (written("decoupled-*", b"not a library"), "cannot be loaded"),

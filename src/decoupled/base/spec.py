@@ -88,6 +88,12 @@ class Description:
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Read what `to_dict` wrote. Missing parameters take their defaults, or the preset's values.
 
+        Args:
+            values: what `to_dict` returned: the name of the class or of a preset, and its parameters.
+
+        Raises:
+            ParameterError: if the name is not known, or a parameter is not one of its own.
+
         >>> import decoupled as dc
         >>> dc.Policy.from_dict({"name": "FTPL.recommended"}) == dc.FTPL.recommended()
         True
@@ -142,7 +148,11 @@ class Description:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote."""
+        """Read what `to_json` wrote.
+
+        Args:
+            text: what `to_json` returned.
+        """
         try:
             values = json.loads(text)
         except (ValueError, RecursionError) as error:

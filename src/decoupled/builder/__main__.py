@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from ..native import load
-from .build import UnbuiltError, build, is_built
+from .build import UnbuiltError, build, is_built, renew_digests
 
 
 def main() -> int:
@@ -27,6 +27,7 @@ def main() -> int:
         print(f"{load.SWITCH} is off: no machine code is built")
         return 0
     if given.if_stale and is_built(given.out):
+        renew_digests(given.out)
         print("the machine code is up to date")
         return 0
     try:

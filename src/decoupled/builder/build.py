@@ -20,7 +20,7 @@ from ..base.files import write_atomically
 from ..native import load
 from ..native.calls import FORMAT
 from ..native.cpu import machine, runnable, targets
-from ..native.sources import COMPILED, source_digest
+from ..native.sources import COMPILED, code_digest, source_digest
 
 QUICK = Path(__file__).with_name("quick.c")  # what `decoupled.native.quick` calls; it has no policy in it
 
@@ -53,10 +53,10 @@ def build(
 ) -> None:
     """Build the libraries and the manifest in a folder, or raise `UnbuiltError`."""
     linker, kinds = find_linker(), wanted()
-    start, digest = (
+    start, digests = (
         time.perf_counter(),
-        source_digest(*COMPILED),
-    )  # before anything is compiled, in case a source changes meanwhile
+        sources(),
+    )  # before anything is compiled: a source may change meanwhile
     with tempfile.TemporaryDirectory() as scratch:
         built = compile_all(Path(scratch), kinds, processes or os.cpu_count() or 1, only, tell)
         folder.mkdir(parents=True, exist_ok=True)
@@ -65,14 +65,14 @@ def build(
     manifest = {
         "format": FORMAT,
         "version": __version__,
-        "digest": digest,
+        **digests,
         "builder": builder_digest(),
         "machine": machine(),
         "libraries": libraries,
         "made_of": {name: parts for group in built for name, parts in group.made_of.items()},
         "functions": functions,
     }
-    write_atomically(folder / load.MANIFEST, json.dumps(manifest, indent=1, sort_keys=True) + "\n")
+    write_manifest(folder, manifest)
     for path in folder.iterdir():  # libraries of other sources
         if path.name not in (load.MANIFEST, *libraries.values()):
             path.unlink()
@@ -91,6 +91,23 @@ def is_built(folder: Path = load.FOLDER) -> bool:
     except load.UnusableError:
         return False
     return manifest.get("builder") == builder_digest() and manifest["libraries"].keys() >= {*wanted()}
+
+
+def renew_digests(folder: Path = load.FOLDER) -> None:
+    """Note the sources as they are now: only comments and docstrings have changed since the folder was built."""
+    manifest = load.read_manifest(folder)
+    if manifest["digest"] != source_digest(*COMPILED):
+        write_manifest(folder, {**manifest, **sources()})
+
+
+def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    """Write the manifest, whole or not at all."""
+    write_atomically(folder / load.MANIFEST, json.dumps(manifest, indent=1, sort_keys=True) + "\n")
+
+
+def sources() -> dict[str, str]:
+    """The digests by which the loader knows whether a library is of the sources as they are."""
+    return {"digest": source_digest(*COMPILED), "code": code_digest(*COMPILED)}
 
 
 def builder_digest() -> str:

@@ -39,7 +39,11 @@ class Environment(Description, kind="environment", package=__package__):
         )
 
     def table(self, horizon: int) -> Table:
-        """The mean losses of every round."""
+        """The mean losses of every round.
+
+        Args:
+            horizon: the number of rounds.
+        """
         raise NotImplementedError
 
 

@@ -63,10 +63,21 @@ class LossTable(Environment):
         object.__setattr__(self, "_digest", content.hexdigest())
 
     @classmethod
-    def from_csv(cls, path: str | os.PathLike[str], **parameters: Any) -> Self:
+    def from_csv(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        index: Sequence[int] | None = None,
+        noise: str = "none",
+        concentration: float = 10.0,
+    ) -> Self:
         r"""Load a recorded log: a header with the arms' names, then one line of losses per round.
 
-        The losses are played back as they are. For a file of mean losses, pass `noise="bernoulli"`.
+        Args:
+            path: the file.
+            index: the row of each round, as in `LossTable`; None for row t in round t.
+            noise: "none" plays the losses back as they are; "bernoulli" or "beta" is for a file of mean losses.
+            concentration: for "beta", as in `LossTable`.
 
         >>> import decoupled as dc, pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "log.csv"
@@ -75,12 +86,26 @@ class LossTable(Environment):
         >>> log.rows.tolist(), log.noise
         ([[0.1, 0.9], [0.8, 0.2]], 'none')
         """
-        return cls(read_csv(path), **{"noise": "none", **parameters})
+        return cls(read_csv(path), index, noise, concentration)
 
     @classmethod
-    def from_parquet(cls, path: str | os.PathLike[str], **parameters: Any) -> Self:
-        """Load a recorded log as in `from_csv`: one column of losses per arm, one row per round. Needs pyarrow."""
-        return cls(read_parquet(path), **{"noise": "none", **parameters})
+    def from_parquet(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        index: Sequence[int] | None = None,
+        noise: str = "none",
+        concentration: float = 10.0,
+    ) -> Self:
+        """Load a recorded log: one column of losses per arm, one row per round. Needs pyarrow.
+
+        Args:
+            path: the file.
+            index: the row of each round, as in `LossTable`; None for row t in round t.
+            noise: "none" plays the losses back as they are; "bernoulli" or "beta" is for a file of mean losses.
+            concentration: for "beta", as in `LossTable`.
+        """
+        return cls(read_parquet(path), index, noise, concentration)
 
     @property
     def arms(self) -> int:  # type: ignore[override]

@@ -17,7 +17,7 @@ Three sums are all that it needs: n, the sum of X and the sum of X^2. docs/infer
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..base.arrays import Floats
 
@@ -45,16 +45,16 @@ _PSI_DIFFERENCE = _psi(BETS, np.ones(1))
 _LOG_SHARE_DIFFERENCE = -np.log(len(BETS))
 
 
-def lower_mean(count: Any, total: Any, squares: Any, risk: Any) -> Floats:
+def lower_mean(count: ArrayLike, total: ArrayLike, squares: ArrayLike, risk: ArrayLike) -> Floats:
     """A lower bound of the running mean of numbers X >= 0 whose means lie in [0, 1].
+
+    The arguments may be arrays of one shape. The bound is 0 where nothing was seen.
 
     Args:
         count: how many numbers there were.
         total: their sum.
         squares: the sum of their squares.
-        risk: the probability with which the bound may fail at some moment.
-
-    The arguments may be arrays of one shape. The bound is 0 where nothing was seen.
+        risk: the probability with which the bound may fail at some moment, in (0, 1).
 
     >>> print(lower_mean(1000, 500.0, 500.0, risk=0.025).round(3))
     0.436
@@ -62,10 +62,16 @@ def lower_mean(count: Any, total: Any, squares: Any, risk: Any) -> Floats:
     return np.maximum(_lower(count, total, squares, risk, of_difference=False), 0.0)
 
 
-def lower_difference(count: Any, total: Any, squares: Any, risk: Any) -> Floats:
+def lower_difference(count: ArrayLike, total: ArrayLike, squares: ArrayLike, risk: ArrayLike) -> Floats:
     """A lower bound of the running mean of numbers X >= -1 whose means lie in [-1, 1].
 
-    The arguments are those of `lower_mean`. The bound is -1 where nothing was seen.
+    The arguments may be arrays of one shape. The bound is -1 where nothing was seen.
+
+    Args:
+        count: how many numbers there were.
+        total: their sum.
+        squares: the sum of their squares.
+        risk: the probability with which the bound may fail at some moment, in (0, 1).
 
     >>> print(lower_difference(1000, 500.0, 500.0, risk=0.025).round(3))
     0.416

@@ -16,6 +16,7 @@ from .evidence import paired_evidence, plain_evidence, weighted_evidence
 from .sums import Sums
 
 Basis: TypeAlias = Literal["running", "paired", "stationary"]
+"""What a verdict compares arms by; see `Verdict`."""
 
 _FARTHEST = 1e6  # times the observations so far that a look ahead reaches
 

@@ -36,7 +36,12 @@ class Evaluated:
     high: float
 
     def scaled(self, low: float, high: float) -> "Evaluated":
-        """The same value of losses in [low, high], from that of losses in [0, 1]."""
+        """The same value of losses in [low, high], from that of losses in [0, 1].
+
+        Args:
+            low: the lowest possible loss.
+            high: the highest possible loss.
+        """
         numbers = (self.importance_weighted, self.self_normalised, self.doubly_robust, self.low, self.high)
         mapped = (None if each is None else low + (high - low) * each for each in numbers)
         return Evaluated(self.name, self.telling, *mapped)  # type: ignore[arg-type]
@@ -113,7 +118,11 @@ class Evaluation:
         return content
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> "Figure":
-        """Draw every value with its interval; save the figure to `path` if given."""
+        """Draw every value with its interval; save the figure to `path` if given.
+
+        Args:
+            path: the file to save the figure to, such as "values.png"; None saves nothing.
+        """
         with needed_for("a picture"):
             from matplotlib.figure import Figure
 

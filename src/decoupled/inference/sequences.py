@@ -152,13 +152,20 @@ class Sequences:
         self.add(Observation(explore, weight, loss, exploit, available, chances))
 
     def add(self, seen: Observation) -> None:
-        """Add an observation that needs no checks; `update` makes them. It is summed when something is asked."""
+        """Add an observation that needs no checks; `update` makes them. It is summed when something is asked.
+
+        Args:
+            seen: the observation.
+        """
         self._unsummed.append(seen)
         if len(self._unsummed) == AT_ONCE:
             self._sums  # noqa: B018
 
     def add_arms(self, count: int = 1) -> None:
         """Add arms, numbered on from the last. Differences begin anew; the intervals of the other arms do not.
+
+        Args:
+            count: how many arms to add, at least one.
 
         >>> from decoupled.inference import Sequences
         >>> sequences = Sequences(arms=2)
@@ -171,6 +178,9 @@ class Sequences:
     def retire(self, arm: int) -> None:
         """Retire an arm. Its number is not used again, and what is known of the others stays.
 
+        Args:
+            arm: the number of the arm.
+
         >>> from decoupled.inference import Sequences
         >>> sequences = Sequences(arms=3)
         >>> sequences.retire(1)
@@ -182,20 +192,34 @@ class Sequences:
     # Intervals
 
     def arms(self, *, drift: bool | None = None) -> list[Interval]:
-        """The interval of every arm's mean loss, also of retired arms."""
+        """The interval of every arm's mean loss, also of retired arms.
+
+        Args:
+            drift: whether losses may drift; None for what the sequences were made with.
+        """
         estimates, lows, highs = self.bounds(drift=drift)
         ends = zip(estimates.tolist(), lows.tolist(), highs.tolist(), strict=True)
         return [Interval.around(*each) for each in ends]
 
     def arm(self, arm: int, *, drift: bool | None = None) -> Interval:
-        """The interval of one arm's mean loss."""
+        """The interval of one arm's mean loss.
+
+        Args:
+            arm: the number of the arm.
+            drift: whether losses may drift; None for what the sequences were made with.
+        """
         place = self._place("arm", arm)
         return self.arms(drift=drift)[place]
 
     def bounds(
         self, *, drift: bool | None = None, among: Sequence[int] | None = None
     ) -> tuple[Floats, Floats, Floats]:
-        """Arrays over all arms, or over those in `among`: the estimates, the lower and the upper ends."""
+        """Arrays over all arms, or over those in `among`: the estimates, the lower and the upper ends.
+
+        Args:
+            drift: whether losses may drift; None for what the sequences were made with.
+            among: the numbers of the arms that the arrays are over; None for all.
+        """
         risks = self._risk * shares.of_arms(self._sums)[0] / 2.0
         if among is not None:
             risks = risks[[self._place("among", arm) for arm in among]]
@@ -205,12 +229,20 @@ class Sequences:
         return _ratio(moments[0], moments[2]), lows, highs
 
     def estimates(self, *, drift: bool | None = None) -> Floats:
-        """The estimated mean loss of every arm: its weighted losses over their weights; 1/2 if none was seen."""
+        """The estimated mean loss of every arm: its weighted losses over their weights; 1/2 if none was seen.
+
+        Args:
+            drift: whether losses may drift; None for what the sequences were made with.
+        """
         moments = self._moments(self._allows_drift(drift))[1]
         return _ratio(moments[0], moments[2])
 
     def served(self, *, drift: bool | None = None) -> Interval:
-        """The interval of the mean loss of what was exploited, over the observed rounds that exploited an arm."""
+        """The interval of the mean loss of what was exploited, over the observed rounds that exploited an arm.
+
+        Args:
+            drift: whether losses may drift; None for what the sequences were made with.
+        """
         sums, used = self._sums, self.used()
         if not self._allows_drift(drift):
             if not used.any():
@@ -224,7 +256,13 @@ class Sequences:
         return Interval.around(float(_ratio(np.array(loss), np.array(gain))), float(low), float(high))
 
     def difference(self, arm: int, other: int, *, drift: bool | None = None) -> Interval:
-        """The interval of one arm's mean loss minus another's: above 0 if the other arm is better."""
+        """The interval of one arm's mean loss minus another's: above 0 if the other arm is better.
+
+        Args:
+            arm: the number of an arm.
+            other: the number of the arm to compare it with.
+            drift: whether losses may drift; None for what the sequences were made with.
+        """
         arm, other = self._place("arm", arm), self._place("other", other)
         if arm == other:
             return Interval(0.0, 0.0, 0.0)
@@ -245,6 +283,10 @@ class Sequences:
         The weight of a round is the smaller of the two probabilities. Losses may drift; if the difference of the two
         arms does not, the interval covers it. Only rounds whose law is known count. See `decoupled.inference.pairs`.
 
+        Args:
+            arm: the number of an arm.
+            other: the number of the arm to compare it with.
+
         >>> from decoupled.inference import Sequences
         >>> sequences = Sequences(arms=2)
         >>> for n in range(2_000):
@@ -264,7 +306,12 @@ class Sequences:
         return Interval.around(total / weight, float(next(ends)), -float(next(ends)))
 
     def against_served(self, arm: int, *, drift: bool | None = None) -> Interval:
-        """The interval of an arm's mean loss minus that of what was exploited: above 0 if the arm is worse."""
+        """The interval of an arm's mean loss minus that of what was exploited: above 0 if the arm is worse.
+
+        Args:
+            arm: the number of the arm.
+            drift: whether losses may drift; None for what the sequences were made with.
+        """
         mine, sums, used = self._arm(arm), self._sums, self.used()
         if not used.any():
             return Interval(0.0, -1.0, 1.0)
@@ -325,7 +372,12 @@ class Sequences:
         return np.array([rounds + arm.other_rounds for arm in arms], np.float64), moments.T
 
     def pair(self, arm: int, other: int) -> tuple[int, float, float]:
-        """The number of comparable rounds, and the sum and sum of squares of "loss of arm + gain of other - 1"."""
+        """The number of comparable rounds, and the sum and sum of squares of "loss of arm + gain of other - 1".
+
+        Args:
+            arm: the number of an arm.
+            other: the number of the arm to compare it with.
+        """
         n = self._sums.rounds
         loss, losses = self._sums.arms[arm].comparable[:2]
         gain, gains = self._sums.arms[other].comparable[2:]
@@ -352,7 +404,11 @@ class Sequences:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Self:
-        """Restore the result of `to_dict`."""
+        """Restore the result of `to_dict`.
+
+        Args:
+            content: what `to_dict` returned.
+        """
         try:
             rest = dict(content)
             found, risk, drift = rest.pop("format"), rest.pop("risk"), rest.pop("drift")

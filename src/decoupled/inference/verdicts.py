@@ -15,6 +15,7 @@ from .comparisons import Basis
 from .sequences import Sequences
 
 State: TypeAlias = Literal["decided", "narrowed", "open"]
+"""How far a verdict has come; see `Verdict`."""
 
 _NAMED = 3  # arms that a sentence names
 _MOST = 10**9  # observations; a longer wait is no plan

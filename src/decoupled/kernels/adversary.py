@@ -12,7 +12,12 @@ from .numba_later import overload
 
 
 class Memory(NamedTuple):
-    """An adversary's memory: two arrays of any length, zero at the start."""
+    """An adversary's memory: two arrays of any length, zero at the start.
+
+    Args:
+        floats: numbers.
+        ints: whole numbers.
+    """
 
     floats: Floats
     ints: Ints
@@ -21,8 +26,9 @@ class Memory(NamedTuple):
 class AdversaryFunctions(NamedTuple):
     """The compiled functions of one adversary.
 
-    `losses(params, memory, t, out)` fills the mean loss of every arm in round t = 0, 1, ...;
-    `note(params, memory, t, exploit)` records the arm exploited in that round.
+    Args:
+        losses: `losses(params, memory, t, out)` fills the mean loss of every arm in round t = 0, 1, ...
+        note: `note(params, memory, t, exploit)` records the arm exploited in that round.
     """
 
     losses: Callable[..., None]

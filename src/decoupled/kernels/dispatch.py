@@ -21,9 +21,11 @@ from .state import ROUND, State
 class Functions(NamedTuple):
     """The compiled functions of one policy.
 
-    `init(params, state)` fills every derived row from the learned ones (zero at the start).
-    `decide(params, state, stream)` returns (exploit, explore, weight, propensity) and changes only the
-    stream; an unknown propensity is NaN. `update(params, state, arm, weight, loss)` learns.
+    Args:
+        init: `init(params, state)` fills every derived row from the learned ones, which are zero at the start.
+        decide: `decide(params, state, stream)` returns (exploit, explore, weight, propensity) and changes only the
+            stream. An unknown propensity is NaN.
+        update: `update(params, state, arm, weight, loss)` learns. The round has been advanced already.
     """
 
     init: Callable[..., None]

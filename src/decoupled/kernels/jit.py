@@ -36,6 +36,7 @@ except ImportError:  # not a POSIX system: code is compiled at every start
     fcntl = None
 
 Function = TypeVar("Function", bound=Callable[..., object])
+"""Any function; a decorator returns one of the same type."""
 
 _one_at_a_time = Lock()
 
@@ -98,7 +99,11 @@ def is_ours(*things: Callable[..., object]) -> bool:
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function that allocates no memory; it runs without the interpreter lock."""
+    """Compile a function that allocates no memory; it runs without the interpreter lock.
+
+    Args:
+        function: the function. It may call other compiled functions, and must not create arrays, lists or strings.
+    """
     # Reference counting costs two atomic operations each time an array is passed on. At eight arms that takes five
     # times as long as the round itself, and code that allocates nothing does not need it.
     return translate(function, keep=is_ours(function), counting=False)

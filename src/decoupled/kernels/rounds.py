@@ -17,7 +17,14 @@ from .state import State
 
 
 class Table(NamedTuple):
-    """An oblivious environment: mean losses (rows x arms), the row of each round, and the noise."""
+    """The losses of an oblivious environment.
+
+    Args:
+        rows: mean losses, rows x arms, each in [0, 1].
+        row_at: the row of each round.
+        noise: how a loss is drawn from its mean: 0 (`BERNOULLI`), 1 (`NONE`, the loss is its mean) or 2 (`BETA`).
+        concentration: for beta: a loss is Beta(mean * concentration, (1 - mean) * concentration).
+    """
 
     rows: Floats
     row_at: Ints

@@ -22,8 +22,11 @@ MOST_PAIRED_ARMS = 1000  # a square of this many arms takes 8 MB, and a saved st
 class State(NamedTuple):
     """The state of a running policy, as compiled code sees it.
 
-    `scalars` holds single numbers; `floats` and `ints` hold one row per quantity and one column per arm. A count of
-    ordered pairs of arms is a square: one row of `ints` per arm.
+    Attributes:
+        scalars: single numbers, by their place in the layout: first the round and the number of arms, then the policy's
+            own.
+        floats: one row per quantity and one column per arm.
+        ints: the same for whole numbers. A count of ordered pairs of arms is a square: one row per arm.
     """
 
     scalars: Floats
@@ -34,9 +37,15 @@ class State(NamedTuple):
 class Layout(NamedTuple):
     """The names of a policy's scalars and rows, and which of them are learned.
 
-    Learned rows are saved; the policy's `init` derives all others from them. A policy's own scalars come after the
-    shared ones, `round` and `arms`. `pairs` names squares of whole numbers, one for each ordered pair of arms; in the
-    state's `ints` they follow the rows that `ints` names.
+    Learned rows are saved; the policy's `init` derives all others from them.
+
+    Args:
+        scalars: the policy's own scalars. They come after the shared ones, `round` and `arms`.
+        floats: the rows of `State.floats`.
+        ints: the rows of `State.ints`.
+        learned: which of these are learned.
+        pairs: squares of whole numbers, one for each ordered pair of arms. In `State.ints` they follow the rows that
+            `ints` names.
     """
 
     scalars: tuple[str, ...] = ()
@@ -46,7 +55,11 @@ class Layout(NamedTuple):
     pairs: tuple[str, ...] = ()
 
     def new_state(self, arms: int) -> State:
-        """A state before the first observation: round 1, everything else zero."""
+        """A state before the first observation: round 1, everything else zero.
+
+        Args:
+            arms: the number of arms.
+        """
         if self.pairs and arms > MOST_PAIRED_ARMS:
             rule = f"must not exceed {MOST_PAIRED_ARMS} for a policy that counts every pair of arms"
             raise ParameterError(invalid_value("arms", arms, rule, "choose another policy, or fewer arms"))
@@ -60,7 +73,12 @@ class Layout(NamedTuple):
         return state
 
     def row(self, state: State, name: str) -> Any:
-        """A view of the row called `name`. A scalar is a view of length one, a count of pairs a square."""
+        """A view of the row called `name`. A scalar is a view of length one, a count of pairs a square.
+
+        Args:
+            state: a state with this layout.
+            name: the name of a row, a scalar or a square.
+        """
         scalars = SHARED_SCALARS + self.scalars
         if name in scalars:
             place = scalars.index(name)
@@ -76,8 +94,11 @@ class Layout(NamedTuple):
     def restrict(self, state: State, arms: Ints, layout: "Layout | None" = None) -> State:
         """A new state with the learned values of the given arms only.
 
-        `layout` is the layout of the new state, if it differs. What it does not learn is dropped, and what only it
-        learns is zero.
+        Args:
+            state: a state with this layout.
+            arms: the places of the arms to keep.
+            layout: the layout of the new state; None for this one. What it does not learn is dropped, and what only it
+                learns is zero.
         """
         new = layout or self
         part = new.new_state(len(arms))
@@ -91,7 +112,13 @@ class Layout(NamedTuple):
         return part
 
     def extend(self, state: State, newcomers: int, layout: "Layout | None" = None) -> State:
-        """A new state with this many more arms at the end, whose values are zero; `layout` is as in `restrict`."""
+        """A new state with more arms at the end, whose values are zero.
+
+        Args:
+            state: a state with this layout.
+            newcomers: the number of new arms.
+            layout: the layout of the new state, as in `restrict`; None for this one.
+        """
         new, arms = layout or self, state.floats.shape[1]
         whole = new.new_state(arms + newcomers)
         whole.scalars[ROUND] = state.scalars[ROUND]

@@ -12,6 +12,7 @@ from ..errors import ArmError, invalid_value, near_name, shown
 from .name_index import NameTable
 
 Arms: TypeAlias = int | Iterable[Arm]
+"""A number of arms, which are then called 0, 1, 2 and so on, or their names."""
 
 MOST_ARMS = 10**9
 

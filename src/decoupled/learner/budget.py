@@ -61,6 +61,9 @@ class Budget:
     def cost_of(self, arm: Arm) -> float:
         """The price of exploring an arm; 0 if there is none.
 
+        Args:
+            arm: the arm to explore.
+
         >>> import decoupled as dc
         >>> budget = dc.Budget(cost={"a": 1.0, "b": 2.5}, total=10)
         >>> budget.cost_of("a"), budget.cost_of("new")
@@ -86,6 +89,9 @@ class Budget:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote.
+
+        Args:
+            values: what `to_dict` returned.
 
         >>> import decoupled as dc
         >>> budget = dc.Budget(rate=(10, 60), cost={1: 0.5}, total=3)

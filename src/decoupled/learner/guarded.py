@@ -82,6 +82,9 @@ class Guarded:
     def serve(self, *, available: Iterable[Arm] | None = None) -> Served:
         """Draw an arm to use now, like `exploit`, and say which guardrail chose it.
 
+        Args:
+            available: the arms to choose from, as in `Learner.decide`; None for all.
+
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
         >>> learner.guardrails = dc.Guardrails(pinned="c")

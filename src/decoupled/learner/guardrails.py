@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
 from ..base.validation import as_float, number_in
 from ..decision import Arm
@@ -10,6 +10,35 @@ from ..errors import ArmError, ParameterError, invalid_value, near_name
 from .arms import ArmNames, listed
 
 _NO_RISK = "the default is 0.05"
+
+
+class GuardrailFields(TypedDict, total=False):
+    """Guardrails to set; those that are left out stay as they are. `Guardrails` explains each in full.
+
+    Attributes:
+        pinned: the arm to exploit in every decision; None for no pin.
+        floors: the least probability of exploiting each of these arms.
+        holdout: the share of decisions that exploit `control`.
+        control: the arm of the hold-out; None draws one of the available arms.
+        incumbent: the arm to exploit until another is known to be better; None for none.
+        risk: the probability, at most, that the incumbent is ever left although no other arm is better.
+        drift: whether losses may drift.
+        down: arms that are not available.
+
+    >>> import decoupled as dc
+    >>> changes: GuardrailFields = {"pinned": "a", "holdout": 0.05}
+    >>> dc.Guardrails().updated(**changes).holdout
+    0.05
+    """
+
+    pinned: Arm | None
+    floors: Mapping[Any, float]
+    holdout: float
+    control: Arm | None
+    incumbent: Arm | None
+    risk: float
+    drift: bool
+    down: Sequence[Arm]
 
 
 @dataclass(frozen=True)
@@ -99,8 +128,11 @@ class Guardrails:
         """Whether a rule may serve another arm than the policy drew; `down` does not."""
         return bool(self.updated(down=()))
 
-    def updated(self, **changes: Any) -> Self:
+    def updated(self, **changes: Unpack[GuardrailFields]) -> Self:
         """The same rules with some of them changed.
+
+        Args:
+            **changes: the rules to change, by name: see `GuardrailFields`.
 
         >>> import decoupled as dc
         >>> dc.Guardrails(pinned="a", floors={"b": 0.1}).updated(pinned=None)
@@ -109,7 +141,11 @@ class Guardrails:
         return replace(self, **changes)
 
     def check_arms(self, arms: ArmNames) -> None:
-        """Raise an error if a rule names something that is not an arm, or leaves no arm available."""
+        """Raise an error if a rule names something that is not an arm, or leaves no arm available.
+
+        Args:
+            arms: the arms of the learner.
+        """
         for rule, name in self._named():
             if name not in arms:
                 remedy = near_name(name, arms.names)
@@ -119,7 +155,11 @@ class Guardrails:
             raise ArmError(invalid_value("down", list(self.down), "must not name every arm", remedy))
 
     def check_retiring(self, names: Iterable[object]) -> None:
-        """Raise an error if a rule names one of these arms: a guardrail must not vanish with its arm."""
+        """Raise an error if a rule names one of these arms: a guardrail must not vanish with its arm.
+
+        Args:
+            names: the arms that are to be retired.
+        """
         gone = {(type(name), name) for name in names}
         for rule, name in self._named():
             if (type(name), name) in gone and rule != "down":
@@ -127,7 +167,11 @@ class Guardrails:
                 raise ArmError(invalid_value("names", name, problem, "change that guardrail first"))
 
     def without(self, names: Iterable[object]) -> Self:
-        """The rules without these retired arms, which can only be down."""
+        """The rules without these retired arms, which can only be down.
+
+        Args:
+            names: the arms that are retired.
+        """
         gone = set(names)
         return (
             self
@@ -154,6 +198,9 @@ class Guardrails:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote.
+
+        Args:
+            values: what `to_dict` returned.
 
         >>> import decoupled as dc
         >>> rules = dc.Guardrails(floors={1: 0.2}, holdout=0.1)

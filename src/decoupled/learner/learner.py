@@ -49,6 +49,15 @@ class Learner(Guarded, Watchable):
 
     A learner is thread-safe: calls from several threads run one after another.
 
+    Args:
+        policy: the policy to run, such as `FTPL.recommended()`.
+        arms: the number of arms, which are then called 0, 1, 2 and so on, or their names in a list; two or more.
+        seed: the seed of the random stream, a whole number of any size or a `numpy.random.SeedSequence`; None draws
+            fresh randomness.
+        loss_range: the lowest and the highest possible loss. A loss outside it is refused.
+        max_pending: how many decisions may await feedback. One more, and the oldest is forgotten.
+        guardrails: rules about the arm that is served; None for no rules.
+
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
     >>> decision = learner.decide()
@@ -187,16 +196,24 @@ class Learner(Guarded, Watchable):
         A policy of the standard game (`policy.coupled`) gives the same arm for both.
 
         Args:
-            count: the number of decisions, at most `max_pending`.
-            available: the arms to choose from. The policy applies its own rule to their estimates, and the propensity
-                is exact for that choice. When the loss arrives, the unavailable arms are charged the same loss. It is
-                an unbiased estimate of the mean loss of the available arms, so absence gains an arm nothing.
-            baseline: your predictions of each arm's loss in this round: a mapping from arms to losses, or a list of
-                losses in the order of `arms`. A centred estimator subtracts them instead of its running mean, which it
-                keeps for arms without a prediction. Good predictions make estimates less noisy, and no prediction can
-                bias them. They count for arms that pass the policy's gate, and with a soft gate only up to its bound,
-                so that a wrong prediction of an arm that is seldom explored does little harm. Only centred estimators
-                accept them.
+            count: the number of decisions, at most `max_pending`; None returns one decision, and not a list.
+            available: the arms to choose from; None for all. The policy applies its own rule to their estimates, and
+                the propensity is exact for that choice. When the loss arrives, the unavailable arms are charged the
+                same loss. It is an unbiased estimate of the mean loss of the available arms, so absence gains an arm
+                nothing.
+            baseline: your predictions of each arm's loss in this round; None for none. A centred estimator subtracts
+                them instead of its running mean, which it keeps for arms without a prediction. Good predictions make
+                estimates less noisy, and no prediction can bias them. They count for arms that pass the policy's gate,
+                and with a soft gate only up to its bound, so that a wrong prediction of an arm that is seldom explored
+                does little harm. Only centred estimators accept them.
+
+        Returns:
+            One decision, or a list of `count` decisions.
+
+        Raises:
+            ArmError: if `available` is empty or names something that is not an arm.
+            ParameterError: if `count` is not a whole number from 1 to `max_pending`.
+            UnsupportedError: if the policy's estimator takes no `baseline`.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -240,7 +257,14 @@ class Learner(Guarded, Watchable):
     def explore(
         self, *, available: Iterable[Arm] | None = None, baseline: Predictions | None = None
     ) -> Decision:
-        """Make a decision that only explores: its `exploit` is None. The arguments are as in `decide`.
+        """Make a decision that only explores: its `exploit` is None.
+
+        Args:
+            available: the arms to choose from, as in `decide`; None for all.
+            baseline: your predictions of each arm's loss in this round, as in `decide`; None for none.
+
+        Raises:
+            UnsupportedError: if the policy plays the standard game, where the arm played is the arm seen.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -255,6 +279,12 @@ class Learner(Guarded, Watchable):
 
     def exploit(self, *, available: Iterable[Arm] | None = None) -> Arm:
         """Draw an arm to use now. It needs no feedback and does not advance the schedule.
+
+        Args:
+            available: the arms to choose from, as in `decide`; None for all.
+
+        Raises:
+            UnsupportedError: if the policy plays the standard game, where the arm played is the arm seen.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -326,12 +356,23 @@ class Learner(Guarded, Watchable):
         reward: float | None = None,
         preference: Preference | None = None,
     ) -> None:
-        """Learn the loss of the arm that `decision` explored, given the decision or its id.
+        """Learn the loss of the arm that a decision *explored*.
 
-        You can give a `reward` instead of a loss: its mirror image within the loss range. Do not report the loss of the
-        *exploited* arm: it is suffered and not seen. If you only know which of the two arms did better, give that as
-        the `preference`: "explore", "exploit" or "tie"; see `preference_loss` for what is learned then. Do not mix
-        preferences with losses.
+        Do not report the loss of the exploited arm: it is suffered and not seen. Give exactly one of `loss`, `reward`
+        and `preference`, and do not mix preferences with losses.
+
+        Args:
+            decision: the decision, or its id.
+            loss: the loss of the explored arm, within `loss_range`.
+            reward: its reward in place of the loss: the mirror image of the loss within `loss_range`.
+            preference: which of the two arms did better, in place of a number; see `preference_loss` for what is
+                learned then.
+
+        Raises:
+            FeedbackError: if the decision is not pending: its feedback has come already, it was forgotten, or it is of
+                another learner.
+            LossError: if the loss is missing, given twice, not a number, or outside `loss_range`.
+            UnsupportedError: if a policy of the standard game is given a preference.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7, loss_range=(0, 250))
@@ -370,11 +411,10 @@ class Learner(Guarded, Watchable):
         return preference_loss(preference, self.loss_range)
 
     def replay(self, records: Iterable[Any], *, unrandomised: bool = False) -> int:
-        """Learn from a log, and return its number of records.
+        """Learn from a log.
 
-        Each record is (explored arm, propensity, loss), or a mapping with the keys "explore", "propensity" and "loss".
-        The propensity is the probability with which the logging policy, whatever it was, explored that arm. All records
-        are checked before the first is applied.
+        The propensity of a record is the probability with which the logging policy, whatever it was, explored its arm.
+        All records are checked before the first is applied.
 
         A log without propensities raises an error. So does a log whose propensities are all 1, unless the policy keeps
         means, which do not depend on propensities. The reason: the sums that other policies learn from such a log show
@@ -382,9 +422,13 @@ class Learner(Guarded, Watchable):
         learner has never seen, an `UnseenArmWarning` names them.
 
         Args:
-            records: the log.
+            records: the log: tuples (explored arm, propensity, loss), or mappings with the keys "explore", "propensity"
+                and "loss".
             unrandomised: accept a log whose propensities are all 1. Use it only if every arm was seen in every round,
                 with a record for each.
+
+        Returns:
+            The number of records.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
@@ -408,6 +452,9 @@ class Learner(Guarded, Watchable):
 
     def forget(self, decision: Decision | str) -> None:
         """Stop waiting for the feedback of a pending decision; the estimates stay unbiased.
+
+        Args:
+            decision: the pending decision, or its id.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=2, seed=7)
@@ -455,6 +502,9 @@ class Learner(Guarded, Watchable):
         other arms as usual, so that their estimates stay unbiased. Nothing is learned about the retired arm, even if a
         new arm has its name. At least two arms must stay.
 
+        Args:
+            names: the arms to retire. At least two others must stay.
+
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
         >>> decision = learner.decide()
@@ -480,7 +530,7 @@ class Learner(Guarded, Watchable):
         """The exact probability that `decide` now exploits each arm, in the order of `arms`.
 
         Args:
-            available: the arms to choose from, as in `decide`.
+            available: the arms to choose from, as in `decide`; None for all.
             guarded: apply the guardrails; False gives the policy's own probabilities.
 
         >>> import decoupled as dc
@@ -495,6 +545,9 @@ class Learner(Guarded, Watchable):
 
     def exploration_probabilities(self, *, available: Iterable[Arm] | None = None) -> Floats:
         """The exact probability that `decide` now explores each arm, in the order of `arms`.
+
+        Args:
+            available: the arms to choose from, as in `decide`; None for all.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=3, seed=7)
@@ -534,6 +587,9 @@ class Learner(Guarded, Watchable):
         Two replicas that load the same saved state draw the same arms, so the second explores nothing new. Fork each
         replica with its own seed. Pending decisions are copied too.
 
+        Args:
+            seed: the seed of the copy's random stream; None draws fresh randomness.
+
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=100, seed=7)
         >>> one, two = learner.fork(seed=1), learner.fork(seed=2)
@@ -566,6 +622,12 @@ class Learner(Guarded, Watchable):
     def from_json(cls, text: str | bytes) -> Self:
         """Restore the learner that `to_json` wrote. It continues bit for bit.
 
+        Args:
+            text: what `to_json` wrote.
+
+        Raises:
+            StateError: if the text is damaged, altered, or of a later version.
+
         >>> import decoupled as dc
         >>> text = dc.Exp3().start(arms=3, seed=7).to_json()
         >>> dc.Learner.from_json(text.replace('"round":1', '"round":9'))
@@ -580,6 +642,9 @@ class Learner(Guarded, Watchable):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `to_json` to a file atomically.
 
+        Args:
+            path: the file to write; an existing file is replaced.
+
         >>> import decoupled as dc, tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "learner.json"
         >>> learner = dc.FTPL().start(arms=3, seed=7)
@@ -591,7 +656,14 @@ class Learner(Guarded, Watchable):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Restore the learner that `save` wrote."""
+        """Restore the learner that `save` wrote.
+
+        Args:
+            path: the file that `save` wrote.
+
+        Raises:
+            StateError: if the file is damaged, altered, or of a later version.
+        """
         return cls.from_json(Path(path).read_bytes())
 
 

@@ -20,7 +20,7 @@ class Meter:
 
     Args:
         budget: the limits.
-        clock: the time in seconds.
+        clock: gives the time in seconds; `time.time` by default.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -44,7 +44,15 @@ class Meter:
         self._period: int | None = None
 
     def decide(self, learner: "Learner", *, available: Iterable[Arm] | None = None) -> Decision | Served:
-        """A decision with both arms if the budget allows it, and otherwise an arm to use, which takes no feedback."""
+        """A decision with both arms if the budget allows it, and otherwise an arm to use, which takes no feedback.
+
+        Args:
+            learner: the learner that decides. Its policy must be a decoupled one.
+            available: the arms to choose from, as in `Learner.decide`; None for all.
+
+        Returns:
+            A `Decision` that explores, or a `Served` whose `limited_by` names the limit.
+        """
         if learner.policy.coupled:
             name = type(learner.policy).__name__
             raise UnsupportedError(
@@ -63,7 +71,15 @@ class Meter:
             return decision
 
     def limit(self, arms: Iterable[Arm], now: float) -> str | None:
-        """The part of the budget that keeps the next decision from exploring one of these arms; None if it may."""
+        """The part of the budget that keeps the next decision from exploring one of these arms; None if it may.
+
+        Args:
+            arms: the arms that the decision may explore.
+            now: the time in seconds.
+
+        Returns:
+            "share", "rate", "total" or "allowance"; None if it may explore.
+        """
         budget = self.budget
         if budget.share is not None and self.explored + 1 > _exact(budget.share) * (self.decisions + 1):
             return "share"
@@ -80,7 +96,12 @@ class Meter:
         return None
 
     def count(self, explored: Arm | None, now: float) -> None:
-        """Count a decision, and the arm that it explores, if any."""
+        """Count a decision, and the arm that it explores, if any.
+
+        Args:
+            explored: the arm that the decision explores; None if it explores none.
+            now: the time in seconds.
+        """
         self.decisions += 1
         if explored is None:
             return
@@ -111,6 +132,9 @@ class Meter:
     def used(self, now: float) -> dict[str, float]:
         """What counts against each limit now, by its name. Nothing changes, so anyone may look at any time.
 
+        Args:
+            now: the time in seconds.
+
         >>> import decoupled as dc
         >>> meter = dc.Meter(dc.Budget(rate=(5, 60), cost=0.5, total=3))
         >>> meter.count("a", now=0.0)
@@ -130,7 +154,11 @@ class Meter:
         return found
 
     def following(self, budget: Budget) -> "Meter":
-        """The meter for another budget. What was spent stays spent; another share counts from now on."""
+        """The meter for another budget. What was spent stays spent; another share counts from now on.
+
+        Args:
+            budget: the new limits.
+        """
         later = Meter(budget, clock=self._clock)
         if budget.share == self.budget.share:
             later.decisions, later.explored = self.decisions, self.explored
@@ -160,6 +188,10 @@ class Meter:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], *, clock: Callable[[], float] = time.time) -> "Meter":
         """Restore what `to_dict` wrote.
+
+        Args:
+            values: what `to_dict` returned.
+            clock: gives the time in seconds.
 
         >>> import decoupled as dc
         >>> meter = dc.Meter(dc.Budget(cost=0.1, total=3))

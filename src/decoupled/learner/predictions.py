@@ -11,8 +11,8 @@ from ..errors import ParameterError, invalid_value
 from .arms import ArmNames
 from .loss_range import LossRange
 
-# For some arms by name, or for all arms in order.
 Predictions: TypeAlias = Mapping[str, float] | Mapping[int, float] | Mapping[Arm, float] | Iterable[float]
+"""Losses that you expect: of some arms by name, or of all arms in order."""
 
 MISSING = "give a mapping that leaves out the arms without a prediction"
 

@@ -6,6 +6,7 @@ from ..base.validation import one_of
 from .loss_range import LossRange
 
 Preference: TypeAlias = Literal["explore", "tie", "exploit"]
+"""Which of the two arms of a decision did better; "tie" if neither."""
 PREFERENCES: tuple[Preference, ...] = get_args(Preference)
 _SCALED = {"explore": 0.0, "tie": 0.5, "exploit": 1.0}
 

@@ -9,6 +9,7 @@ from ..base.validation import whole_number
 from ..kernels.random.stream import new_stream
 
 Seed: TypeAlias = int | np.random.SeedSequence | None
+"""A whole number from 0 on or a seed sequence for reproducible draws; None for fresh randomness."""
 
 
 def randomness(seed: object) -> tuple[Words, str]:

@@ -99,8 +99,8 @@ class Watchable:
         """Say which arm is best, as far as that is decided; see `decoupled.inference.Verdict`.
 
         Args:
-            risk: another risk than that of `watch`. Choose it before you look.
-            drift: as in `watch`, if you want the other kind.
+            risk: another risk than that of `watch`; None for that of `watch`. Choose it before you look.
+            drift: whether losses may drift; None for what `watch` was told.
         """
         from ..inference.verdicts import verdict
 
@@ -112,14 +112,22 @@ class Watchable:
             return verdict(watch.sequences, names, risk=risk, drift=drift)
 
     def intervals(self, *, drift: bool | None = None) -> "dict[Arm, Interval]":
-        """The estimated mean loss of each arm, with an interval that holds at every moment at once."""
+        """The estimated mean loss of each arm, with an interval that holds at every moment at once.
+
+        Args:
+            drift: whether losses may drift; None for what `watch` was told.
+        """
         with self._lock:
             found = self._watching("intervals").sequences.arms(drift=drift)
             of = self._running.serials.of_one
             return {name: found[of(i)].scaled(*self._losses) for i, name in enumerate(self._arms.names)}
 
     def served(self, *, drift: bool | None = None) -> "Interval":
-        """The estimated mean loss of what was exploited, with an interval that holds at every moment at once."""
+        """The estimated mean loss of what was exploited, with an interval that holds at every moment at once.
+
+        Args:
+            drift: whether losses may drift; None for what `watch` was told.
+        """
         with self._lock:
             return self._watching("served").sequences.served(drift=drift).scaled(*self._losses)
 
@@ -127,6 +135,9 @@ class Watchable:
         """How much more was lost in all than by always exploiting the arm that looks best now, with its interval.
 
         It holds at every moment at once. None if nothing can be compared yet; see `decoupled.inference.regret`.
+
+        Args:
+            drift: whether losses may drift; None for what `watch` was told.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL.recommended().start(arms=["small", "large"], seed=7)
@@ -148,6 +159,11 @@ class Watchable:
         """The mean loss of an arm minus that of another, or of what was exploited, with its interval.
 
         It is above 0 if the arm is worse.
+
+        Args:
+            arm: the arm.
+            other: the arm to compare it with; None for what was exploited.
+            drift: whether losses may drift; None for what `watch` was told.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL.recommended().start(arms=["small", "large"], seed=7)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
+"""HTTP headers, as pairs of name and value."""
 MOST_DECOMPRESSED = 16 * 2**20
 
 
@@ -41,7 +42,7 @@ def _body_from_json(content: dict[str, Any]) -> bytes:
 class Request:
     """What the client asked for.
 
-    Attributes:
+    Args:
         method: such as "GET".
         target: the path and the query, such as "/v1/items?page=2".
         headers: pairs of name and value, without credentials.
@@ -58,7 +59,11 @@ class Request:
     body: bytes = b""
 
     def header(self, name: str) -> str | None:
-        """The first header with this name, None if there is none."""
+        """The first header with this name, None if there is none.
+
+        Args:
+            name: the name of the header, in any case.
+        """
         return first_value(self.headers, name)
 
     def json(self) -> Any:
@@ -76,7 +81,11 @@ class Request:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Self:
-        """The request that `to_dict` wrote."""
+        """The request that `to_dict` wrote.
+
+        Args:
+            content: what `to_dict` returned.
+        """
         headers = tuple((name, value) for name, value in content["headers"])
         return cls(content["method"], content["target"], headers, _body_from_json(content))
 
@@ -85,7 +94,7 @@ class Request:
 class Answer:
     """What an arm answered.
 
-    Attributes:
+    Args:
         arm: the name of the arm.
         status: the HTTP status; None if no answer came.
         headers: pairs of name and value, without cookies.
@@ -113,7 +122,11 @@ class Answer:
     problem: str | None = None
 
     def header(self, name: str) -> str | None:
-        """The first header with this name, None if there is none."""
+        """The first header with this name, None if there is none.
+
+        Args:
+            name: the name of the header, in any case.
+        """
         return first_value(self.headers, name)
 
     def json(self) -> Any:
@@ -155,7 +168,11 @@ class Answer:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Self:
-        """The answer that `to_dict` wrote."""
+        """The answer that `to_dict` wrote.
+
+        Args:
+            content: what `to_dict` returned.
+        """
         others = {
             name: value for name, value in content.items() if name not in ("body", "body_base64", "headers")
         }

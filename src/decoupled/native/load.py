@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from .calls import FORMAT, NativeFunction, Signature
 from .cpu import machine, runnable
-from .sources import COMPILED, ROOT, source_digest
+from .sources import COMPILED, ROOT, code_digest, source_digest
 
 FOLDER = ROOT / "native" / "lib"
 MANIFEST = "manifest.json"
@@ -164,10 +164,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def check(manifest: dict[str, Any]) -> None:
-    """Raise `UnusableError` if the manifest has another format, machine or source digest."""
+    """Raise `UnusableError` if the manifest has another format, machine or other sources."""
     if manifest["format"] != FORMAT:
         raise UnusableError("it is of another version of the package")
     if manifest["machine"] != machine():
         raise UnusableError(f"it is for {manifest['machine']}")
-    if manifest["digest"] != source_digest(*COMPILED):
+    if manifest["digest"] == source_digest(*COMPILED):
+        return
+    if manifest["code"] != code_digest(*COMPILED):  # in a checkout, after an edit
         raise UnusableError("it was made of other sources")

@@ -148,52 +148,95 @@ class Policy(Description, kind="policy", package=__package__):
 
         Learners and simulations run this form; it may change when arms are added or retired. Learned rows keep their
         values if the new form has rows of the same name; see `init_form` for others.
+
+        Args:
+            arms: the number of arms.
         """
         return self
 
     def among(self, arms: int, whole: int) -> "Policy":
-        """The form that draws a decision among `arms` of `whole` arms. It learns the same rows as `at(whole)`."""
+        """The form that draws a decision among `arms` of `whole` arms. It learns the same rows as `at(whole)`.
+
+        Args:
+            arms: the number of arms to draw from.
+            whole: the number of all arms.
+        """
         return self.at(arms)
 
     def init_form(self, state: State, known: tuple[str, ...]) -> None:
-        """Set the learned rows that are not in `known`, the rows of the form before; they are zero so far."""
+        """Set the learned rows that are not in `known`, the rows of the form before; they are zero so far.
+
+        Args:
+            state: the state of the new form.
+            known: the names of the learned rows that have their values already.
+        """
 
     def params(self) -> Any:
         """The parameters as a tuple of floats, for compiled code."""
         raise NotImplementedError
 
     def exploitation_law(self, state: State) -> Floats:
-        """The exact probability with which each arm is exploited."""
+        """The exact probability with which each arm is exploited.
+
+        Args:
+            state: the state of the running policy.
+        """
         raise NotImplementedError
 
     def exploration_law(self, state: State) -> Floats:
-        """The exact probability with which each arm is explored."""
+        """The exact probability with which each arm is explored.
+
+        Args:
+            state: the state of the running policy.
+        """
         if self.coupled:
             return self.exploitation_law(state)
         raise NotImplementedError
 
     def estimates(self, state: State) -> Floats:
-        """What the policy has learned about each arm: the sum of its loss estimates, unless overridden."""
+        """What the policy has learned about each arm: the sum of its loss estimates, unless overridden.
+
+        Args:
+            state: the state of the running policy.
+        """
         return np.array(self.layout.row(state, "estimates"), np.float64)
 
     def baselines(self, state: State) -> tuple[Ints, Floats]:
-        """The places of the arms that have a baseline now, and its values; for a policy with such a row."""
+        """The places of the arms that have a baseline now, and its values; for a policy with such a row.
+
+        Args:
+            state: the state of the running policy.
+        """
         row = self.layout.row(state, str(self.baseline))
         places = np.flatnonzero(row)
         return places, row[places]
 
     def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
-        """Write the baselines of a decision where `update` reads them; all other arms get none."""
+        """Write the baselines of a decision where `update` reads them; all other arms get none.
+
+        Args:
+            state: the state of the running policy.
+            places: the places of the arms that have a baseline.
+            values: the baseline of each of them.
+        """
         row = self.layout.row(state, str(self.baseline))
         row[:] = 0.0
         row[places] = values
 
     def most_predicted(self, state: State) -> Floats:
-        """The largest baseline that a user's prediction may give each arm; larger ones are lowered to it."""
+        """The largest baseline that a user's prediction may give each arm; larger ones are lowered to it.
+
+        Args:
+            state: the state of the running policy.
+        """
         return np.full(state.floats.shape[1], np.inf)
 
     def unknown(self, state: State) -> NDArray[np.bool_]:
-        """A mask of the arms about which nothing is learned, except perhaps losses of 0."""
+        """A mask of the arms about which nothing is learned, except perhaps losses of 0.
+
+        Args:
+            state: the state of the running policy.
+        """
         found = np.ones(state.floats.shape[1], np.bool_)
         for name in self.layout.learned:
             row = self.layout.row(state, name)
@@ -204,7 +247,11 @@ class Policy(Description, kind="policy", package=__package__):
         return found
 
     def clear_baselines(self, state: State) -> None:
-        """Tell `update` that a decision has no baselines, or that those of its own round count: see `any_baseline`."""
+        """Tell `update` that a decision has no baselines, or that those of its own round count: see `any_baseline`.
+
+        Args:
+            state: the state of the running policy.
+        """
         self.set_baselines(state, np.empty(0, np.int64), np.empty(0))
 
     def init_new_arms(self, state: State, first: int) -> None:
@@ -213,6 +260,10 @@ class Policy(Description, kind="policy", package=__package__):
         If the policy accumulates losses, new arms copy the leader, the arm with the smallest sum, so they start
         level with the best arm. Otherwise they stay at zero, as arms that have not been observed. Override this if
         zero means something else in your policy.
+
+        Args:
+            state: the state of the running policy.
+            first: the place of the first new arm.
         """
         if self.cumulative is None:
             return
@@ -230,12 +281,13 @@ class Policy(Description, kind="policy", package=__package__):
         loss_range: tuple[float, float] = (0.0, 1.0),
         max_pending: int = DEFAULT_PENDING,
     ) -> Learner:
-        """Create a learner that runs this policy on `arms`: a number, or two or more unique names.
+        """Create a learner that runs this policy.
 
         Args:
-            arms: the number of arms (named 0, 1, ...), or their names: strings or whole numbers.
-            seed: an integer for reproducible draws, None for fresh randomness.
-            loss_range: the lowest and highest possible loss; rewards use the same range.
+            arms: the number of arms, which are then called 0, 1, 2 and so on, or their names in a list: two or more
+                different strings or whole numbers.
+            seed: a whole number for reproducible draws, or a `numpy.random.SeedSequence`; None for fresh randomness.
+            loss_range: the lowest and the highest possible loss; rewards use the same range.
             max_pending: how many decisions may await feedback. Beyond that, the oldest is forgotten.
 
         >>> import decoupled as dc

@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..base.arrays import Floats, Ints, Words
 from ..errors import ContractError, UnsupportedError, shown
@@ -25,6 +26,11 @@ class Knowledge:
         arms: the number of arms.
         round: 1 + the number of losses learned so far.
         random: a function that draws a number, uniform in (0, 1], from the policy's random stream.
+
+    Args:
+        names: the names of the learned arrays.
+        state: the state of the running policy.
+        random: draws a number, uniform in (0, 1], from the policy's random stream.
     """
 
     arms: int
@@ -82,19 +88,29 @@ class PythonPolicy(Policy):
 
     # What a policy of your own defines
 
-    def decide(self, known: Knowledge) -> tuple[Any, Any]:
-        """The probability of exploiting each arm, and the probability of exploring each arm.
+    def decide(self, known: Knowledge) -> tuple[ArrayLike, ArrayLike]:
+        """Give the probability of exploiting each arm, and the probability of exploring each arm.
 
-        The package draws from them. If a policy draws the arm to exploit itself, such as the leader after random
-        perturbations, give the number of that arm in place of the first. Learn nothing here.
+        The package draws from them. Learn nothing here.
+
+        Args:
+            known: what the policy has learned so far.
+
+        Returns:
+            Two lists or arrays of probabilities. If a policy draws the arm to exploit itself, such as the leader after
+            random perturbations, the number of that arm takes the place of the first.
         """
         raise NotImplementedError
 
     def update(self, known: Knowledge, arm: int, weight: float, loss: float) -> None:
-        """Learn the loss of the explored arm.
+        """Learn the loss of the explored arm. `known.round` counts this loss already.
 
-        `weight` is 1 / the probability with which it was explored, so that adding weight * loss to the arm's entry
-        estimates the sum of its losses without bias. `known.round` counts this loss already.
+        Args:
+            known: what the policy has learned so far; change its arrays in place.
+            arm: the number of the explored arm.
+            weight: 1 / the probability with which it was explored, so that adding weight * loss to the arm's entry
+                estimates the sum of its losses without bias.
+            loss: its loss, in [0, 1].
         """
         raise NotImplementedError
 

@@ -110,7 +110,12 @@ class Invalid(ServiceError):  # noqa: N818
 
 
 class TooMany(ServiceError):  # noqa: N818
-    """More requests than the limit; try again after `retry_after` seconds."""
+    """More requests than the limit; try again after `retry_after` seconds.
+
+    Args:
+        message: what happened, and what to do.
+        retry_after: seconds to wait before the next attempt.
+    """
 
     status, title = 429, "Too many requests"
 
@@ -132,7 +137,12 @@ class StoreError(ServiceError):
 
 
 class Compiling(ServiceError):  # noqa: N818
-    """The policy of an experiment is being compiled, once on this machine: try again."""
+    """The policy of an experiment is being compiled, once on this machine: try again.
+
+    Args:
+        message: what happened, and what to do.
+        job: the compilation that is waited for, in the service; a client has None.
+    """
 
     status, title = 503, "Compiling"
 
@@ -142,7 +152,12 @@ class Compiling(ServiceError):  # noqa: N818
 
 
 class Loading(ServiceError):  # noqa: N818
-    """The experiment is being restored from its log: try again."""
+    """The experiment is being restored from its log: try again.
+
+    Args:
+        message: what happened, and what to do.
+        load: the restoration that is waited for, in the service; a client has None.
+    """
 
     status, title = 503, "Loading"
 

@@ -11,6 +11,7 @@ from ..errors import ParameterError, invalid_value
 from .student import t_quantile
 
 Band: TypeAlias = Literal["mean", "std"] | tuple[float, float] | None
+"""What the band around a curve shows; see `Results.plot`."""
 LEVEL = 0.95
 
 _REMEDY = 'give "mean", "std", two quantiles such as (0.05, 0.95), or None'

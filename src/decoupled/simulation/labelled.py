@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 
 class Labelled(NamedTuple):
-    """Variables and attributes. A variable that is named after its only dimension labels that dimension.
+    """Variables and attributes, before they become an xarray data set.
+
+    Attributes:
+        variables: each variable's dimensions and values, by name. One that is named after its only dimension labels
+            that dimension.
+        attrs: what holds for the whole.
 
     >>> arrays = Labelled({"x": (("arm",), np.ones(2)), "arm": (("arm",), np.array(["a", "b"]))}, {})
     >>> arrays.sizes, arrays.values("arm").tolist()

@@ -7,6 +7,7 @@ from ..errors import ParameterError, invalid_value
 
 # By policy or label, or in order. A mapping's keys are invariant: a dictionary by FTPL is none by Policy.
 Labels: TypeAlias = Mapping[Any, str] | Sequence[str]
+"""Names of policies in figures: by policy or by label, or one for each in order."""
 
 
 def renamed(names: dict[str, str], labels: Labels | None, known: Mapping[Any, str]) -> list[str]:

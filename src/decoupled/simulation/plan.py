@@ -19,6 +19,7 @@ from ..policies import Policy
 from .traffic import DIRECT, Traffic, check_traffic
 
 Checkpoints: TypeAlias = int | str | Sequence[int] | dict[str, Any]
+"""The rounds at which regret is recorded; see `simulate`."""
 
 DEFAULT_CHECKPOINTS = 100
 DEVICES = ("cpu", "cuda")

@@ -45,6 +45,9 @@ class Results:
     (policy x role x arm, counted over all runs). Unless you leave it out to save memory, it also holds
     `regret` (policy x run x round). Rounds are the checkpoints.
 
+    Args:
+        data: what a simulation measured, as `simulate` and `Results.load` give it.
+
     >>> import decoupled as dc
     >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
     >>> results = dc.simulate([dc.FTPL(), dc.Exp3()], easy, horizon=100, runs=20, seed=0)
@@ -152,7 +155,14 @@ class Results:
         return label
 
     def final_regret(self, policy: Policy | str) -> Floats:
-        """The regret of every run at the horizon, for a policy or its label."""
+        """The regret of every run at the horizon, for a policy or its label.
+
+        Args:
+            policy: the policy, or its label.
+
+        Returns:
+            An array with one number for each run.
+        """
         return np.array(self._values("final_regret")[self.labels.index(self._label(policy))])
 
     def summary(self, against: Policy | str | None = None, level: float = 0.95) -> "pd.DataFrame":
@@ -163,6 +173,10 @@ class Results:
         columns compare each policy with that one, run by run: the mean difference, its interval, and the
         p-value of a paired t test. On a table of losses, every policy meets the same losses in the same run.
         An adversary reacts to each policy, so there the runs share only their seeds.
+
+        Args:
+            against: the policy to compare each with, or its label; None compares nothing.
+            level: the level of the intervals, in (0, 1).
 
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
@@ -182,6 +196,10 @@ class Results:
         self, against: Policy | str | None = None, level: float = 0.95
     ) -> dict[str, dict[str, float]]:
         """The rows of `summary` as plain numbers, by the policies' labels.
+
+        Args:
+            against: the policy to compare each with, or its label; None compares nothing.
+            level: the level of the intervals, in (0, 1).
 
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
@@ -255,6 +273,10 @@ class Results:
     def series(self, labels: Labels | None = None, band: Band = "mean") -> tuple[Series, ...]:
         """The mean regret of each policy by round, with a band and a label as in `plot`.
 
+        Args:
+            labels: names of the policies, as in `plot`; None for their `short_labels`.
+            band: what the band shows, as in `plot`.
+
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
         >>> dc.simulate(dc.FTPL(), easy, horizon=100, runs=20, seed=0).series(["mine"])[0].label
@@ -269,6 +291,9 @@ class Results:
 
     def names(self, labels: Labels | None = None) -> list[str]:
         """The names of the policies in a figure or a table: the given ones, and `short_labels` for the others.
+
+        Args:
+            labels: names of the policies, as in `plot`; None for their `short_labels`.
 
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
@@ -305,7 +330,11 @@ class Results:
         return self.data[["regret_mean", "regret_std"]].to_dataframe().reset_index()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a netCDF file atomically; the same results give the same bytes."""
+        """Write a netCDF file atomically; the same results give the same bytes.
+
+        Args:
+            path: the file to write; an existing file is replaced.
+        """
         with replacing(path) as temporary:
             if isinstance(self._data, Labelled):
                 self._data.write(temporary)
@@ -315,6 +344,12 @@ class Results:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Load results that `save` wrote.
+
+        Args:
+            path: the file that `save` wrote.
+
+        Raises:
+            StorageError: if the file holds no results.
 
         >>> import decoupled as dc, pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "results.nc"

@@ -12,9 +12,8 @@ from .blocks import BlockStore
 from .cpu import BlockResult, run_block
 from .plan import Block, Plan, as_rounds
 
-Report: TypeAlias = Callable[
-    [int, float], None
-]  # rounds done now, seconds they took (0 if they were on disk)
+Report: TypeAlias = Callable[[int, float], None]
+"""Called with the rounds of a finished block and the seconds that they took, 0 if they were on disk."""
 
 WINDOW = 4  # blocks under way for each worker
 

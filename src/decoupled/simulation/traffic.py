@@ -27,7 +27,9 @@ from ..kernels.random.stream import new_stream
 from ..policies import Policy
 
 Delay: TypeAlias = int | tuple[str, float] | tuple[str, int, int]
+"""How many rounds late feedback is: a number, or a law to draw it from; see `simulate`."""
 Reported: TypeAlias = tuple[str, float] | tuple[str, float, float] | None
+"""How the reported loss differs from the one suffered; see `simulate`."""
 
 MOST_BYTES = 2**31  # of pending decisions, in each run under way
 

@@ -21,7 +21,13 @@ TOLERANCE = 1e-9  # relative; the computed values are far more accurate
 
 @dataclass(frozen=True)
 class Inequality:
-    """Left side <= right side, with its place in the paper or in the proofs of the ladder, and its status."""
+    """Left side <= right side, with its place in the paper or in the proofs of the ladder, and its status.
+
+    Attributes:
+        name: the inequality in short.
+        source: its place in the paper, or in the proofs of the ladder.
+        status: "claimed", "as printed", "corrected", "ours" or "not claimed".
+    """
 
     name: str
     source: str
@@ -43,7 +49,18 @@ class Sides(NamedTuple):
 
 
 class Witness(NamedTuple):
-    """The state in which an inequality is tightest, or fails."""
+    """The state in which an inequality is tightest, or fails.
+
+    Attributes:
+        left: the left side.
+        right: the right side.
+        arm: the arm; None for an inequality about all arms.
+        round: the round.
+        alpha: the shape of the perturbations.
+        eta: the learning rate.
+        best: the arm that the proofs call i*.
+        gaps: the gaps to the smallest estimate.
+    """
 
     left: float
     right: float
@@ -57,7 +74,15 @@ class Witness(NamedTuple):
 
 @dataclass
 class Line:
-    """The result for one inequality: `ratio` is the largest left / right, and `witness` the state that has it."""
+    """The result for one inequality.
+
+    Attributes:
+        inequality: the inequality.
+        evaluated: how often it was evaluated.
+        violations: how often it failed.
+        ratio: the largest left side over right side.
+        witness: the state that has this ratio; None if it was never evaluated.
+    """
 
     inequality: Inequality
     evaluated: int = 0

@@ -20,6 +20,11 @@ from .trajectory import run
 class Rung(NamedTuple):
     """A bound on the regret and its two terms; a total without terms counts as stability.
 
+    Attributes:
+        name: the name of the bound.
+        stability: the stability term.
+        penalty: the penalty term.
+
     >>> from decoupled import theory
     >>> theory.Rung("some bound", stability=3.0, penalty=1.0).total
     4.0

@@ -46,6 +46,12 @@ def slopes(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: s
     the term $f(1) \prod_{j \ne i} F(1 + \lambda_j - \lambda_i)$ from the moving end of the integral. This
     function includes it.
 
+    Args:
+        estimates: the summed loss estimates, one finite number per arm.
+        eta: the learning rate, above 0.
+        alpha: the shape of the perturbations, above 1.
+        perturbation: "pareto" or "frechet", as in `weights`.
+
     >>> from decoupled import theory
     >>> theory.slopes([0.0, 1.0, 5.0], eta=0.5).round(4).tolist()
     [-0.311, -0.3016, -0.0127]
@@ -58,6 +64,12 @@ def jacobian(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation:
     r"""All derivatives $\partial \varphi_i / \partial \lambda_j$ at $\lambda = \eta \hat L$: a symmetric matrix whose rows sum to zero.
 
     A thousand arms take a tenth of a second. Multiply by $\eta$ to get derivatives in the estimates.
+
+    Args:
+        estimates: the summed loss estimates, one finite number per arm.
+        eta: the learning rate, above 0.
+        alpha: the shape of the perturbations, above 1.
+        perturbation: "pareto" or "frechet", as in `weights`.
 
     >>> from decoupled import theory
     >>> theory.jacobian([0.0, 1.0, 5.0], eta=0.5).round(3).tolist()

@@ -21,6 +21,9 @@ class Report:
     fails somewhere; its corrected form, with status "corrected", is next to it. The status "ours" marks a lemma of
     the ladder. The status "not claimed" means outside the range of the theorem.
 
+    Attributes:
+        lines: one line for each inequality, in the order of the argument.
+
     >>> import decoupled as dc
     >>> report = dc.theory.check(dc.environments.Alternating(arms=4, gap=0.25), horizon=50, seed=1)
     >>> report.surprises
@@ -63,6 +66,9 @@ class Report:
 
 def combine(reports: Iterable[Report]) -> Report:
     """Merge several reports into one: counts add up, and each line keeps its tightest state.
+
+    Args:
+        reports: the reports, of any number of trajectories.
 
     >>> import decoupled as dc
     >>> world = dc.environments.Alternating(arms=4, gap=0.25)

@@ -20,14 +20,22 @@ class Choice(NamedTuple):
     """The choice, and its root mean square error in stars on the held-out ratings.
 
     These ratings determined the choice, so its error is too small: by up to 0.001, as other splits show.
+
+    Attributes:
+        bias_penalty: the penalty of users' and movies' biases.
+        dimension: the number of factors; 0 if biases alone predict best.
+        penalty: the penalty of the factors.
+        rmse: the error of the choice.
+        rmse_biases: the error without factors.
+        rmse_means: the error of the model to beat: user's mean + movie's mean - overall mean.
     """
 
     bias_penalty: float
-    dimension: int  # 0 if biases alone predict best
+    dimension: int
     penalty: float
     rmse: float
-    rmse_biases: float  # without factors
-    rmse_means: float  # of the model to beat: user's mean + movie's mean - overall mean
+    rmse_biases: float
+    rmse_means: float
 
 
 def choose(ratings: Ratings) -> Choice:

@@ -18,15 +18,20 @@ class Oracle:
     The paper describes its oracle only as "a matrix factorization-based approach" with "a double-centering
     preprocessing step prior to factorization" (appendix E). Our reading: stars are level + user + movie + <user's
     factors, movie's factors>, fitted by ridge regression, and rewards are (stars - 1) / 4 with clipped stars.
+
+    Attributes:
+        rewards: the reward of each movie for each user, users x movies, the most rated movie first.
+        movies: the movies' ids in that order; if two are rated equally often, the smaller id comes first.
+        sequence: the user of each rating by time; ratings at the same time are in file order.
+        choice: dimension and penalties, and their error on held-out ratings.
+        digest: SHA-256 of the file of ratings.
     """
 
-    rewards: Floats  # users x movies, the most rated movie first
-    movies: (
-        Ints  # the movies' ids in that order; if two are rated equally often, the smaller id comes first
-    )
-    sequence: Ints  # the user of each rating by time; ratings at the same time are in file order
-    choice: Choice  # dimension and penalties, and their error on held-out ratings
-    digest: str  # SHA-256 of the file of ratings
+    rewards: Floats
+    movies: Ints
+    sequence: Ints
+    choice: Choice
+    digest: str
 
     def __post_init__(self) -> None:
         for array in (self.rewards, self.movies, self.sequence):

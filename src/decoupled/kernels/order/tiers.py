@@ -21,11 +21,19 @@ USUAL_BITS = 8  # only few arms have smaller slots: moving the memory of such a 
 
 
 class Tiers(NamedTuple):
-    """Estimates and arms by place, the directory, the guide, counters, log2 of the slot size, and the number of arms.
+    """Estimates in rank order, in blocks, for very many arms.
 
-    The first `counts[0]` entries of the directory are in use, one for each block; in `slots` the free slots follow, and
-    in `starts` the number of arms. The guide lists, for every half slot of ranks, the block of its first rank, which
-    may be slightly out of date; `counts[1]` is the entry that is renewed next.
+    Attributes:
+        values: the estimates by place.
+        arms: the arms by place.
+        slots: the directory: the slot of each block in use, of which there are `counts[0]`; then the free slots.
+        starts: the rank of the first arm of each block; then the number of arms.
+        first_values: the first estimate of each block.
+        first_arms: the first arm of each block.
+        guide: for every half slot of ranks, the block of its first rank, which may be slightly out of date.
+        counts: the number of blocks, and the entry of the guide that is renewed next.
+        bits: log2 of the slot size.
+        length: the number of arms.
     """
 
     values: Floats

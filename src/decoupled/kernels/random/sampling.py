@@ -24,6 +24,12 @@ def pareto_leader(ranked: Floats | Tiers, eta: float, alpha: float, stream: Word
     The first arm's draw is at least 1, and its value is not needed until another arm has beaten 1.
 
     Scores are stored less 1, because with a large alpha they are close to 1.
+
+    Args:
+        ranked: the estimates in increasing order: an array or a tiered vector.
+        eta: the learning rate.
+        alpha: the shape of the perturbations.
+        stream: the random stream.
     """
     arms = count_of(ranked)
     lowest = value_at(ranked, 0)
@@ -160,7 +166,11 @@ def log_of_rest(chance: float) -> float:
 
 @compiled
 def total(weights: Floats) -> float:
-    """The sum in eight lanes, so that additions need not wait for each other; the order is the same on any processor."""
+    """The sum in eight lanes, so that additions need not wait for each other; the order is the same on any processor.
+
+    Args:
+        weights: the numbers to sum.
+    """
     count = len(weights)
     a = b = c = d = e = f = g = h = 0.0
     whole = count - count % 8
@@ -180,7 +190,13 @@ def total(weights: Floats) -> float:
 
 @compiled
 def categorical(weights: Floats, weight_sum: float, stream: Words) -> int:
-    """Draw an index with probability weights[k] / weight_sum; an index of weight 0 is never drawn."""
+    """Draw an index with probability weights[k] / weight_sum; an index of weight 0 is never drawn.
+
+    Args:
+        weights: the weight of each index, 0 or more.
+        weight_sum: their sum, such as `total` gives.
+        stream: the random stream.
+    """
     target = uniform(stream) * weight_sum
     for k in range(len(weights)):
         target -= weights[k]
@@ -198,7 +214,15 @@ def categorical(weights: Floats, weight_sum: float, stream: Words) -> int:
 def draw_both(
     exploit_weights: Floats, exploit_sum: float, explore_weights: Floats, explore_sum: float, stream: Words
 ) -> tuple[int, int, float, float]:
-    """Draw from two explicit laws; return a decision (exploit, explore, weight, propensity)."""
+    """Draw from two explicit laws; return a decision (exploit, explore, weight, propensity).
+
+    Args:
+        exploit_weights: the weight of exploiting each arm, 0 or more.
+        exploit_sum: their sum, such as `total` gives.
+        explore_weights: the weight of exploring each arm, 0 or more.
+        explore_sum: their sum.
+        stream: the random stream.
+    """
     exploit = categorical(exploit_weights, exploit_sum, stream)
     explore = categorical(explore_weights, explore_sum, stream)
     share = explore_weights[explore]
@@ -207,7 +231,13 @@ def draw_both(
 
 @compiled
 def draw_one(weights: Floats, weight_sum: float, stream: Words) -> tuple[int, int, float, float]:
-    """Draw from one explicit law, for the standard game; return a decision with the same arm twice."""
+    """Draw from one explicit law, for the standard game; return a decision with the same arm twice.
+
+    Args:
+        weights: the weight of each arm, 0 or more.
+        weight_sum: their sum, such as `total` gives.
+        stream: the random stream.
+    """
     arm = categorical(weights, weight_sum, stream)
     share = weights[arm]
     return arm, arm, weight_sum / share, share / weight_sum

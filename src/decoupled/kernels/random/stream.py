@@ -44,11 +44,20 @@ def unit(word: np.uint64) -> float:
 
 @compiled
 def uniform(stream: Words) -> float:
-    """A number uniform on {1, ..., 2^53} / 2^53: never 0, because it is raised to negative powers."""
+    """A number uniform on {1, ..., 2^53} / 2^53: never 0, because it is raised to negative powers.
+
+    Args:
+        stream: the random stream, which moves on.
+    """
     return unit(next_word(stream))
 
 
 @compiled
 def below(count: int, stream: Words) -> int:
-    """An integer uniform on 0, ..., count - 1 (to within 2^-53 of exact)."""
+    """An integer uniform on 0, ..., count - 1 (to within 2^-53 of exact).
+
+    Args:
+        count: the number of integers, at least one.
+        stream: the random stream, which moves on.
+    """
     return min(int((1.0 - uniform(stream)) * count), count - 1)

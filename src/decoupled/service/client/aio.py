@@ -12,16 +12,19 @@ from ...decision import Arm
 from ...learner.preferences import Preference
 from ..errors import ServiceError
 from .base import BaseClient
+from .documented import documented_by
 from .exchange import Exchange, Reply, Request
 from .guardrails import BudgetLimits, GuardrailChanges
 from .log_file import FilePath, Format, type_of, write_log
 from .outbox import Undelivered
 from .requests import DecideOptions, DecisionFilters, ExperimentFilters, ExperimentSettings
 from .results import Decision, DecisionPage, Flushed
+from .sync import Client
 
 T = TypeVar("T")
 
 
+@documented_by(Client)
 class AsyncClient(BaseClient[httpx.AsyncClient]):
     """A client whose calls are awaited. It takes the same arguments and has the same methods as `Client`.
 
@@ -36,7 +39,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
     async def put_experiment(
         self, name: str, *, arms: Sequence[Arm] | int | None = None, **settings: Unpack[ExperimentSettings]
     ) -> dict[str, Any]:
-        """Create an experiment, and wait until its policy is compiled; see `Client.put_experiment`.
+        """Create an experiment, and wait until its policy is compiled.
 
         >>> import decoupled as dc
         >>> (await client.put_experiment("prompts", arms=["short", "long"], policy=dc.FTPL()))["status"]
@@ -55,14 +58,14 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
     async def experiments(
         self, after: str | None = None, limit: int = 100, **filters: Unpack[ExperimentFilters]
     ) -> dict[str, Any]:
-        """Return a page of experiments; `next` is the `after` of the following page. See `ExperimentFilters`.
+        """Return a page of experiments.
 
         >>> (await client.experiments(limit=10))["next"]
         """
         return await self._run(self._calls.experiments(after, limit, filters))
 
     async def iter_experiments(self, **filters: Unpack[ExperimentFilters]) -> AsyncIterator[dict[str, Any]]:
-        """Yield every experiment, page after page; see `ExperimentFilters`.
+        """Yield every experiment, page after page.
 
         >>> [each["name"] async for each in client.iter_experiments(prefix="mod")]
         ['models']
@@ -78,7 +81,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
     async def decisions(
         self, name: str, after: str | None = None, limit: int = 100, **filters: Unpack[DecisionFilters]
     ) -> DecisionPage:
-        """Return a page of decisions, the newest first; see `DecisionFilters`.
+        """Return a page of decisions, the newest first.
 
         >>> made = await client.decide("models")
         >>> page = await client.decisions("models", status="pending")
@@ -90,7 +93,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
     async def iter_decisions(
         self, name: str, **filters: Unpack[DecisionFilters]
     ) -> AsyncIterator[Decision]:
-        """Yield every decision of an experiment, page after page; see `DecisionFilters`.
+        """Yield every decision of an experiment, page after page.
 
         >>> made = await client.decide("models", count=3)
         >>> [each.id async for each in client.iter_decisions("models", sort="made_at")] == [each.id for each in made]
@@ -105,7 +108,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
             page = await self.decisions(name, page.next, **filters)
 
     async def delete(self, name: str, *, confirm: str) -> dict[str, Any]:
-        """Delete an experiment that was archived long enough ago, with its log; `confirm` is its name again.
+        """Delete an experiment that was archived long enough ago, with its log.
 
         >>> archived = await client.archive("models")
         >>> try:
@@ -141,7 +144,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         return await self._run(self._calls.retire_arms(name, arms))
 
     async def change_guardrails(self, name: str, **changes: Unpack[GuardrailChanges]) -> dict[str, Any]:
-        """Change what is served, whatever the policy draws; see `GuardrailChanges`.
+        """Change what is served, whatever the policy draws.
 
         >>> (await client.change_guardrails("models", floors={"small": 0.1}))["guardrails"]["floors"]
         {'small': 0.1}
@@ -172,7 +175,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         return await self._run(self._calls.set_down(name, arms))
 
     async def set_budget(self, name: str, **limits: Unpack[BudgetLimits]) -> dict[str, Any]:
-        """Set how much may be explored; without limits, as much as is asked for. See `BudgetLimits`.
+        """Set how much may be explored; without limits, as much as is asked for.
 
         >>> (await client.set_budget("models", share=0.01))["budget"]["share"]
         0.01
@@ -190,7 +193,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
     async def decide(
         self, name: str, *, count: int | None = None, **options: Unpack[DecideOptions]
     ) -> Decision | list[Decision]:
-        """Return a decision, or a list of `count` decisions; see `Client.decide`.
+        """Return a decision, or a list of decisions.
 
         >>> decision = await client.decide("models", mode="exploit")
         >>> decision.explore is None
@@ -217,7 +220,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         arm: Arm | None = None,
         preference: Preference | None = None,
     ) -> Decision | None:
-        """Send the loss, or the reward, of the arm that a decision *explored*; see `Client.feedback`.
+        """Send the loss, or the reward, of the arm that a decision *explored*.
 
         >>> decision = await client.decide("models")
         >>> (await client.feedback(decision, loss=0.25)).status
@@ -226,7 +229,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         return await self._run(self._calls.feedback(decision, loss, reward, arm, preference))
 
     async def feedback_many(self, items: Sequence[Undelivered]) -> list[Decision | ServiceError]:
-        """Send the losses of the explored arms of many decisions; return a decision or an error for each.
+        """Send the losses of the explored arms of many decisions.
 
         >>> decision = await client.decide("models")
         >>> [applied] = await client.feedback_many([Undelivered(decision.id, reward=1.0)])
@@ -262,7 +265,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         return await self._run(self._calls.verdict(name))
 
     async def history(self, name: str, points: int = 200) -> dict[str, Any]:
-        """Return counts and mean losses, with their intervals, at up to `points` points of the log.
+        """Return counts and mean losses over time, with their intervals.
 
         >>> decision = await client.decide("models")
         >>> (await client.history("models"))["decisions"]
@@ -272,8 +275,6 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
 
     async def evaluation(self, name: str, *, tags: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Return the off-policy value of every arm and of what was exploited, each with its interval.
-
-        With `tags`, only decisions that have all of them count.
 
         >>> (await client.evaluation("models"))["observed"]
         0
@@ -289,7 +290,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         before: int | None = None,
         limit: int = 100,
     ) -> dict[str, Any]:
-        """Return who changed what, newest first; see `Client.audit`.
+        """Return who changed what, newest first. Needs an admin key.
 
         >>> [entry["action"] for entry in (await client.audit("models"))["entries"]]
         ['experiment.create']
@@ -305,7 +306,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         overwrite: bool = True,
         tags: Mapping[str, str] | None = None,
     ) -> None:
-        """Write the log of an experiment to a file, whole or not at all; see `Client.log`.
+        """Write the log of an experiment to a file, whole or not at all.
 
         >>> import tempfile
         >>> await client.log("models", f"{tempfile.mkdtemp()}/models.parquet")
@@ -314,9 +315,9 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         await asyncio.to_thread(write_log, file, content, overwrite)
 
     async def learner(self, name: str) -> str:
-        """Return what an experiment has learned, with its random stream, for `Learner.from_json`: it goes on bit for bit.
+        """Return what an experiment has learned, with its random stream, as the text that `Learner.from_json` reads.
 
-        Pending decisions are not part of it.
+        That learner goes on bit for bit. Pending decisions are not part of it.
 
         >>> import decoupled as dc
         >>> learner = dc.Learner.from_json(await client.learner("models"))
@@ -326,16 +327,10 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         return await self._run(self._calls.learner(name))
 
     async def replay(self, name: str, file: FilePath, *, unrandomised: bool = False) -> dict[str, Any]:
-        """Let an experiment learn from a log in a file: .csv, .parquet, or .jsonl with an object on each line.
+        """Let an experiment learn from a log in a file.
 
         It needs the columns `explore`, `propensity` and `loss`. The same log again learns nothing twice. Read the
         `warnings` of the answer: they say what may be claimed.
-
-        Args:
-            name: the experiment.
-            file: the log.
-            unrandomised: take all propensities as 1; only if every arm was seen in every round, or if the policy keeps
-                means.
 
         >>> import json, pathlib, tempfile
         >>> file = pathlib.Path(tempfile.mkdtemp()) / "log.jsonl"
@@ -347,7 +342,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         return await self._run(self._calls.replay(name, type_of(file), content, unrandomised))
 
     async def close(self) -> None:
-        """Send everything in the outbox once more, and close the connections; see `Client.close`.
+        """Send everything in the outbox once more, and close the connections.
 
         >>> await client.close()
         """

@@ -30,7 +30,7 @@ class BaseClient(ABC, Generic[HTTP]):
         *,
         outbox: Outbox | FilePath | None = None,
         retries: Retries | None = None,
-        notify: Callable[[str], None] = _log.warning,
+        notify: Callable[[str], None] | None = None,
         timeout: float = 10.0,
         verify: bool | str = True,
     ) -> None:
@@ -40,7 +40,7 @@ class BaseClient(ABC, Generic[HTTP]):
         # Error messages show the address, so leave out the user and password that it may hold.
         self.url = str(address.copy_with(userinfo=b"")).rstrip("/")
         self._has_key = bool(key)
-        self.retries, self.notify = retries or Retries(), notify
+        self.retries, self.notify = retries or Retries(), notify or _log.warning
         self.outbox = outbox if isinstance(outbox, Outbox) or outbox is None else Outbox(outbox)
         self._http: HTTP = self._open(base_url=address, headers=headers, timeout=timeout, verify=verify)
 

@@ -54,6 +54,10 @@ class Unreachable(ServiceError):  # noqa: N818
 class UndeliveredFeedback(ServiceError):  # noqa: N818
     """Feedback that did not arrive. It is in `items`, and nowhere else.
 
+    Args:
+        message: what happened, and what to do.
+        items: the feedback that was not delivered.
+
     >>> from decoupled.service.client import Client, Retries
     >>> nobody = Client("http://127.0.0.1:1", retries=Retries(attempts=1))
     >>> try:

@@ -40,7 +40,12 @@ class Retries:
     compiling: float = 600.0
 
     def pause(self, attempt: int, retry_after: float) -> float:
-        """Seconds to wait after the given attempt: never less than the service asked for."""
+        """Seconds to wait after the given attempt: never less than the service asked for.
+
+        Args:
+            attempt: the number of the attempt, from 1 on.
+            retry_after: seconds that the service asked to wait.
+        """
         return retry_after + random.uniform(0.0, min(self.most, self.first * 2.0 ** (attempt - 1)))
 
 

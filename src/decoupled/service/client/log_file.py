@@ -7,8 +7,10 @@ from typing import Literal, TypeAlias
 from ...base.files import write_atomically
 from ...errors import ParameterError, invalid_value
 
-Format = Literal["csv", "parquet"]
+Format: TypeAlias = Literal["csv", "parquet"]
+"""The format of a log."""
 FilePath: TypeAlias = str | os.PathLike[str]
+"""The path of a file."""
 _FORMATS: dict[str, Format] = {".csv": "csv", ".parquet": "parquet"}
 
 

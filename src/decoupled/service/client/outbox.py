@@ -14,6 +14,13 @@ from ...learner.preferences import Preference
 class Undelivered(NamedTuple):
     """Feedback to deliver: the loss or the reward of the arm that a decision explored, or a preference.
 
+    Args:
+        decision: the id of the decision.
+        loss: the loss of the explored arm.
+        reward: its reward, in place of the loss.
+        arm: the arm whose loss it is, as a safeguard; None names none.
+        preference: which of the two arms did better, in place of a number.
+
     >>> Undelivered("1f2e-7", loss=0.25).to_json()
     {'decision': '1f2e-7', 'loss': 0.25}
     """
@@ -30,7 +37,10 @@ class Undelivered(NamedTuple):
 
 
 class Outbox:
-    """Feedback that waits to be sent, oldest first. With a path it survives the program.
+    """Feedback that waits to be sent, oldest first.
+
+    Args:
+        path: the file that keeps it, so that it survives the program; None keeps it in memory.
 
     >>> outbox = Outbox()
     >>> outbox.add(Undelivered("1f2e-7", loss=0.25))
@@ -58,6 +68,12 @@ class Outbox:
         """Keep an item. If the outbox has a file, the item is flushed to disk before this returns.
 
         Two different losses for one decision cannot both be right: the second raises, and the first is kept.
+
+        Args:
+            item: the feedback.
+
+        Raises:
+            ParameterError: if the outbox has other feedback for the same decision.
         """
         with self._lock:
             waiting = self._items.get(item.decision)
@@ -72,7 +88,11 @@ class Outbox:
             self._items[item.decision] = item
 
     def remove(self, decisions: list[str]) -> None:
-        """Remove the items of these decisions."""
+        """Remove the items of these decisions.
+
+        Args:
+            decisions: the ids of the decisions.
+        """
         with self._lock:
             for decision in decisions:
                 self._items.pop(decision, None)

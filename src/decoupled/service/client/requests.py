@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from ...learner.learner import Learner
     from ...policies import Policy
 
-Mode = Literal["both", "exploit", "explore"]
+Mode: TypeAlias = Literal["both", "exploit", "explore"]
+"""Which arms a decision names."""
 PolicyLike: TypeAlias = Union["Policy", Mapping[str, Any], str]
+"""A policy, what its `to_dict()` returns, or its name."""
 Json: TypeAlias = dict[str, Any]
 
 

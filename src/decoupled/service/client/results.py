@@ -12,8 +12,27 @@ from .outbox import Undelivered
 class Decision:
     """A decision of the service: use `exploit`, try `explore`, and send back the loss of `explore`.
 
-    `guard` names the guardrail that chose `exploit` in place of `drawn`, and `limited_by` the part of the budget that
-    kept the decision from exploring; both are None most of the time.
+    Attributes:
+        id: identifies the decision in the service.
+        experiment: the name of its experiment.
+        mode: "both", "exploit" or "explore".
+        exploit: the arm to use; None if the mode is "explore".
+        explore: the arm to try, whose loss is the feedback; None if the decision explores nothing.
+        propensity: the probability with which `explore` was drawn; None if it is not known.
+        weight: the factor by which learning multiplies the loss, an unbiased 1 / propensity; None without an explored
+            arm.
+        policy: the name of the policy that drew it.
+        state_version: the last row of the log that the state contained from which it was drawn.
+        made_at: when it was made, as an ISO 8601 time in UTC.
+        expires_at: until when feedback is taken; None if there is no deadline.
+        status: "pending", "applied", "expired" or "unobserved".
+        loss: the loss that was learned; None before that.
+        settled_at: when it was applied or expired; None before that.
+        drawn: the arm that the policy drew to exploit; another than `exploit` if a guardrail replaced it.
+        guard: the guardrail that chose `exploit` in place of `drawn`; None if the policy did.
+        limited_by: the part of the budget that kept the decision from exploring; None if nothing did.
+        tags: the tags it was made with.
+        baseline: the losses that were predicted for the arms, by arm; None if there were none.
 
     >>> decision = client.decide("models")
     >>> decision.exploit, decision.explore, decision.status
@@ -42,15 +61,23 @@ class Decision:
 
     @classmethod
     def of(cls, content: dict[str, Any]) -> "Decision":
-        """Read a decision from JSON, and ignore fields that a later release may add."""
+        """Read a decision from JSON, and ignore fields that a later release may add.
+
+        Args:
+            content: a decision in an answer of the service.
+        """
         return cls(**{name: content[name] for name in cls.__dataclass_fields__ if name in content})
 
 
 @dataclass(frozen=True)
 class DecisionPage:
-    """A page of decisions. `next` is the `after` of the following page; None on the last.
+    """A page of decisions.
 
     With filters a page may be short, or empty, and still have a `next`.
+
+    Attributes:
+        decisions: the decisions of the page.
+        next: the `after` of the following page; None on the last.
 
     >>> client.decisions("models")
     DecisionPage(decisions=[], next=None)

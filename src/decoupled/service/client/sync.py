@@ -40,15 +40,15 @@ class Client(BaseClient[httpx.Client]):
     """A client whose calls wait for the answer. Threads may share one.
 
     Args:
-        url: the address of the service.
-        key: an API key; the environment variable DECOUPLED_KEY if not given.
-        outbox: keeps feedback that cannot be delivered now: an `Outbox`, or the path of one that survives the
-            program. Without an outbox such feedback raises `UndeliveredFeedback`.
-        retries: how often to try, and how long to wait.
-        notify: called with the reason when a call has to wait for a policy to be compiled; by default the
-            reason is logged as a warning.
+        url: the address of the service, such as "http://127.0.0.1:8000".
+        key: an API key; None takes the environment variable DECOUPLED_KEY, and no key if that is not set.
+        outbox: keeps feedback that cannot be delivered now: an `Outbox`, or the path of one that survives the program.
+            With None such feedback raises `UndeliveredFeedback`.
+        retries: how often to try, and how long to wait; None for `Retries()`.
+        notify: called with the reason when a call has to wait for a policy to be compiled; None logs the reason as a
+            warning.
         timeout: seconds for one attempt.
-        verify: False accepts any certificate; a path names one to trust.
+        verify: whether to check the certificate of an https address; a path names a certificate to trust.
 
     >>> client = Client("http://127.0.0.1:8000", outbox="outbox.jsonl")
     >>> client
@@ -65,9 +65,20 @@ class Client(BaseClient[httpx.Client]):
     ) -> dict[str, Any]:
         """Create an experiment, and wait until its policy is compiled.
 
-        The settings are `policy`, `loss_range`, `deadline_seconds`, `expired_loss`, `seed`, `demo`, `feedback`,
-        `guardrails`, `budget`, `risk`, `drift` and `learner`: see `ExperimentSettings`. An experiment that exists with the same
-        settings is returned as it is.
+        An experiment that exists with the same settings is returned as it is.
+
+        Args:
+            name: the name of the experiment: 1 to 100 letters, digits, dots, dashes and underscores, a letter or a
+                digit first.
+            arms: the names of the arms, or their number; None only if a `learner` brings them.
+            **settings: everything else that can be set, each with a default of the service: see `ExperimentSettings`.
+
+        Returns:
+            The experiment: its settings, arms and status.
+
+        Raises:
+            Conflict: if it exists with other settings.
+            Invalid: if the service refuses a setting; the message names it.
 
         >>> import decoupled as dc
         >>> client.put_experiment("prompts", arms=["short", "long"], policy=dc.FTPL(alpha=3.0))["status"]
@@ -78,6 +89,12 @@ class Client(BaseClient[httpx.Client]):
     def experiment(self, name: str) -> dict[str, Any]:
         """Return one experiment: its settings, arms and status.
 
+        Args:
+            name: the name of the experiment.
+
+        Raises:
+            NotFound: if there is no such experiment.
+
         >>> client.experiment("models")["arms"]
         ['small', 'medium', 'large']
         """
@@ -86,7 +103,15 @@ class Client(BaseClient[httpx.Client]):
     def experiments(
         self, after: str | None = None, limit: int = 100, **filters: Unpack[ExperimentFilters]
     ) -> dict[str, Any]:
-        """Return a page of experiments; `next` is the `after` of the following page. See `ExperimentFilters`.
+        """Return a page of experiments.
+
+        Args:
+            after: the `next` of the page before; None for the first page.
+            limit: how many experiments a page has at most, 1 to 1,000.
+            **filters: which experiments, and in which order: see `ExperimentFilters`.
+
+        Returns:
+            The `experiments` of the page, and `next`, which is None on the last page.
 
         >>> page = client.experiments()
         >>> [experiment["name"] for experiment in page["experiments"]], page["next"]
@@ -95,7 +120,10 @@ class Client(BaseClient[httpx.Client]):
         return self._run(self._calls.experiments(after, limit, filters))
 
     def iter_experiments(self, **filters: Unpack[ExperimentFilters]) -> Iterator[dict[str, Any]]:
-        """Yield every experiment, page after page; see `ExperimentFilters`.
+        """Yield every experiment, page after page.
+
+        Args:
+            **filters: which experiments, and in which order: see `ExperimentFilters`.
 
         >>> [each["name"] for each in client.iter_experiments(prefix="mod")]
         ['models']
@@ -110,7 +138,13 @@ class Client(BaseClient[httpx.Client]):
     def decisions(
         self, name: str, after: str | None = None, limit: int = 100, **filters: Unpack[DecisionFilters]
     ) -> DecisionPage:
-        """Return a page of decisions, the newest first; see `DecisionFilters`.
+        """Return a page of decisions, the newest first.
+
+        Args:
+            name: the name of the experiment.
+            after: the `next` of the page before; None for the first page.
+            limit: how many decisions a page has at most, 1 to 1,000.
+            **filters: which decisions, and in which order: see `DecisionFilters`.
 
         >>> made = client.decide("models")
         >>> page = client.decisions("models", status="pending")
@@ -120,7 +154,11 @@ class Client(BaseClient[httpx.Client]):
         return self._run(self._calls.decisions(name, after, limit, filters))
 
     def iter_decisions(self, name: str, **filters: Unpack[DecisionFilters]) -> Iterator[Decision]:
-        """Yield every decision of an experiment, page after page; see `DecisionFilters`.
+        """Yield every decision of an experiment, page after page.
+
+        Args:
+            name: the name of the experiment.
+            **filters: which decisions, and in which order: see `DecisionFilters`.
 
         >>> made = client.decide("models", count=3)
         >>> [each.id for each in client.iter_decisions("models", sort="made_at")] == [each.id for each in made]
@@ -134,7 +172,14 @@ class Client(BaseClient[httpx.Client]):
             page = self.decisions(name, page.next, **filters)
 
     def delete(self, name: str, *, confirm: str) -> dict[str, Any]:
-        """Delete an experiment that was archived long enough ago, with its log; `confirm` is its name again.
+        """Delete an experiment that was archived long enough ago, with its log.
+
+        Args:
+            name: the name of the experiment.
+            confirm: the name again, so that nothing is deleted by mistake.
+
+        Raises:
+            Conflict: if it is not archived, or was archived too recently.
 
         >>> archived = client.archive("models")
         >>> try:
@@ -148,6 +193,9 @@ class Client(BaseClient[httpx.Client]):
     def archive(self, name: str) -> dict[str, Any]:
         """End an experiment: it makes no more decisions, and still takes feedback.
 
+        Args:
+            name: the name of the experiment.
+
         >>> client.archive("models")["status"]
         'archived'
         """
@@ -155,6 +203,13 @@ class Client(BaseClient[httpx.Client]):
 
     def add_arms(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
         """Add arms to an experiment.
+
+        Args:
+            name: the name of the experiment.
+            arms: the names of the new arms.
+
+        Returns:
+            The experiment with its new list of arms.
 
         >>> client.add_arms("models", ["huge"])["arms"]
         ['small', 'medium', 'large', 'huge']
@@ -164,6 +219,13 @@ class Client(BaseClient[httpx.Client]):
     def retire_arms(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
         """Retire arms: no later decision names them.
 
+        Args:
+            name: the name of the experiment.
+            arms: the names of the arms to retire; at least two others must stay.
+
+        Returns:
+            The experiment with its new list of arms.
+
         >>> client.retire_arms("models", ["small"])["arms"]
         ['medium', 'large']
         """
@@ -172,7 +234,14 @@ class Client(BaseClient[httpx.Client]):
     # Guardrails and budgets
 
     def change_guardrails(self, name: str, **changes: Unpack[GuardrailChanges]) -> dict[str, Any]:
-        """Change what is served, whatever the policy draws; see `GuardrailChanges`.
+        """Change what is served, whatever the policy draws.
+
+        Args:
+            name: the name of the experiment.
+            **changes: the rules to change; None removes a rule: see `GuardrailChanges`.
+
+        Returns:
+            The experiment with its guardrails as they are now.
 
         >>> client.change_guardrails("models", floors={"small": 0.1})["guardrails"]["floors"]
         {'small': 0.1}
@@ -182,6 +251,10 @@ class Client(BaseClient[httpx.Client]):
     def pin(self, name: str, arm: Arm) -> dict[str, Any]:
         """Exploit this arm in every decision from now on: the kill switch. Exploring and learning go on.
 
+        Args:
+            name: the name of the experiment.
+            arm: the arm to exploit.
+
         >>> client.pin("models", "small")["guardrails"]["pinned"]
         'small'
         """
@@ -190,6 +263,9 @@ class Client(BaseClient[httpx.Client]):
     def unpin(self, name: str) -> dict[str, Any]:
         """Let the policy choose again.
 
+        Args:
+            name: the name of the experiment.
+
         >>> client.unpin("models")["guardrails"]["pinned"]
         """
         return self._run(self._calls.change_guardrails(name, {"pinned": None}))
@@ -197,13 +273,21 @@ class Client(BaseClient[httpx.Client]):
     def set_down(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
         """Set the arms that are down, such as those that fail a health check; all others are up.
 
+        Args:
+            name: the name of the experiment.
+            arms: the arms that are down; an empty list if all are up.
+
         >>> client.set_down("models", ["large"])["guardrails"]["down"]
         ['large']
         """
         return self._run(self._calls.set_down(name, arms))
 
     def set_budget(self, name: str, **limits: Unpack[BudgetLimits]) -> dict[str, Any]:
-        """Set how much may be explored; without limits, as much as is asked for. See `BudgetLimits`.
+        """Set how much may be explored; without limits, as much as is asked for.
+
+        Args:
+            name: the name of the experiment.
+            **limits: the limits, in place of all that were set before: see `BudgetLimits`.
 
         >>> client.set_budget("models", share=0.01)["budget"]["share"]
         0.01
@@ -219,9 +303,17 @@ class Client(BaseClient[httpx.Client]):
     def decide(
         self, name: str, *, count: int | None = None, **options: Unpack[DecideOptions]
     ) -> Decision | list[Decision]:
-        """Return a decision, or a list of `count` decisions.
+        """Return a decision, or a list of decisions.
 
-        The options are `mode`, `available`, `key`, `tags` and `baseline`: see `DecideOptions`.
+        Args:
+            name: the name of the experiment.
+            count: how many decisions to make; None returns one decision, and not a list.
+            **options: how to decide: see `DecideOptions`.
+
+        Raises:
+            NotFound: if there is no such experiment.
+            Conflict: if the experiment is archived.
+            Unreachable: if no attempt got an answer.
 
         >>> decision = client.decide("models", available=["small", "large"])
         >>> decision.exploit in ("small", "large")
@@ -234,6 +326,12 @@ class Client(BaseClient[httpx.Client]):
 
     def decision(self, id: str) -> Decision:
         """Return a decision with its present status.
+
+        Args:
+            id: the id of the decision.
+
+        Raises:
+            NotFound: if there is no such decision.
 
         >>> made = client.decide("models")
         >>> client.decision(made.id).status
@@ -252,16 +350,25 @@ class Client(BaseClient[httpx.Client]):
     ) -> Decision | None:
         """Send the loss, or the reward, of the arm that a decision *explored*.
 
+        Give exactly one of `loss`, `reward` and `preference`. The same feedback twice counts once.
+
         Args:
             decision: the decision, or its id.
-            loss: the loss of the explored arm.
-            reward: its reward, in place of the loss.
-            arm: the arm whose loss it is, as a safeguard: the service refuses any but the explored arm.
-            preference: which of the two arms did better, "explore", "exploit" or "tie", in place of a number; for an
-                experiment that was created with feedback="preference".
+            loss: the loss of the explored arm, within the experiment's loss range.
+            reward: its reward, in place of the loss: the mirror image of the loss within that range.
+            arm: the arm whose loss it is, as a safeguard: the service refuses any but the explored arm. None names
+                none.
+            preference: which of the two arms did better, in place of a number; for an experiment that was created with
+                feedback="preference".
 
         Returns:
             The decision, or None if the feedback went to the outbox.
+
+        Raises:
+            Conflict: if the decision has another loss already, or was made to exploit only.
+            Gone: if its deadline has passed.
+            Invalid: if the loss is outside the range, or `arm` is not the explored arm.
+            UndeliveredFeedback: if the service cannot be reached and there is no outbox.
 
         >>> decision = client.decide("models")
         >>> client.feedback(decision, loss=0.25, arm=decision.explore).status
@@ -270,7 +377,13 @@ class Client(BaseClient[httpx.Client]):
         return self._run(self._calls.feedback(decision, loss, reward, arm, preference))
 
     def feedback_many(self, items: Sequence[Undelivered]) -> list[Decision | ServiceError]:
-        """Send the losses of the explored arms of many decisions; return a decision or an error for each.
+        """Send the losses of the explored arms of many decisions.
+
+        Args:
+            items: the feedback, an `Undelivered` for each decision.
+
+        Returns:
+            For each item, in order, the decision or the error.
 
         >>> decisions = client.decide("models", count=2)
         >>> results = client.feedback_many([Undelivered(each.id, loss=0.5) for each in decisions])
@@ -295,6 +408,9 @@ class Client(BaseClient[httpx.Client]):
     def state(self, name: str) -> dict[str, Any]:
         """Return what an experiment has learned: probabilities, estimates, counts and the regret.
 
+        Args:
+            name: the name of the experiment.
+
         >>> [round(probability, 3) for probability in client.state("models")["exploration"]]
         [0.333, 0.333, 0.333]
         """
@@ -305,13 +421,20 @@ class Client(BaseClient[httpx.Client]):
 
         All of it holds at every moment at once: look as often as you like, and stop when you like.
 
+        Args:
+            name: the name of the experiment.
+
         >>> client.verdict("models")["text"]
         'too early: nothing was observed'
         """
         return self._run(self._calls.verdict(name))
 
     def history(self, name: str, points: int = 200) -> dict[str, Any]:
-        """Return counts and mean losses, with their intervals, at up to `points` points of the log.
+        """Return counts and mean losses over time, with their intervals.
+
+        Args:
+            name: the name of the experiment.
+            points: at how many points of the log, at most; 1 to 500.
 
         >>> decision = client.decide("models")
         >>> client.history("models")["decisions"]
@@ -322,7 +445,9 @@ class Client(BaseClient[httpx.Client]):
     def evaluation(self, name: str, *, tags: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Return the off-policy value of every arm and of what was exploited, each with its interval.
 
-        With `tags`, only decisions that have all of them count.
+        Args:
+            name: the name of the experiment.
+            tags: count only decisions that have all of these; None for all decisions.
 
         >>> client.evaluation("models")["observed"]
         0
@@ -338,14 +463,19 @@ class Client(BaseClient[httpx.Client]):
         before: int | None = None,
         limit: int = 100,
     ) -> dict[str, Any]:
-        """Return who changed what, newest first; `next` is the `before` of the following page. Needs an admin key.
+        """Return who changed what, newest first. Needs an admin key.
 
         Args:
-            subject: only changes of this experiment, key (by its id) or file.
-            action: only changes of this kind, such as "guardrails.change".
-            tenant: only changes of this tenant; keys of the tenant `local` see all tenants.
-            before: only changes before the one with this id.
-            limit: how many changes a page has at most.
+            subject: only changes of this experiment, key (by its id) or file; None for all.
+            action: only changes of this kind, such as "guardrails.change"; None for all.
+            tenant: only changes of this tenant; keys of the tenant `local` see all tenants. None for all that the key
+                sees.
+            before: only changes before the one with this id, such as the `next` of the page before; None for the
+                newest.
+            limit: how many changes a page has at most, 1 to 1,000.
+
+        Returns:
+            The `entries` of the page, and `next`, which is None on the last page.
 
         >>> [entry["action"] for entry in client.audit("models")["entries"]]
         ['experiment.create']
@@ -364,11 +494,11 @@ class Client(BaseClient[httpx.Client]):
         """Write the log of an experiment to a file, whole or not at all.
 
         Args:
-            name: the experiment.
-            file: the file to write; an existing file is replaced.
-            format: "csv" or "parquet"; by default the file's suffix decides.
-            overwrite: False keeps an existing file and raises a `FileExistsError`.
-            tags: write only decisions that have all of these.
+            name: the name of the experiment.
+            file: the file to write.
+            format: "csv" or "parquet"; None takes it from the file's suffix.
+            overwrite: whether to replace an existing file; False raises a `FileExistsError`.
+            tags: write only decisions that have all of these; None for all decisions.
 
         >>> import pathlib, tempfile
         >>> file = pathlib.Path(tempfile.mkdtemp()) / "models.csv"
@@ -379,9 +509,12 @@ class Client(BaseClient[httpx.Client]):
         write_log(file, self._run(self._calls.log(name, file, format, tags)), overwrite)
 
     def learner(self, name: str) -> str:
-        """Return what an experiment has learned, with its random stream, for `Learner.from_json`: it goes on bit for bit.
+        """Return what an experiment has learned, with its random stream, as the text that `Learner.from_json` reads.
 
-        Pending decisions are not part of it.
+        That learner goes on bit for bit. Pending decisions are not part of it.
+
+        Args:
+            name: the name of the experiment.
 
         >>> import decoupled as dc
         >>> learner = dc.Learner.from_json(client.learner("models"))
@@ -391,14 +524,14 @@ class Client(BaseClient[httpx.Client]):
         return self._run(self._calls.learner(name))
 
     def replay(self, name: str, file: FilePath, *, unrandomised: bool = False) -> dict[str, Any]:
-        """Let an experiment learn from a log in a file: .csv, .parquet, or .jsonl with an object on each line.
+        """Let an experiment learn from a log in a file.
 
         It needs the columns `explore`, `propensity` and `loss`. The same log again learns nothing twice. Read the
         `warnings` of the answer: they say what may be claimed.
 
         Args:
-            name: the experiment.
-            file: the log.
+            name: the name of the experiment.
+            file: the log: .csv, .parquet, or .jsonl with an object on each line.
             unrandomised: take all propensities as 1; only if every arm was seen in every round, or if the policy keeps
                 means.
 
@@ -416,7 +549,8 @@ class Client(BaseClient[httpx.Client]):
     def close(self) -> None:
         """Send everything in the outbox once more, and close the connections.
 
-        Raises `UndeliveredFeedback` if feedback is left in an outbox that has no file.
+        Raises:
+            UndeliveredFeedback: if feedback is left in an outbox that has no file.
 
         >>> client.close()
         """

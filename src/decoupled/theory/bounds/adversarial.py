@@ -10,6 +10,10 @@ def stability_constant(alpha: float = 3.0, c: float = 2.0) -> float:
 
     It is twice $e (\alpha + 1)$ of lemma 3.6 times the square of $2 \alpha / (\alpha - 1)$ of equation (17).
 
+    Args:
+        alpha: the shape of the perturbations, above 1.
+        c: the scale of the learning rate, above 0.
+
     >>> from decoupled import theory
     >>> round(theory.bounds.stability_constant(alpha=3.0, c=2.0), 1)
     391.4
@@ -23,6 +27,9 @@ def penalty_constant(alpha: float = 3.0) -> float:
 
     $$C_\alpha = \frac{2 \alpha^3 + (e - 2) \alpha^2}{(\alpha - 1) (2 \alpha - 1)}$$
 
+    Args:
+        alpha: the shape of the perturbations, above 1.
+
     >>> from decoupled import theory
     >>> round(theory.bounds.penalty_constant(alpha=3.0), 4)
     6.0465
@@ -35,6 +42,9 @@ def first_round_constant(alpha: float = 3.0) -> float:
     r"""The factor of $K^{1/\alpha}$ in the bound on the first penalty, equation (18).
 
     It is $\alpha \Gamma(1 - 1/\alpha) / (\alpha - 1)$.
+
+    Args:
+        alpha: the shape of the perturbations, above 1.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.first_round_constant(alpha=3.0), 4)
@@ -51,6 +61,12 @@ def theorem1(horizon: int, arms: int, alpha: float = 3.0, c: float = 2.0) -> flo
     + \frac{\alpha \Gamma(1 - 1/\alpha)}{\alpha - 1} \frac{\sqrt{K}}{c}$$
 
     for any adversary, any $\alpha > 1$ and $\eta_t = c K^{1/\alpha - 1/2} / \sqrt{t}$. No term is left out.
+
+    Args:
+        horizon: the number of rounds $T$.
+        arms: the number of arms $K$, at least two.
+        alpha: the shape of the perturbations, above 1.
+        c: the scale of the learning rate, above 0.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.theorem1(horizon=10_000, arms=8))

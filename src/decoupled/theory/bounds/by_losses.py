@@ -30,6 +30,9 @@ def floor_of(theta: float) -> float:
 def largest_step(alpha: float = 3.0) -> float:
     r"""The largest step $\bar v = 4 (1 + \zeta(1 + 1/\alpha))$ of $V_t$ in one round.
 
+    Args:
+        alpha: the shape of the perturbations, above 1.
+
     >>> from decoupled import theory
     >>> round(theory.bounds.largest_step(alpha=3.0), 1)
     18.4
@@ -45,6 +48,13 @@ def largest_spread(
     The drift mass $a_t$ of a round is at most $C / n_t \le C / (1 + a_1 + \dots + a_{t-1})$, with
     $C = 4 K^{1/\alpha} \bar\eta^2 S_K^2 / \delta^2$, because an arm below the gate has $q_i < \eta_t S_K / \delta$.
     Summing $2 a_t (1 + a_1 + \dots + a_{t-1})$ gives at most $\sqrt{1 + 2 C T}$ plus the largest $a_t$.
+
+    Args:
+        horizon: the number of rounds $T$.
+        arms: the number of arms $K$.
+        alpha: the shape of the perturbations, above 1.
+        c_exploit: the scale of the exploitation rate, above 0.
+        gate: the gate of the estimator.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.largest_spread(horizon=10_000, arms=8))
@@ -143,6 +153,16 @@ def theorem_d3(
 
     It is theorem C with the constants that `constrained_constants` gives for theta: $O(K / (\theta \Delta_{\min}))$ at
     $\alpha = 3$, for any horizon. See `theorem_c` for the other arguments.
+
+    Args:
+        gaps: the gaps of the other arms, given the past; one 0, for the best arm, is allowed.
+        horizon: the number of rounds; None for any number, which needs an alpha above 2.
+        alpha: the shape of the perturbations, above 1 and at most 3.
+        c_exploit: the scale of the exploitation rate, above 0.
+        zeta: where the proof calls a round late, above 0 and at most the gate's a.
+        gate: the gate of the estimator.
+        theta: the share of the rounds that counts in $n_t$, above 0 and at most 1.
+        switch: $T_0$, from which the proof uses self-bounding; the best one if None.
 
     >>> from decoupled import theory
     >>> f"{theory.bounds.theorem_d3([0.125] * 7, theta=1.0):.2g}"

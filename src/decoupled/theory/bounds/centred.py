@@ -31,6 +31,12 @@ def centred_constant(
     A gate of None means importance weighting (theorem A, $\bar R = 1$). With None for the arms, the value bounds
     the factor for any number of arms. Theorem B adds `low_order_term`, which does not depend on the horizon.
 
+    Args:
+        arms: the number of arms $K$; None for a bound that holds for any number.
+        alpha: the shape of the perturbations, above 1.
+        c_exploit: the scale $c_x$ of the exploitation rate, above 0.
+        gate: the gate of the estimator; None for importance weighting.
+
     >>> from decoupled import theory
     >>> [round(theory.bounds.centred_constant(arms, c_exploit=2.0, gate=None), 1) for arms in (8, 64, None)]
     [24.8, 41.7, 65.0]
@@ -47,6 +53,11 @@ def centred_constant(
 def optimal_c_exploit(arms: int | None, alpha: float = 3.0, gate: Gate | None = None) -> float:
     r"""The `c_exploit` that minimises `centred_constant`: $\sqrt{G / (C_1 \bar R s_K^2)}$.
 
+    Args:
+        arms: the number of arms $K$; None for any number.
+        alpha: the shape of the perturbations, above 1.
+        gate: the gate of the estimator; None for importance weighting.
+
     >>> from decoupled import theory
     >>> c = theory.bounds.optimal_c_exploit(arms=8)
     >>> round(c, 3), round(theory.bounds.centred_constant(8, c_exploit=c, gate=None), 1)
@@ -62,6 +73,12 @@ def theorem_a(horizon: int, arms: int, alpha: float = 3.0, c_exploit: float = 2.
 
     It holds for the paper's policy ($c_x = c$) and for two rates with $c \le c_x$, for any $\alpha > 1$ and rates that
     fall with the rounds. No term is left out. The theorem is ours, and so are theorems B to E.
+
+    Args:
+        horizon: the number of rounds $T$.
+        arms: the number of arms $K$.
+        alpha: the shape of the perturbations, above 1.
+        c_exploit: the scale $c_x$ of the exploitation rate, above 0.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.theorem_a(horizon=10_000, arms=8)), round(theory.bounds.theorem1(10_000, 8))
@@ -81,6 +98,13 @@ def low_order_term(
     r"""$C_{\text{low}}$ of theorem B, which does not depend on the horizon: what the arms below the gate cost.
 
     The default sums its series, rounded up by less than 0.1 %. `closed=True` gives the closed bound of the proof.
+
+    Args:
+        arms: the number of arms $K$.
+        alpha: the shape of the perturbations, above 1.
+        c_exploit: the scale $c_x$ of the exploitation rate, above 0.
+        gate: the gate of the estimator.
+        closed: whether to return the closed bound of the proof instead of the sum of the series.
 
     >>> from decoupled import theory
     >>> [round(theory.bounds.low_order_term(arms)) for arms in (2, 8, 64)]
@@ -139,6 +163,13 @@ def theorem_b(
 
     It holds for any $\alpha > 1$, any $c \le c_x$, any baseline $B_t \in [0, 1]$ that is known before the draw,
     and rates that fall with the rounds.
+
+    Args:
+        horizon: the number of rounds $T$.
+        arms: the number of arms $K$.
+        alpha: the shape of the perturbations, above 1.
+        c_exploit: the scale $c_x$ of the exploitation rate, above 0.
+        gate: the gate of the estimator.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.theorem_b(horizon=10_000, arms=8))

@@ -19,6 +19,9 @@ def useful_from(bound: Callable[[int], float]) -> int:
 
     The bound must grow more slowly than the horizon.
 
+    Args:
+        bound: a function from a horizon to a bound. It must grow more slowly than the horizon.
+
     >>> from decoupled import theory
     >>> theory.bounds.useful_from(lambda horizon: 10.0 * horizon**0.5)
     101
@@ -39,6 +42,9 @@ def compare(arms: Sequence[int] = (2, 8, 64, 1024)) -> "pd.DataFrame":
     Columns: what multiplies $\sqrt{KT}$ as $T$ grows, what does not depend on $T$, and the first horizon from which the
     bound is below the horizon. A constant times $\sqrt{KT}$ plus a term of lower order can be larger than the
     paper's bound at a short horizon, so read the three together.
+
+    Args:
+        arms: the numbers of arms to compare the bounds at.
 
     >>> from decoupled import theory
     >>> theory.bounds.compare(arms=[8])["useful from"].tolist()

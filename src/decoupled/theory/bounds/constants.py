@@ -23,6 +23,9 @@ def arms_of(arms: int) -> int:
 def curvature_constant(alpha: float = 3.0) -> float:
     r"""The constant $C_1 = (\alpha + 1) \Gamma(1 + 1/\alpha)$ of lemma L3: a slope of $w$ is at most $C_1 q^2$.
 
+    Args:
+        alpha: the shape of the perturbations, above 1.
+
     >>> from decoupled import theory
     >>> round(theory.bounds.curvature_constant(alpha=3.0), 3)
     3.572
@@ -33,6 +36,9 @@ def curvature_constant(alpha: float = 3.0) -> float:
 
 def winner_constant(alpha: float = 3.0) -> float:
     r"""The constant $G = \Gamma(1 - 1/\alpha)$ of lemma L2, where the paper has $C_\alpha$.
+
+    Args:
+        alpha: the shape of the perturbations, above 1.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.winner_constant(alpha=3.0), 3), round(theory.bounds.penalty_constant(alpha=3.0), 3)
@@ -49,6 +55,10 @@ def _rank_sum(arms: int, alpha: float) -> float:
 def rank_sum(arms: int, alpha: float = 3.0) -> float:
     r"""The sum $S_K = \sum_{i \le K} i^{-(\alpha + 1) / (2 \alpha)}$: the sum of $q$ is at most this in every state.
 
+    Args:
+        arms: the number of arms $K$.
+        alpha: the shape of the perturbations, above 1.
+
     >>> from decoupled import theory
     >>> round(theory.bounds.rank_sum(arms=8), 3)  # `surrogate_sum_bound` is the paper's bound on it
     3.676
@@ -60,6 +70,10 @@ def rank_share(arms: int | None, alpha: float = 3.0) -> float:
     r"""The ratio $s_K = S_K / K^{1/2 - 1/(2 \alpha)}$, or its limit $2 \alpha / (\alpha - 1)$ for None.
 
     It increases with the number of arms.
+
+    Args:
+        arms: the number of arms $K$; None for the limit.
+        alpha: the shape of the perturbations, above 1.
 
     >>> from decoupled import theory
     >>> [round(theory.bounds.rank_share(arms) ** 2, 2) for arms in (2, 8, 64, 1024)]
@@ -76,6 +90,9 @@ def rank_share(arms: int | None, alpha: float = 3.0) -> float:
 def square_sum(alpha: float = 3.0) -> float:
     r"""$Z = \zeta(1 + 1/\alpha)$: the sum of $q^2$ is at most this for any number of arms.
 
+    Args:
+        alpha: the shape of the perturbations, above 1.
+
     >>> from decoupled import theory
     >>> round(theory.bounds.square_sum(alpha=3.0), 3)
     3.601
@@ -85,6 +102,9 @@ def square_sum(alpha: float = 3.0) -> float:
 
 def ratio_sum(alpha: float = 3.0) -> float:
     r"""$Z_2 = \zeta((3 \alpha - 1) / (2 \alpha))$: the sum of $w^2 / q$ is at most this for any number of arms.
+
+    Args:
+        alpha: the shape of the perturbations, above 1.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.ratio_sum(alpha=3.0), 3)  # equal to `square_sum` at alpha = 3

@@ -26,11 +26,13 @@ from .tuning import Tuned, leading_constant
 
 
 class Constrained(NamedTuple):
-    r"""The constants of theorem C.
+    r"""The constants of theorem C, which bound the stability and the penalty of a round.
 
-    `early` ($A_0'$) bounds stability and penalty of a round before `first_round` ($t_1$) by $A_0' \sqrt{K / t}$, `any_state`
-    ($A_0$) does so afterwards, and on $D_t$ `on_event` ($A_1$) does so by
-    $A_1 K^{1/(2 \alpha)} t^{-1/2} \sum_i (8 w_i)^{1 - 1/\alpha}$.
+    Attributes:
+        early: $A_0'$, the factor of $\sqrt{K / t}$ before `first_round`.
+        any_state: $A_0$, the factor of $\sqrt{K / t}$ afterwards.
+        on_event: $A_1$, the factor of $K^{1/(2 \alpha)} t^{-1/2} \sum_i (8 w_i)^{1 - 1/\alpha}$ on $D_t$.
+        first_round: $t_1$, from which on a round may be late.
 
     >>> from decoupled import theory
     >>> theory.bounds.constrained_constants(arms=8).first_round
@@ -57,6 +59,15 @@ def constrained_constants(
     With rates that fall with the losses, $n_t \ge \theta t$. So $c_x / \sqrt\theta$ replaces $c_x$ in $t_1$ and
     in every stability term, and the penalties grow by $(\bar v + \theta) / \sqrt\theta$. The factor of the early rounds
     stays, because $n_t \ge 1$.
+
+    Args:
+        arms: the number of arms $K$.
+        alpha: the shape of the perturbations, above 1 and at most 3.
+        c_exploit: the scale $c_x$ of the exploitation rate, above 0.
+        zeta: where the proof calls a round late, above 0 and at most the gate's a.
+        gate: the gate of the estimator.
+        theta: for rates that fall with the losses, the share of the rounds that counts in $n_t$; None for rates that
+            fall with the rounds.
 
     >>> from decoupled import theory
     >>> found = theory.bounds.constrained_constants(arms=8)
@@ -96,6 +107,9 @@ def _slower(alpha: float, theta: float | None) -> tuple[float, float]:
 
 def self_bounding_factor(alpha: float = 3.0) -> float:
     r"""The factor $k_\alpha = 2^\alpha 8^{\alpha - 1} ((\alpha - 1) / \alpha)^{\alpha - 1} / \alpha$ of theorem C.
+
+    Args:
+        alpha: the shape of the perturbations, above 1 and at most 3.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.self_bounding_factor(alpha=3.0), 1)
@@ -187,6 +201,12 @@ def constrained_bracket(arms: int, c_exploit: float = 0.5, zeta: float = 0.1, ga
 
     It is the bound at the best $T_0 = k_3 A_1^3 K / (2 A_0 \Delta_{\min}^2)$, up to $O(\sqrt{K t_1})$.
 
+    Args:
+        arms: the number of arms $K$.
+        c_exploit: the scale of the exploitation rate, above 0.
+        zeta: where the proof calls a round late, above 0 and at most the gate's a.
+        gate: the gate of the estimator.
+
     >>> from decoupled import theory
     >>> [round(theory.bounds.constrained_bracket(arms), -2) for arms in (8, 64)]
     [23300.0, 27900.0]
@@ -198,6 +218,9 @@ def constrained_bracket(arms: int, c_exploit: float = 0.5, zeta: float = 0.1, ga
 
 def papers_bracket(zeta: float = 0.1) -> Tuned:
     r"""The factor of $K / \Delta_{\min}$ in the paper's corollary 3.3, the sum of its two terms, at the c that minimises it.
+
+    Args:
+        zeta: where lemma D.1 splits its cases, in (0, 1).
 
     >>> from decoupled import theory
     >>> c, bracket = theory.bounds.papers_bracket()

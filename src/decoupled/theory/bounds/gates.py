@@ -45,13 +45,20 @@ class Gate:
         object.__setattr__(self, "delta", delta)
 
     def largest_fall(self, gap: float) -> float:
-        """The largest fall of an arm with this scaled gap."""
+        """The largest fall of an arm with this scaled gap.
+
+        Args:
+            gap: the arm's gap, times the learning rate.
+        """
         return self.a + self.delta * gap
 
     def fall_factor(self, alpha: float = 3.0) -> float:
         """The factor Rbar by which a fall costs more than a rise of the same size: the largest R(x, y) of lemma L4.
 
         With a = delta, this is the closed form r(delta). Otherwise, it is a search over y.
+
+        Args:
+            alpha: the shape of the perturbations, above 1.
         """
         alpha = shape_of(alpha)
         if self.a == self.delta:

@@ -19,6 +19,12 @@ def rouyer_seldin(horizon: int, arms: int, beta: float = 2.0 / 3.0, c: float = 2
     \le \frac{\eta_t}{2} K^\beta, \qquad
     \frac{\sum_i w_i^\beta - 1}{\beta (1 - \beta) \eta_T} \le \frac{K^{1 - \beta}}{\beta (1 - \beta) \eta_T}.$$
 
+    Args:
+        horizon: the number of rounds $T$.
+        arms: the number of arms $K$.
+        beta: the order of the Tsallis entropy, in (0, 1).
+        c: the scale of the learning rate, above 0.
+
     >>> from decoupled import theory
     >>> round(theory.bounds.rouyer_seldin(horizon=10_000, arms=8), 1)
     1202.1
@@ -32,6 +38,9 @@ def rouyer_seldin_order(gaps: Sequence[float]) -> float:
 
     This is an order, not a bound: the constant is set to 1. The text was not available, so the order is the
     one that the paper cites (section 2.2 and below its corollary).
+
+    Args:
+        gaps: the gaps of the other arms; one 0, for the best arm, is allowed.
 
     >>> from decoupled import theory
     >>> theory.bounds.rouyer_seldin_order([0.125] * 7)
@@ -49,6 +58,10 @@ def zimmert_seldin(horizon: int, arms: int) -> float:
     $2 \sqrt{4 KT} + 1$ is this one at that order. The argument in `rouyer_seldin` gives $4 \sqrt{KT}$ for
     $\eta_t = 2 / \sqrt{t}$: half of it from the stability, half from the penalty.
 
+    Args:
+        horizon: the number of rounds $T$.
+        arms: the number of arms $K$.
+
     >>> from decoupled import theory
     >>> round(theory.bounds.zimmert_seldin(horizon=10_000, arms=8), 1)
     1132.4
@@ -61,6 +74,10 @@ def lower_bound_order(horizon: int, arms: int) -> float:
 
     Avner, O., Mannor, S. and Shamir, O. (2012). Decoupling exploration and exploitation in multi-armed
     bandits. ICML. This is an order, not a bound: their constant was not available and is set to 1.
+
+    Args:
+        horizon: the number of rounds $T$.
+        arms: the number of arms $K$.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.lower_bound_order(horizon=10_000, arms=8), 1)

@@ -20,6 +20,10 @@ _VARIANCE = {"exact": 0.5, "shared": 1.0, "independent": 4.0}
 def prior_factor(prior: float, l0: float = 3.0) -> float:
     """The factor 1 + ln(1 / prior) / L0 of Delta_T in theorem E1.
 
+    Args:
+        prior: the prior probability of a rung, above 0 and at most 1.
+        l0: L0, the scale of AdaHedge's rate.
+
     >>> from decoupled import theory
     >>> round(theory.bounds.prior_factor(prior=0.05), 2)
     2.0
@@ -140,6 +144,18 @@ def theorem_e3(
 
     with $k$ = `prior_factor` and $\mathrm{Reg}^{(1)}$ from theorem C, or D3 if the rates fall with the losses. For conditional probabilities only the order
     is known, because the constants have not been worked out. See `theorem_c` and `theorem_e2` for the arguments.
+
+    Args:
+        gaps: the gaps of the other arms, given the past; one 0, for the best arm, is allowed.
+        horizon: the number of rounds; None for any number, which needs an alpha above 2.
+        alpha: the shape of the perturbations, above 1 and at most 3.
+        c_exploit: the scale of the first rung's rate, above 0.
+        zeta: where the proof calls a round late, above 0 and at most the gate's a.
+        gate: the gate of the estimator, at the first rung's rate.
+        l0: L0, the scale of AdaHedge's rate.
+        prior: the prior probability of the first rung.
+        schedule: "rounds" or "losses": what the rates fall with.
+        theta: for rates that fall with the losses, the share of the rounds that counts in $n_t$.
 
     >>> from decoupled import theory
     >>> f"{theory.bounds.theorem_e3([0.125] * 7):.3g}"

@@ -15,6 +15,10 @@ _OFF_EVENT = 0.5 * (1.0 - math.exp(-0.5))  # lemma D.3
 def surrogate_sum_bound(arms: int, alpha: float = 3.0) -> float:
     r"""The bound on the sum of $q$ in any state, equation (17): $2 \alpha K^{1/2 - 1/(2 \alpha)} / (\alpha - 1)$.
 
+    Args:
+        arms: the number of arms $K$.
+        alpha: the shape of the perturbations, above 1.
+
     >>> from decoupled import theory
     >>> round(theory.bounds.surrogate_sum_bound(arms=8), 6)
     6.0
@@ -31,6 +35,13 @@ def self_bounding_constant(
     The paper's last summand, $\alpha / (c (\alpha - 1))$, comes from a penalty whose factor $1 / \sqrt{t - 1}$ was
     written as $1 / \sqrt{t}$ in equation (24). `corrected=True` corrects it with the factor $\sqrt{2}$ that the paper
     uses off $D_t$.
+
+    Args:
+        arms: the number of arms $K$.
+        alpha: the shape of the perturbations, above 1.
+        c: the scale of the learning rate, above 0.
+        zeta: where lemma D.1 splits its cases, in (0, 1).
+        corrected: whether to add the factor that the penalty on $D_t$ lacks.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.self_bounding_constant(arms=8), 1)
@@ -49,6 +60,10 @@ def gap_constant(alpha: float = 3.0, c: float = 2.0) -> float:
 
     $$\frac{4}{1 - e^{-1/2}} \left(\frac{8 c e \alpha^2 (\alpha + 1)}{(\alpha - 1)^2} + \frac{\sqrt{2} C_\alpha}{c}\right)^2$$
 
+    Args:
+        alpha: the shape of the perturbations, above 1.
+        c: the scale of the learning rate, above 0.
+
     >>> from decoupled import theory
     >>> round(theory.bounds.gap_constant(alpha=3.0, c=2.0))
     1591838
@@ -65,6 +80,12 @@ def early_rounds(arms: int, alpha: float = 3.0, c: float = 2.0, zeta: float = 0.
     It replaces the paper's $O(c^2 K^{2/\alpha - 1})$, equation (37), which relies on a tail bound for geometric
     resampling that does not hold here. Case (ii) needs $\sum q > \zeta / \eta_t$, each of its rounds adds at most 1,
     and equation (17) ends it. The correction and its constant are ours.
+
+    Args:
+        arms: the number of arms $K$.
+        alpha: the shape of the perturbations, above 1.
+        c: the scale of the learning rate, above 0.
+        zeta: where lemma D.1 splits its cases, in (0, 1).
 
     >>> from decoupled import theory
     >>> round(theory.bounds.early_rounds(arms=8, c=0.128017), 2)

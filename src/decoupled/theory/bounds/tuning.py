@@ -12,6 +12,10 @@ from .stochastic import early_rounds, gap_constant
 class Tuned(NamedTuple):
     """The scale of the learning rate that minimises the corollary's leading constant, and that constant.
 
+    Attributes:
+        c: the scale of the learning rate.
+        leading_constant: the constant at that scale.
+
     >>> from decoupled import theory
     >>> theory.bounds.Tuned(c=1.0, leading_constant=2.0).c
     1.0
@@ -33,6 +37,11 @@ def leading_constant(c: float, zeta: float = 0.1, *, corrected: bool = False) ->
 
     Equations (34) and (36). The paper calls its minimum $f(c)$. For `corrected`, see `self_bounding_constant`.
 
+    Args:
+        c: the scale of the learning rate, above 0.
+        zeta: where lemma D.1 splits its cases, in (0, 1).
+        corrected: whether to add the factor that the penalty on $D_t$ lacks; see `self_bounding_constant`.
+
     >>> from decoupled import theory
     >>> round(theory.bounds.leading_constant(c=2.0))
     1530285
@@ -45,6 +54,10 @@ def leading_constant(c: float, zeta: float = 0.1, *, corrected: bool = False) ->
 
 def optimal_c(zeta: float = 0.1, *, corrected: bool = False) -> Tuned:
     """The $c$ that minimises `leading_constant`, in closed form, as in appendix C ("The choice of c").
+
+    Args:
+        zeta: where lemma D.1 splits its cases, in (0, 1).
+        corrected: whether to add the factor that the penalty on $D_t$ lacks; see `self_bounding_constant`.
 
     >>> from decoupled import theory
     >>> c, constant = theory.bounds.optimal_c(zeta=0.1)
@@ -69,6 +82,12 @@ def corollary(
 
     with $l$ = `leading_constant`, $g$ = `gap_constant` and $n$ = `early_rounds`, from equations (33) and (34). The last
     summand replaces $O(c^2 K^{-1/3})$; see `early_rounds`. At the $c$ that minimises the first constant, the second is larger.
+
+    Args:
+        gaps: the gaps of the other arms; one 0, for the best arm, is allowed.
+        c: the scale of the learning rate, above 0.
+        zeta: where lemma D.1 splits its cases, in (0, 1).
+        corrected: whether to add the factor that the penalty on $D_t$ lacks; see `self_bounding_constant`.
 
     >>> from decoupled import theory
     >>> f"{theory.bounds.corollary([0.125] * 7, c=0.128):.3g}"

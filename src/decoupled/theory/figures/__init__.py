@@ -29,6 +29,9 @@ __all__ = [
 def draw_all(folder: str | os.PathLike[str]) -> None:
     """Draw every figure of the pages about theory: about five minutes, most of it for the survey.
 
+    Args:
+        folder: the folder to write the figures to.
+
     >>> from decoupled import theory
     >>> theory.figures.draw_all("docs/figures")  # doctest: +SKIP
     """

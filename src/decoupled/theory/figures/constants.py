@@ -22,6 +22,9 @@ from .style import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Figure, Target, canvas
 def plot_tuning(path: Target = None) -> Figure:
     """The two constants of the corollary by c, with the c that minimises the first.
 
+    Args:
+        path: the file to save the figure to; None saves nothing.
+
     >>> from decoupled import theory
     >>> theory.figures.plot_tuning().axes[0].get_xlabel()
     'c'
@@ -53,6 +56,13 @@ def plot_bounds(
     path: Target = None, *, arms: int = 8, gap: float = 0.125, horizon: int = 10_000, runs: int = 1_000
 ) -> Figure:
     """The simulated regret of FTPL and its bounds, by round.
+
+    Args:
+        path: the file to save the figure to; None saves nothing.
+        arms: the number of arms.
+        gap: the gap of the environment `Alternating`, in (0, 1).
+        horizon: the rounds of a run.
+        runs: the runs to average over.
 
     >>> from decoupled import theory
     >>> theory.figures.plot_bounds(horizon=50, runs=2).axes[0].get_yscale()

@@ -15,6 +15,9 @@ from .style import BLUE, GREEN, ORANGE, PURPLE, RED, SMALL, Figure, Target, canv
 def plot_event(path: Target = None) -> Figure:
     """Why D_t needs a strict inequality: two arms, the rival ahead.
 
+    Args:
+        path: the file to save the figure to; None saves nothing.
+
     >>> from decoupled import theory
     >>> theory.figures.plot_event().axes[0].get_ylabel()
     'probability of exploiting the best arm'
@@ -35,6 +38,11 @@ def plot_event(path: Target = None) -> Figure:
 
 def plot_stability_step(path: Target = None, *, rank: int = 5, alpha: float = 3.0) -> Figure:
     """The two bounds on I that the stability lemma combines, as printed and corrected.
+
+    Args:
+        path: the file to save the figure to; None saves nothing.
+        rank: the rank of the arm that is drawn.
+        alpha: the shape of the perturbations, above 1.
 
     >>> from decoupled import theory
     >>> len(theory.figures.plot_stability_step().axes[0].get_lines())
@@ -70,6 +78,9 @@ def plot_stability_step(path: Target = None, *, rank: int = 5, alpha: float = 3.
 
 def plot_tail(path: Target = None) -> Figure:
     """The tail bound taken from geometric resampling, and the cost of its correction.
+
+    Args:
+        path: the file to save the figure to; None saves nothing.
 
     >>> from decoupled import theory
     >>> len(theory.figures.plot_tail().axes)
@@ -117,6 +128,9 @@ def borrowed_sum(arms: int, alpha: float = 3.0, c: float = 2.0, zeta: float = 0.
 def plot_exponent(path: Target = None) -> Figure:
     """The step of (21) that lowers an exponent on a base above 1.
 
+    Args:
+        path: the file to save the figure to; None saves nothing.
+
     >>> from decoupled import theory
     >>> theory.figures.plot_exponent().axes[0].get_xlabel()
     'w'
@@ -144,6 +158,9 @@ def plot_exponent(path: Target = None) -> Figure:
 
 def plot_slope(path: Target = None) -> Figure:
     """The derivative of phi that the stability lemma integrates, and the true derivative for a sole leader.
+
+    Args:
+        path: the file to save the figure to; None saves nothing.
 
     >>> from decoupled import theory
     >>> len(theory.figures.plot_slope().axes[0].get_lines())

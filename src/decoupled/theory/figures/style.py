@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     import matplotlib.figure
 
 Figure: TypeAlias = "matplotlib.figure.Figure"
+"""A figure of Matplotlib."""
 Target: TypeAlias = str | os.PathLike[str] | None
+"""The file to save a figure to; None saves nothing."""
 BLUE, RED, GREEN, PURPLE, ORANGE, SKY = COLOURS[:6]
 
 

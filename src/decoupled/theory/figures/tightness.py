@@ -37,6 +37,10 @@ def plot_tightness(report: Report, path: Target = None) -> Figure:
 
     Each inequality is written above its ratio, so that the figure is as narrow as a phone and as tall as it must be.
 
+    Args:
+        report: what `decoupled.theory.check` or `inspect` returned.
+        path: the file to save the figure to; None saves nothing.
+
     >>> from decoupled import theory
     >>> report = theory.inspect([0.0, 1.0, 2.0], eta=1.0)
     >>> theory.figures.plot_tightness(report).axes[0].get_xlabel()
@@ -103,6 +107,11 @@ def _power(ratio: float) -> str:
 
 def plot_ladder(rungs: Sequence[Rung], title: str = "", path: Target = None) -> Figure:
     """The steps from the regret to theorem 3.1, each with its stability and its penalty.
+
+    Args:
+        rungs: what `decoupled.theory.ladder` returned.
+        title: the title of the figure.
+        path: the file to save the figure to; None saves nothing.
 
     >>> from decoupled import theory
     >>> rungs = [theory.Rung("regret", 2.0, 0.0), theory.Rung("theorem 3.1", 300.0, 40.0)]

@@ -1,0 +1,166 @@
+"""The reference explains every parameter: Griffe reads the package here with the options of the site."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import griffe
+import pytest
+
+import decoupled as dc
+from decoupled import extend
+from decoupled.base.lazy import exports
+from decoupled.service import client
+from support.api_pages import VARIADIC, Shown, package, shown
+from support.pages import ROOT
+
+
+def calls() -> list[Shown]:
+    return [each for each in shown() if each.parameters]
+
+
+def problems_of(call: Shown) -> Iterator[str]:
+    """What is wrong with the table of a call."""
+    wanted = [each.name for each in call.parameters]
+    rows = call.rows("parameters")
+    if not rows and call.thing.is_class:  # fields, which may be followed by properties
+        rows = dict(list(call.rows("attributes").items())[: len(wanted)])
+    if list(rows) != wanted:
+        yield f"{call.path}: has the parameters {wanted}, and its table {list(rows)}"
+    yield from (f"{call.path}: {name} has no meaning" for name, text in rows.items() if not text.strip())
+    for each in call.parameters:
+        if each.annotation is None:
+            yield f"{call.path}: {each.name} has no type"
+        if each.kind in VARIADIC and "Any" in str(each.annotation):
+            yield f"{call.path}: {each.name} takes anything; name the arguments and their types"
+
+
+def test_every_parameter_has_a_row_with_its_type_and_meaning() -> None:
+    assert len(calls()) > 250
+    assert [problem for call in calls() for problem in problems_of(call)] == []
+
+
+def test_every_key_of_a_typed_dict_is_explained() -> None:
+    kinds = [each for each in shown() if each.is_typed_dict]
+    assert len(kinds) >= 7
+    for kind in kinds:
+        rows = kind.rows("attributes")
+        assert list(rows) == list(kind.thing.attributes), kind.path
+        assert all(text.strip() for text in rows.values()), kind.path
+
+
+def test_keyword_arguments_of_the_client_are_rows_of_their_own() -> None:
+    for kind in ("Client", "AsyncClient"):
+        [call] = [each for each in shown() if each.path == f"decoupled.service.client.{kind}.decide"]
+        assert list(call.rows("parameters")) == [
+            *("name", "count", "mode", "available", "key", "tags", "baseline")
+        ]
+
+
+def test_both_clients_explain_their_methods_alike() -> None:
+    """On the page and in `help`."""
+    for name, method in vars(client.Client).items():
+        if name.startswith("_") or not inspect.isfunction(method):
+            continue
+        text = inspect.getdoc(getattr(client.AsyncClient, name)) or ""
+        for section in re.findall(
+            r"^(?:Args|Returns|Raises):\n(?:    .*\n)+", inspect.getdoc(method) or "", re.M
+        ):
+            assert section in text, name
+
+
+def test_a_public_function_without_a_docstring_overrides_one_that_has_one() -> None:
+    """The pages leave out what has no docstring, so nothing may be missing by mistake."""
+    silent = []
+    for each in shown():
+        for name, member in each.thing.members.items() if each.thing.is_class else ():
+            if name.startswith("_") or not member.is_function or member.docstring:
+                continue
+            if not any(name in base.members and base.members[name].docstring for base in each.thing.mro()):
+                silent.append(f"{each.path}.{name}")
+    assert silent == []
+
+
+PUBLIC = [
+    *(f"decoupled.{name}" for name in exports("decoupled") if not inspect.ismodule(getattr(dc, name))),
+    *(f"decoupled.service.client.{name}" for name in client.__all__),
+    *(f"decoupled.extend.{name}" for name in vars(extend) if callable(getattr(extend, name))),
+]
+
+
+def test_every_public_name_is_on_a_page() -> None:
+    paths = {each.path for each in shown()}
+    assert [name for name in PUBLIC if name not in paths] == []
+
+
+def names_in(annotation: Any) -> Iterator[str]:
+    """The paths of the names in a type."""
+    if isinstance(annotation, griffe.Expr):
+        names = (each for each in annotation.iterate(flat=True) if isinstance(each, griffe.ExprName))
+        yield from (each.canonical_path for each in names)
+
+
+def without_a_page(things: tuple[Shown, ...]) -> list[str]:
+    """Types of the package in the signatures of these that no page explains."""
+    known = {path for each in shown() for path in (each.path, each.thing.path, *each.thing.aliases)}
+    found = ((each.path, name) for each in things for kind in each.annotations for name in names_in(kind))
+    return sorted(
+        {f"{path}: {name}" for path, name in found if name.startswith("decoupled.") and name not in known}
+    )
+
+
+def test_every_type_of_ours_has_a_page() -> None:
+    assert without_a_page(shown()) == []
+
+
+def test_no_default_is_a_private_name() -> None:
+    private = [
+        f"{call.path}: {each.name} = {each.default}"
+        for call in calls()
+        for each in call.parameters
+        if re.search(r"\b_[a-z]", str(each.default))
+    ]
+    assert private == []
+
+
+BROKEN = {
+    "rows": ("def call(a: int, b: int) -> None:", "Args:\n        a: one.", "has the parameters"),
+    "more rows": (
+        "def call(a: int) -> None:",
+        "Args:\n        a: one.\n        b: two.",
+        "has the parameters",
+    ),
+    "no table": ("def call(a: int) -> None:", "", "has the parameters"),
+    "no type": ("def call(a) -> None:", "Args:\n        a: one.", "has no type"),
+    "anything": ("def call(**a: Any) -> None:", "Args:\n        a: one.", "takes anything"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_fault_is_found(case: str) -> None:
+    signature, section, expected = BROKEN[case]
+    source = f'from typing import Any\n{signature}\n    """Call.\n\n    {section}\n    """\n'
+    with griffe.temporary_visited_module(source) as module:
+        assert expected in "".join(problems_of(Shown("", "call", module["call"])))
+
+
+def test_a_type_without_a_page_is_found() -> None:
+    call = package()["learner.arms.ArmNames.extended"]
+    assert without_a_page((Shown("", "call", call),)) == ["call: decoupled.learner.arms.ArmNames"]
+
+
+def test_the_tables_of_the_typescript_client_are_complete() -> None:
+    source = (ROOT / "clients/typescript/src/client.ts").read_text()
+    page = (ROOT / "docs/other-languages.md").read_text()
+    body = source[source.index("export class Client ") :].partition("\n}\n")[0]
+    methods = re.findall(r"^  (?:async )?([a-z]\w*)(?:<.*?>)?\((.*)\): Promise<.*\{$", body, re.MULTILINE)
+    calls = {(name, *re.findall(r"(?:^|, )(\w+)(?=:| =)", taken)) for name, taken in methods}
+    table = re.findall(r"^\| `(\w+)\((.*?)\)` \|", page, re.MULTILINE)
+    assert len(calls) > 20
+    assert {(name, *filter(None, taken.split(", "))) for name, taken in table} == calls
+    options = source[source.index("export interface ClientOptions") :].partition("\n}\n")[0]
+    names = re.findall(r"^  (\w+)\?:", options, re.MULTILINE)
+    assert names == re.findall(
+        r"^\| `(\w+)` \|", page[page.index("| option |") :].partition("\n\n")[0], re.MULTILINE
+    )
