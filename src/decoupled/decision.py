@@ -1,9 +1,12 @@
 """A decision: the arm to exploit, the arm to explore, and what learning from the latter needs."""
 
+from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 Arm: TypeAlias = str | int
 """The name of an arm."""
+ByArm: TypeAlias = Mapping[str, float] | Mapping[int, float] | Mapping[Arm, float]
+"""A number for each of some arms, by name."""
 
 
 class Decision(NamedTuple):

@@ -82,7 +82,7 @@ def test_intervals_hold_the_truth_and_the_better_is_found() -> None:
 
 def test_every_form_of_a_candidate_agrees() -> None:
     shares = {"a": 0.25, "b": 0.75, "c": 0.0}
-    forms = [
+    forms: list[Any] = [
         shares,
         np.tile(list(shares.values()), (len(ROWS), 1)),
         lambda row: shares,
@@ -248,12 +248,13 @@ def test_an_arm_that_was_never_explored_has_no_value() -> None:
 
 
 def test_logs_that_are_none_are_refused(tmp_path: Path) -> None:
-    for log, message in (
+    logs: list[tuple[Any, str]] = [
         (7, "is an int"),
         ([1, 2], r"log\[0\] = 1: is an int, and rows must be mappings"),
         ({"explore": ["a"], "loss": [0.5]}, "has no column 'propensity', only 'explore', 'loss'"),
         (tmp_path / "log.json", "must end in .csv or .parquet"),
-    ):
+    ]
+    for log, message in logs:
         with pytest.raises(dc.ParameterError, match=message):
             dc.evaluate(log)
     (tmp_path / "log.csv").write_text("")

@@ -414,7 +414,7 @@ def test_a_number_too_long_to_print_is_still_a_bad_loss(learner: dc.Learner) -> 
 
 # Replaying
 
-GOOD = [("left", 0.5, 0.25), {"explore": "right", "propensity": 1, "loss": 0}]
+GOOD: list[Any] = [("left", 0.5, 0.25), {"explore": "right", "propensity": 1, "loss": 0}]
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..base.arrays import Floats
 from ..base.validation import as_float
-from ..decision import Arm
+from ..decision import Arm, ByArm
 from ..errors import ParameterError, UnseenArmWarning, invalid_value
 from .log_columns import Log
 
@@ -24,6 +25,10 @@ class Startable(Protocol):
 
     def start(self, arms: Any, seed: Any = None) -> Any:
         """A learner."""
+
+
+Candidate: TypeAlias = Arm | ByArm | ArrayLike | Callable[[int], ArrayLike | ByArm] | Startable
+"""What `evaluate` can judge: an arm, shares of arms, laws, a function from a row to a law, or a policy."""
 
 
 def shares_of(candidate: Any, log: Log) -> tuple[str, Shares]:

@@ -11,18 +11,18 @@ from ..base.validation import as_float, number_in
 from ..decision import Arm
 from ..errors import Message, ParameterError, invalid_value
 from .boundary import lower_difference, lower_mean
-from .candidates import Shares, shares_of
+from .candidates import Candidate, Shares, shares_of
 from .evaluated import Evaluated, Evaluation
 from .interval import Interval
-from .log_columns import Log, read_log
+from .log_columns import Log, LogLike, read_log
 
 _SURE = math.log(1e-6)
 _OFF = 5.0  # standard errors by which the mean of an arm's weights may differ from 1
 
 
 def evaluate(
-    log: Any,
-    policy: Any = None,
+    log: LogLike,
+    policy: Candidate | None = None,
     *,
     loss_range: tuple[float, float] = (0.0, 1.0),
     risk: float = 0.05,
@@ -43,16 +43,16 @@ def evaluate(
         log: what `export` wrote, as the path of a CSV or Parquet file; a data frame; columns by name; or a list of rows.
             It needs the columns `explore`, `propensity` and `loss`. If it has `baseline`, losses that were predicted for
             the arms when a decision was made (a mapping, or its JSON), they are the model of the doubly robust estimate.
-        policy: the candidate. An arm; a mapping from arms to shares; an array with a law over `arms` for each row of the
+        policy: the candidate; None judges none. An arm; a mapping from arms to shares; an array with a law over `arms` for each row of the
             log; a function that gives one for the number of a row; or a policy, which is replayed: in each row, its law
             of exploitation given the losses known by then.
         loss_range: the lowest and highest possible loss.
         risk: the probability with which an interval may fail.
         drift: whether losses may drift. If no mean ever changes, False gives narrower intervals, and needs no
             propensities for the arms.
-        arms: the names of the arms in order. By default those that the log has, sorted.
-        coupled: whether the arm exploited is the arm explored. By default, the log tells.
-        tags: evaluate only the decisions that have all these tags. The intervals hold for each choice of tags; if you
+        arms: the names of the arms in order; None for those that the log has, sorted.
+        coupled: whether the arm exploited is the arm explored; if None, the log tells.
+        tags: evaluate only the decisions that have all these tags; None for all decisions. The intervals hold for each choice of tags; if you
             look at many, some will be wrong by chance.
 
     >>> import decoupled as dc

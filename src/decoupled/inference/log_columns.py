@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,22 @@ from .log_annotations import Predicted, predictions, tagged
 NEEDED = ("explore", "propensity", "loss")
 OPTIONAL = ("exploit", "available", "status", "seq", "settled_seq", "tags", "baseline")
 _KINDS = "give the path of a .csv or .parquet file, a data frame, or a list of rows"
+
+
+class Frame(Protocol):
+    """A data frame of any library: of pandas, Polars or Arrow."""
+
+    @property
+    def columns(self) -> Any:
+        """The columns, or their names."""
+
+    def __getitem__(self, name: Any, /) -> Any: ...
+
+
+LogLike: TypeAlias = (
+    str | os.PathLike[str] | Frame | Mapping[str, Iterable[Any]] | Iterable[Mapping[str, Any]]
+)
+"""A log: the path of a file, a data frame, columns by name, or rows."""
 
 
 @dataclass(frozen=True, slots=True)

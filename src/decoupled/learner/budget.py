@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self, cast
 
 from ..base.validation import as_float, number_in, whole_number
-from ..decision import Arm
+from ..decision import Arm, ByArm
 from ..errors import ParameterError, invalid_value
 
 MOST_IN_A_WINDOW = 10_000  # the times of that many explorations are kept
@@ -34,7 +34,7 @@ class Budget:
 
     share: float | None = None
     rate: tuple[int, float] | None = None
-    cost: float | Mapping[Any, float] | None = None
+    cost: float | ByArm | None = None
     total: float | None = None
     allowance: tuple[float, float] | None = None
 
@@ -70,7 +70,7 @@ class Budget:
         (1.0, 2.5)
         """
         if isinstance(self.cost, Mapping):
-            found = self.cost.get(arm)
+            found = cast(Mapping[Arm, float], self.cost).get(arm)
             return max(self.cost.values()) if found is None else found
         return self.cost or 0.0
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypedDict, Unpack
 
 from ..base.validation import as_float, number_in
-from ..decision import Arm
+from ..decision import Arm, ByArm
 from ..errors import ArmError, ParameterError, invalid_value, near_name
 from .arms import ArmNames, listed
 
@@ -32,7 +32,7 @@ class GuardrailFields(TypedDict, total=False):
     """
 
     pinned: Arm | None
-    floors: Mapping[Any, float]
+    floors: ByArm
     holdout: float
     control: Arm | None
     incumbent: Arm | None
@@ -83,7 +83,7 @@ class Guardrails:
     """
 
     pinned: Arm | None = None
-    floors: Mapping[Any, float] = field(default_factory=dict)
+    floors: ByArm = field(default_factory=dict)
     holdout: float = 0.0
     control: Arm | None = None
     incumbent: Arm | None = None

@@ -30,7 +30,7 @@ from .plain_round import plain_round
 from .predictions import Predictions, listed_predictions, scaled_predictions
 from .preferences import Preference, preference_loss
 from .protocol import RunnablePolicy
-from .replay import check_randomised, checked_records, listed_records, warn_of_unseen
+from .replay import RecordLike, check_randomised, checked_records, listed_records, warn_of_unseen
 from .runner import Running
 from .saving import Parts, from_text, to_text
 from .seeds import Seed, randomness
@@ -410,7 +410,7 @@ class Learner(Guarded, Watchable):
             )
         return preference_loss(preference, self.loss_range)
 
-    def replay(self, records: Iterable[Any], *, unrandomised: bool = False) -> int:
+    def replay(self, records: Iterable[RecordLike], *, unrandomised: bool = False) -> int:
         """Learn from a log.
 
         The propensity of a record is the probability with which the logging policy, whatever it was, explored its arm.

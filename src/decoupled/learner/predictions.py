@@ -6,12 +6,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..base.arrays import Floats, Ints
-from ..decision import Arm
+from ..decision import ByArm
 from ..errors import ParameterError, invalid_value
 from .arms import ArmNames
 from .loss_range import LossRange
 
-Predictions: TypeAlias = Mapping[str, float] | Mapping[int, float] | Mapping[Arm, float] | Iterable[float]
+Predictions: TypeAlias = ByArm | Iterable[float]
 """Losses that you expect: of some arms by name, or of all arms in order."""
 
 MISSING = "give a mapping that leaves out the arms without a prediction"

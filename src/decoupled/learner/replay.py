@@ -1,8 +1,8 @@
 """Check the records of a log: explored arms, their propensities and their losses."""
 
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from ..errors import ArmError, LossError, Message, ParameterError, UnseenArmWarn
 from .arms import ArmNames
 from .loss_range import LossRange
 from .runner import Running
+
+RecordLike: TypeAlias = Sequence[Any] | Mapping[Any, Any]
+"""A row of a log: (explored arm, propensity, loss), or a mapping with the keys "explore", "propensity" and "loss"."""
 
 _NAMED = 10  # how many arms a warning names
 _KEYS = {"explore", "propensity", "loss"}

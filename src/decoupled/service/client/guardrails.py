@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from ...decision import Arm
+from ...decision import Arm, ByArm
 
 
 class GuardrailChanges(TypedDict, total=False):
@@ -25,7 +25,7 @@ class GuardrailChanges(TypedDict, total=False):
     """
 
     pinned: Arm | None
-    floors: Mapping[Any, float] | None
+    floors: ByArm | None
     holdout: float | None
     control: Arm | None
     incumbent: Arm | None
@@ -51,7 +51,7 @@ class BudgetLimits(TypedDict, total=False):
 
     share: float | None
     rate: Sequence[float] | None
-    cost: float | Mapping[Any, float] | None
+    cost: float | ByArm | None
     total: float | None
     allowance: Sequence[float] | None
 

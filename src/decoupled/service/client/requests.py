@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Union
 from urllib.parse import quote
 
 from ...base.spec import Description
-from ...decision import Arm
+from ...decision import Arm, ByArm
 from ...errors import ParameterError, invalid_value
 from ...learner.preferences import Preference
 from ..errors import ServiceError
@@ -89,7 +89,7 @@ class DecideOptions(TypedDict, total=False):
     available: Sequence[Arm] | None
     key: str | None
     tags: Mapping[str, str] | None
-    baseline: Mapping[str, float] | Mapping[int, float] | Mapping[Arm, float] | None
+    baseline: ByArm | None
 
 
 class ExperimentFilters(TypedDict, total=False):
