@@ -26,7 +26,7 @@ PICTURES = {"engineer": 6, "researcher": 7, "student": 6}
 
 
 def read(path: Path) -> Any:
-    return nbformat.read(path, as_version=4)
+    return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
 
 
 def source(path: Path, kind: str) -> str:
