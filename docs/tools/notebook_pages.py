@@ -17,12 +17,10 @@ from mkdocs.structure.files import File
 from notebooks import NOTEBOOKS, executed, pictures
 
 LINK = re.compile(r"\]\(((?:\.\./)*)\.\./notebooks/(\w+)\.ipynb\)")
-TITLE = re.compile(r"\A# .*\n")
 TO_PAGE, TO_NOTEBOOK = "](../docs/", re.compile(r"\]\((\w+)\.ipynb\)")  # as notebooks link them
-HEADER = """
+NOTE = """\
 This page is a notebook, run from the top when this site was built. [Download it]({name}.ipynb) to change and run it
-yourself: [how to open it](../notebooks.md#open-them).
-"""
+yourself: [how to open it](../notebooks.md#open-them)."""
 
 
 def on_files(files: Any, /, *, config: Any) -> Any:
@@ -56,8 +54,8 @@ def generated(name: str, notebook: Any) -> dict[str, str | bytes]:
             uri = f"figures/notebooks/{name}-{cell['id']}-{number}.png"
             files[uri] = picture
             parts.append(f'![{cell["metadata"]["alt"]}](../{uri}){{ width="560" }}')
-    page = TITLE.sub(lambda title: title[0] + HEADER.format(name=name), "\n\n".join(parts) + "\n")
-    return {f"notebooks/{name}.md": page, **files}
+    parts.insert(1, NOTE.format(name=name))  # after the first cell, which says what the notebook is
+    return {f"notebooks/{name}.md": "\n\n".join(parts) + "\n", **files}
 
 
 def printed(cell: Any) -> Iterator[str]:

@@ -139,7 +139,8 @@ def draw(picture: Picture) -> "Figure":
     lines = title.count("\n") + any(panel.title for panel in picture.panels)
     head = 0.45 + 0.19 * lines + (0.0 if inside else 0.1 + 0.22 * -(-len(names) // beside))
     height = 2.9 * rows + head
-    figure = Figure(figsize=(width, height), layout="none")
+    figure = Figure(figsize=(width, height))
+    figure.set_layout_engine("none")
     left, right, bottom, top = 0.75 / width, 0.3 / width, 0.55 / height, head / height
     step_x, step_y = (
         (1.0 - left - right + 0.62 / width) / columns,

@@ -26,7 +26,7 @@ PICTURES = {"engineer": 6, "researcher": 7, "student": 6}
 
 
 def read(path: Path) -> Any:
-    return nbformat.read(path, as_version=4)
+    return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
 
 
 def source(path: Path, kind: str) -> str:
@@ -166,7 +166,8 @@ def test_a_page_of_the_site_has_text_code_outputs_and_pictures(monkeypatch: pyte
     files = notebook_pages.generated("mine", {"cells": cells})
     page = files.pop("notebooks/mine.md")
     assert files == {"figures/notebooks/mine-02-0.png": b"png"}
-    assert page.startswith("# Title\n\nThis page is a notebook")
+    assert page.startswith("# Title\n\nSee ")
+    assert "\n\nThis page is a notebook" in page
     assert "(mine.ipynb)" in page
     assert "[a page](../log.md#columns) and [another](other.md)" in page
     assert (

@@ -1,10 +1,10 @@
 """The notebooks, each executed once for all processes of a test run."""
 
+import json
 import runpy
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 
 from support.once import made_once
@@ -19,7 +19,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory, path: Path) -> Path:
 
     def run(folder: Path) -> str:
         folder.mkdir()
-        nbformat.write(TOOL["executed"](path), folder / path.name)
+        (folder / path.name).write_text(json.dumps(TOOL["executed"](path)))
         return ""
 
     folder, _ = made_once(tmp_path_factory, f"notebook-{path.stem}", run)
