@@ -3,6 +3,7 @@
 import csv
 import re
 import runpy
+from ast import literal_eval
 from pathlib import Path
 
 import pytest
@@ -38,16 +39,27 @@ def test_a_dark_figure_is_dark_and_as_large_as_the_light_one(name: str) -> None:
     assert dark[0, 0, :3].max() < 0.1
 
 
+def ends_of(name: str) -> dict[tuple[str, str], int]:
+    """The last mean of each curve of a figure, rounded, by panel and policy."""
+    with (ROOT / f"docs/data/figures/{name}.csv").open(newline="") as file:
+        ends = {(row["panel"], row["series"]): float(row["y"]) for row in csv.DictReader(file)}
+    return {key: round(value) for key, value in ends.items()}
+
+
 def test_the_curves_of_an_idea_end_where_its_page_says() -> None:
     page = (ROOT / "docs/how-to/compare.md").read_text()
-    with (ROOT / "docs/data/figures/how-to-compare.csv").open(newline="") as file:
-        ends = {(row["panel"], row["series"]): float(row["y"]) for row in csv.DictReader(file)}
     printed = re.findall(r"^(alternating|stochastic) +(\w.*?) {2,}(\d+)  ", page, re.MULTILINE)
     punished = page[page.index("punish last") :]
     printed += [
         ("punish last", *each) for each in re.findall(r"^(\w.*?) +(\d+) +\d+ +\d+$", punished, re.MULTILINE)
     ]
-    assert {(panel, name): int(mean) for panel, name, mean in printed} == {
-        key: round(value) for key, value in ends.items()
-    }
-    assert len(ends) == 9
+    assert len(printed) == 9
+    assert {(panel, name): int(mean) for panel, name, mean in printed} == ends_of("how-to-compare")
+
+
+def test_the_curves_of_a_policy_in_a_script_end_where_the_page_says() -> None:
+    page = (ROOT / "docs/research.md").read_text()
+    lines = re.findall(r"^(alternating|a switch|a jammer) (\{.*\})$", page, re.MULTILINE)
+    printed = {(name, label): mean for name, text in lines for label, mean in literal_eval(text).items()}
+    assert len(printed) == 6
+    assert printed == ends_of("research-own")

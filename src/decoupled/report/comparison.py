@@ -78,7 +78,7 @@ def regret_table(
         names = results.names(_labels_of(results, labels))
         rival = (rivals or {}).get(cell)
         for name, (label, line) in zip(names, results.statistics(rival).items(), strict=True):
-            mean, median, p99 = (f"{line[key]:.1f}" for key in ("mean", "median", "p99"))
+            mean, median, p99 = (f"{line[key]:,.1f}" for key in ("mean", "median", "p99"))
             row = (f"{cell}: {name}" if cell else name, mean, _ends(line, "low", "high"), median, p99)
             difference = ("", "") if rival in (None, label) else _difference(line)
             rows.append((*row, *difference) if rivals else row)
@@ -87,11 +87,11 @@ def regret_table(
 
 
 def _ends(line: Mapping[str, float], low: str, high: str) -> str:
-    return f"{line[low]:.1f} to {line[high]:.1f}"
+    return f"{line[low]:,.1f} to {line[high]:,.1f}"
 
 
 def _difference(line: Mapping[str, float]) -> tuple[str, str]:
-    return f"{line['difference']:+.1f}", _ends(line, "difference_low", "difference_high")
+    return f"{line['difference']:+,.1f}", _ends(line, "difference_low", "difference_high")
 
 
 def _heads(
