@@ -61,7 +61,9 @@ def test_a_mirror_waits_while_its_policy_is_compiled(
     assert caplog.text.count("is being compiled") == 1
 
 
-def test_a_mirror_that_waits_for_the_compiler_gives_up_or_ends_when_told(arms: Arms, tmp_path: Path) -> None:
+def test_a_mirror_that_waits_for_the_compiler_gives_up_or_ends_when_told(
+    arms: Arms, tmp_path: Path
+) -> None:
     config, held = read_config(write_config(tmp_path, arms, HALF)), Held()
     service = open_service(tmp_path / "store.db", compiler=held, patience=0.0)
     with pytest.raises(Compiling, match="not compiled after 0 s; to wait longer, start the mirror again"):
