@@ -1,4 +1,4 @@
-# The decision service and the mirror: docker build -t decoupled .
+# The decision service and the mirror: docker build -t decoupled:local .
 # docs/deploy.md says how to run it. The tests run these steps, without Docker, in tests/deploy.
 ARG PYTHON=3.13.7
 

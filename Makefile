@@ -3,18 +3,22 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP_OF_PYTHON := -m pip --disable-pip-version-check --quiet
+PIP := $(BIN)/python $(PIP_OF_PYTHON)
 RUN_STAMP := $(VENV)/.run-installed
 DEV_STAMP := $(VENV)/.dev-installed
 CUDA_STAMP := $(VENV)/.cuda-installed
 LAB_STAMP := $(VENV)/.lab-installed
+# A wheel is built in an environment of its own: .venv takes five times the disk, and most of it is of no use there.
+WHEEL_VENV := .venv-wheel
+WHEEL_STAMP := $(WHEEL_VENV)/.installed
 
 # All extras except cuda, which takes half a gigabyte and needs a GPU; the simulator is part of Numba.
 LOCKED_EXTRAS := --extra all
 # What the reproduction of the paper needs.
 RUN_EXTRAS := --extra cli --extra conic --extra jit --extra plots --extra simulate
 
-# What the container has. requirements/wheel.txt is what building its wheel needs.
+# What the container has. requirements/wheel.txt is what building a wheel needs.
 IMAGE_EXTRAS := --extra otel --extra postgres --extra service
 
 # The tests start hundreds of processes that load the package, so Python must cache bytecode even if the
@@ -69,8 +73,11 @@ docs: export NO_MKDOCS_2_WARNING = true
 docs: $(DEV_STAMP) ## Build the documentation in site/; open site/index.html
 	@$(BIN)/mkdocs build --strict
 
-build: $(DEV_STAMP) ## Build the wheel and the sdist in dist/
-	@$(BIN)/python -m hatchling build --clean
+# The hook in hatch_build.py builds the machine code. DECOUPLED_NATIVE=here builds it for this kind of processor only,
+# off not at all.
+build: $(WHEEL_STAMP) ## Build the wheel and the sdist in dist/, with machine code for all kinds of processors: minutes
+	@echo "Building the wheel and the sdist ..."
+	@$(WHEEL_VENV)/bin/python -m hatchling build --clean
 
 native: $(DEV_STAMP) ## Build the machine code that ships, for this processor, unless it is up to date: two minutes
 	@$(NATIVE)
@@ -91,12 +98,17 @@ quick: lint ## Check format and lint, run a sample of the tests: a minute with b
 
 install: $(DEV_STAMP) ## Create .venv with locked versions, for running and for development
 
-$(BIN)/python:
+$(VENV)/bin/python $(WHEEL_VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
 	  { echo "decoupled needs Python 3.11, 3.12, 3.13 or 3.14; choose one with: make PYTHON=python3.12 ..."; exit 1; }
-	@echo "Creating $(VENV) with $$($(PYTHON) --version) ..."
-	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install --require-hashes -r requirements/pip.txt  # the pip of an older Python is slower
+	@echo "Creating $(@:/bin/python=) with $$($(PYTHON) --version) ..."
+	@$(PYTHON) -m venv $(@:/bin/python=)
+	@$@ $(PIP_OF_PYTHON) install --require-hashes -r requirements/pip.txt  # the pip of an older Python is slower
+
+$(WHEEL_STAMP): requirements/wheel.txt | $(WHEEL_VENV)/bin/python
+	@echo "Installing what building a wheel needs (Numba and hatchling) ..."
+	@$(WHEEL_VENV)/bin/python $(PIP_OF_PYTHON) install --no-compile --require-hashes -r requirements/wheel.txt
+	@touch $@
 
 $(RUN_STAMP): requirements/run.txt pyproject.toml | $(BIN)/python
 	@echo "Installing the package and the locked versions it runs on ..."
@@ -186,4 +198,4 @@ lock: $(DEV_STAMP) ## Update the locked versions
 	  -c requirements/dev.txt -o requirements/notebooks.txt
 
 clean: ## Remove .venv and everything built
-	rm -rf $(VENV) out site dist src/decoupled/native/lib .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(WHEEL_VENV) out site dist src/decoupled/native/lib .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

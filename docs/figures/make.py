@@ -25,6 +25,7 @@ from decoupled.plots import COLOURS, DASHES, DOTS_PER_INCH, SMALL, WIDTH
 
 sys.path.insert(0, str(Path(__file__).parent))
 import measured
+import traffic
 
 BLUE, RED, GREEN, PINK, ORANGE, SKY, GREY = COLOURS
 ALPHA = 3.0
@@ -290,6 +291,8 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "beyond-regret": regret_shares,
     "beyond-rungs": rung_weights,
     "how-to-slice": slices,
+    "traffic-games": traffic.games,
+    "traffic-models": partial(traffic.models, canvas),
     "gpu-map-ftpl": lambda: tuned_map(0),
     "gpu-map-ftrl": lambda: tuned_map(1),
     **{name: partial(measured.figure, name) for name in measured.FIGURES},

@@ -6,9 +6,12 @@ import sys
 import tomllib
 
 import pytest
+from typer.main import get_command
 
 import decoupled as dc
-from decoupled.base.extras import EXTRA_OF, as_missing_extra, needed_for
+from decoupled import cli
+from decoupled.base.extras import EXTRA_OF, as_missing_extra, how_to_install, needed_for
+from decoupled.cli.main import app
 from support.pages import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -71,9 +74,9 @@ def test_what_is_missing_is_named_with_its_extra() -> None:
         hidden=optional,
     ) == [
         "works",
-        "a simulation: needs the package xarray, which is not installed; pip install 'decoupled-bandits[simulate]'",
-        "a picture: needs the package matplotlib, which is not installed; pip install 'decoupled-bandits[plots]'",
-        "store: needs the package apsw, which is not installed; pip install 'decoupled-bandits[service]'",
+        f"a simulation: needs the package xarray, which is not installed; {how_to_install('simulate')}",
+        f"a picture: needs the package matplotlib, which is not installed; {how_to_install('plots')}",
+        f"store: needs the package apsw, which is not installed; {how_to_install('service')}",
     ]
 
 
@@ -83,13 +86,21 @@ def test_the_check_of_a_policy_needs_no_compiler_if_machine_code_ships() -> None
     ]
 
 
-def test_the_command_line_without_its_packages() -> None:
+@pytest.mark.parametrize(("arguments", "extras"), [([], "cli"), (["serve"], "service")])
+def test_the_command_line_without_its_packages(arguments: list[str], extras: str) -> None:
     script = "import sys; sys.modules['typer'] = None\nfrom decoupled.cli import main\nmain()"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr == (
         "error: the command line: needs the package typer, which is not installed; "
-        "pip install 'decoupled-bandits[cli]'\n"
+        f"{how_to_install(extras)}\n"
+    )
+
+
+def test_the_extras_of_commands_are_those_that_exist() -> None:
+    assert set(cli.EXTRAS) <= set(get_command(app).commands)  # type: ignore[attr-defined]
+    assert {each for extras in cli.EXTRAS.values() for each in extras.split(",")} <= set(
+        PROJECT["optional-dependencies"]
     )
 
 
@@ -103,4 +114,4 @@ def test_what_else_can_be_done_is_said() -> None:
     error = as_missing_extra(ModuleNotFoundError(name="scs"), "solver = 'scs'", "use solver='newton'")
     assert isinstance(error, dc.MissingExtraError)
     assert error.remedy is None
-    assert str(error).endswith("pip install 'decoupled-bandits[conic]', or use solver='newton'")
+    assert str(error).endswith(f"{how_to_install('conic')}, or use solver='newton'")

@@ -193,6 +193,7 @@ def check_settings(with_key: list[str]) -> None:
     assert run(app, ["client", "create", "paths", "north", "south", *options, *with_key]).exit_code == 0
     other = run(app, ["client", "create", "paths", "north", "south", *options[:-1], "8", *with_key])
     assert other.exit_code == 2, "another seed is another experiment"
+    assert "seed is another one" in " ".join(other.output.split())
 
 
 def test_the_shell_waits_for_a_policy_that_compiles(tmp_path: Path) -> None:

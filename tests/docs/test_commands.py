@@ -43,7 +43,8 @@ INLINE = sorted(
 )
 # Other commands on the pages. They are checked by hand, or by the test for their kind.
 VARIABLES = ("ID=$(decoupled", "DECOUPLED_DATA=ml-100k")
-SYSTEM = ("/opt/decoupled/bin/pip", "docker", "kubectl", "mkdir", "printf", "systemctl")
+INSTALLED = ("/opt/decoupled/bin/pip", "/opt/decoupled/bin/decoupled")
+SYSTEM = (*INSTALLED, "chmod", "cp", "docker", "export", "kubectl", "mkdir", "printf", "systemctl")
 OTHERS = ("curl", "dask", "jupyter", "kill", "make", "pip", "python", "python3", ".", *SYSTEM, *VARIABLES)
 # The rows of the table of limits, and their names in the code.
 LIMITS = {
@@ -143,7 +144,7 @@ def test_the_pages_commands_run_against_a_service(tmp_path: Path, monkeypatch: p
     pages = [ROOT / "docs" / f"{name}.md" for name in ("traffic", "operating")]
     lines = [command_of(line) for page in pages for line in commands(page)]
     run_lines = [line for line in lines if re.match("decoupled (client|doctor|backup) ", line)]
-    assert len(run_lines) == 9
+    assert len(run_lines) == 10
     with served(tmp_path) as service:
         monkeypatch.setenv("DECOUPLED_URL", service.url)
         decision = ""

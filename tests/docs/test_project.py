@@ -1,7 +1,10 @@
 """Facts stated in several files of the project: the version, the supported Pythons, the paper to cite."""
 
+import os
 import re
+import subprocess
 import tomllib
+from pathlib import Path
 
 import decoupled as dc
 from support.pages import PAGES, ROOT, blocks
@@ -57,3 +60,15 @@ def test_the_readme_and_the_citation_name_the_same_paper() -> None:
         "booktitle": re.findall(r'collection-title: "(.*)"', paper)[0],
         "year": re.findall(r"year: (.*)", paper)[0],
     }
+
+
+def test_a_wheel_is_built_once_and_with_what_that_needs_alone(tmp_path: Path) -> None:
+    command = ["make", "-n", f"WHEEL_VENV={tmp_path}/none", f"VENV={tmp_path}/neither", "build"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"-r (\S+)", done.stdout) == ["requirements/pip.txt", "requirements/wheel.txt"]
+    assert done.stdout.count("hatchling build") == 1
+    # The variable of the user holds, and nothing else builds machine code.
+    assert "DECOUPLED_NATIVE" not in done.stdout
+    assert "decoupled.builder" not in done.stdout

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import logging
 import re
 import signal
 import subprocess
 import sys
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -18,7 +20,8 @@ from decoupled.mirror.reading import read_config
 from decoupled.service.client import Retries
 from decoupled.service.client.aio import AsyncClient
 from decoupled.service.decision_service import open_service
-from decoupled.service.errors import Conflict
+from decoupled.service.errors import Compiling, Conflict, NotCompiled
+from support.held_compiler import Held
 from support.http_service import served
 from support.mirrors.running import UpstreamProcess, asking, eventually, mirror, upstreams, write_config
 
@@ -38,6 +41,46 @@ def test_a_mirror_learns_which_arm_to_serve(arms: Arms, tmp_path: Path) -> None:
     # 50, and at least 20 except once in 10^9 runs.
     assert Counter(served_by[200:])[503] < 20
     assert status["learned"]["applied"] == sum(status["copied"].values()) + sum(status["reused"].values())
+
+
+def test_a_mirror_waits_while_its_policy_is_compiled(
+    arms: Arms, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file, held = write_config(tmp_path, arms, HALF), Held()
+    decider = Embedded(open_service(tmp_path / "store.db", compiler=held, patience=0.0), read_config(file))
+    with (
+        caplog.at_level(logging.INFO, "decoupled.mirror"),
+        mirror(file, decider) as running,
+        ThreadPoolExecutor(1) as client,
+    ):
+        waiting = client.submit(running.http.get, "/x")
+        eventually(lambda: "requests wait" in caplog.text, "a reason")
+        assert not waiting.done()
+        held.let_go()
+        assert waiting.result(60).status_code == 200
+    assert caplog.text.count("is being compiled") == 1
+
+
+def test_a_mirror_that_waits_for_the_compiler_gives_up_or_ends_when_told(
+    arms: Arms, tmp_path: Path
+) -> None:
+    config, held = read_config(write_config(tmp_path, arms, HALF)), Held()
+    service = open_service(tmp_path / "store.db", compiler=held, patience=0.0)
+    with pytest.raises(Compiling, match="not compiled after 0 s; to wait longer, start the mirror again"):
+        asyncio.run(Embedded(service, config, Retries(compiling=0.0)).prepare())
+    with mirror(config, Embedded(service, config)) as running:
+        assert held.begun.wait(60)
+        running.end()
+    held.let_go()
+
+
+def test_a_mirror_whose_policy_does_not_compile_says_so(arms: Arms, tmp_path: Path) -> None:
+    config, held = read_config(write_config(tmp_path, arms, HALF)), Held(ValueError("no such register"))
+    held.let_go()
+    service = open_service(tmp_path / "store.db", compiler=held, patience=0.0)
+    with pytest.raises(NotCompiled, match="no such register"):
+        asyncio.run(Embedded(service, config).prepare())
+    service.close()
 
 
 def test_a_service_elsewhere_decides_and_learns(arms: Arms, tmp_path: Path) -> None:

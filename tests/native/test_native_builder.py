@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pty
+import re
 import runpy
 import shutil
 import struct
@@ -19,6 +20,7 @@ import pytest
 
 import decoupled
 from decoupled.builder import build, catalogue
+from decoupled.builder.kept import Built, Kept
 from decoupled.builder.objects import ALLOWED, UnsuitableError, objects_of
 from decoupled.builder.wrappers import types_of, wrap
 from decoupled.kernels.jit import translate
@@ -29,9 +31,23 @@ from decoupled.native.sources import COMPILED, code_digest, source_digest, witho
 ROOT = Path(decoupled.__file__).parents[2]
 
 
-def test_a_build_can_be_loaded(tmp_path: Path) -> None:
+def test_an_interrupted_build_goes_on_and_can_be_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[str] = []
+
+    def interrupt(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
+        broken.setattr(build, "link", interrupt)
+        build.build(tmp_path / "lib", 1, lambda name: name == catalogue.COMMON, told.append)
+    assert f"each for {' and '.join(cpu.targets())}" in told[0]
+    assert re.fullmatch(r" +1/1 .*: \d+ functions, [\d.]+ s", told[1])
+    told.clear()
     build.build(tmp_path / "lib", 1, lambda name: name == catalogue.COMMON, told.append)
+    assert told[1].endswith("kept from an interrupted build")
+    assert not list((tmp_path / "lib").glob(".unfinished-*"))
     found = load.load(tmp_path / "lib")
     assert found.functions.keys() == {export.name for export in catalogue.group(catalogue.COMMON).exports}
     manifest = load.read_manifest(tmp_path / "lib")
@@ -39,7 +55,7 @@ def test_a_build_can_be_loaded(tmp_path: Path) -> None:
     assert manifest["digest"] == source_digest(*COMPILED)
     assert manifest["code"] == code_digest(*COMPILED)
     assert manifest["libraries"].keys() == set(cpu.targets())
-    assert len(told) == 2  # the group, and the whole
+    assert len(told) == 3  # the plan, the group, and the whole
 
 
 @pytest.mark.skipif(load.why_not() is not None, reason=f"{load.why_not()}; make native")
@@ -95,6 +111,32 @@ def test_an_edited_docstring_is_noted_and_compiles_nothing(tmp_path: Path) -> No
 def test_a_digest_of_code_sees_code_alone(source: str, same: bool) -> None:
     original = '"""A module."""\n\ndef f(x):\n    """Add one."""\n    return x + 1.0'
     assert (without_docstrings(source) == without_docstrings(original)) is same
+
+
+def test_only_the_same_build_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    same = build.unfinished(("x86-64-v3",))
+    assert build.unfinished(("x86-64-v3",)) == same
+    assert build.unfinished(("x86-64-v3", "x86-64-v2")) != same
+    for name, value in (("version", lambda package: "0"), ("source_digest", lambda *folders: "0")):
+        with monkeypatch.context() as other:
+            other.setattr(build, name, value)
+            assert build.unfinished(("x86-64-v3",)) != same, name
+
+
+def test_a_damaged_part_of_a_build_is_compiled_again(tmp_path: Path) -> None:
+    scratch, kept = tmp_path / "scratch", Kept(tmp_path / "kept")
+    (scratch / "one").mkdir(parents=True)
+    (scratch / "one" / "f.o").write_bytes(b"code")
+    built = [Built("group", {"f": {"symbol": "f"}}, {}, {}, 1.5)]
+    assert kept.restore(["a", "b"], scratch) is None
+    kept.keep(["a", "b"], built, scratch, ["one"])
+    (scratch / "one" / "f.o").unlink()
+    assert kept.restore(["a", "b"], scratch) == built
+    assert (scratch / "one" / "f.o").read_bytes() == b"code"
+    assert kept.restore(["a"], scratch) is None
+    [file] = kept.folder.iterdir()
+    file.write_bytes(file.read_bytes()[:-1])
+    assert kept.restore(["a", "b"], scratch) is None
 
 
 def test_every_policy_is_built_and_every_adversary() -> None:

@@ -1,6 +1,7 @@
 """The service: what it promises about decisions, feedback, keys, deadlines and batches."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,9 @@ import pytest
 import decoupled as dc
 from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
+from decoupled.service.experiment.differences import differences
 from decoupled.service.experiment.records import DecisionRecord, Feedback, Settings
+from decoupled.service.experiment.settings import as_text, checked
 from decoupled.service.replies import Reply
 from support.stores import Clock
 
@@ -49,10 +52,32 @@ def test_creating_the_same_experiment_again_changes_nothing(opened: Opened) -> N
         "me", "one", Settings({"name": "FTPL", "alpha": 3}, ("a", "b", "c"))
     ).result()
     assert (again, created) == (first, False)
-    with pytest.raises(Conflict, match="other settings"):
+    with pytest.raises(Conflict, match=r"other settings \(policy is 'FTPL', and you sent 'Exp3'\); "):
         service.experiments.put("me", "one", Settings({"name": "Exp3"}, ("a", "b", "c"))).result()
-    with pytest.raises(Conflict, match="other settings"):
+    with pytest.raises(Conflict, match=r"other settings \(seed is another one\); ") as caught:
         service.experiments.put("me", "one", PLAIN, seed=first.seed + 1).result()
+    assert str(first.seed) not in str(caught.value)
+
+
+OTHER_SETTINGS: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, []),
+    ({"arms": ("b", "a")}, ["arms is ['a', 'b'], and you sent ['b', 'a']"]),
+    ({"deadline": 61.0}, ["deadline_seconds is 60.0, and you sent 61.0"]),
+    (
+        {"deadline": None, "drift": False},
+        ["deadline_seconds is 60.0, and you sent none", "drift is True, and you sent False"],
+    ),
+    ({"policy": {"name": "FTPL", "alpha": 2.5}}, ["policy is 'FTPL', and you sent 'FTPL(alpha=2.5)'"]),
+    ({"policy": dc.FTPL.recommended().to_dict()}, ["policy is 'FTPL', and you sent 'FTPL recommended'"]),
+    ({"guardrails": dc.Guardrails(pinned="a")}, ["guardrails.pinned is not set, and you sent 'a'"]),
+    ({"imported": "5e1f"}, ["it began with another saved learner, or with none"]),
+]
+
+
+@pytest.mark.parametrize(("changes", "expected"), OTHER_SETTINGS)
+def test_a_refusal_names_the_settings_that_differ(changes: dict[str, Any], expected: list[str]) -> None:
+    there = checked(Settings({"name": "FTPL"}, ("a", "b"), deadline=60.0))
+    assert differences(as_text(there), checked(replace(there, **changes))) == expected
 
 
 WRONG_SETTINGS = [

@@ -81,12 +81,29 @@ def skip_failing_imports(*modules: str) -> None:
 
 
 def as_missing_extra(
-    error: ModuleNotFoundError, purpose: str, otherwise: str = ""
+    error: ModuleNotFoundError, purpose: str, otherwise: str = "", extras: str | None = None
 ) -> MissingExtraError | None:
-    """The error that names the extra, or None for a module that belongs to none."""
+    """The error that names the extra, or None for a module that belongs to none.
+
+    Args:
+        error: the failed import.
+        purpose: what needs the package, as the subject of the error.
+        otherwise: what the user can do instead of installing it.
+        extras: the extras to name, if the purpose needs more than the one that brings this package.
+    """
     module = (error.name or "").partition(".")[0]
     extra = EXTRA_OF.get(module)
     if extra is None:
         return None
-    remedy = f"pip install 'decoupled-bandits[{extra}]'" + (f", or {otherwise}" if otherwise else "")
+    remedy = how_to_install(extras or extra) + (f", or {otherwise}" if otherwise else "")
     return MissingExtraError(f"{purpose}: needs the package {module}, which is not installed; {remedy}")
+
+
+def how_to_install(extras: str) -> str:
+    """The command that adds extras, for an error.
+
+    >>> how_to_install("plots")
+    "pip install 'decoupled-bandits[plots]' (with --find-links FOLDER if no index has its wheel, but a folder does)"
+    """
+    where = "with --find-links FOLDER if no index has its wheel, but a folder does"
+    return f"pip install 'decoupled-bandits[{extras}]' ({where})"

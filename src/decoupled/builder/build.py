@@ -10,10 +10,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
+from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import __version__
 from ..base.files import write_atomically
@@ -21,22 +22,15 @@ from ..native import load
 from ..native.calls import FORMAT
 from ..native.cpu import machine, runnable, targets
 from ..native.sources import COMPILED, code_digest, source_digest
+from .kept import Built, Kept
+from .progress import Progress
 
 QUICK = Path(__file__).with_name("quick.c")  # what `decoupled.native.quick` calls; it has no policy in it
+_reports: Any = None  # where a process that compiles reports each group
 
 
 class UnbuiltError(Exception):
     """No library could be built; the message says why."""
-
-
-class Built(NamedTuple):
-    """The result of a group: rows of the manifest, omitted functions with the reason, and processor time in seconds."""
-
-    label: str
-    functions: dict[str, dict[str, Any]]
-    made_of: dict[str, list[str]]
-    left_out: dict[str, str]
-    seconds: float
 
 
 def wanted() -> tuple[str, ...]:
@@ -58,7 +52,8 @@ def build(
         sources(),
     )  # before anything is compiled: a source may change meanwhile
     with tempfile.TemporaryDirectory() as scratch:
-        built = compile_all(Path(scratch), kinds, processes or os.cpu_count() or 1, only, tell)
+        kept = Kept(folder / unfinished(kinds))
+        built = compile_all(Path(scratch), kinds, processes or os.cpu_count() or 1, only, tell, kept)
         folder.mkdir(parents=True, exist_ok=True)
         libraries = {target: link(linker, Path(scratch) / target, folder, target) for target in kinds}
     functions = {name: row for group in built for name, row in group.functions.items()}
@@ -73,8 +68,10 @@ def build(
         "functions": functions,
     }
     write_manifest(folder, manifest)
-    for path in folder.iterdir():  # libraries of other sources
-        if path.name not in (load.MANIFEST, *libraries.values()):
+    for path in folder.iterdir():  # libraries of other sources, and the parts of this one
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name not in (load.MANIFEST, *libraries.values()):
             path.unlink()
     size = sum((folder / name).stat().st_size for name in libraries.values())
     tell(
@@ -115,6 +112,18 @@ def builder_digest() -> str:
     return source_digest("builder")
 
 
+def unfinished(kinds: tuple[str, ...]) -> str:
+    """The name of the folder for finished parts of a build, which only the same build finds again."""
+    made_by = (
+        source_digest(*COMPILED),
+        builder_digest(),
+        sys.version,
+        version("numba"),
+        version("llvmlite"),
+    )
+    return f".unfinished-{hashlib.sha256(repr((kinds, made_by)).encode()).hexdigest()[:16]}"
+
+
 def find_linker() -> str:
     """The linker: the command in CC, or one of the usual names."""
     for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
@@ -130,6 +139,7 @@ def compile_all(
     processes: int,
     only: Callable[[str], bool] | None,
     tell: Callable[[str], None],
+    kept: Kept,
 ) -> list[Built]:
     """Compile every group in several processes; objects go to one folder for each target."""
     for target in kinds:
@@ -140,18 +150,15 @@ def compile_all(
             [name for name in family if only is None or only(name)]
             for family in listing.submit(_families).result()
         ]
-    built: list[Built] = []
     total = sum(map(len, families))
-    with ProcessPoolExecutor(processes, context, _prepare, (settings,)) as executor:
+    tell(f"compiling {total} groups of functions, each for {' and '.join(kinds)}, in {processes} processes")
+    with (
+        Progress(context, total, tell) as progress,
+        ProcessPoolExecutor(processes, context, _prepare, (settings, progress.reports)) as executor,
+    ):
         # One process for each family, so that shared functions are compiled once.
-        waiting = [executor.submit(_compile, family, str(scratch), kinds) for family in families]
-        for done in as_completed(waiting):
-            for group in done.result():
-                built.append(group)
-                left_out = "".join(f"; without {name}: {why}" for name, why in group.left_out.items())
-                what = f"{group.label}: {len(group.functions)} functions, {group.seconds:.1f} s{left_out}"
-                tell(f"{f'{len(built)}/{total}':>7} {what}")
-    return built
+        waiting = [executor.submit(_compile, family, scratch, kinds, kept) for family in families if family]
+        return [group for done in waiting for group in done.result()]
 
 
 def compiler_settings(targets: tuple[str, ...]) -> dict[str, str]:
@@ -168,7 +175,10 @@ def compiler_settings(targets: tuple[str, ...]) -> dict[str, str]:
     return {load.SWITCH: "off", **{f"NUMBA_{name}": value for name, value in of_numba.items()}}
 
 
-def _prepare(settings: dict[str, str]) -> None:
+def _prepare(settings: dict[str, str], reports: Any = None) -> None:
+    """Set up a process that compiles."""
+    global _reports
+    _reports = reports
     os.environ.update(settings)
 
 
@@ -178,13 +188,24 @@ def _families() -> list[list[str]]:
     return families()
 
 
-def _compile(family: list[str], scratch: str, kinds: tuple[str, ...]) -> list[Built]:
+def _compile(family: list[str], scratch: Path, kinds: tuple[str, ...], kept: Kept) -> list[Built]:
     """Compile some groups of the catalogue that share functions, in one process."""
-    shared: list[Any] = []
-    return [_compile_group(name, scratch, kinds, shared) for name in family]
+    built = kept.restore(family, scratch)
+    if built is not None:
+        for group in built:
+            _reports.put(f"{group.label}: kept from an interrupted build")
+        return built
+    built, shared = [], list[Any]()
+    for name in family:
+        group = _compile_group(name, scratch, kinds, shared)
+        left_out = "".join(f"; without {name}: {why}" for name, why in group.left_out.items())
+        _reports.put(f"{group.label}: {len(group.functions)} functions, {group.seconds:.1f} s{left_out}")
+        built.append(group)
+    kept.keep(family, built, scratch, kinds)
+    return built
 
 
-def _compile_group(name: str, scratch: str, kinds: tuple[str, ...], shared: list[Any]) -> Built:
+def _compile_group(name: str, scratch: Path, kinds: tuple[str, ...], shared: list[Any]) -> Built:
     from .catalogue import group
     from .objects import Shared, UnsuitableError, objects_of
     from .wrappers import types_of, wrap
@@ -208,7 +229,7 @@ def _compile_group(name: str, scratch: str, kinds: tuple[str, ...], shared: list
         if held is not None:
             shared.append(held)
         for target, code in made.code.items():
-            (Path(scratch) / target / f"{symbol}.o").write_bytes(code)
+            (scratch / target / f"{symbol}.o").write_bytes(code)
         functions[export.name] = {"symbol": symbol, "takes": made.takes, "returns": made.returns}
     return Built(found.label, functions, found.made_of, left_out, time.process_time() - start)
 

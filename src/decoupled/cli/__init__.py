@@ -1,6 +1,17 @@
 """The command line: parsing, printing and progress."""
 
+import sys
+
 from ..base.extras import as_missing_extra
+
+# What commands need besides the command line itself.
+_SERVICE = ("serve", "mirror", "client", "keys", "migrate", "doctor", "backup", "restore", "audit")
+EXTRAS = {
+    **dict.fromkeys(_SERVICE, "service"),
+    "simulate": "cli,simulate",
+    "report": "cli,plots,simulate",
+    "reproduce": "cli,conic,jit,plots,simulate",
+}
 
 
 def run() -> None:
@@ -8,7 +19,9 @@ def run() -> None:
     try:
         from .main import main
     except ModuleNotFoundError as error:
-        raise SystemExit(f"error: {as_missing_extra(error, 'the command line') or error}") from None
+        extras = EXTRAS.get(sys.argv[1]) if len(sys.argv) > 1 else None
+        missing = as_missing_extra(error, "the command line", extras=extras)
+        raise SystemExit(f"error: {missing or error}") from None
     main()
 
 

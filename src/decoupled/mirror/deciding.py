@@ -1,6 +1,7 @@
 """The decision service behind a mirror: embedded, or elsewhere."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Protocol
@@ -10,8 +11,9 @@ from ..learner.budget import Budget
 from ..learner.guardrails import Guardrails
 from ..service.client.aio import AsyncClient
 from ..service.client.errors import UndeliveredFeedback
+from ..service.client.exchange import Retries
 from ..service.decision_service import DecisionService
-from ..service.errors import Conflict, Gone, NotFound, ServiceError
+from ..service.errors import HOW_LONG, Compiling, Conflict, Gone, NotCompiled, NotFound, ServiceError
 from ..service.experiment.guarding import changed_guardrails, checked_budget
 from ..service.experiment.records import Settings
 from ..service.experiment.settings import checked_policy
@@ -19,6 +21,8 @@ from .config import MirrorConfig
 
 TENANT = "local"
 DAY = 86_400.0
+_PAUSE = 1.0  # seconds between two attempts while the policy is compiled
+_log = logging.getLogger("decoupled.mirror")
 Mode = Literal["both", "exploit"]
 
 
@@ -34,7 +38,7 @@ class Decider(Protocol):
     """Makes decisions and takes losses."""
 
     async def prepare(self) -> None:
-        """Create the experiment, or bring its arms up to date."""
+        """Create the experiment, or bring its arms up to date, and wait until its policy is compiled."""
 
     async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Decided]:
         """Draw decisions, which are on disk before they are returned."""
@@ -74,12 +78,41 @@ def experiment_settings(config: MirrorConfig) -> dict[str, Any]:
 class Embedded:
     """A decision service in this process, over a store."""
 
-    def __init__(self, service: DecisionService, config: MirrorConfig) -> None:
+    def __init__(
+        self, service: DecisionService, config: MirrorConfig, retries: Retries | None = None
+    ) -> None:
         self._service, self._config, self._name = service, config, config.experiment.name
+        self._retries = retries or Retries()
         self._tidied = time.monotonic()
 
     async def prepare(self) -> None:
-        """Create the experiment, or bring its arms up to date."""
+        """Create the experiment, or bring its arms up to date, and wait until its policy is compiled."""
+        until, notified = time.monotonic() + self._retries.compiling, False
+        while True:
+            try:
+                await self._prepare()
+                found = await self._service.experiments.get(TENANT, self._name)
+                if found.status == "failed":
+                    raise NotCompiled(str(found.problem))
+                if found.status != "compiling":
+                    return
+            except Compiling:  # nothing was changed
+                pass
+            if time.monotonic() >= until:
+                raise Compiling(
+                    f"experiment {self._name!r}: its policy is not compiled after {self._retries.compiling:g} s; "
+                    "to wait longer, start the mirror again"
+                )
+            if not notified:
+                notified = True
+                _log.info(
+                    "the policy of experiment %r is being compiled, and requests wait until it is ready; %s",
+                    self._name,
+                    HOW_LONG,
+                )
+            await asyncio.sleep(_PAUSE)
+
+    async def _prepare(self) -> None:
         given = experiment_settings(self._config)
         arms, experiments = given["arms"], self._service.experiments
         policy = checked_policy(given["policy"]).to_dict()

@@ -7,8 +7,9 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Coroutine, Generator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -109,12 +110,15 @@ async def serve(
 ) -> None:
     """Mirror until `ending` is set, and show `service` beside the status. The decider is closed at the end."""
     mirror = Mirror(config, decider)
+    started = False
     try:
-        await mirror.start()
-    except BaseException:
-        await mirror.finish()
-        await mirror.close()
-        raise
+        started = await _unless(ending, mirror.start())
+    finally:
+        if not started:
+            await mirror.finish()
+            await mirror.close()
+    if not started:
+        return
     proxy = _Server(_settings(mirror.proxy, config, headers=False))
     running = [asyncio.create_task(proxy.serve([listener]))]
     status: _Server | None = None
@@ -132,6 +136,20 @@ async def serve(
         status.should_exit = True
     await asyncio.gather(*running[1:])
     await mirror.close()
+
+
+async def _unless(ending: asyncio.Event, start: Coroutine[Any, Any, None]) -> bool:
+    """Start, and return True; or stop and return False once `ending` is set, since starting may have to compile."""
+    starting, ended = asyncio.create_task(start), asyncio.create_task(ending.wait())
+    await asyncio.wait([starting, ended], return_when=asyncio.FIRST_COMPLETED)
+    ended.cancel()
+    if starting.done():
+        starting.result()
+        return True
+    starting.cancel()
+    with suppress(asyncio.CancelledError):
+        await starting
+    return False
 
 
 def _settings(app: object, config: MirrorConfig, *, headers: bool = True) -> uvicorn.Config:

@@ -16,8 +16,9 @@ import decoupled as dc
 from decoupled.service.analysis.export import TIMES
 from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import ServiceError
+from decoupled.service.experiment.differences import differences
 from decoupled.service.experiment.records import Experiment, Settings
-from decoupled.service.experiment.settings import agree, as_settings, as_text
+from decoupled.service.experiment.settings import as_settings, as_text
 from decoupled.service.http.metrics import HELP
 from decoupled.service.http.schemas import experiment_out
 from support.http_service import FTPL, Service, served
@@ -71,7 +72,7 @@ def test_an_experiment_is_created_once(service: Service) -> None:
     refused(
         service.http.put("/v1/experiments/once", json={**settings, "deadline_seconds": 61}),
         409,
-        "other settings",
+        "other settings (deadline_seconds is 60.0, and you sent 61.0); settings are fixed",
     )
 
 
@@ -100,8 +101,10 @@ def test_an_experiment_of_an_earlier_version_is_found_again(service: Service) ->
     older = {name: value for name, value in dc.FTPL().to_dict().items() if name != "ties"}
     written = as_text(Settings(older, ("a", "b")))
     assert as_settings(json.loads(written)).policy["ties"] == "numbered"
-    assert agree(written, Settings(dc.FTPL().to_dict(), ("a", "b")))
-    assert not agree(written, Settings(dc.FTPL(c=1.0).to_dict(), ("a", "b")))
+    assert differences(written, Settings(dc.FTPL().to_dict(), ("a", "b"))) == []
+    assert differences(written, Settings(dc.FTPL(c=1.0).to_dict(), ("a", "b"))) == [
+        "policy is 'FTPL', and you sent 'FTPL(c=1)'"
+    ]
 
 
 def test_an_experiment_has_the_label_of_its_policy(service: Service) -> None:

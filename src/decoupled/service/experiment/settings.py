@@ -182,20 +182,3 @@ def as_settings(content: dict[str, Any]) -> Settings:
 def _arms(stored: int | list[Arm]) -> Sequence[Arm]:
     arms = from_stored(stored)
     return arms if is_large(arms) else tuple(arms)
-
-
-def agree(stored: str, settings: Settings) -> bool:
-    """Whether an experiment was created with these settings, by this version or an earlier one.
-
-    An earlier version did not store parameters that it did not have. Those are not compared, so that a client that
-    creates its experiment at every start finds it again after an upgrade.
-    """
-    known, asked = json.loads(stored), json.loads(as_text(settings))
-    asked["policy"] = _as_of(asked["policy"], known["policy"])
-    return bool(asked == known)
-
-
-def _as_of(asked: Any, known: Any) -> Any:
-    if not isinstance(asked, dict) or not isinstance(known, dict):
-        return asked
-    return {name: _as_of(value, known[name]) for name, value in asked.items() if name in known}

@@ -17,12 +17,13 @@ from ..background import Background
 from ..commit_loop import CommitLoop, as_service_error
 from ..compiler import Compiler
 from ..errors import Compiling, Conflict, Invalid, Loading, NotCompiled, NotFound
+from ..experiment.differences import differences
 from ..experiment.imported import adopted, digest_of, first_snapshot
 from ..experiment.large import as_stored, from_stored, is_large, most_used, refuse_if_large
 from ..experiment.live import Running
 from ..experiment.records import Experiment, Settings, State
 from ..experiment.rows import ExperimentRow
-from ..experiment.settings import agree, as_settings, as_text, checked, plain_text
+from ..experiment.settings import as_settings, as_text, checked, plain_text
 from ..replies import Reply, deliver
 from ..session import Reference, Session
 from .deadlines import sweep
@@ -176,9 +177,13 @@ def _put(
     found = session.store.named(tenant, name)
     if found is None:
         raise NotFound(f"experiment {name!r}: vanished while it was created; try again")
-    if not agree(found.settings, settings) or (seed is not None and found.seed != str(seed)):
+    others = differences(found.settings, settings)
+    if seed is not None and found.seed != str(seed):  # not shown: who knows it knows the draws to come
+        others.append("seed is another one")
+    if others:
         raise Conflict(
-            f"experiment {name!r}: exists with other settings; settings are fixed, choose another name"
+            f"experiment {name!r}: exists with other settings ({'; '.join(others)}); settings are fixed, "
+            "choose another name"
         )
     if created:
         new = _short_arms(json.loads(found.settings))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
+from ...base.extras import how_to_install
 from ...errors import UnsupportedError
 
 _one_at_a_time = Lock()
@@ -53,7 +54,7 @@ def toolkit() -> Any:
     if getattr(cuda, "implementation", "") != "NVIDIA":
         raise UnsupportedError(
             "device = 'cuda': needs the package numba-cuda, which is not installed; "
-            f"pip install 'decoupled-bandits[cuda]', or {REMEDY}"
+            f"{how_to_install('cuda')}, or {REMEDY}"
         )
     if not cuda.is_available():
         raise UnsupportedError(f"device = 'cuda': no NVIDIA GPU was found{_why(cuda)}; {REMEDY}")
