@@ -41,16 +41,40 @@ def found(path: str) -> Any:
     raise ImportError(f"{path} cannot be imported")
 
 
-def described(path: str) -> str:
-    """A name with its signature and its docstring."""
+def described(path: str, inherited: bool = False) -> str:
+    """A name with its signature and its docstring, and those of its methods."""
     thing = found(path)
     if not inspect.isclass(thing) and not inspect.isroutine(thing) and not hasattr(thing, "__wrapped__"):
         return assigned(path)
+    parts = [f"## `{path}{signature(thing)}`\n\n{inspect.getdoc(thing) or ''}\n"]
+    if inspect.isclass(thing):
+        parts += [f"### `{thing.__name__}.{name}`\n\n{text}\n" for name, text in members(thing, inherited)]
+    return "\n".join(parts)
+
+
+def members(thing: type, inherited: bool = False) -> Iterator[tuple[str, str]]:
+    """The public methods and properties of a class that have docstrings, with their signatures.
+
+    >>> from decoupled import Budget
+    >>> [name for name, _ in members(Budget) if "cost" in name]
+    ['cost_of(self, arm: str | int) -> float']
+    """
+    parents = thing.__mro__ if inherited else [thing]
+    names = dict.fromkeys(name for parent in reversed(parents) for name in vars(parent))
+    for name in names:
+        member = inspect.getattr_static(thing, name)
+        function = getattr(member, "__func__", getattr(member, "fget", member))
+        if not name.startswith("_") and inspect.isfunction(function) and function.__doc__:
+            arguments = "" if isinstance(member, property) else signature(getattr(thing, name))
+            yield f"{name}{arguments}", inspect.getdoc(function) or ""
+
+
+def signature(thing: Any) -> str:
+    """The arguments as they are written, without the addresses of functions that are defaults."""
     try:
-        signature = str(inspect.signature(thing))
+        return re.sub(r"<function \S+ at \w+>", "...", str(inspect.signature(thing)))
     except (TypeError, ValueError):
-        signature = ""
-    return f"## `{path}{signature}`\n\n{inspect.getdoc(thing) or ''}\n"
+        return ""
 
 
 def assigned(path: str) -> str:
@@ -84,7 +108,12 @@ def included(match: re.Match[str]) -> str:
 
 def complete(markdown: str) -> str:
     """The Markdown of a page with all that the site adds to it."""
-    return INCLUDED.sub(included, REFERENCE.sub(lambda match: described(match[1]), markdown))
+    return INCLUDED.sub(included, REFERENCE.sub(referred, markdown))
+
+
+def referred(match: re.Match[str]) -> str:
+    """What a reference to a name stands for."""
+    return described(match[1], "inherited_members: true" in match[0])
 
 
 def summary(markdown: str) -> str:
