@@ -62,7 +62,7 @@ def reproduce(names: Sequence[str], scale: Scale, out: Path, *, resume: bool, qu
         folder = out / experiment.name
         if not resume:
             shutil.rmtree(folder, ignore_errors=True)
-        start, busy = time.perf_counter(), load()
+        start, busy = time.perf_counter(), load_average()
         if resume:  # what is finished is not measured again
             busy = record["experiments"].get(experiment.name, {}).get("load", busy)
         label = f"[{number}/{len(chosen)}] {experiment.name}"
@@ -149,7 +149,7 @@ def section_of(experiment: Experiment, folder: Path, record: dict[str, Any]) -> 
     return section._replace(warnings=(*section.warnings, warning))
 
 
-def load() -> float:
+def load_average() -> float:
     """How many processes wanted to run over the last minute; 0 where the system does not say."""
     return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0
 
