@@ -23,8 +23,8 @@ from decoupled.paper.runner import EXPERIMENTS
 from decoupled.policies import Policy
 
 sys.path.insert(0, str(Path(__file__).parent))
+import measured_tables
 import measurements
-import tables
 
 PAGES = Path(__file__).resolve().parent.parent
 MARKER = re.compile(
@@ -107,7 +107,7 @@ LISTS: dict[str, Callable[[str], str]] = {
     "mirror_flags": _of_options(flags_table, MIRROR),
     "store_flags": _of_options(flags_table, (CONFIG, *STORES)),
     "listening_flags": _of_options(flags_table, (CONFIG, *LISTENING)),
-    **tables.TABLES,
+    **measured_tables.TABLES,
 }
 
 

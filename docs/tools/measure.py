@@ -24,7 +24,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 import measurements
 import regrets
-import steps
+import step_times
+import traffic_table
 
 import decoupled as dc
 from decoupled.bench.timing import Ratio
@@ -89,11 +90,17 @@ def from_regrets(held: dict[str, Any], options: argparse.Namespace) -> Found:
 
 def from_steps(held: dict[str, Any], options: argparse.Namespace) -> Found:
     """Time the step of every policy."""
-    return steps.measure(options.repetitions)
+    return step_times.measure(options.repetitions)
+
+
+def from_traffic(held: dict[str, Any], options: argparse.Namespace) -> Found:
+    """Simulate real traffic."""
+    return traffic_table.measure()
 
 
 GROUPS: dict[str, Any] = {
     "regret": from_regrets,
+    "traffic": from_traffic,
     "steps": from_steps,
     **{name: partial(from_bench, name) for name in BENCHES},
 }
@@ -113,7 +120,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=measurements.FILE, help="another file, to try it")
     options = parser.parse_args()
     for name in options.groups:
-        machine = SEEDED if name == "regret" else options.machine
+        machine = SEEDED if name in ("regret", "traffic") else options.machine
         if machine is None:
             parser.error(f"--machine: is needed for {name}; it is one of {', '.join(content['machines'])}")
         group = content["groups"][name]

@@ -65,7 +65,7 @@ def regret_table(title: str, cells: Mapping[str, Results], labels: Labels | None
         names = results.names(_labels_of(results, labels))
         for name, line in zip(names, results.statistics().values(), strict=True):
             mean, low, high, median, p99 = (
-                f"{line[key]:.1f}" for key in ("mean", "low", "high", "median", "p99")
+                f"{line[key]:,.1f}" for key in ("mean", "low", "high", "median", "p99")
             )
             rows.append((f"{cell}: {name}" if cell else name, mean, f"{low} to {high}", median, p99))
     head = ("policy", "mean regret", "95 % interval", "median", "99th percentile")

@@ -211,10 +211,8 @@ def recorded() -> str:
 
 def _rough(name: str) -> str:
     """A whole number, and a half-width with a decimal only if it is below 1."""
-    record = KNOWN[name]
-    assert record.low is not None and record.high is not None, f"{name} has no range"
-    width = (record.high - record.low) / 2
-    return f"{measurements.text_of(record, 'value', 0)} ± {measurements.written(width, 0 if width >= 0.95 else 1)}"
+    mean, _, width = measurements.text_of(KNOWN[name], "half").partition(" ± ")
+    return f"{mean} ± {measurements.written(float(width), 0 if float(width) >= 0.95 else 1)}"
 
 
 KNOWN = measurements.records()
