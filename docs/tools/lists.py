@@ -8,7 +8,6 @@ A list that should be readable in the Markdown as well is written there, between
 `measurements.py` finds; a test checks that they are up to date.
 """
 
-import json
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -61,34 +60,6 @@ def experiments(page: str) -> str:
     return "\n".join(("| experiment | what it is | where it comes from |", "|---|---|---|", *rows))
 
 
-WHAT_EXTRAS_ADD = {
-    "core": "no extra: policies, learners, saving and replay",
-    "simulate": "simulations and labelled results",
-    "plots": "figures and reports",
-    "cli": "the command `decoupled`",
-    "service": "the decision service and its clients, with `cli`",
-    "jit": "Numba, for policies and adversaries of your own",
-    "conic": "the conic solver SCS",
-    "dask": "clusters, with `simulate`",
-    "parquet": "Parquet files",
-    "otel": "OpenTelemetry for the service: traces and metrics over OTLP",
-    "postgres": "PostgreSQL as the store of the service",
-    "cuda": "simulations on NVIDIA GPUs, with `jit` and `simulate`",
-    "all": "all of these except `cuda`",
-}
-
-
-def extras(page: str) -> str:
-    """What each extra adds and takes, as `extras.py` measured it."""
-    found = json.loads((PAGES / "data" / "extras.json").read_text())
-    rows = (
-        f"| {'' if name == 'core' else f'`{name}`'} | {what} | {found[name]['megabytes']:,.0f} MB "
-        f"| {found[name]['first use']:.1f} s |"
-        for name, what in WHAT_EXTRAS_ADD.items()
-    )
-    return "\n".join(("| extra | what it adds | installed | first use |", "|---|---|---|---|", *rows))
-
-
 def _of_options(
     write: Callable[[Iterable[Option]], str], options: Iterable[Option]
 ) -> Callable[[str], str]:
@@ -100,7 +71,6 @@ LISTS: dict[str, Callable[[str], str]] = {
     "policies": policies,
     "environments": environments,
     "experiments": experiments,
-    "extras": extras,
     "serve_settings": _of_options(settings_table, (CONFIG, *SERVE)),
     "mirror_settings": _of_options(settings_table, MIRROR),
     "serve_flags": _of_options(flags_table, (CONFIG, *SERVE)),

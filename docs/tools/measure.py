@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
+import extras
 import measurements
 import regrets
 import step_times
@@ -98,10 +99,16 @@ def from_traffic(held: dict[str, Any], options: argparse.Namespace) -> Found:
     return traffic_table.measure()
 
 
+def from_extras(held: dict[str, Any], options: argparse.Namespace) -> Found:
+    """Measure what each extra takes."""
+    return extras.measure()
+
+
 GROUPS: dict[str, Any] = {
     "regret": from_regrets,
     "traffic": from_traffic,
     "steps": from_steps,
+    "extras": from_extras,
     **{name: partial(from_bench, name) for name in BENCHES},
 }
 

@@ -1,5 +1,6 @@
 """Tables of the pages that are made of measurements: `<!-- list: regret -->` and others."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 import measurements
@@ -86,6 +87,23 @@ RECORDED = {
 RECORDED_ON = ("digits", "phishing", "ridership", "flights", "ridership-late", "flights-late", "punished")
 
 
+WHAT_EXTRAS_ADD = {
+    "core": "no extra: policies, learners, saving and replay",
+    "simulate": "simulations and labelled results",
+    "plots": "figures and reports",
+    "cli": "the command `decoupled`",
+    "service": "the decision service and its clients, with `cli`",
+    "jit": "Numba, for policies and adversaries of your own",
+    "conic": "the conic solver SCS",
+    "dask": "clusters, with `simulate`",
+    "parquet": "Parquet files",
+    "otel": "OpenTelemetry for the service: traces and metrics over OTLP",
+    "postgres": "PostgreSQL as the store of the service",
+    "cuda": "simulations on NVIDIA GPUs, with `jit` and `simulate`",
+    "all": "all of these except `cuda`",
+}
+
+
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table."""
     lines = (head, ["---"] * len(head), *rows)
@@ -102,13 +120,13 @@ def value(name: str) -> float:
 
 
 def lowest(names: Sequence[str], cells: Sequence[str]) -> list[str]:
-    """The cells of some records, with the lowest one in bold, and those that pages show like it."""
-    least = min(names, key=value)
-    shown = measurements.text_of(KNOWN[least], "value")
-    return [
-        f"**{cell}**" if measurements.text_of(KNOWN[name], "value") == shown else cell
-        for name, cell in zip(names, cells, strict=True)
-    ]
+    """The cells of some records, with the lowest mean in bold, and those that look like it."""
+    means, rest = zip(
+        *(re.fullmatch(r"(.*?)( \(.*)?", cell).groups(default="") for cell in cells), strict=True
+    )
+    least = means[names.index(min(names, key=value))].split()[0]
+    bold = (f"**{mean}**" if mean.split()[0] == least else mean for mean in means)
+    return [mean + more for mean, more in zip(bold, rest, strict=True)]
 
 
 def with_tail(name: str) -> str:
@@ -215,6 +233,20 @@ def _rough(name: str) -> str:
     return f"{mean} ± {measurements.written(float(width), 0 if float(width) >= 0.95 else 1)}"
 
 
+def extras() -> str:
+    """What each extra adds and takes."""
+    rows = (
+        (
+            "" if name == "core" else f"`{name}`",
+            what,
+            f"{measurements.text_of(KNOWN[f'extras.{name}.size'])} MB",
+            f"{measurements.text_of(KNOWN[f'extras.{name}.first-use'])} s",
+        )
+        for name, what in WHAT_EXTRAS_ADD.items()
+    )
+    return markdown(("extra", "what it adds", "installed", "first use"), rows)
+
+
 KNOWN = measurements.records()
 TABLES: dict[str, Callable[[str], str]] = {
     "regret": lambda page: regret(INSTANCES),
@@ -226,4 +258,5 @@ TABLES: dict[str, Callable[[str], str]] = {
     "traffic_alternating": lambda page: traffic("alternating", "alternating, K = 8, gap 0.125"),
     "traffic_easy": lambda page: traffic("easy", "stochastic, easy"),
     "recorded": lambda page: recorded(),
+    "extras": lambda page: extras(),
 }
