@@ -1,6 +1,6 @@
 """Measures what the pages quote, and writes it to `docs/data/measurements.json`, one group or several at a time.
 
-    python docs/tools/measure.py regret                       # half an hour on two cores; needs MovieLens
+    python docs/tools/measure.py regret                       # ten minutes on two cores; needs MovieLens
     python docs/tools/measure.py regret --only alternating    # records that begin with regret.alternating
     python docs/tools/measure.py engine service --times 3 --machine newer-xeon
     python docs/tools/lists.py                                # then: write them into the pages

@@ -4,7 +4,7 @@
 
 A number on a page is followed by an invisible comment that names its record:
 
-    Tsallis-INF takes 1,950 (1,750 to 2,150)<!-- m: arms.million.tsallis --> times as long.
+    Tsallis-INF takes 1,950 (1,750 to 2,150)<!-- m: engine.million.tsallis --> times as long.
 
 The word after the name is the form: `value`, `range`, `interval` or `half`; `.1` asks for one decimal. Without a form,
 all that the record has is written. Where there is no number yet, write `?`. The site does not show the comments.

@@ -140,7 +140,7 @@ def test_the_table_of_the_readme_is_what_make_run_prints() -> None:
         assert np.abs(shown - line[["mean", "low", "high"]].to_numpy()).max() < 4 * line["standard_error"]
 
 
-COMMENT_LINE = re.compile(r"^<!--.*-->\n", re.MULTILINE)
+COMMENT_LINE = re.compile(r"^<!--.*-->\n\n", re.MULTILINE)
 MARKER = re.compile(r"<!-- m: [^>]*-->")  # of docs/tools/measurements.py
 
 

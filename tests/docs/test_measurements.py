@@ -128,9 +128,9 @@ def copies(record: Any) -> Iterator[str]:
             yield re.escape(number)
 
 
-COPY = re.compile(
-    rf"(?<![\d.,-])(?:{'|'.join({each for record in KNOWN.values() for each in copies(record)})})(?![\w]|[.,]\d)"
-)
+# The longest first: an interval before its value.
+PATTERNS = sorted({each for record in KNOWN.values() for each in copies(record)}, key=len, reverse=True)
+COPY = re.compile(rf"(?<![\d.,-])(?:{'|'.join(PATTERNS)})(?!\w|[.,]\d)")
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in OWN_TABLES], ids=name_of)
