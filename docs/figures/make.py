@@ -23,8 +23,10 @@ from numpy.typing import NDArray
 import decoupled as dc
 from decoupled.plots import COLOURS, DASHES, DOTS_PER_INCH, SMALL, WIDTH
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 sys.path.insert(0, str(Path(__file__).parent))
 import measured
+import measured_tables
 import traffic
 
 BLUE, RED, GREEN, PINK, ORANGE, SKY, GREY = COLOURS
@@ -250,18 +252,19 @@ def slices() -> Any:
 
 
 def regret_shares() -> Any:
-    """The regret of three policies over that of the paper's, from the table of `beyond.md`."""
-    page = (Path(__file__).parents[1] / "beyond.md").read_text()
-    rows = re.findall(r"^\| (.+) \| [\d,]+ \|$", page, re.MULTILINE)
-    cells = [[cell.strip() for cell in row.split("|")] for row in rows]
-    shared = cells[3][0].removesuffix(", K = 8")
+    """The regret of three policies over that of the paper's, from the measurements of `beyond.md`."""
+    titles = measured_tables.INSTANCES
+    shared = titles["punished-8"].removesuffix(", K = 8")
     names = [
-        row[0].replace("the same", "the same adversary").replace(shared, "punish the arm exploited last")
-        for row in cells
+        title.replace("the same", "the same adversary").replace(shared, "punish the arm exploited last")
+        for title in titles.values()
     ]
-    means = np.array([[float(re.sub(r"[*,]| \(.*", "", row[at])) for at in (1, 2, 3, 5)] for row in cells])
+    policies = ("ftpl", "before", "recommended", "leader")
+    means = np.array(
+        [[measured_tables.value(f"regret.{each}.{policy}") for policy in policies] for each in titles]
+    )
     share = np.maximum(means[:, 1:] / means[:, :1], 0.02)
-    places = np.arange(len(rows))
+    places = np.arange(len(names))
     figure, axes = canvas(4.6)
     labels = ("0.1.0", "FTPL.recommended()", "follow the leader")
     for at, (label, marker, colour) in enumerate(zip(labels, "sov", (GREY, BLUE, RED), strict=True)):

@@ -1,25 +1,24 @@
 """Measure what each extra takes: its size when installed, and the processor time of a first use.
 
-    .venv/bin/python docs/tools/extras.py      # writes docs/data/extras.json; make install cuda first
+    .venv/bin/python docs/tools/measure.py extras --machine virtual-xeon      # make install cuda first
 
 It reads the packages of this environment, which has the locked versions of all extras. The files of the packages that
-an extra needs are added up, without bytecode. A time is the least of five processes. Then `docs/tools/lists.py` writes
-the table on the page.
+an extra needs are added up, without bytecode. A time is the least of five processes.
 """
 
-import json
 import re
 import resource
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
-FILE = ROOT / "docs" / "data" / "extras.json"
 PACKAGE = "decoupled-bandits"
 REPETITIONS = 5
 FIRST_DECISION = "import decoupled as dc; dc.FTPL().start(arms=3, seed=0).decide()"
@@ -92,19 +91,9 @@ def seconds(code: str, folder: str) -> float:
     return round(min(found[1:]), 2)
 
 
-def main() -> None:
-    """Measure every extra and write the file."""
-    found = {}
+def measure() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every record of this group."""
     with tempfile.TemporaryDirectory() as folder:
         for extra, code in FIRST_USE.items():
-            found[extra] = {
-                "packages": len(packages(extra)),
-                "megabytes": round(size(extra) / 1e6, 1),
-                "first use": seconds(code, folder),
-            }
-            print(extra, found[extra])
-    FILE.write_text(json.dumps(found, indent=1) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+            yield f"extras.{extra}.size", {"value": round(size(extra) / 1e6, 1)}
+            yield f"extras.{extra}.first-use", {"value": seconds(code, folder)}

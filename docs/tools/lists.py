@@ -4,12 +4,12 @@ The lists are those that the package itself reads, so a new policy, environment 
 without an edit there. A policy or an environment that the page names by hand is not repeated.
 
 A list that should be readable in the Markdown as well is written there, between its line and the line
-`<!-- end of list -->`. After a change run this file, which writes such lists anew; a test checks that they are
-up to date.
+`<!-- end of list -->`. After a change run this file, which writes such lists anew, and the measured numbers that
+`measurements.py` finds; a test checks that they are up to date.
 """
 
-import json
 import re
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,10 @@ from decoupled.options.option import Option
 from decoupled.options.tables import flags_table, settings_table
 from decoupled.paper.runner import EXPERIMENTS
 from decoupled.policies import Policy
+
+sys.path.insert(0, str(Path(__file__).parent))
+import measured_tables
+import measurements
 
 PAGES = Path(__file__).resolve().parent.parent
 MARKER = re.compile(
@@ -56,34 +60,6 @@ def experiments(page: str) -> str:
     return "\n".join(("| experiment | what it is | where it comes from |", "|---|---|---|", *rows))
 
 
-WHAT_EXTRAS_ADD = {
-    "core": "no extra: policies, learners, saving and replay",
-    "simulate": "simulations and labelled results",
-    "plots": "figures and reports",
-    "cli": "the command `decoupled`",
-    "service": "the decision service and its clients, with `cli`",
-    "jit": "Numba, for policies and adversaries of your own",
-    "conic": "the conic solver SCS",
-    "dask": "clusters, with `simulate`",
-    "parquet": "Parquet files",
-    "otel": "OpenTelemetry for the service: traces and metrics over OTLP",
-    "postgres": "PostgreSQL as the store of the service",
-    "cuda": "simulations on NVIDIA GPUs, with `jit` and `simulate`",
-    "all": "all of these except `cuda`",
-}
-
-
-def extras(page: str) -> str:
-    """What each extra adds and takes, as `extras.py` measured it."""
-    found = json.loads((PAGES / "data" / "extras.json").read_text())
-    rows = (
-        f"| {'' if name == 'core' else f'`{name}`'} | {what} | {found[name]['megabytes']:,.0f} MB "
-        f"| {found[name]['first use']:.1f} s |"
-        for name, what in WHAT_EXTRAS_ADD.items()
-    )
-    return "\n".join(("| extra | what it adds | installed | first use |", "|---|---|---|---|", *rows))
-
-
 def _of_options(
     write: Callable[[Iterable[Option]], str], options: Iterable[Option]
 ) -> Callable[[str], str]:
@@ -95,34 +71,35 @@ LISTS: dict[str, Callable[[str], str]] = {
     "policies": policies,
     "environments": environments,
     "experiments": experiments,
-    "extras": extras,
     "serve_settings": _of_options(settings_table, (CONFIG, *SERVE)),
     "mirror_settings": _of_options(settings_table, MIRROR),
     "serve_flags": _of_options(flags_table, (CONFIG, *SERVE)),
     "mirror_flags": _of_options(flags_table, MIRROR),
     "store_flags": _of_options(flags_table, (CONFIG, *STORES)),
     "listening_flags": _of_options(flags_table, (CONFIG, *LISTENING)),
+    **measured_tables.TABLES,
 }
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by MkDocs for every page, before it is made into HTML."""
-    return MARKER.sub(lambda found: LISTS[found[1]](markdown), markdown)
+    page = MARKER.sub(lambda found: LISTS[found[1]](markdown), markdown)
+    return measurements.without_markers(page)
 
 
 def renewed(markdown: str) -> str:
-    """A page with the lists that are written in it as they are now."""
+    """A page with the lists and the measured numbers that are written in it as they are now."""
 
     def fill(found: re.Match[str]) -> str:
         if "\n" not in found[0]:
             return found[0]
         return f"<!-- list: {found[1]} -->\n\n{LISTS[found[1]](markdown)}\n\n<!-- end of list -->"
 
-    return MARKER.sub(fill, markdown)
+    return measurements.renewed(MARKER.sub(fill, markdown), measurements.records())
 
 
 if __name__ == "__main__":
-    for page in sorted(PAGES.rglob("*.md")):
+    for page in measurements.PAGES:
         before = page.read_text()
         if renewed(before) != before:
             page.write_text(renewed(before))

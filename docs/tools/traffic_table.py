@@ -1,61 +1,58 @@
-"""Measures the tables of real traffic in `simulation.md`.
+"""Simulates the tables of real traffic in `simulation.md`: `python docs/tools/measure.py traffic`.
 
-python docs/tools/traffic_table.py              # about two minutes on two cores
-python docs/tools/traffic_table.py --runs 100
+The tables take their direct feedback from the group `regret`, which has the same runs.
 """
 
-import argparse
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
+import regrets
 
 import decoupled as dc
+from decoupled.base.arrays import Floats
+from decoupled.report.claims import mean_of
 
-ROUNDS = 10_000
-WORLDS: dict[str, dc.environments.Environment] = {
-    "alternating K = 8, gap 0.125": dc.environments.Alternating(arms=8, gap=0.125),
-    "stochastic mu1": dc.environments.Bernoulli(rewards=[0.55, 0.6, 0.45, 0.3, 0.2]),
-}
-POLICIES = {
-    "`FTPL()`": dc.FTPL(),
-    "`FTPL.recommended()`": dc.FTPL.recommended(),
-    "`Exp3()`": dc.Exp3(),
-    "`TsallisINF()`": dc.TsallisINF(),
-}
+WORLDS = {name: regrets.INSTANCES[name] for name in ("alternating", "easy")}
+POLICIES = {name: regrets.CONTENDERS[name] for name in ("ftpl", "recommended", "exp3", "tsallis")}
 TRAFFIC: dict[str, dict[str, Any]] = {
     "direct": {},
-    "`delay=100`": {"delay": 100},
-    '`delay=("geometric", 100)`': {"delay": ("geometric", 100)},
-    "`missing=0.5`": {"missing": 0.5},
-    "`slice=0.05`": {"slice": 0.05},
-    '`reported=("noise", 0.5)`': {"reported": ("noise", 0.5)},
-    '`reported=("flip", 0.2)`': {"reported": ("flip", 0.2)},
+    "delay": {"delay": 100},
+    "geometric": {"delay": ("geometric", 100)},
+    "missing": {"missing": 0.5},
+    "slice": {"slice": 0.05},
+    "noise": {"reported": ("noise", 0.5)},
+    "flip": {"reported": ("flip", 0.2)},
 }
 
 
-def rows(world: dc.environments.Environment, runs: int) -> Iterator[tuple[str, list[str]]]:
-    """A row for each kind of traffic: mean regret and the half-width of its 95 % interval, for each policy."""
-    for name, how in TRAFFIC.items():
-        results = dc.simulate(list(POLICIES.values()), world, ROUNDS, runs, seed=0, checkpoints=1, **how)
-        cells = []
-        for policy in POLICIES.values():
-            regret = results.final_regret(policy)
-            half = 1.96 * regret.std(ddof=1) / np.sqrt(runs)
-            cells.append(f"{regret.mean():,.0f} ± {half:,.0f}")
-        yield name, cells
+def finals(world: str, kind: str, runs: int = regrets.RUNS) -> dict[str, Floats]:
+    """The regret of every run, by policy."""
+    policies, how = list(POLICIES.values()), TRAFFIC[kind]
+    results = dc.simulate(
+        policies, WORLDS[world], regrets.ROUNDS, runs, seed=regrets.SEED, checkpoints=1, **how
+    )
+    return {name: results.final_regret(policy) for name, policy in POLICIES.items()}
 
 
-def main() -> None:
-    """Print both tables in Markdown."""
-    parser = argparse.ArgumentParser(description="The tables of real traffic in simulation.md.")
-    parser.add_argument("--runs", type=int, default=1_000)
-    runs = parser.parse_args().runs
-    for title, world in WORLDS.items():
-        print(f"\n| {title} | {' | '.join(POLICIES)} |\n|{'---|' * (1 + len(POLICIES))}")
-        for name, cells in rows(world, runs):
-            print(f"| {name} | {' | '.join(cells)} |", flush=True)
+def measure(runs: int = regrets.RUNS) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every record of this group."""
+    more: dict[str, list[float]] = {"missing": [], "delay": []}
+    for world in WORLDS:
+        direct: dict[str, Floats] = {}
+        for kind in TRAFFIC:
+            found = finals(world, kind, runs)
+            direct = direct or found
+            for name, regret in found.items():
+                if kind in more and (kind == "missing" or name == "recommended"):
+                    more[kind].append(round(float(regret.mean() / direct[name].mean()), 1))
+                if kind != "direct":
+                    yield f"traffic.{world}.{kind}.{name}", _of(regret, name, world, kind)
+    for kind, ratios in more.items():
+        yield f"traffic.{kind}", {"low": min(ratios), "high": max(ratios), "unit": "ratio"}
 
 
-if __name__ == "__main__":
-    main()
+def _of(regret: Floats, name: str, world: str, kind: str) -> dict[str, Any]:
+    mean = mean_of("", regret)
+    what = f"mean regret of {POLICIES[name].label} on {WORLDS[world].label} with {TRAFFIC[kind]}"
+    ends = {"value": mean.value, "low": mean.low, "high": mean.high}
+    return {**ends, "unit": "regret", "what": what, "decimals": 0}

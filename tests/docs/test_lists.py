@@ -1,6 +1,5 @@
 """Lists that the pages take from the package, and that are also written in the Markdown."""
 
-import json
 import runpy
 import tomllib
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pytest
 
 from decoupled.paper.runner import EXPERIMENTS
+from support.doc_tools import tool
 from support.pages import ROOT
 
 SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "tools" / "lists.py"))
@@ -28,9 +28,9 @@ def test_the_table_of_experiments_is_in_the_markdown() -> None:
 def test_every_extra_is_in_the_table_and_measured() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     expected = {"core", *project["optional-dependencies"]}
-    measured = json.loads((ROOT / "docs" / "data" / "extras.json").read_text())
-    program = runpy.run_path(str(ROOT / "docs" / "tools" / "extras.py"))
-    assert set(SCRIPT["WHAT_EXTRAS_ADD"]) == set(measured) == set(program["FIRST_USE"]) == expected
+    measured = {name.split(".")[1] for name in tool("measurements").records() if name.startswith("extras.")}
+    named, used = tool("measured_tables").WHAT_EXTRAS_ADD, tool("extras").FIRST_USE
+    assert set(named) == measured == set(used) == expected
 
 
 def test_a_stale_list_is_written_anew_and_the_site_has_it_once() -> None:

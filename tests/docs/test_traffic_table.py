@@ -1,15 +1,17 @@
 """The tables of real traffic in simulation.md: rows and columns are the script's, and cells are what it measures."""
 
 import re
-import runpy
 
 import numpy as np
 
 import decoupled as dc
+from support.doc_tools import tool
 from support.pages import ROOT
 
-SCRIPT = runpy.run_path(str(ROOT / "docs" / "tools" / "traffic_table.py"))
+measured_tables, regrets, traffic_table = map(tool, ("measured_tables", "regrets", "traffic_table"))
+
 SECTION = (ROOT / "docs" / "simulation.md").read_text().split("## Under real traffic")[1].split("\n## ")[0]
+WORLDS = {measured_tables.INSTANCES[name]: name for name in traffic_table.WORLDS}
 FEWER = 100  # runs; the page has 1,000
 
 
@@ -20,27 +22,27 @@ def tables() -> dict[str, list[list[str]]]:
         head, _, *rows = (
             [cell.strip() for cell in line.strip("|\n").split(" | ")] for line in part.splitlines()
         )
-        if head[0] in SCRIPT["WORLDS"]:
+        if head[0] in WORLDS:
             found[head[0]] = [head[1:], *rows]
     return found
 
 
 def test_rows_and_columns_are_the_script_s() -> None:
-    assert tables().keys() == SCRIPT["WORLDS"].keys()
+    assert tables().keys() == WORLDS.keys()
     for head, *rows in tables().values():
-        assert head == list(SCRIPT["POLICIES"])
-        assert [row[0] for row in rows] == list(SCRIPT["TRAFFIC"])
+        assert head == [measured_tables.POLICIES[name] for name in traffic_table.POLICIES]
+        assert [row[0] for row in rows] == [measured_tables.TRAFFIC[kind] for kind in traffic_table.TRAFFIC]
         assert all(re.fullmatch(r"\d+ ± \d+", cell) for row in rows for cell in row[1:])
 
 
 def test_cells_are_what_the_script_measures() -> None:
     # Two cells in each row of one table, which share machine code. 4.5 joint standard errors: 14 cells raise a false
     # alarm in 1e-4 of all seeds.
-    world, policies = SCRIPT["WORLDS"]["stochastic mu1"], [dc.FTPL(), dc.FTPL.recommended()]
-    rows = {row[0]: row[1:] for row in tables()["stochastic mu1"][1:]}
-    for name, how in SCRIPT["TRAFFIC"].items():
-        results = dc.simulate(policies, world, SCRIPT["ROUNDS"], FEWER, seed=1, checkpoints=1, **how)
-        for policy, cell in zip(policies, rows[name], strict=False):
+    world, policies = traffic_table.WORLDS["easy"], [dc.FTPL(), dc.FTPL.recommended()]
+    rows = {row[0]: row[1:] for row in tables()[measured_tables.INSTANCES["easy"]][1:]}
+    for name, how in traffic_table.TRAFFIC.items():
+        results = dc.simulate(policies, world, regrets.ROUNDS, FEWER, seed=1, checkpoints=1, **how)
+        for policy, cell in zip(policies, rows[measured_tables.TRAFFIC[name]], strict=False):
             regret = results.final_regret(policy)
             mean, half = map(float, cell.split(" ± "))
             error = np.hypot(regret.std(ddof=1) / np.sqrt(FEWER), (half + 0.5) / 1.96)

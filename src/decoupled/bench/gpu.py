@@ -65,9 +65,11 @@ def rate(policy: Policy, arms: int, repetitions: int, runs: int | None = None) -
     count = runs or at_once * (2 if arms < 32 else 1)
     last = np.array([ROUNDS])
     seconds = best(lambda: run_block_on(card, policy, world, ROUNDS, last, 0, 0, count), repetitions)
-    name = f"{type(policy).__name__}, K = {arms}, {count:,} runs"
-    target = LEAST.get((type(policy).__name__, arms), 0.0) if runs is None else 0.0
-    return Rate(name, count * ROUNDS / seconds / 1e9, UNIT, target)
+    name, told = f"{type(policy).__name__}, K = {arms}", f"{count:,} runs"
+    value = count * ROUNDS / seconds / 1e9
+    if runs is not None:
+        return Rate(f"{name}, {told}", value, UNIT)
+    return Rate(name, value, f"{UNIT}, {told}", LEAST.get((type(policy).__name__, arms), 0.0))
 
 
 def cpu_rate(arms: int) -> Rate:

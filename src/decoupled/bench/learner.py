@@ -10,6 +10,7 @@ from .timing import Ratio, race
 
 POLICIES: tuple[Policy, ...] = (
     FTPL(),
+    FTPL.recommended(),
     FTPL(ranking="sorting"),
     TsallisINF(),
     Exp3(),

@@ -81,14 +81,14 @@ def measure(repetitions: int = 15) -> Iterator[Reading | Rate]:
     yield from _disk()  # again: it may have changed meanwhile
 
 
-def _of_load(load: Load, policy: str, clients: int) -> Iterator[Reading]:
-    each, rate = 1e3 / max(load.pairs, 1), load.pairs / load.seconds
-    told = f"{policy}: a decision and its feedback, {clients} clients ({rate:,.0f} pairs/s)"
-    yield Reading(told, each * load.seconds, "ms", 1e3 / PAIRS)
-    yield Reading("time of a request, median", load.quantile(0.5), "ms", SLOWEST)
-    yield Reading("time of a request, 99th percentile", load.quantile(0.99), "ms", SLOWEST)
-    yield Reading("processor time of the service for a pair", each * load.service_cpu, "ms", 1e3 / PAIRS)
-    yield Reading("processor time of the clients for a pair", each * load.client_cpu, "ms", 1e3 / PAIRS)
+def _of_load(load: Load, policy: str, clients: int) -> Iterator[Reading | Rate]:
+    each, who = 1e3 / max(load.pairs, 1), f"{policy}, {clients} clients:"
+    yield Rate(f"{who} pairs of decision and feedback per second", load.pairs / load.seconds, "", PAIRS)
+    yield Reading(f"{who} time of a request, median", load.quantile(0.5), "ms", SLOWEST)
+    yield Reading(f"{who} time of a request, 99th percentile", load.quantile(0.99), "ms", SLOWEST)
+    limit = 1e3 / PAIRS
+    yield Reading(f"{who} processor time of the service for a pair", each * load.service_cpu, "ms", limit)
+    yield Reading(f"{who} processor time of the clients for a pair", each * load.client_cpu, "ms", limit)
 
 
 def _disk() -> Iterator[Rate]:

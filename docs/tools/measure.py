@@ -1,0 +1,145 @@
+"""Measures what the pages quote, and writes it to `docs/data/measurements.json`, one group or several at a time.
+
+    python docs/tools/measure.py regret                       # ten minutes on two cores; needs MovieLens
+    python docs/tools/measure.py regret --only alternating    # records that begin with regret.alternating
+    python docs/tools/measure.py engine service --times 3 --machine newer-xeon
+    python docs/tools/lists.py                                # then: write them into the pages
+
+Groups that are not named stay as they are. What a group of `decoupled bench` measures goes to the records that name one
+of its lines. A ratio has its own range; other numbers get the range over `--times`. Times are only worth keeping from a
+machine that has nothing else to do.
+"""
+
+import argparse
+import importlib
+import json
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+import extras
+import measurements
+import regrets
+import step_times
+import traffic_table
+
+import decoupled as dc
+from decoupled.bench.timing import Ratio
+
+BENCHES = ("learner", "engine", "start", "service", "limits", "mirror", "gpu")
+SCALES = {"µs": 1e6, "ms": 1e3, "s": 1.0}
+SEEDED = "seeded"  # the machine of what is simulated with a seed
+Found = Iterator[tuple[str, dict[str, Any]]]
+
+
+def from_bench(bench: str, held: dict[str, Any], options: argparse.Namespace) -> Found:
+    """Run a group of `decoupled bench`, and take what its records name."""
+    lines: dict[str, list[Any]] = defaultdict(list)
+    module = importlib.import_module(f"decoupled.bench.{bench}")
+    for _ in range(options.times):
+        for line in module.measure(options.repetitions):
+            lines[key(line)].append(line)
+            print(key(line), flush=True)
+    for name, record in held.items():
+        if record.get("line") in lines:
+            yield name, numbers(record, lines[record["line"]])
+
+
+def key(line: Any) -> str:
+    """The name of a line, as a record gives it."""
+    return f"{line.name} | {line.rival}" if isinstance(line, Ratio) else str(line.name)
+
+
+def numbers(record: dict[str, Any], lines: list[Any]) -> dict[str, float]:
+    """The value of a record, or its range, or both: what it had before.
+
+    >>> numbers({"low": 1.0, "high": 2.0, "unit": "µs"}, [Ratio("a", 3e-6, "b", 1.0, 5.0, 4.0, 6.0)])
+    {'low': 3.0, 'high': 3.0}
+    >>> numbers({"value": 1.0, "low": 1.0, "unit": "ratio"}, [Ratio("a", 3e-6, "b", 1.0, 5.0, 4.0, 6.0)])
+    {'value': 5.0, 'low': 4.0, 'high': 6.0}
+    """
+    ratios = isinstance(lines[0], Ratio) and record["unit"] == "ratio"
+    if ratios:
+        values = [line.ratio for line in lines]
+    elif isinstance(lines[0], Ratio):
+        values = [line.seconds * SCALES[record["unit"]] for line in lines]
+    else:
+        values = [line.value for line in lines]
+    low = min(line.lowest for line in lines) if ratios else min(values)
+    high = max(line.highest for line in lines) if ratios else max(values)
+    found = {"value": rounded(statistics.median(values)), "low": rounded(low), "high": rounded(high)}
+    kept = {"value"} & record.keys() | ({"low", "high"} if "low" in record else set())
+    return {name: number for name, number in found.items() if name in kept}
+
+
+def rounded(number: float) -> float:
+    """To three significant digits, as a time is not known any better."""
+    return float(f"{number:.3g}")
+
+
+def from_regrets(held: dict[str, Any], options: argparse.Namespace) -> Found:
+    """Simulate regrets."""
+    for name, found in regrets.measure(options.only):
+        print(name, found["value"], flush=True)
+        yield name, found
+
+
+def from_steps(held: dict[str, Any], options: argparse.Namespace) -> Found:
+    """Time the step of every policy."""
+    return step_times.measure(options.repetitions)
+
+
+def from_traffic(held: dict[str, Any], options: argparse.Namespace) -> Found:
+    """Simulate real traffic."""
+    return traffic_table.measure()
+
+
+def from_extras(held: dict[str, Any], options: argparse.Namespace) -> Found:
+    """Measure what each extra takes."""
+    return extras.measure()
+
+
+GROUPS: dict[str, Any] = {
+    "regret": from_regrets,
+    "traffic": from_traffic,
+    "steps": from_steps,
+    "extras": from_extras,
+    **{name: partial(from_bench, name) for name in BENCHES},
+}
+
+
+def main() -> None:
+    """Measure the groups asked for and write the file."""
+    content = json.loads(measurements.FILE.read_text())
+    parser = argparse.ArgumentParser(description="Measures what the pages quote.")
+    parser.add_argument(
+        "groups", nargs="+", choices=sorted(GROUPS), metavar="group", help=", ".join(GROUPS)
+    )
+    parser.add_argument("--only", default="", help="of regrets: instances whose name begins like this")
+    parser.add_argument("--times", type=int, default=1, help="how often to run a group of decoupled bench")
+    parser.add_argument("--repetitions", type=int, default=15, help="of everything that is timed")
+    parser.add_argument("--machine", choices=sorted(content["machines"]), help="where times are measured")
+    parser.add_argument("--out", type=Path, default=measurements.FILE, help="another file, to try it")
+    options = parser.parse_args()
+    for name in options.groups:
+        machine = SEEDED if name in ("regret", "traffic") else options.machine
+        if machine is None:
+            parser.error(f"--machine: is needed for {name}; it is one of {', '.join(content['machines'])}")
+        group = content["groups"][name]
+        made = {"machine": machine, "version": dc.__version__}
+        for record, found in list(GROUPS[name](group["records"], options)):
+            old = {
+                each: text for each, text in group["records"].get(record, {}).items() if each not in made
+            }
+            own = {each: text for each, text in made.items() if text != group[each]}
+            group["records"][record] = old | found | own
+        measurements.save(content, options.out)
+
+
+if __name__ == "__main__":
+    main()
