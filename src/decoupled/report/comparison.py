@@ -47,11 +47,12 @@ def compare(
         raise ParameterError(invalid_value("results", results, rule, "give {'my world': dc.simulate(...)}"))
     _check_known("labels", labels if isinstance(labels, Mapping) else (), results)
     _check_known("against", () if against is None else (against,), results)
+    what = {name: described(checked_band(band), each.runs) for name, each in results.items()}
     panels = tuple(
-        Panel(name, each.series(_labels_of(each, labels), band)) for name, each in results.items()
+        Panel(name, each.series(_labels_of(each, labels), band), y_label=what[name])
+        for name, each in results.items()
     )
-    what = {described(checked_band(band), each.runs): None for each in results.values()}
-    caption = f"By round: {'; '.join(what)}."
+    caption = f"By round: {'; '.join(dict.fromkeys(what.values()))}."
     picture = Picture("comparison", title, caption, panels, columns=min(3, len(panels)))
     facts = {
         name: f"{each.world}: {each.runs:,} runs of {each.horizon:,} rounds, "
