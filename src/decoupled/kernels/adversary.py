@@ -17,6 +17,12 @@ class Memory(NamedTuple):
     Args:
         floats: numbers.
         ints: whole numbers.
+
+    One that counts how often each of three arms was exploited:
+
+    >>> import numpy as np
+    >>> Memory(np.zeros(0), np.zeros(3, np.int64)).ints.tolist()
+    [0, 0, 0]
     """
 
     floats: Floats
@@ -29,6 +35,21 @@ class AdversaryFunctions(NamedTuple):
     Args:
         losses: `losses(params, memory, t, out)` fills the mean loss of every arm in round t = 0, 1, ...
         note: `note(params, memory, t, exploit)` records the arm exploited in that round.
+
+    The arm exploited last costs more, as plain functions; decorate yours with `compiled`:
+
+    >>> import numpy as np
+    >>> def losses(params, memory, t, out):
+    ...     for arm in range(len(out)):
+    ...         out[arm] = 0.9 if memory.ints[0] == arm else 0.3
+    >>> def note(params, memory, t, exploit):
+    ...     memory.ints[0] = exploit
+    >>> memory, out = Memory(np.zeros(0), np.zeros(1, np.int64)), np.zeros(3)
+    >>> functions = AdversaryFunctions(losses, note)
+    >>> functions.note((), memory, 0, 2)
+    >>> functions.losses((), memory, 1, out)
+    >>> out.tolist()
+    [0.3, 0.3, 0.9]
     """
 
     losses: Callable[..., None]

@@ -26,6 +26,20 @@ class Functions(NamedTuple):
         decide: `decide(params, state, stream)` returns (exploit, explore, weight, propensity) and changes only the
             stream. An unknown propensity is NaN.
         update: `update(params, state, arm, weight, loss)` learns. The round has been advanced already.
+
+    Explore any arm and exploit the first one, as plain functions; decorate yours with `compiled`:
+
+    >>> from decoupled.extend import Layout, below
+    >>> import numpy as np
+    >>> def init(params, state): pass
+    >>> def decide(params, state, stream):
+    ...     arms = state.floats.shape[1]
+    ...     return 0, below(arms, stream), float(arms), 1.0 / arms
+    >>> def update(params, state, arm, weight, loss):
+    ...     state.floats[0, arm] += weight * loss
+    >>> functions = Functions(init, decide, update)
+    >>> functions.decide((), Layout(floats=("estimates",)).new_state(4), np.array([11**18, 13**17], np.uint64))
+    (0, 0, 4.0, 0.25)
     """
 
     init: Callable[..., None]

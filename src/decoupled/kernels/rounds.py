@@ -24,6 +24,13 @@ class Table(NamedTuple):
         row_at: the row of each round.
         noise: how a loss is drawn from its mean: 0 (`BERNOULLI`), 1 (`NONE`, the loss is its mean) or 2 (`BETA`).
         concentration: for beta: a loss is Beta(mean * concentration, (1 - mean) * concentration).
+
+    Two arms that change places after three rounds:
+
+    >>> import numpy as np
+    >>> table = Table(np.array([[0.2, 0.6], [0.6, 0.2]]), np.array([0, 0, 0, 1, 1]))
+    >>> table.rows[table.row_at[4]].tolist()
+    [0.6, 0.2]
     """
 
     rows: Floats

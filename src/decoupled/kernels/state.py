@@ -27,6 +27,13 @@ class State(NamedTuple):
             own.
         floats: one row per quantity and one column per arm.
         ints: the same for whole numbers. A count of ordered pairs of arms is a square: one row per arm.
+
+    >>> state = Layout(scalars=("eta",), floats=("estimates",), learned=("estimates",)).new_state(arms=3)
+    >>> eta = len(SHARED_SCALARS)  # the place of the first scalar of its own
+    >>> state.scalars[[ROUND, ARMS, eta]].tolist()
+    [1.0, 3.0, 0.0]
+    >>> state.floats[0].tolist()
+    [0.0, 0.0, 0.0]
     """
 
     scalars: Floats
@@ -46,6 +53,11 @@ class Layout(NamedTuple):
         learned: which of these are learned.
         pairs: squares of whole numbers, one for each ordered pair of arms. In `State.ints` they follow the rows that
             `ints` names.
+
+    >>> layout = Layout(floats=("estimates", "weights"), ints=("seen",), learned=("estimates", "seen"))
+    >>> state = layout.new_state(arms=3)
+    >>> state.floats.shape, layout.row(state, "seen").tolist()
+    ((2, 3), [0, 0, 0])
     """
 
     scalars: tuple[str, ...] = ()
@@ -59,6 +71,9 @@ class Layout(NamedTuple):
 
         Args:
             arms: the number of arms.
+
+        Returns:
+            The state.
         """
         if self.pairs and arms > MOST_PAIRED_ARMS:
             rule = f"must not exceed {MOST_PAIRED_ARMS} for a policy that counts every pair of arms"
@@ -78,6 +93,9 @@ class Layout(NamedTuple):
         Args:
             state: a state with this layout.
             name: the name of a row, a scalar or a square.
+
+        Returns:
+            The view: what is written to it is written to the state.
         """
         scalars = SHARED_SCALARS + self.scalars
         if name in scalars:

@@ -48,6 +48,14 @@ def uniform(stream: Words) -> float:
 
     Args:
         stream: the random stream, which moves on.
+
+    Returns:
+        The number.
+
+    >>> import numpy as np
+    >>> stream = np.array([11**18, 13**17], np.uint64)  # a policy gets one from the package
+    >>> round(uniform(stream), 3), round(uniform(stream), 3)
+    (0.792, 0.094)
     """
     return unit(next_word(stream))
 
@@ -59,5 +67,13 @@ def below(count: int, stream: Words) -> int:
     Args:
         count: the number of integers, at least one.
         stream: the random stream, which moves on.
+
+    Returns:
+        The integer.
+
+    >>> import numpy as np
+    >>> stream = np.array([11**18, 13**17], np.uint64)  # a policy gets one from the package
+    >>> [below(6, stream) for _ in range(8)]
+    [1, 5, 4, 1, 0, 4, 5, 5]
     """
     return min(int((1.0 - uniform(stream)) * count), count - 1)
