@@ -4,7 +4,7 @@ Every policy plays 1,000 runs of 10,000 rounds with seed 0 on each of its instan
 policy has the same regret whether it is simulated alone or beside others.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from decoupled.paper.setup import (
     RECOMMENDED_BEFORE,
     TWO_RUNGS,
 )
+from decoupled.paper.tuned import RATES
 from decoupled.policies import Policy
 from decoupled.report.claims import mean_of, ratio_of
 
@@ -56,11 +57,12 @@ COMPARED: dict[str, Policy] = {
 COMPARED_ON = ("alternating", "easy", "punished-8")  # the columns of choosing.md
 MEDIANS = ("ftpl", "tsallis", "exp3", "leader")  # the rows of reproduce.md
 MEDIANS_ON = "alternating"
+TUNED, TUNED_ON = "tuned", "alternating"
 
 
-def finals(instance: str, policy: Policy, runs: int = RUNS) -> Floats:
+def finals(instance: str, policy: Policy, runs: int = RUNS, seed: int = SEED) -> Floats:
     """The regret of every run after the last round."""
-    results = dc.simulate(policy, INSTANCES[instance], ROUNDS, runs, seed=SEED, checkpoints=1)
+    results = dc.simulate(policy, INSTANCES[instance], ROUNDS, runs, seed=seed, checkpoints=1)
     return results.final_regret(policy)
 
 
@@ -80,6 +82,8 @@ def measure(only: str = "", runs: int = RUNS) -> Iterator[tuple[str, dict[str, A
             regrets[name] = finals(instance, policy, runs)
             yield from of_policy(instance, name, policy, regrets[name])
         yield ratio(instance, regrets["recommended"], regrets["ftpl"])
+    if TUNED.startswith(only):
+        yield from tuned(runs)
 
 
 def of_policy(
@@ -105,3 +109,17 @@ def ratio(instance: str, above: Floats, below: Floats) -> tuple[str, dict[str, A
     what = f"mean regret of FTPL.recommended() over FTPL()'s on {INSTANCES[instance].label}"
     ends = {"value": found.value, "low": found.low, "high": found.high}
     return f"regret.{instance}.ratio", {**ends, "unit": "ratio", "what": what, "decimals": 3}
+
+
+def tuned(runs: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Two policies at their best c, as `decoupled reproduce tuned` has them: chosen on one seed, judged on another."""
+    families: dict[str, Callable[[float], Policy]] = {
+        "ftpl": lambda c: dc.FTPL(c=c),
+        "exp3": lambda c: dc.Exp3(c=c),
+    }
+    for name, at in families.items():
+        best = min(RATES, key=lambda c: finals(TUNED_ON, at(c), runs // 2).mean())
+        mean = mean_of("", finals(TUNED_ON, at(best), runs, SEED + 1))
+        what = f"mean regret of {at(best).label}, the best c of the paper's sweep, on {INSTANCES[TUNED_ON].label}, seed {SEED + 1}"
+        ends = {"value": mean.value, "low": mean.low, "high": mean.high}
+        yield f"regret.{TUNED}.{name}", {**ends, "unit": "regret", "what": what, "decimals": 0}
