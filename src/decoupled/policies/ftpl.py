@@ -239,7 +239,7 @@ class FTPL(ComposedPolicy):
         """The ladder, with one setting for all instances: three rungs, centred losses, rates that fall with their spread.
 
         It was tuned on randomly drawn instances (`decoupled.paper.family`) and on made-up tables, and tested on others;
-        see docs/beyond.md. From 4,096 arms on it has the hard gate and the one rate `c_exploit`, as version 0.1.0
+        see "Beyond the paper" in the documentation. From 4,096 arms on it has the hard gate and the one rate `c_exploit`, as version 0.1.0
         had for all numbers of arms (except that lam was 0.1):
         `FTPL(c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, lam=0.1, schedule="losses")`.
 

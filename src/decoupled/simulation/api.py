@@ -52,7 +52,7 @@ def simulate(
     The results depend on the first five arguments, the checkpoints and the four about feedback (`delay`,
     `missing`, `slice`, `reported`) alone: any number of workers, any executor and any block size give the
     same bits. The four have random numbers of their own, so they change neither the losses nor each other,
-    and the regret is always of the losses suffered. They need the extra `jit`: see docs/simulation.md.
+    and the regret is always of the losses suffered.
 
     Args:
         policies: one policy, or several that differ.
@@ -70,7 +70,7 @@ def simulate(
         out: a folder. Each finished block is written there, so that the same call goes on where a
             killed one was; at the end it holds results.nc and timings.json.
         block: runs in a block; chosen by cost if not given.
-        device: "cpu", or "cuda" for NVIDIA GPUs, all that the machine has (extra `cuda`): see docs/gpu.md.
+        device: "cpu", or "cuda" for NVIDIA GPUs, all that the machine has (extra `cuda`).
             Losses and draws are the same, and results are equal up to the rounding of functions such as
             exp; any number of devices and any block size give the same bits there, too.
         delay: the feedback of round t arrives after the decision of round t + delay: a number of rounds, or
