@@ -139,7 +139,9 @@ def without_markers(page: str) -> str:
 def save(content: dict[str, Any], file: Path = FILE) -> None:
     """Write the file, with a line for each record."""
     text = json.dumps(content, indent=1, ensure_ascii=False)
-    lines = re.sub(r'(\n    "[\w.-]+": )(\{[^{}]*\})', lambda found: found[1] + _one_line(found[2]), text)
+    lines = re.sub(
+        r'(?s)(\n    "[\w.-]+": )(\{\n     .*?\n    \})', lambda found: found[1] + _one_line(found[2]), text
+    )
     file.write_text(lines + "\n")
 
 
