@@ -192,7 +192,8 @@ PLAIN = re.compile(
     r"sqrt\(|√|[⁻²³Σηακℓ]|hat_|\^|\b(?:eta|alpha|kappa|zeta|theta) (?:=|in|<)|\b[a-z]_[ijt]\b|gap_min"
 )
 NOT_PROSE = re.compile(
-    r"^```.*?^```$|\$\$.*?\$\$|\$[^$\n]+\$|`[^`]*`|\]\([^)]*\)|<[^>]*>", re.MULTILINE | re.DOTALL
+    r"^```.*?^```$|^::: [^\n]*\n(?: +[^\n]*\n)*|\$\$.*?\$\$|\$[^$\n]+\$|`[^`]*`|\]\([^)]*\)|<[^>]*>",
+    re.MULTILINE | re.DOTALL,
 )
 
 
