@@ -469,7 +469,8 @@ def test_traffic_moves_the_numbers(tab: Tab, service: Service) -> None:
     service.create("moving", arms=["red", "green", "blue"], demo=True)
     page = tab.open("experiments/moving")
     tab.until(lambda: tab.tile("decisions") == 0)
-    assert "No traffic" in page.locator("#share-chart").inner_text()
+    # The history comes after the tiles.
+    tab.until(lambda: "No traffic" in page.locator("#share-chart").inner_text())
     slide(page, "rate", 400)
     slide(page, "total", 1200)
     page.select_option("#best", label="blue")
