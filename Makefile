@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_OF_PYTHON := -m pip --disable-pip-version-check --quiet
 PIP := $(BIN)/python $(PIP_OF_PYTHON)
+COMPILER_STAMP := $(VENV)/.compiler-installed
 RUN_STAMP := $(VENV)/.run-installed
 DEV_STAMP := $(VENV)/.dev-installed
 CUDA_STAMP := $(VENV)/.cuda-installed
@@ -30,7 +31,12 @@ INSTALL := $(PIP) install --no-compile
 # `make run` needs little of it and compiles that on first use. A wheel needs it for all kinds of processors, which takes
 # longer: `make build`.
 EDITABLE := DECOUPLED_NATIVE=off $(PIP) install --no-deps --no-build-isolation --editable .
-NATIVE := DECOUPLED_NATIVE=here $(BIN)/python -m decoupled.builder --if-stale
+NATIVE := PYTHONPATH=src DECOUPLED_NATIVE=here $(BIN)/python -m decoupled.builder --if-stale
+MANIFEST := src/decoupled/native/lib/manifest.json
+
+# As many tests at once as the machine has processors; `make test WORKERS=4` for another number.
+WORKERS := logical
+PYTEST := $(BIN)/pytest -q --numprocesses $(WORKERS) --dist worksteal
 
 # Tests that need no browser, database or whole reproduction. --quick runs a sample of them: see tests/support/quick.py.
 QUICK := tests/policies/test_contract.py tests/kernels tests/learner \
@@ -43,7 +49,7 @@ QUICK := tests/policies/test_contract.py tests/kernels tests/learner \
   src/decoupled/decision.py src/decoupled/base/spec.py src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper mirror notebooks docs build native client test quick install check lint types layers unit twins test-gpu bench mutations reliability coverage lock clean
+.PHONY: help run paper mirror notebooks docs build native client test test-docs quick install check lint types layers unit twins test-gpu bench mutations reliability coverage lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -79,24 +85,30 @@ build: $(WHEEL_STAMP) ## Build the wheel and the sdist in dist/, with machine co
 	@echo "Building the wheel and the sdist ..."
 	@$(WHEEL_VENV)/bin/python -m hatchling build --clean
 
-native: $(DEV_STAMP) ## Build the machine code that ships, for this processor, unless it is up to date: two minutes
+native: $(COMPILER_STAMP) ## Build the machine code that ships, for this processor, unless it is up to date: two minutes
 	@$(NATIVE)
 
 client: $(DEV_STAMP) ## Write the types of the TypeScript client anew, from the OpenAPI document
 	@$(BIN)/python clients/typescript/generate.py
 
 # Mypy takes most of a minute on one core, so types and layers run next to the tests and report after them.
-test: lint ## Run every check and every test
+test: install lint ## Run every check and every test of the code
 	@report=$$(mktemp); $(MAKE) --no-print-directory layers types >$$report 2>&1 & checks=$$!; \
 	  $(MAKE) --no-print-directory unit; unit=$$?; \
 	  wait $$checks; checks=$$?; cat $$report; rm $$report; \
 	  [ $$unit = 0 ] && [ $$checks = 0 ]
 
-quick: lint ## Check format and lint, run a sample of the tests: a minute with built machine code
+quick: install lint ## Check format and lint, run a sample of the tests: a minute with built machine code
 	@echo "Running a sample of the tests ..."
-	@$(BIN)/pytest -q --quick --numprocesses 2 --dist worksteal $(QUICK)
+	@$(PYTEST) --quick $(QUICK)
 
-install: $(DEV_STAMP) ## Create .venv with locked versions, for running and for development
+# The machine code is compiled while everything but the compiler is still being installed.
+install: $(COMPILER_STAMP) ## Create .venv with locked versions, for running and for development, and build the machine code
+	@$(MAKE) --silent --no-print-directory --jobs 2 $(DEV_STAMP) $(MANIFEST)
+
+# Once there, it is built anew by `make native` alone: until then, Numba compiles what an edit made stale.
+$(MANIFEST): | $(COMPILER_STAMP)
+	@$(NATIVE) || true
 
 $(VENV)/bin/python $(WHEEL_VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
@@ -116,12 +128,15 @@ $(RUN_STAMP): requirements/run.txt pyproject.toml | $(BIN)/python
 	@$(EDITABLE)
 	@touch $@
 
-# The list for development includes everything that running needs, in the same versions.
-$(DEV_STAMP): requirements/dev.txt requirements/run.txt pyproject.toml | $(BIN)/python
+$(COMPILER_STAMP): requirements/wheel.txt | $(BIN)/python
+	@$(INSTALL) --require-hashes -r requirements/wheel.txt
+	@touch $@
+
+# The list for development includes everything that running and compiling need, in the same versions.
+$(DEV_STAMP): requirements/dev.txt requirements/run.txt pyproject.toml $(COMPILER_STAMP)
 	@echo "Installing the package, the locked versions it runs on and the development tools ..."
 	@$(INSTALL) --require-hashes -r requirements/dev.txt
 	@$(EDITABLE)
-	@$(NATIVE) || true
 	@touch $(RUN_STAMP) $@
 
 check: lint types layers ## Check format, lint, types and import layers
@@ -139,15 +154,19 @@ layers: $(DEV_STAMP) ## Check import layers (import-linter)
 	@echo "Checking import layers ..."
 	@$(BIN)/lint-imports --no-logo
 
-unit: $(DEV_STAMP) ## Run the tests: unit, property and statistical tests, doctests, the code blocks of the docs
+unit: install ## Run the tests: unit, property and statistical tests, doctests
 	@echo "Running the tests ..."
-	@$(BIN)/pytest -q -rs --numprocesses 2 --dist worksteal
+	@$(PYTEST) -rs --ignore tests/docs
+
+test-docs: install ## Test the documentation: its code blocks, notebooks, gallery, figures and site, in a browser
+	@echo "Testing the documentation ..."
+	@$(PYTEST) -rs tests/docs
 
 # `make test` compares them for a few policies, and for all with plain Python.
 TWINS := tests/native/test_native_functions.py tests/simulation/test_traffic.py tests/policies/test_forgetting.py tests/policies/test_warming.py
 twins: export DECOUPLED_TWINS = all
-twins: native ## Compare the machine code that ships with what Numba compiles here, for every policy, and compile the loops that do not ship (minutes)
-	@$(BIN)/pytest -q --numprocesses 2 --dist worksteal $(TWINS)
+twins: $(DEV_STAMP) native ## Compare the machine code that ships with what Numba compiles here, for every policy, and compile the loops that do not ship (minutes)
+	@$(PYTEST) $(TWINS)
 
 $(CUDA_STAMP): requirements/cuda.txt $(DEV_STAMP)
 	@echo "Installing the packages for GPUs ..."
@@ -162,16 +181,16 @@ mutations: $(DEV_STAMP) ## Break each kernel in turn and check that a test fails
 
 reliability: export DECOUPLED_RELIABILITY = long
 reliability: $(DEV_STAMP) ## Kill, pause, trace and starve the service, and check its promises (an hour)
-	@$(BIN)/pytest -q -rsP --numprocesses 2 tests/service/reliability/test_kills.py
+	@$(PYTEST) -rsP tests/service/reliability/test_kills.py
 	@$(BIN)/pytest -q -rsP tests/service/reliability --ignore tests/service/reliability/test_kills.py
 	@$(BIN)/pytest -q -rsP tests/mirror/test_mirror_memory.py
 	@$(BIN)/pytest -q -rsP tests/deploy/test_sandbox.py
-	@DECOUPLED_SCHEMA_CASES=2000 $(BIN)/pytest -q -rsP --numprocesses 2 tests/service/http/test_http_schema.py
+	@DECOUPLED_SCHEMA_CASES=2000 $(PYTEST) -rsP tests/service/http/test_http_schema.py
 	@$(BIN)/decoupled bench service --soak 10 --out out/reliability.json
 
 coverage: export DECOUPLED_COVERAGE = full
 coverage: $(DEV_STAMP) ## Watch 2,000 experiments of every kind and count wrong confidence sequences (half an hour)
-	@$(BIN)/pytest -q -rP --numprocesses 2 --dist worksteal tests/inference/test_coverage.py
+	@$(PYTEST) -rP tests/inference/test_coverage.py
 
 bench: $(DEV_STAMP) ## Measure speed, as ratios within one run
 	@$(BIN)/decoupled bench

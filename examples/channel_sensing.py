@@ -54,15 +54,15 @@ class Share:
 
 def compare(slots: int, runs: int) -> dict[str, Share]:
     """The loss of each radio, compared with random choice, the best single channel, and perfect knowledge."""
-    recommended, discounted = dc.FTPL.recommended(), dc.Forgetting(dc.FTPL(), discount=0.998)
-    restarted = dc.Forgetting(dc.FTPL.recommended(), period=1_000)
+    recommended, discounted = dc.Ladder(), dc.Forgetting(dc.FTPL(), discount=0.998)
+    restarted = dc.Forgetting(dc.Ladder(), period=1_000)
     # The channel that was quietest over all slots, which is known only in hindsight.
     single = min(sum(busy(each, slot) for slot in range(slots)) for each in range(CHANNELS)) / slots
     perfect = sum(min(busy(each, slot) for each in range(CHANNELS)) for slot in range(slots)) / slots
     return {
         "random channel": Share(0.5, 0.0),
         "best single channel": Share(single, 0.0),
-        "FTPL.recommended()": _mean(lambda seed: lost(recommended, slots, seed), runs),
+        "Ladder()": _mean(lambda seed: lost(recommended, slots, seed), runs),
         "restarted every 1,000": _mean(lambda seed: lost(restarted, slots, seed), runs),
         "FTPL(), discount 0.998": _mean(lambda seed: lost(discounted, slots, seed), runs),
         "perfect knowledge": Share(perfect, 0.0),

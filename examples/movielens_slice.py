@@ -40,7 +40,7 @@ def recommend(films: dc.environments.MovieLens, visits: int, share: float, seed:
     titles, oracle = films.titles(), films.oracle()
     stars = 1.0 + 4.0 * oracle.rewards[:, : films.arms]  # what each user would give each film
     place = {title: number for number, title in enumerate(titles)}
-    learner = dc.FTPL.recommended().start(arms=titles, seed=seed, loss_range=STARS)
+    learner = dc.Ladder().start(arms=titles, seed=seed, loss_range=STARS)
     served, slice_, shown = [], [], Counter[str]()
     users = [int(user) for user in oracle.sequence[:visits]]
     for visit, user in enumerate(users):

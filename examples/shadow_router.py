@@ -71,7 +71,7 @@ class Router:
     explored: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        policy = dc.FTPL.recommended()
+        policy = dc.Ladder()
         self.service.put_experiment(
             self.experiment, policy=policy, arms=list(self.models), deadline_seconds=3600
         )

@@ -1,11 +1,16 @@
-"""The option --quick, which `make quick` uses: a sample of the tests, without those that start processes."""
+"""Ctrl-C as at a terminal; and the option --quick, which `make quick` uses: a sample of the tests, without processes."""
 
+import signal
 import subprocess
 from typing import NoReturn
 
 import pytest
 
 from support.quick import sample
+
+# A shell starts jobs in the background without Ctrl-C. It works here, and in every process that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["support.mirrors.upstreams"]
 

@@ -2,20 +2,31 @@
 
 Each entry of MISTAKES is a small mistake in one place, most of them of two percent. The script edits a copy of the
 package and runs the tests that guard kernels until the first failure: first those nearest to the mistake, then all.
-It lists mistakes that no test notices. It is not part of `make test`, because it takes most of an hour. Arguments
-select mistakes by a part of the file name or the text.
+It lists mistakes that no test notices. It is not part of `make test`, because it takes hours of processor time.
 
-    python tests/mutations.py                    # all
-    python tests/mutations.py kernels/strata lam
+    python tests/mutations.py                       # all, as many at once as there are processors
+    python tests/mutations.py kernels/laws lam      # those with one of these words in the file name or the text
+    python tests/mutations.py --jobs 4 --out found.jsonl
+
+What was found is added to `--out`, a line of JSON for each mistake. Run again, the script leaves out what the file
+says of the same sources and tests, so that an interrupted run goes on where it was.
 """
 
+import argparse
+import hashlib
+import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 # The fastest first.
@@ -194,7 +205,7 @@ MISTAKES = [
     ("base/sigint.py", "timer.cancel()", "pass"),
     ("kernels/random/seed_sequence.py", "run_factor * _BLEND_STEP & _WORD", "run_factor * _DRAW_STEP & _WORD"),
     ("simulation/gpu/kernels.py", "first + number, 0, noise", "first, 0, noise"),
-    ("simulation/gpu/kernels.py", "            begin(state)", "            pass"),
+    ("simulation/gpu/kernels.py", "            begin(state, draws)", "            pass"),
     ("simulation/gpu/kernels.py", "sums[arm] = 0.0", "pass"),
     ("simulation/gpu/kernels.py", "remembered[place] = first_floats[place]", "pass"),
     ("simulation/gpu/kernels.py", "(0, arm), int64(played[0, arm])", "(0, arm), int64(played[1, arm])"),
@@ -205,38 +216,142 @@ MISTAKES = [
 # fmt: on
 
 
-def noticed_by(copy: Path, tests: Iterable[str]) -> str | None:
-    """The first test that fails, or None."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", "-p", "no:cacheprovider", *tests]
-    environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
-    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return failed[0] if failed else None
+NO_PLUGINS = ("-p", "no:xdist", "-p", "no:cacheprovider")
+running: set[subprocess.Popen[bytes]] = set()
+
+
+class Mistake(NamedTuple):
+    """A place in a file of the package, and the wrong text that replaces it."""
+
+    file: str
+    right: str
+    wrong: str
+
+
+SOUND = Mistake("__init__.py", "", "")  # without a mistake no test may fail, or the others say nothing
+
+
+class Found(NamedTuple):
+    """Whether a test noticed, and which; or why the mistake could not be made."""
+
+    state: str  # of a mistake "noticed", "MISSED" or "NOT FOUND"; without one "passes" or "FAILS"
+    by: str = ""
+
+
+def noticed_by(copy: Path, tests: Sequence[str], limit: float) -> str | None:
+    """The first test that fails, or None. A run that does not end fails too: a broken sampler may reject for ever."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", *NO_PLUGINS, *tests]
+    # A cache of its own: other copies break other kernels, and all of it is removed with the copy.
+    apart = {"NUMBA_CACHE_DIR": str(copy / "numba"), "PYTHONPATH": str(copy / "src")}
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(
+            command, cwd=copy, env={**os.environ, **apart, "PYTHONDONTWRITEBYTECODE": "1"},
+            stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+        running.add(process)
+        try:
+            code = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            return f"no end after {limit:g} s: {' '.join(tests)}"
+        finally:
+            running.discard(process)
+            with suppress(ProcessLookupError):  # what the tests have started
+                os.killpg(process.pid, signal.SIGKILL)
+        said.seek(0)
+        lines = said.read().splitlines()
+    if code in (0, 5):  # 5: no test has these words in its name
+        return None
+    failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+    return failed[0] if failed else f"pytest ended with {code}: {' '.join(lines[-3:])}"
+
+
+def tried(mistake: Mistake, copy: Path, limit: float) -> Found:
+    """Make a mistake in a copy, run the tests, and undo it."""
+    path = copy / "src" / "decoupled" / mistake.file
+    source = path.read_text() if path.exists() else ""
+    if mistake.right not in source:
+        return Found("NOT FOUND", mistake.right)
+    path.write_text(source.replace(mistake.right, mistake.wrong))
+    try:
+        tests = nearest(mistake.file)
+        by = (noticed_by(copy, tests, limit) if tests else None) or noticed_by(copy, GUARDS, limit)
+    finally:
+        path.write_text(source)
+        shutil.rmtree(copy / "numba", ignore_errors=True)
+    if mistake == SOUND:
+        return Found("FAILS", by) if by else Found("passes")
+    return Found("noticed", by) if by else Found("MISSED")
+
+
+def digest() -> str:
+    """The sources and the tests as they are."""
+    files = sorted(path for room in ("src", "tests") for path in (ROOT / room).rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+
+
+def found_before(out: Path, of: str) -> dict[Mistake, Found]:
+    """What a file says of these sources and tests."""
+    rows = map(json.loads, out.read_text().splitlines()) if out.exists() else ()
+    return {Mistake(*row["mistake"]): Found(row["state"], row["by"]) for row in rows if row["of"] == of}
+
+
+def try_all(mistakes: Sequence[Mistake], jobs: int, limit: float) -> Iterator[tuple[Mistake, Found]]:
+    """Several mistakes at once, each in a copy of the package that no other has."""
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
+        copies: SimpleQueue[Path] = SimpleQueue()
+        for copy in (Path(folder, str(number)) for number in range(min(jobs, len(mistakes)))):
+            ignored = shutil.ignore_patterns(".*", "out", "site", "dist", "__pycache__")
+            copies.put(Path(shutil.copytree(ROOT, copy, ignore=ignored)))
+
+        def in_a_copy(mistake: Mistake) -> Found:
+            copy = copies.get()
+            try:
+                return tried(mistake, copy, limit)
+            finally:
+                copies.put(copy)
+
+        waiting = {pool.submit(in_a_copy, each): each for each in mistakes}
+        try:
+            for done in as_completed(waiting):
+                yield waiting[done], done.result()
+        except BaseException:  # such as Ctrl-C, which does not reach the tests
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in [*running]:
+                process.kill()
+            raise
 
 
 def main() -> int:
     """Try every mistake; return 1 if a test missed one."""
-    words = sys.argv[1:]
-    chosen = [each for each in MISTAKES if not words or any(word in " ".join(each) for word in words)]
-    missed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "copy"
-        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "out", "site", "__pycache__"))
-        for file, right, wrong in chosen:
-            path = copy / "src" / "decoupled" / file
-            source = path.read_text()
-            if source.count(right) < 1:
-                print(f"NOT FOUND  {file}: {right}", flush=True)
-                missed += 1
-                continue
-            path.write_text(source.replace(right, wrong))
-            tests = nearest(file)
-            test = (noticed_by(copy, tests) if tests else None) or noticed_by(copy, GUARDS)
-            path.write_text(source)
-            missed += test is None
-            print(f"{'noticed' if test else 'MISSED '}  {file}: {wrong}\n         {test or ''}", flush=True)
-    print(f"{len(chosen) - missed} of {len(chosen)} mistakes were noticed")
-    return int(missed > 0)
+    parser = argparse.ArgumentParser(description="Break each kernel in turn and check that a test fails.")
+    add = parser.add_argument
+    add("words", nargs="*", help="choose mistakes by a part of the file name or the text")
+    add(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="how many at once; all processors unless given",
+    )
+    add("--out", type=Path, default=ROOT / "out" / "mutations.jsonl", help="the file to add results to")
+    add("--limit", type=float, default=1800.0, help="seconds after which a run of tests counts as failed")
+    given = parser.parse_args()
+    mistakes = [SOUND, *map(Mistake._make, MISTAKES)]
+    chosen = [
+        each for each in mistakes if not given.words or any(word in " ".join(each) for word in given.words)
+    ]
+    of = digest()
+    found = found_before(given.out, of)
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    for mistake, result in try_all([each for each in chosen if each not in found], given.jobs, given.limit):
+        found[mistake] = result
+        with given.out.open("a") as file:
+            print(json.dumps({"of": of, "mistake": mistake, **result._asdict()}), file=file)
+        print(f"{result.state:9}  {mistake.file}: {mistake.wrong}\n           {result.by}", flush=True)
+    bad = [each for each in chosen if found[each].state not in ("noticed", "passes")]
+    for each in bad:
+        print(f"{found[each].state:9}  {each.file}: {each.wrong}")
+    print(f"{len(chosen) - len(bad)} of {len(chosen)} are as they should be; all results: {given.out}")
+    return int(bool(bad))
 
 
 if __name__ == "__main__":

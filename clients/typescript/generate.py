@@ -43,20 +43,11 @@ def _object(schema: Mapping[str, Any], indent: str) -> str:
     lines = ["{"]
     for name, each in schema["properties"].items():
         mark = "" if name in required else "?"
-        lines.append(
-            f"{_comment(_about(each), indent + '  ')}{indent}  {name}{mark}: {_type(each, indent + '  ')};"
-        )
+        about = _comment(each.get("description"), indent + "  ")
+        lines.append(f"{about}{indent}  {name}{mark}: {_type(each, indent + '  ')};")
     if schema.get("additionalProperties") is True:
         lines.append(f"{indent}  [other: string]: unknown;")
     return "\n".join([*lines, indent + "}"])
-
-
-def _about(schema: Mapping[str, Any]) -> str | None:
-    about = schema.get("description")
-    if not schema.get("deprecated"):
-        return about
-    instead = schema.get("x-deprecation", {}).get("instead", "see the document")
-    return f"{about or ''}\n@deprecated Use {instead}.".strip()
 
 
 def _type(schema: Mapping[str, Any], indent: str = "") -> str:
@@ -97,10 +88,8 @@ def _operations(paths: Mapping[str, Any]) -> str:
     lines.append("export interface Operations {")
     for path, operations in sorted(paths.items()):
         for method, operation in sorted(operations.items()):
-            about = operation["summary"]
-            if operation.get("deprecated"):
-                about += f"\n@deprecated Use {operation['x-deprecation']['instead']}."
-            lines.append(f'{_comment(about, "  ")}  "{method.upper()} {path}": {{')
+            about = _comment(operation["summary"], "  ")
+            lines.append(f'{about}  "{method.upper()} {path}": {{')
             lines += [f"    {name}: {kind};" for name, kind in _parts(operation).items()]
             lines.append("  };")
     return "\n".join([*lines, "}", ""])

@@ -46,7 +46,7 @@ def experiment(page: Any, url: str, seconds: float) -> None:
     with Client(url) as client:
         client.put_experiment(
             "checkout",
-            policy={"name": "FTPL.recommended"},
+            policy={"name": "Ladder"},
             arms=ARMS,
             deadline_seconds=20.0,
             seed=1,

@@ -53,7 +53,7 @@ class Round(NamedTuple):
 def played() -> list[Round]:
     """The first rounds of a learner."""
     luck = random.Random(SEED)
-    learner = dc.FTPL.recommended().start(arms=list(ARMS), seed=SEED)
+    learner = dc.Ladder().start(arms=list(ARMS), seed=SEED)
     rounds = []
     for _ in range(ROUNDS):
         decision = learner.decide()

@@ -5,7 +5,7 @@
     python docs/figures/make.py --measure         # simulates what the README's figure shows, first
 
 The figures of the theory are drawn by `decoupled.theory.figures.draw_all`, and the screenshots of the console by
-`console.py`. Everything is seeded. A test draws the figures again and compares them with the committed files.
+`console.py`. Everything is seeded. A test draws the figures again and compares what they show with what the committed files say.
 """
 
 import argparse
@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import measured
 import measured_tables
 import traffic
+from shown import KEY, shown
 
 BLUE, RED, GREEN, PINK, ORANGE, SKY, GREY = COLOURS
 ALPHA = 3.0
@@ -49,7 +50,7 @@ def two_arms() -> Any:
     """The arms that a learner exploits and explores, round by round."""
     means = [0.35, 0.55, 0.6, 0.65]
     noise = np.random.default_rng(3).random(400)
-    learner = dc.FTPL.recommended().start(arms=4, seed=3)
+    learner = dc.Ladder().start(arms=4, seed=3)
     played = []
     for luck in noise:
         decision = learner.decide()
@@ -230,7 +231,7 @@ def slices() -> Any:
     for at, share in enumerate(shares):
         for run in range(runs):
             luck = np.random.default_rng(run).random((users, 2)).tolist()
-            learner, paid = dc.FTPL.recommended().start(arms=arms, seed=run), 0.0
+            learner, paid = dc.Ladder().start(arms=arms, seed=run), 0.0
             for choice, chance in luck:
                 paid += gap[learner.exploit()]  # type: ignore[index]
                 if choice < share:
@@ -239,9 +240,7 @@ def slices() -> Any:
             regret[at, run] = paid
     figure, axes = canvas(3.2)
     half = 1.96 * regret.std(axis=1, ddof=1) / runs**0.5
-    axes.errorbar(
-        shares, regret.mean(axis=1), half, fmt="o-", color=BLUE, capsize=3, label="FTPL.recommended()"
-    )
+    axes.errorbar(shares, regret.mean(axis=1), half, fmt="o-", color=BLUE, capsize=3, label="Ladder()")
     axes.axhline(users * sum(gap) / arms, color=GREY, linestyle="--", label="guessing")
     axes.set_xscale("log")
     axes.set_xticks(shares, [f"{share:.0%}" for share in shares])
@@ -259,14 +258,14 @@ def regret_shares() -> Any:
         title.replace("the same", "the same adversary").replace(shared, "punish the arm exploited last")
         for title in titles.values()
     ]
-    policies = ("ftpl", "before", "recommended", "leader")
+    policies = ("ftpl", "centred", "recommended", "leader")
     means = np.array(
         [[measured_tables.value(f"regret.{each}.{policy}") for policy in policies] for each in titles]
     )
     share = np.maximum(means[:, 1:] / means[:, :1], 0.02)
     places = np.arange(len(names))
     figure, axes = canvas(4.6)
-    labels = ("0.1.0", "FTPL.recommended()", "follow the leader")
+    labels = ("centred FTPL", "Ladder()", "follow the leader")
     for at, (label, marker, colour) in enumerate(zip(labels, "sov", (GREY, BLUE, RED), strict=True)):
         axes.semilogx(share[:, at], places, marker, color=colour, label=label, markersize=7)
     for place in places[means[:, 2] < 0.0]:
@@ -329,7 +328,7 @@ def draw(name: str, folder: Path, dark: bool = False) -> Path:
         figure = FIGURES[name]()
         if dark:
             _lighten(figure)
-        figure.savefig(file, dpi=DOTS_PER_INCH, metadata={"Software": None})
+        figure.savefig(file, dpi=DOTS_PER_INCH, metadata={"Software": None, KEY: shown(figure)})
     return file
 
 

@@ -86,7 +86,7 @@ def curves(label: str, rows: Sequence[dict[str, str]], style: int) -> list[Serie
 def measure_regret() -> Path:
     """Simulate what the figure of the README shows; a minute or two on two cores."""
     policies: dict[dc.Policy, str] = {
-        dc.FTPL.recommended(): "FTPL.recommended()",
+        dc.Ladder(): "Ladder()",
         dc.FTPL(): "FTPL(), the paper's",
         dc.TsallisINF(): "Tsallis-INF",
         dc.Exp3(): "EXP3",

@@ -16,7 +16,7 @@ Canvas = Callable[[float], tuple[Any, Any]]
 def games() -> Any:
     """The regret of the decoupled game and of the standard one, by round, as the page plots it."""
     world = dc.environments.Bernoulli(rewards=[0.55, 0.6, 0.45, 0.3, 0.2])
-    policies = [dc.FTPL.recommended(), dc.ThompsonSampling()]
+    policies = [dc.Ladder(), dc.ThompsonSampling()]
     results = dc.simulate(policies, world, horizon=2_000, runs=200, seed=0)
     return results.plot(labels=["decoupled", "standard"])
 
@@ -24,7 +24,7 @@ def games() -> Any:
 def models(canvas: Canvas) -> Any:
     """The models that answered and that were judged, request by request."""
     wrong = {"small": 0.45, "medium": 0.25, "large": 0.05}
-    luck, learner = random.Random(7), dc.FTPL.recommended().start(arms=list(wrong), seed=7)
+    luck, learner = random.Random(7), dc.Ladder().start(arms=list(wrong), seed=7)
     played = []
     for _ in range(500):
         decision = learner.decide()

@@ -18,7 +18,7 @@ regret = np.zeros((len(shares), runs))
 for place, share in enumerate(shares):
     for run in range(runs):
         luck = np.random.default_rng(run).random(decisions)
-        learner = dc.FTPL.recommended().start(arms=4, seed=run)
+        learner = dc.Ladder().start(arms=4, seed=run)
         meter = dc.Meter(dc.Budget(share=share))
         for t in range(decisions):
             decision = meter.decide(learner)
@@ -28,7 +28,7 @@ for place, share in enumerate(shares):
 
 figure, axes = plt.subplots()
 half = 2.09 * regret.std(axis=1, ddof=1) / runs**0.5  # Student's t, 95 %
-axes.errorbar(shares, regret.mean(axis=1), half, marker="o", label="FTPL.recommended()")
+axes.errorbar(shares, regret.mean(axis=1), half, marker="o", label="Ladder()")
 guessing = decisions * (np.mean(means) - min(means))
 axes.axhline(guessing, color="C6", linestyle=":", label="guessing")
 axes.set_xscale("log")

@@ -23,9 +23,7 @@ for number, (label, guardrails) in enumerate(rules.items()):
     paid = np.zeros((runs, rounds))
     for run in range(runs):
         luck = np.random.default_rng(run).random(rounds)
-        learner = dc.Learner(
-            dc.FTPL.recommended(), list(means), seed=run, guardrails=guardrails
-        )
+        learner = dc.Learner(dc.Ladder(), list(means), seed=run, guardrails=guardrails)
         for t in range(rounds):
             decision = learner.decide()
             paid[run, t] = means[decision.exploit] - means["new"]
@@ -36,6 +34,6 @@ for number, (label, guardrails) in enumerate(rules.items()):
     axes.plot(mean, label=label)
     axes.fill_between(range(rounds), low, high, color=f"C{number}", alpha=0.2)
 axes.set(xlabel="round", ylabel="mean regret, 95 % interval", ylim=(0, None))
-axes.set_title("FTPL.recommended(), 3 arms, 12 runs")
+axes.set_title("Ladder(), 3 arms, 12 runs")
 axes.legend()
 plt.show()

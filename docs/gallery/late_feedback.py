@@ -20,7 +20,7 @@ for number, delay in enumerate([0, 100, 300]):
     paid = np.zeros((runs, rounds))
     for run in range(runs):
         luck = np.random.default_rng(run).random(rounds)
-        learner, waiting = dc.FTPL.recommended().start(arms=5, seed=run), deque()
+        learner, waiting = dc.Ladder().start(arms=5, seed=run), deque()
         for t in range(rounds):
             decision = learner.decide()
             paid[run, t] = means[decision.exploit] - min(means)
@@ -33,6 +33,6 @@ for number, delay in enumerate([0, 100, 300]):
     axes.plot(mean, label=f"{delay} rounds late")
     axes.fill_between(range(rounds), low, high, color=f"C{number}", alpha=0.2)
 axes.set(xlabel="round", ylabel="mean regret, 95 % interval", ylim=(0, None))
-axes.set_title("FTPL.recommended(), 5 arms, 15 runs")
+axes.set_title("Ladder(), 5 arms, 15 runs")
 axes.legend()
 plt.show()

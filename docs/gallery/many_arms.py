@@ -1,7 +1,7 @@
 """Can it find the best of 5,000 arms?
 
 Half of the 5,000 items in this catalogue pay less than a sixth of what the second best
-may pay. From 4,096 arms on, `FTPL.recommended()` keeps the arms in strata, so that a
+may pay. From 4,096 arms on, `Ladder()` keeps the arms in strata, so that a
 decision looks at a few of them only. Each point is the mean reward of what was exploited
 in 1,000 rounds, over 6 runs, with its 95 % interval. There is little to see before round
 8,000, which is not even two tries for each arm. Then it finds good items, and in the end
@@ -14,16 +14,14 @@ import numpy as np
 import decoupled as dc
 
 shop = dc.environments.Catalogue(arms=5_000, gap=0.2, top=0.9)
-results = dc.simulate(
-    dc.FTPL.recommended(), shop, horizon=20_000, runs=6, seed=0, checkpoints=20
-)
+results = dc.simulate(dc.Ladder(), shop, horizon=20_000, runs=6, seed=0, checkpoints=20)
 rounds = results.data["round"].values
 regret = results.data["regret"].values[0]  # runs x rounds
 reward = shop.top - np.diff(regret, axis=1, prepend=0.0) / np.diff(rounds, prepend=0)
 half = 2.57 * reward.std(axis=0, ddof=1) / 6**0.5  # Student's t, 95 %
 
 figure, axes = plt.subplots()
-axes.errorbar(rounds, reward.mean(axis=0), half, marker="o", label="FTPL.recommended()")
+axes.errorbar(rounds, reward.mean(axis=0), half, marker="o", label="Ladder()")
 axes.axhline(shop.top, color="C2", linestyle="--", label="the best item")
 axes.axhline(shop.rewards().mean(), color="C6", linestyle=":", label="a random item")
 axes.set(xlabel="round", ylabel="mean reward, 95 % interval", ylim=(0, 1))

@@ -14,7 +14,7 @@ import decoupled as dc
 
 means = {"small": 0.7, "medium": 0.5, "large": 0.3}
 luck = np.random.default_rng(5)
-learner, log = dc.FTPL.recommended().start(arms=list(means), seed=5), []
+learner, log = dc.Ladder().start(arms=list(means), seed=5), []
 for _ in range(3_000):
     decision = learner.decide()
     loss = float(luck.random() < means[decision.explore])

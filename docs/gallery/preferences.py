@@ -18,7 +18,7 @@ for number, label in enumerate(["from preferences", "from losses"]):
     paid = np.zeros((runs, rounds))
     for run in range(runs):
         luck = np.random.default_rng(run).random(rounds)
-        learner = dc.FTPL.recommended().start(arms=4, seed=run)
+        learner = dc.Ladder().start(arms=4, seed=run)
         for t in range(rounds):
             decision = learner.decide()
             tried, used = means[decision.explore], means[decision.exploit]
@@ -34,6 +34,6 @@ for number, label in enumerate(["from preferences", "from losses"]):
     axes.plot(mean, label=label)
     axes.fill_between(range(rounds), low, high, color=f"C{number}", alpha=0.2)
 axes.set(xlabel="round", ylabel="mean regret, 95 % interval", ylim=(0, None))
-axes.set_title("FTPL.recommended(), 4 arms, 20 runs")
+axes.set_title("Ladder(), 4 arms, 20 runs")
 axes.legend()
 plt.show()

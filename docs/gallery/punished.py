@@ -11,12 +11,10 @@ import matplotlib.pyplot as plt
 import decoupled as dc
 
 adversary = dc.environments.PunishLast(arms=8)
-policies = [dc.FollowTheLeader(), dc.FTPL(), dc.Exp3(), dc.FTPL.recommended()]
+policies = [dc.FollowTheLeader(), dc.FTPL(), dc.Exp3(), dc.Ladder()]
 results = dc.simulate(policies, adversary, horizon=3_000, runs=100, seed=0)
 
 figure, axes = plt.subplots()
-results.plot(
-    ax=axes, labels=["follow the leader", "FTPL()", "EXP3", "FTPL.recommended()"]
-)
+results.plot(ax=axes, labels=["follow the leader", "FTPL()", "EXP3", "Ladder()"])
 axes.set_title("The arm exploited last costs 1, 100 runs")
 plt.show()

@@ -1,6 +1,6 @@
 """How does it know when to commit?
 
-`FTPL.recommended()` exploits in three ways, the rungs of a ladder, and weighs them by
+`Ladder()` exploits in three ways, the rungs of a ladder, and weighs them by
 what each would have lost. For 1,500 rounds arm 0 is better, and the two rungs that commit
 to an arm share the weight. Then the arm exploited last costs 1, and the slow rung, which
 hardly commits, takes over. The lines are means of 10 runs, with 95 % intervals. They are
@@ -16,7 +16,7 @@ runs, rounds, change, every = 10, 3_000, 1_500, 25
 weights = np.zeros((3, runs, rounds // every))
 for run in range(runs):
     luck = np.random.default_rng(run).random(rounds)
-    learner, last = dc.FTPL.recommended().start(arms=8, seed=run), 0
+    learner, last = dc.Ladder().start(arms=8, seed=run), 0
     for t in range(rounds):
         decision = learner.decide()
         mean = 0.4 if decision.explore == 0 else 0.6

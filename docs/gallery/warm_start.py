@@ -20,7 +20,7 @@ for number, rows in enumerate([0, 100, 1_000]):
     paid = np.zeros((runs, rounds))
     for run in range(runs):
         luck = np.random.default_rng(run)
-        learner = dc.FTPL.recommended().start(arms=list(bounced), seed=run)
+        learner = dc.Ladder().start(arms=list(bounced), seed=run)
         sent = luck.choice(list(shares), rows, p=list(shares.values())).tolist()
         losses = [float(luck.random() < bounced[arm]) for arm in sent]
         learner.replay(
@@ -37,6 +37,6 @@ for number, rows in enumerate([0, 100, 1_000]):
     axes.plot(mean, label=f"{rows:,} rows replayed")
     axes.fill_between(range(rounds), low, high, color=f"C{number}", alpha=0.2)
 axes.set(xlabel="round", ylabel="mean regret, 95 % interval", ylim=(0, None))
-axes.set_title("FTPL.recommended(), 3 arms, 20 runs")
+axes.set_title("Ladder(), 3 arms, 20 runs")
 axes.legend()
 plt.show()

@@ -14,7 +14,7 @@ import decoupled as dc
 
 means = {"old": 0.5, "new": 0.3}
 luck = np.random.default_rng(2)
-learner = dc.FTPL.recommended().start(arms=list(means), seed=2)
+learner = dc.Ladder().start(arms=list(means), seed=2)
 learner.watch(risk=0.05)
 looks, intervals, decided = range(50, 3_001, 50), {arm: [] for arm in means}, None
 for look in looks:

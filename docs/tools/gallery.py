@@ -13,6 +13,7 @@ import argparse
 import ast
 import io
 import runpy
+import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,9 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from decoupled.plots import COLOURS, DOTS_PER_INCH, SMALL, WIDTH
+
+sys.path.insert(0, str(Path(__file__).parent))
+from shown import KEY, shown
 
 GALLERY = Path(__file__).resolve().parents[1] / "gallery"
 FIGURES = GALLERY / "figures"
@@ -121,15 +125,18 @@ def drawn(program: Path) -> Iterator[Any]:
 def save(figure: Any, name: str, folder: Path) -> None:
     """Write a figure as `name.png` and its thumbnail as `thumbs/name.png`; the same figure gives the same bytes."""
     from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
 
     (folder / "thumbs").mkdir(parents=True, exist_ok=True)
     raw = io.BytesIO()
     figure.savefig(raw, dpi=DOTS_PER_INCH, metadata={"Software": None})
     whole = Image.open(raw).convert("RGB")
     small = whole.resize(THUMBNAIL, Image.Resampling.LANCZOS)
+    about = PngInfo()
+    about.add_text(KEY, shown(figure), zip=True)
     # A palette makes files three times as small, and nobody sees it: figures have few colours.
     for image, file in ((whole, folder / f"{name}.png"), (small, folder / "thumbs" / f"{name}.png")):
-        image.quantize(128, dither=Image.Dither.NONE).save(file, optimize=True)
+        image.quantize(128, dither=Image.Dither.NONE).save(file, optimize=True, pnginfo=about)
 
 
 # Pages

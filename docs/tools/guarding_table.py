@@ -35,7 +35,7 @@ def interval(values: list[float]) -> str:
 
 def played(means: Mapping[str, float], rules: dc.Guardrails, seed: int) -> tuple[float, int | None]:
     """The regret of one run, and the round in which the incumbent was left."""
-    learner = dc.Learner(dc.FTPL.recommended(), list(means), seed, guardrails=rules)
+    learner = dc.Learner(dc.Ladder(), list(means), seed, guardrails=rules)
     luck, regret, left, best = random.Random(seed), 0.0, None, min(means.values())
     for turn in range(1, ROUNDS + 1):
         decision = learner.decide()
@@ -107,7 +107,7 @@ def regrets(policy: dc.Policy, observe: Feedback) -> list[float]:
 
 def shares_in_a_cycle(rounds: int) -> tuple[dict[str, float], int]:
     """How often each of three arms that beat each other in turn is served, and how often the served arm changes."""
-    learner, luck = dc.FTPL.recommended().start(["a", "b", "c"], seed=0), random.Random(0)
+    learner, luck = dc.Ladder().start(["a", "b", "c"], seed=0), random.Random(0)
     served = []
     for _ in range(rounds):
         decision = learner.decide()
@@ -124,7 +124,7 @@ def preferences() -> Iterator[str]:
     """The table of `preferences.md`."""
     yield "| policy | from losses | from preferences | from preferences, 30 % ties |"
     yield "|---|---|---|---|"
-    for policy in (dc.FTPL(), dc.FTPL.recommended(), dc.TsallisINF(), dc.Exp3()):
+    for policy in (dc.FTPL(), dc.Ladder(), dc.TsallisINF(), dc.Exp3()):
         kinds = (by_losses, by_preferences(0.0), by_preferences(0.3))
         cells = " | ".join(interval(regrets(policy, each)) for each in kinds)
         yield f"| {policy.label} | {cells} |"

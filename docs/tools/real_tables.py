@@ -17,16 +17,16 @@ import numpy as np
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
-from decoupled.paper.setup import RECOMMENDED_BEFORE
+from decoupled.paper.setup import CENTRED_FTPL
 
 TABLES = ("digits-01-x3", "phishing-01", "chicago-forecast", "flights-carrier")
 POLICIES = {
-    "`FTPL.recommended()`": dc.FTPL.recommended(),
-    "`FTPL.recommended()` of 0.1.0": RECOMMENDED_BEFORE,
+    "`Ladder()`": dc.Ladder(),
+    "centred `FTPL`": CENTRED_FTPL,
     "`FTPL()`": dc.FTPL(),
     "`TopTwo()`": dc.TopTwo(),
     "`FollowTheLeader()`": dc.FollowTheLeader(),
-    "`Forgetting(FTPL.recommended(), period=1_000)`": dc.Forgetting(dc.FTPL.recommended(), period=1_000),
+    "`Forgetting(Ladder(), period=1_000)`": dc.Forgetting(dc.Ladder(), period=1_000),
 }
 PUNISHED_ROUNDS = 5_000
 DELAY = 200  # rounds

@@ -15,9 +15,9 @@ from decoupled.environments import Environment, MovieLens, PunishLast
 from decoupled.paper.setup import (
     ADVERSARIES,
     BENCHMARKS,
+    CENTRED_FTPL,
     EXP3_CENTRED,
     PUNISHED_ARMS,
-    RECOMMENDED_BEFORE,
     TWO_RUNGS,
 )
 from decoupled.paper.tuned import RATES
@@ -37,8 +37,8 @@ INSTANCES: dict[str, Environment] = {
 }
 CONTENDERS: dict[str, Policy] = {
     "ftpl": dc.FTPL(),
-    "before": RECOMMENDED_BEFORE,
-    "recommended": dc.FTPL.recommended(),
+    "centred": CENTRED_FTPL,
+    "recommended": dc.Ladder(),
     "leader": dc.FollowTheLeader(),
     "tsallis": dc.TsallisINF(),
     "exp3": dc.Exp3(),
@@ -106,7 +106,7 @@ def of_policy(
 def ratio(instance: str, above: Floats, below: Floats) -> tuple[str, dict[str, Any]]:
     """How the recommended policy compares with the paper's, paired by run."""
     found = ratio_of("", above, below)
-    what = f"mean regret of FTPL.recommended() over FTPL()'s on {INSTANCES[instance].label}"
+    what = f"mean regret of Ladder() over FTPL()'s on {INSTANCES[instance].label}"
     ends = {"value": found.value, "low": found.low, "high": found.high}
     return f"regret.{instance}.ratio", {**ends, "unit": "ratio", "what": what, "decimals": 3}
 

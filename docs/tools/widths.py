@@ -13,7 +13,7 @@ from decoupled.inference import Sequences
 
 MEANS = np.array([0.35, 0.425, 0.5, 0.575, 0.65])
 LOOKS = (100, 1_000, 10_000, 100_000)
-POLICIES = {"`FTPL()`": dc.FTPL(), "`FTPL.recommended()`": dc.FTPL.recommended()}
+POLICIES = {"`FTPL()`": dc.FTPL(), "`Ladder()`": dc.Ladder()}
 
 
 def widths(policy: dc.Policy, seed: int) -> dict[tuple[int, str], list[float]]:

@@ -24,7 +24,7 @@ from decoupled.report.folder import write_report  # noqa: E402
 from decoupled.report.section import Section  # noqa: E402
 
 INCUMBENT = "large"
-POLICIES = {runs.OURS: '"FTPL.recommended"', runs.UNIFORM: '"FollowTheLeader"'}
+POLICIES = {runs.OURS: '"Ladder"', runs.UNIFORM: '"FollowTheLeader"'}
 
 
 def questions(count: int, seed: int) -> list[str]:

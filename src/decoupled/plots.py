@@ -8,6 +8,8 @@ import io
 import math
 import os
 import textwrap
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -23,6 +25,15 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 DASHES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+# What figures call a policy with its default parameters, in the order of their colours.
+NAMES = {
+    "FTPL": "FTPL",
+    "TsallisINF": "Tsallis-INF",
+    "Exp3": "EXP3",
+    "FollowTheLeader": "Follow the leader",
+    "Ladder": "Ladder",
+    "TopTwo": "Top two",
+}
 
 # Inches and points. A page on a phone is 358 pixels wide, and there the smallest text is 9 pixels high.
 WIDTH, SMALL = 4.8, 9.0
@@ -68,6 +79,17 @@ class Series(NamedTuple):
         band = np.full(len(self.x), math.nan) if self.band is None else self.band
         below, above = band if band.ndim == 2 else (band, band)
         return self.y - below, self.y + above
+
+
+def styles(labels: Sequence[str]) -> list[int]:
+    """The number of each policy's colour, by its label: the same in every figure for those in `NAMES`.
+
+    >>> styles(["FTPL(c=4)", "Exp3", "Ladder"])
+    [0, 2, 4]
+    """
+    known = {label: style for style, label in enumerate(NAMES)}
+    free = (style for style in count() if style not in {known.get(label) for label in labels})
+    return [known[label] if label in known else next(free) for label in labels]
 
 
 class Panel(NamedTuple):

@@ -1,6 +1,5 @@
 """Frozen descriptions: values that print as the call that made them and survive a JSON round trip."""
 
-import dataclasses
 import json
 from dataclasses import FrozenInstanceError, dataclass
 from typing import Any
@@ -64,7 +63,6 @@ POLICIES: st.SearchStrategy[dc.Policy] = st.one_of(
     st.builds(dc.FollowTheLeader),
     st.builds(dc.AvnerExp3, horizon=st.none() | st.integers(1, 10**9), mixing=st.floats(0, 0.9)),
     st.builds(dc.JinHybrid, theta=st.floats(0.01, 10), horizon=st.none() | st.integers(1, 10**9)),
-    st.builds(dc.MatchedFTPL, alpha=st.floats(1.01, 20), kappa=st.floats(0.01, 10), c=st.floats(0.01, 10)),
     st.builds(dc.TopTwo, epsilon=st.floats(0, 1, exclude_min=True), beta=st.floats(0.01, 0.99)),
     st.builds(
         dc.CoupledFTPL,
@@ -95,45 +93,27 @@ def test_a_policy_survives_json_and_prints_as_its_call(policy: dc.Policy) -> Non
     assert json.loads(policy.to_json()) == policy.to_dict()
 
 
-def test_a_preset_has_a_name_wherever_a_policy_has_one() -> None:
-    recommended = dc.FTPL.recommended()
-    assert dc.Policy.from_dict({"name": "FTPL.recommended"}) == recommended
-    assert dc.Policy.from_dict({"name": "FTPL.recommended", "c": 1.0}) == dataclasses.replace(
-        recommended, c=1.0
-    )
-    assert dc.FTPL.from_json('{"name": "FTPL.recommended"}') == recommended
-    inside = {"name": "Forgetting", "policy": {"name": "FTPL.recommended"}, "period": 50}
-    assert dc.Policy.from_dict(inside) == dc.Forgetting(recommended, period=50)
-    # What is written is the policy in full, since the setting may change.
-    assert recommended.to_dict()["name"] == "FTPL"
-    assert "FTPL.recommended" in dc.Policy.names()
-    for wrong in ("FTPL.recomended", "Exp3.recommended", "FTPL.", "FTPL.start", ".recommended"):
+def test_a_policy_is_found_by_its_name_alone() -> None:
+    assert dc.Policy.from_dict({"name": "Ladder"}) == dc.Ladder()
+    inside = {"name": "Forgetting", "policy": {"name": "Ladder"}, "period": 50}
+    assert dc.Policy.from_dict(inside) == dc.Forgetting(dc.Ladder(), period=50)
+    for wrong in ("FTPL.Ladder", "FTPL.", "FTPL.start", ".Ladder", "recommended"):
         with pytest.raises(dc.ParameterError, match="is not a known policy; "):
             dc.Policy.from_dict({"name": wrong})
-    with pytest.raises(dc.ParameterError, match=r"^gamma = 1: is not a parameter of FTPL\.recommended"):
-        dc.Policy.from_dict({"name": "FTPL.recommended", "gamma": 1})
+    with pytest.raises(dc.ParameterError, match=r"^gamma = 1: is not a parameter of Ladder"):
+        dc.Policy.from_dict({"name": "Ladder", "gamma": 1})
 
 
-def test_labels_are_short_also_near_a_preset() -> None:
-    recommended = dc.FTPL.recommended()
-    assert recommended.label == "FTPL recommended"
-    assert dataclasses.replace(recommended, c=1.0).label == "FTPL recommended(c=1)"
+def test_labels_are_short() -> None:
+    assert dc.Ladder().label == "Ladder"
+    assert dc.Ladder(mean_rate=0.5).label == "Ladder(mean_rate=0.5)"
+    assert repr(dc.Ladder(mean_rate=0.5)) == "Ladder(mean_rate=0.5)"
     assert dc.FTPL(c_exploit=3.0).label == "FTPL(c_exploit=3)"
-    assert dc.Forgetting(recommended, period=50).label == "Forgetting(FTPL recommended, period=50)"
+    assert dc.Forgetting(dc.Ladder(), period=50).label == "Forgetting(Ladder, period=50)"
     easy = dc.environments.Bernoulli([0.2, 0.7])
-    results = dc.simulate([dc.FTPL(), recommended], easy, horizon=50, runs=2, seed=0)
-    assert list(results.summary().index) == ["FTPL", "FTPL recommended"]
-    assert len(results.final_regret(recommended)) == 2
-
-
-def test_a_policy_saved_before_a_parameter_came_keeps_its_behaviour() -> None:
-    saved = {"name": "FTPL", "alpha": 3.0, "c": 2.0, "ranking": "improved"}
-    assert dc.Policy.from_saved(saved) == dc.FTPL(ties="numbered")
-    assert dc.Policy.from_saved({**saved, "ties": "shared"}) == dc.FTPL()
-    assert dc.Policy.from_saved(dc.FTPL().to_dict()) == dc.FTPL()
-    inside = {"name": "Forgetting", "policy": saved, "period": 50, "discount": None}
-    assert dc.Policy.from_saved(inside) == dc.Forgetting(dc.FTPL(ties="numbered"), period=50)
-    assert dc.Policy.from_dict(saved) == dc.FTPL()
+    results = dc.simulate([dc.FTPL(), dc.Ladder()], easy, horizon=50, runs=2, seed=0)
+    assert list(results.summary().index) == ["FTPL", "Ladder"]
+    assert len(results.final_regret(dc.Ladder())) == 2
 
 
 def test_the_name_comes_first_and_parameters_in_order() -> None:

@@ -19,6 +19,7 @@ from decoupled.cli.main import app
 from decoupled.kernels.rounds import Table
 
 run = CliRunner().invoke
+ROUNDS = 400  # of the games of the bench's twins
 
 
 def test_version() -> None:
@@ -29,7 +30,7 @@ def test_policies_lists_each_as_the_call_that_makes_it() -> None:
     calls = [line for line in run(app, ["policies"]).output.splitlines() if not line.startswith(" ")]
     assert {eval(call, dict(dc.Policy.known())) for call in calls} == {
         *(kind() for kind in dc.Policy.known().values()),
-        dc.FTPL.recommended(),
+        dc.Ladder(),
     }
 
 
@@ -72,11 +73,11 @@ def test_bench_names_its_groups() -> None:
 def test_the_twins_of_the_bench_play_the_same_game() -> None:
     # They are timed against the compiled loop, so they must do the same work: their regret agrees within its error.
     environment = dc.environments.Alternating(arms=8, gap=0.125)
-    table = environment.table(1_000)
+    table = environment.table(ROUNDS)
     best = table.rows[table.row_at, 0].sum()
-    results = dc.simulate([dc.FTPL(), dc.TsallisINF()], environment, 1_000, 1_000, seed=0).summary()
+    results = dc.simulate([dc.FTPL(), dc.TsallisINF()], environment, ROUNDS, 1_000, seed=0).summary()
     twins = {
-        "lock step": ("FTPL", lockstep_ftpl(table, 1_000, 1_000, seed=1) - best),
+        "lock step": ("FTPL", lockstep_ftpl(table, ROUNDS, 1_000, seed=1) - best),
         "sorting": ("FTPL", textbook_regret(lambda: TextbookFTPL(8), table, best)),
         "improved": ("FTPL", textbook_regret(lambda: TextbookFTPL(8, improved=True), table, best)),
         "Newton": ("TsallisINF", textbook_regret(lambda: TextbookTsallis(8), table, best)),
@@ -91,7 +92,7 @@ def test_the_twins_of_the_bench_play_the_same_game() -> None:
 def textbook_regret(
     make: Callable[[], TextbookFTPL | TextbookTsallis], table: Table, best: float
 ) -> Floats:
-    return np.array([play(make(), table, 1_000, seed) - best for seed in range(40)])
+    return np.array([play(make(), table, ROUNDS, seed) - best for seed in range(40)])
 
 
 def test_the_improved_textbook_step_keeps_the_ranks_that_sorting_finds() -> None:

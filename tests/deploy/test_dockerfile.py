@@ -6,11 +6,11 @@ import tomllib
 
 import typer
 
-from decoupled.bench.sandbox import USER
 from decoupled.cli.main import app
 from decoupled.options.definitions import CONFIG, SERVE
 from support.dockerfile import copied, instructions, listed, stages
 from support.pages import ROOT
+from support.sandbox import USER
 
 BUILD, FINAL = stages(ROOT / "Dockerfile")
 VARIABLES = {option.variable for option in (CONFIG, *SERVE)}

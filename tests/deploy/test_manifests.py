@@ -12,11 +12,11 @@ import pytest
 import typer
 import yaml
 
-from decoupled.bench.sandbox import USER
 from decoupled.cli.main import app
 from decoupled.options.definitions import CONFIG, SERVE
 from support.dockerfile import stages
 from support.pages import ROOT
+from support.sandbox import USER
 
 SCHEMAS = ROOT / "tests" / "deploy" / "schemas"
 KUBERNETES = ROOT / "deploy" / "kubernetes"

@@ -18,7 +18,7 @@ from decoupled.bench.timing import Ratio
 from support.doc_tools import tool
 from support.pages import ROOT
 
-lists, measure, measurements, regrets = map(tool, ("lists", "measure", "measurements", "regrets"))
+measure, measurements, regrets = map(tool, ("measure", "measurements", "regrets"))
 tables = tool("measured_tables")
 KNOWN = measurements.records()
 CONTENT = json.loads(measurements.FILE.read_text())
@@ -30,11 +30,6 @@ def name_of(page: Path) -> str:
 
 
 # Pages
-
-
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_pages_show_what_was_measured(page: Path) -> None:
-    assert lists.renewed(page.read_text()) == page.read_text(), "run: python docs/tools/lists.py"
 
 
 def test_the_makefile_shows_what_was_measured() -> None:

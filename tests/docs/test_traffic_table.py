@@ -38,7 +38,7 @@ def test_rows_and_columns_are_the_script_s() -> None:
 def test_cells_are_what_the_script_measures() -> None:
     # Two cells in each row of one table, which share machine code. 4.5 joint standard errors: 14 cells raise a false
     # alarm in 1e-4 of all seeds.
-    world, policies = traffic_table.WORLDS["easy"], [dc.FTPL(), dc.FTPL.recommended()]
+    world, policies = traffic_table.WORLDS["easy"], [dc.FTPL(), dc.Ladder()]
     rows = {row[0]: row[1:] for row in tables()[measured_tables.INSTANCES["easy"]][1:]}
     for name, how in traffic_table.TRAFFIC.items():
         results = dc.simulate(policies, world, regrets.ROUNDS, FEWER, seed=1, checkpoints=1, **how)
@@ -53,4 +53,4 @@ def test_the_least_regret_is_where_the_page_says() -> None:
     for head, *rows in tables().values():
         for row in rows:
             means = [float(cell.split(" ± ")[0]) for cell in row[1:]]
-            assert head[int(np.argmin(means))] == "`FTPL.recommended()`"
+            assert head[int(np.argmin(means))] == "`Ladder()`"

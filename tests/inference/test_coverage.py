@@ -35,7 +35,7 @@ FULL = os.environ.get("DECOUPLED_COVERAGE") == "full"
 RUNS = 2_000 if FULL else 100
 RISK, FALSE_ALARM = 0.05, 1e-3
 
-POLICIES = {"FTPL()": dc.FTPL(), "recommended()": dc.FTPL.recommended()}
+POLICIES = {"FTPL()": dc.FTPL(), "Ladder()": dc.Ladder()}
 WORLDS = {"stationary": stationary, "alternating": alternating}
 TRAFFIC: dict[str, dict[str, Any]] = {
     "direct": {},
@@ -53,7 +53,7 @@ EVERY: list[Cell] = [
 ]
 FEW: list[Cell] = [
     (2, "FTPL()", "stationary", "direct"),
-    (5, "recommended()", "alternating", "direct"),
+    (5, "Ladder()", "alternating", "direct"),
     (5, "FTPL()", "alternating", "5 % slice"),
     (5, "FTPL()", "stationary", "late"),
     (50, "FTPL()", "stationary", "direct"),
@@ -143,7 +143,7 @@ def break_the_boundary(monkeypatch: pytest.MonkeyPatch, times: float) -> None:
 
 def test_a_boundary_that_is_too_narrow_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     break_the_boundary(monkeypatch, 4.0)
-    runs = [played((2, "recommended()", "stationary", "direct"), number, 1_000) for number in range(150)]
+    runs = [played((2, "Ladder()", "stationary", "direct"), number, 1_000) for number in range(150)]
     for is_wrong in FAMILIES.values():
         assert sum(is_wrong(run, RISK) for run in runs) > most_by_chance(150)
 
@@ -151,7 +151,7 @@ def test_a_boundary_that_is_too_narrow_is_noticed(monkeypatch: pytest.MonkeyPatc
 def test_the_intervals_are_those_that_were_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     # What is judged must be what users have. With a broken boundary and a high risk, many intervals are wrong.
     break_the_boundary(monkeypatch, 16.0)
-    cell: Cell = (2, "recommended()", "alternating", "direct")
+    cell: Cell = (2, "Ladder()", "alternating", "direct")
     risk, found = 0.9, 0
     for number in range(8):
         run = played(cell, number, 50, laws=True)

@@ -18,7 +18,7 @@ MEANS = {"a": 0.3, "b": 0.5, "c": 0.7}
 def logged(rounds: int, seed: int = 0, policy: dc.Policy | None = None) -> list[dict[str, Any]]:
     """A log as the service exports it, of a learner whose feedback is prompt."""
     rng = np.random.default_rng(seed)
-    learner = (policy or dc.FTPL.recommended()).start(list(MEANS), seed=seed)
+    learner = (policy or dc.Ladder()).start(list(MEANS), seed=seed)
     rows: list[dict[str, Any]] = []
     for n in range(rounds):
         decision = learner.decide()

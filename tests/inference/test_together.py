@@ -12,6 +12,7 @@ from decoupled.inference.sequences import AT_ONCE, Sequences
 from decoupled.inference.sums import Observation, Sums
 from decoupled.inference.together import FEW, add_all
 from decoupled.native.quick import NOT_QUICK
+from support.interrupts import at_every_point
 
 
 def observations(count: int, arms: int, seed: int, plain: bool) -> list[Observation]:
@@ -70,7 +71,35 @@ def test_sequences_are_summed_when_they_are_asked() -> None:
     assert Sequences.from_dict(lazy.to_dict()).to_dict() == lazy.to_dict()
 
 
-@pytest.mark.parametrize("policy", [dc.FTPL(), dc.FTPL.recommended(), dc.TopTwo()], ids=str)
+@pytest.mark.parametrize("change", ["to_dict", "add_arms", "retire"])
+def test_an_interrupt_leaves_the_old_sums_or_the_new(change: str) -> None:
+    seen = observations(20, 3, 5, plain=False)
+    changes = {
+        "to_dict": lambda sequences: sequences.to_dict(),
+        "add_arms": lambda sequences: sequences.add_arms(2),
+        "retire": lambda sequences: sequences.retire(1),
+    }
+    twin, before = Sequences(3), Sequences(3)
+    for each in seen:
+        before.add(each)
+        twin.update(*each)
+    old = twin.to_dict()
+    changes[change](twin)
+    started: list[Sequences] = []
+
+    def start() -> Any:
+        started.append(before.copy())
+        return lambda: changes[change](started[-1])
+
+    for _ in at_every_point(start):
+        assert started[-1].observed == 20
+        assert started[-1].to_dict() in (old, twin.to_dict())
+    assert len(started) > 20
+    assert started[-1].to_dict() == twin.to_dict(), "the last was not interrupted"
+    assert before.to_dict() == old, "copies share nothing that changes"
+
+
+@pytest.mark.parametrize("policy", [dc.FTPL(), dc.Ladder(), dc.TopTwo()], ids=str)
 def test_a_watched_learner_has_the_same_state_with_its_quick_calls(policy: Any) -> None:
     """The twin makes every call in Python."""
     quick, twin = (policy.start(["a", "b", "c"], seed=7, loss_range=(-1.0, 3.0)) for _ in range(2))

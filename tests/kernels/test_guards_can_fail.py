@@ -21,14 +21,16 @@ from decoupled.kernels.order.ranked import move_arm, sort_arms
 from decoupled.kernels.powers import inverse_power
 from decoupled.kernels.random.sampling import categorical, pareto_leader, total
 from decoupled.kernels.random.stream import new_stream, uniform
-from support.twins import FTPLTwin, TsallisTwin, chi_square_p, means_agree, tsallis_law_by_brentq
+from support.statistics import chi_square_p, means_agree
+from support.twins.ftpl import FTPLTwin
+from support.twins.tsallis import TsallisTwin, tsallis_law_by_brentq
 
 pytestmark = pytest.mark.slow
 
 # Far below the level of any test, so that a rejection is not luck.
 CERTAIN = 1e-9
 
-DRAWS = 1_000_000
+DRAWS = 300_000
 ETA, ALPHA = 0.7, 3.0
 GAPS = 0.05 * 1.5 ** np.arange(8.0) - 0.05
 

@@ -24,12 +24,14 @@ from hypothesis.stateful import (
 import decoupled as dc
 from decoupled.learner.pending import recorded
 from support.centred_ftpl import CENTRED_FTPL
-from support.twins import Exp3Twin, Floats, FTPLTwin, Twin
+from support.twins import Floats, Twin
 from support.twins.centred import CentredFTPLTwin
+from support.twins.exp3 import Exp3Twin
+from support.twins.ftpl import FTPLTwin
 
 pytestmark = pytest.mark.slow
 
-LADDER = dc.FTPL.recommended()
+LADDER = dc.Ladder()
 POLICIES = [dc.FTPL(), CENTRED_FTPL, LADDER, dc.Exp3(), dc.FollowTheLeader()]
 
 POOL: list[str | int] = ["north", "east", 7, "south", "west", -1, "centre", 0]

@@ -14,7 +14,7 @@ from support.twins.centred import CentredFTPLTwin
 
 ARMS = 6
 CENTRED: list[dc.Policy] = [
-    dc.FTPL.recommended(),
+    dc.Ladder(),
     CENTRED_FTPL,
     dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", ranking="sorting", kappa=0.6),
     dc.CoupledTsallisINF(estimator="reduced-variance", c=0.9),
@@ -161,7 +161,7 @@ def test_a_decision_that_only_explores_and_many_at_once_take_it_too() -> None:
 
 
 def test_it_draws_as_without() -> None:
-    for policy in (CENTRED_FTPL, dc.FTPL.recommended()):
+    for policy in (CENTRED_FTPL, dc.Ladder()):
         one, two = (policy.start(3, seed=1) for _ in range(2))
         for learner in (one, two):
             learner.replay([(0, 0.5, 0.2), (1, 0.25, 0.7), (2, 0.25, 0.4)])
@@ -174,9 +174,7 @@ def test_a_policy_without_a_baseline_says_so(policy: dc.Policy) -> None:
     before = learner.to_json()
     calls: list[Any] = [learner.decide] if policy.coupled else [learner.decide, learner.explore]
     for call in calls:
-        with pytest.raises(
-            dc.UnsupportedError, match=r"^baseline: the estimator of .* FTPL.recommended\(\)"
-        ):
+        with pytest.raises(dc.UnsupportedError, match=r"^baseline: the estimator of .* Ladder\(\)"):
             call(baseline=[0.1, 0.2, 0.3])
     assert learner.to_json() == before
 
@@ -209,7 +207,7 @@ def test_a_policy_without_a_baseline_says_so(policy: dc.Policy) -> None:
 def test_what_is_no_prediction_is_refused(
     baseline: Any, error: type[dc.DecoupledError], message: str
 ) -> None:
-    learner = dc.FTPL.recommended().start(["a", "b", "c"], seed=1)
+    learner = dc.Ladder().start(["a", "b", "c"], seed=1)
     before = learner.to_json()
     for call in (learner.decide, learner.explore):
         with pytest.raises(error) as caught:
@@ -224,7 +222,7 @@ def test_what_is_no_prediction_is_refused(
 def regret(model: str, seed: int, rounds: int = 1_500) -> float:
     """Six arms at constant distances from a wandering level, and a model that predicts the level or noise."""
     generator = np.random.default_rng(seed)
-    learner = dc.FTPL.recommended().start(ARMS, seed)
+    learner = dc.Ladder().start(ARMS, seed)
     gaps = np.array([0.0, 0.1, 0.1, 0.1, 0.1, 0.1])
     suffered = 0.0
     for _ in range(rounds):
@@ -250,7 +248,7 @@ def test_a_good_model_lowers_regret_and_a_bad_one_is_outlived() -> None:
 
 
 @pytest.mark.parametrize(
-    "policy", [dc.FTPL.recommended(), CENTRED_FTPL, dc.Exp3(estimator="centred")], ids=lambda p: p.label
+    "policy", [dc.Ladder(), CENTRED_FTPL, dc.Exp3(estimator="centred")], ids=lambda p: p.label
 )
 def test_baselines_that_are_computed_late_are_those_of_their_round(policy: dc.Policy) -> None:
     """A decision's baselines are computed when its round ends, if at all; the learner below has them at once."""

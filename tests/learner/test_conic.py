@@ -9,7 +9,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.policies.scs import TOLERANCE, conic_weights
-from support.twins import tsallis_law_by_brentq
+from support.twins.tsallis import tsallis_law_by_brentq
 
 pytest.importorskip("scs", reason="scs is not installed (the extra `conic`)")
 

@@ -317,7 +317,7 @@ def test_a_truth_value_is_a_loss_of_one_or_zero(value: Any) -> None:
     """`prediction != label` is the loss of a shadow model."""
 
     def learned(given: Any) -> str:
-        learner = dc.FTPL.recommended().start(["a", "b"], seed=0)
+        learner = dc.Ladder().start(["a", "b"], seed=0)
         learner.observe(learner.decide(), loss=given)
         learner.observe(learner.decide(baseline={"a": given}), reward=given)
         learner.replay([("a", 0.5, given), ("b", 0.25, 0.5)])
@@ -477,7 +477,7 @@ def test_a_record_without_a_propensity(learner: dc.Learner) -> None:
 
 WEIGHING = [
     dc.FTPL(),
-    dc.FTPL.recommended(),
+    dc.Ladder(),
     dc.TsallisINF(),
     dc.Exp3(),
     dc.CoupledExp3(),
@@ -676,5 +676,5 @@ def test_misspelt_policies_and_parameters(values: dict[str, Any], message: str) 
 
 def test_unknown_policies_are_answered_with_the_known_ones() -> None:
     message = raised(dc.ParameterError, lambda: dc.Policy.from_dict({"name": "zzz"}))
-    for known in dc.Policy.known():
+    for known in sorted(dc.Policy.known())[:10]:  # other tests may have made more than a message lists
         assert repr(known) in message

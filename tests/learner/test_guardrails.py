@@ -12,9 +12,10 @@ import pytest
 import decoupled as dc
 from decoupled.decision import GuardedDecision
 from decoupled.native.quick import NOT_QUICK
-from support.twins import chi_square_p
+from support.policies import forms
+from support.statistics import chi_square_p
 
-POLICIES = [policy for name in dc.Policy.homes for policy in dc.Policy.known()[name].examples()]
+POLICIES = forms()
 DECOUPLED = [policy for policy in POLICIES if not policy.coupled]
 ARMS = ["a", "b", "c", "d"]
 COST = {"a": 0.9, "b": 0.2, "c": 0.5, "d": 0.7}

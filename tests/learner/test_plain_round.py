@@ -24,11 +24,11 @@ from decoupled.native.sources import ROOT
 
 POLICIES = [
     dc.FTPL(),
-    dc.FTPL.recommended(),
+    dc.Ladder(),
     dc.TsallisINF(),
     dc.FollowTheLeader(),
     dc.CoupledFTPL(resampling="conditional"),
-    dc.Forgetting(dc.FTPL.recommended(), discount=0.9),
+    dc.Forgetting(dc.Ladder(), discount=0.9),
 ]
 every_policy = pytest.mark.parametrize("policy", POLICIES, ids=repr)
 needs_quick = pytest.mark.skipif(
@@ -290,7 +290,7 @@ def test_machine_code_that_fails_changes_nothing(part: str) -> None:
 
 
 @needs_quick
-@pytest.mark.parametrize("policy", [dc.FTPL(), dc.FTPL.recommended()], ids=repr)
+@pytest.mark.parametrize("policy", [dc.FTPL(), dc.Ladder()], ids=repr)
 def test_nothing_leaks(policy: dc.Policy) -> None:
     names = ["an arm", "another", "a third"]
     learner = policy.start(names, seed=7)
@@ -324,7 +324,7 @@ def test_nothing_leaks(policy: dc.Policy) -> None:
 
 @needs_quick
 def test_the_functions_own_what_they_use() -> None:
-    learner = dc.FTPL.recommended().start(["a", "b"], seed=7)
+    learner = dc.Ladder().start(["a", "b"], seed=7)
     learner.observe(learner.decide(), 0.5)
     twin = dc.Learner.from_json(learner.to_json())
     twin.observe(twin.decide(), 0.5)

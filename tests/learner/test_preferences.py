@@ -10,7 +10,7 @@ import pytest
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.learner.preferences import PREFERENCES, Preference
-from support.twins import means_agree
+from support.statistics import means_agree
 
 ARMS = 4
 LOSSES = np.array([0.3, 0.55, 0.6, 0.95])
@@ -19,7 +19,7 @@ FALSE_ALARM = 1e-3
 
 ESTIMATORS = [
     dc.FTPL(),
-    dc.FTPL.recommended(),
+    dc.Ladder(),
     dc.TsallisINF(),
     dc.TsallisINF(estimator="centred"),
     dc.Exp3(),
@@ -88,7 +88,7 @@ def test_estimates_from_preferences_are_unbiased_over_real_draws() -> None:
 
 
 def test_the_best_arm_is_found_from_preferences_alone() -> None:
-    learner, luck = dc.FTPL.recommended().start(ARMS, seed=5), random.Random(5)
+    learner, luck = dc.Ladder().start(ARMS, seed=5), random.Random(5)
     for _ in range(3_000):
         decision = learner.decide()
         law = chances(cast(int, decision.explore), cast(int, decision.exploit), ties=0.1)

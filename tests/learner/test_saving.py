@@ -16,31 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import decoupled as dc
+from support.policies import forms
 
-POLICIES = [
-    dc.FTPL(),
-    dc.FTPL(ranking="sorting"),
-    dc.FTPL(ranking="strata"),
-    dc.FTPL(alpha=2.2, c=0.7),
-    dc.FTPL.recommended(),
-    dc.FTPL(estimator="centred", ranking="strata"),
-    dc.FTPL(c_exploit=4.0, ranking="sorting"),
-    dc.TsallisINF(),
-    dc.TsallisINF(beta=0.3, c=6.0),
-    dc.TsallisINF(c_exploit=5.0, estimator="centred"),
-    dc.Exp3(),
-    dc.Exp3(c_exploit=5.0, estimator="centred"),
-    dc.FollowTheLeader(),
-    dc.AvnerExp3(horizon=100),
-    dc.JinHybrid(),
-    dc.MatchedFTPL(),
-    dc.TopTwo(),
-    dc.CoupledFTPL(resampling="conditional"),
-    dc.CoupledTsallisINF(estimator="reduced-variance", c=1.5),
-    dc.ThompsonSampling(),
-]
-
-every_policy = pytest.mark.parametrize("policy", POLICIES, ids=repr)
+every_policy = pytest.mark.parametrize("policy", forms(), ids=repr)
 
 
 def drive(learner: dc.Learner, rounds: int, seed: int) -> list[object]:
@@ -63,8 +41,8 @@ def drive(learner: dc.Learner, rounds: int, seed: int) -> list[object]:
     return answers
 
 
-def used(policy: dc.Policy, arms: int = 5, rounds: int = 300) -> dc.Learner:
-    """A learner after some hundred rounds, with decisions pending, some of them restricted."""
+def used(policy: dc.Policy, arms: int = 5, rounds: int = 100) -> dc.Learner:
+    """A learner after a hundred rounds, with decisions pending, some of them restricted."""
     learner = policy.start(arms, seed=21, max_pending=50)
     drive(learner, rounds, seed=1)
     learner.decide(available=range(arms - 1))
@@ -90,25 +68,26 @@ CARRIERS: dict[str, Callable[[dc.Learner], dc.Learner]] = {
 }
 
 
-@every_policy
-@pytest.mark.parametrize("arms", [2, 5, 17])
+@pytest.mark.parametrize(
+    ("policy", "arms"), [*((policy, 5) for policy in forms()), (dc.FTPL(), 2), (dc.FTPL(), 17)], ids=repr
+)
 def test_a_loaded_learner_continues_bit_for_bit(policy: dc.Policy, arms: int) -> None:
     learner = used(policy, arms)
     before = learner.to_json()
     all_loaded = {name: load(learner) for name, load in CARRIERS.items()}
     assert learner.to_json() == before
-    answers, after = drive(learner, 100, seed=2), learner.to_json()
+    answers, after = drive(learner, 40, seed=2), learner.to_json()
     for name, loaded in all_loaded.items():
         assert type(loaded) is type(learner), name
         assert loaded.to_json() == before, name
-        assert drive(loaded, 100, seed=2) == answers, name
+        assert drive(loaded, 40, seed=2) == answers, name
         assert loaded.to_json() == after, name
 
 
 @every_policy
 def test_a_learner_reloaded_every_round_is_none_the_wiser(policy: dc.Policy) -> None:
     stopped, running = policy.start(arms=4, seed=5), policy.start(arms=4, seed=5)
-    for round_ in range(150):
+    for round_ in range(50):
         stopped = dc.Learner.from_json(stopped.to_json())
         assert drive(stopped, 1, seed=round_) == drive(running, 1, seed=round_)
     assert stopped.to_json() == running.to_json()
@@ -159,7 +138,7 @@ def test_a_restricted_decision_keeps_its_charge(policy: dc.Policy) -> None:
     for each in (learner, loaded):
         each.observe(decision.id, loss=0.25)
     assert loaded.estimates().tolist() == learner.estimates().tolist()
-    if policy.cumulative is not None:
+    if policy.cumulative is not None and not isinstance(policy, dc.Forgetting):
         assert (loaded.estimates() - before)[[0, 3]].tolist() == pytest.approx([0.25, 0.25])
 
 
@@ -363,11 +342,10 @@ def test_any_byte_anywhere_replaced_is_noticed(byte: bytes) -> None:
 
 
 @pytest.mark.slow
-@every_policy
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=200)
 @given(data=st.data())
-def test_a_replaced_byte_is_noticed(policy: dc.Policy, data: st.DataObject) -> None:
-    text = used(policy, rounds=5).to_json().encode()
+def test_a_replaced_byte_is_noticed(data: st.DataObject) -> None:
+    text = used(dc.Ladder(), rounds=5).to_json().encode()
     place = data.draw(st.integers(0, len(text) - 1))
     byte = data.draw(st.integers(0, 255).filter(lambda value: value != text[place]))
     refused(text[:place] + bytes([byte]) + text[place + 1 :])
@@ -404,8 +382,10 @@ def test_a_fork_has_learned_the_same(policy: dc.Policy) -> None:
     assert fork.exploration_probabilities().tolist() == learner.exploration_probabilities().tolist()
 
 
-# Top two explores deterministically from what it has learned.
-@pytest.mark.parametrize("policy", [each for each in POLICIES if not isinstance(each, dc.TopTwo)], ids=repr)
+# Top two and UCB1 explore deterministically from what they have learned.
+@pytest.mark.parametrize(
+    "policy", [each for each in forms() if not isinstance(each, dc.TopTwo | dc.UCB1)], ids=repr
+)
 def test_a_fork_goes_its_own_way(policy: dc.Policy) -> None:
     learner = used(policy, arms=17)
     one, two = learner.fork(seed=1), learner.fork(seed=2)

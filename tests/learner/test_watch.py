@@ -21,7 +21,7 @@ def played(learner: dc.Learner, rounds: int, seed: int = 0) -> None:
 
 
 def watched(policy: dc.Policy | None = None, **options: object) -> dc.Learner:
-    learner = (policy or dc.FTPL.recommended()).start(arms=["a", "b", "c"], seed=7, **options)  # type: ignore[arg-type]
+    learner = (policy or dc.Ladder()).start(arms=["a", "b", "c"], seed=7, **options)  # type: ignore[arg-type]
     learner.watch()
     return learner
 
@@ -32,7 +32,7 @@ def sums(learner: dc.Learner) -> dict[str, object]:
 
 
 def test_watching_changes_no_decision() -> None:
-    one, two = watched(), dc.FTPL.recommended().start(arms=["a", "b", "c"], seed=7)
+    one, two = watched(), dc.Ladder().start(arms=["a", "b", "c"], seed=7)
     for _ in range(200):
         assert one.decide() == two.decide()
         for learner in (one, two):

@@ -56,6 +56,8 @@ def refusal(folder: Path, text: str) -> str:
         ("[loss]\nlatency = 1\n" + ARMS, "loss.latency = 1: must be a table"),
         ("[loss]\nbytes = { high = 1e9 }\n" + ARMS, "loss.bytes.high = 1000000000.0: must not exceed mirror.answer_limit"),
         ("[loss.judge]\nweight = 1\n" + ARMS, "loss.judge: must have either python or url"),
+        ("[loss]\nstatus = 1\ngood_status = 404\n" + ARMS, "loss.good_status = 404: must be a list"),
+        ("[loss]\nstatus = 1\ngood_status = [9]\n" + ARMS, "loss.good_status[0] = 9: must be a whole number"),
         ("[experiment]\npolicy = 'UCB1'\n" + ARMS, "experiment.policy = 'UCB1': plays the standard game"),
         ("[experiment]\npolicy = 'FTPLL'\n" + ARMS, "experiment.policy."),
         ("[experiment]\ndeadline_seconds = 0\n" + ARMS, "experiment.deadline_seconds = 0: must be a number above 0"),
@@ -80,6 +82,24 @@ def test_a_secret_is_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert shown.exit_code == 0, shown.output
     assert "arm 'next': http://127.0.0.1:9002, adds Authorization" in shown.output
     assert "secret" not in shown.output
+
+
+@pytest.mark.parametrize(
+    ("line", "warns"),
+    [
+        ("", True),
+        ('pass_credentials = ["Cookie"]\n', True),
+        ('pass_credentials = ["authorization"]\n', False),
+        ('headers = { Authorization = "Bearer of-the-arm" }\n', False),
+    ],
+)
+def test_the_check_warns_if_no_arm_is_authorized(tmp_path: Path, line: str, warns: bool) -> None:
+    file = tmp_path / "mirror.toml"
+    file.write_text(ARMS + line)
+    said = CliRunner().invoke(app, ["mirror", "--check", str(file)])
+    assert said.exit_code == 0
+    assert ("every client gets 401" in said.stderr) == warns
+    assert "401" not in said.stdout
 
 
 def test_the_check_finds_a_judge_that_is_not_there(tmp_path: Path) -> None:

@@ -3,18 +3,21 @@
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from decoupled.cli.main import app
+from decoupled.errors import ParameterError
 from decoupled.mirror.config import JudgeConfig, LossConfig, TermConfig
 from decoupled.mirror.exchange import Answer, Request
 from decoupled.mirror.loss import Loss
 from decoupled.mirror.verdict import BadVerdict, loss_of
+from support.mirrors.listener import listener
 from support.mirrors.running import Fixed, UpstreamProcess, eventually, mirror, write_config
 
 Arms = dict[str, UpstreamProcess]
@@ -32,10 +35,25 @@ def test_a_loss_is_the_weighted_mean_of_its_parts() -> None:
     )
     loss = asyncio.run(Loss(config).of("d", Request("GET", "/"), GOOD, GOOD))
     assert loss == pytest.approx((1.0 * 0.5 + 1.0 * 0.25 + 0.5 * 0.5 + 0.5 * 0.25) / 5.0)
-    refused = asyncio.run(
-        Loss(LossConfig(status=1.0, bad_status=400)).of("d", Request("GET", "/"), GOOD, Answer("a", 404))
-    )
-    assert refused == 1.0
+
+
+@pytest.mark.parametrize(
+    ("status", "settings", "loss"),
+    [
+        (200, {}, 0.0),
+        (304, {}, 0.0),
+        (401, {}, 1.0),  # every client would get it if no arm got their credentials
+        (403, {}, 1.0),
+        (422, {}, 1.0),
+        (404, {}, 0.0),
+        (429, {}, 0.0),
+        (503, {}, 1.0),
+        (404, {"good_status": ()}, 1.0),
+        (401, {"bad_status": 500}, 0.0),
+    ],
+)
+def test_which_statuses_are_bad(status: int, settings: dict[str, Any], loss: float) -> None:
+    assert Loss(LossConfig(status=1.0, **settings)).measured(Answer("a", status)) == loss
 
 
 @pytest.mark.parametrize(
@@ -66,7 +84,7 @@ def test_a_verdict_that_means_nothing_is_refused(verdict: object) -> None:
 
 
 JUDGES = """
-import time
+import asyncio, os, time
 calls = []
 def by_size(request, served, mirrored):
     calls.append(1)
@@ -83,7 +101,25 @@ def twice(request, served, mirrored):
 def silent(request, served, mirrored):
     return None
 def stuck(request, served, mirrored):
-    time.sleep(1.0)
+    time.sleep(100.0)
+def stuck_at_times(request, served, mirrored):
+    if "hang" in request.target:
+        time.sleep(100.0)
+    return 0.25
+def leaves(request, served, mirrored):
+    raise SystemExit(2)
+async def leaves_in_a_task(request, served, mirrored):
+    async def leave():
+        raise SystemExit(2)
+    await asyncio.create_task(leave())
+def ends_its_process(request, served, mirrored):
+    os._exit(3)
+def prints(request, served, mirrored):
+    print("this is not an answer")
+    return Half()
+class Half:
+    def __float__(self):
+        return 0.5
 """
 
 
@@ -106,48 +142,51 @@ def judged(arms: Arms, folder: Path, lines: str) -> Iterator[tuple[Any, Fixed]]:
         ("twice", "attempts = 2", [0.75], ("learned", "applied")),
         ("silent", "", [], ("dropped", "no_opinion")),
         ("stuck", "attempts = 1\ntimeout = 0.1", [], ("dropped", "judge_failed")),
+        ("leaves", "attempts = 1", [], ("dropped", "judge_failed")),
+        ("leaves_in_a_task", "attempts = 1", [], ("dropped", "judge_failed")),
+        ("ends_its_process", "attempts = 2", [], ("dropped", "judge_failed")),
+        ("prints", "", [0.5], ("learned", "applied")),
     ],
 )
 def test_a_judge_in_python(
-    arms: Arms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    function: str, options: str, losses: list[float], count: tuple[str, str],
-) -> None:  # fmt: skip
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(__import__("sys").modules, "judges_of_tests", raising=False)
+    arms: Arms, tmp_path: Path, function: str, options: str, losses: list[float], count: tuple[str, str]
+) -> None:
     with judged(arms, tmp_path, f'python = "judges_of_tests:{function}"\n{options}') as (running, decider):
         headers = {"Cookie": "id=7", "X-Some": "thing"}
         answer = running.http.get("/x?stable=status:200&next=bytes:3", headers=headers)
         assert answer.text == "stable"
         status = running.settled()
-    assert [loss for _, loss in decider.losses.values()] == losses
+        assert [loss for _, loss in decider.losses.values()] == losses
+        assert running.http.get("/ok", headers=headers).text == "stable"
     assert status[count[0]][count[1]] == 1
 
 
-@contextmanager
-def judge_server(
-    respond: Callable[[dict[str, Any]], tuple[int, bytes]],
-) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    asked: list[dict[str, Any]] = []
+def test_judges_that_hang_do_not_end_learning(arms: Arms, tmp_path: Path) -> None:
+    options = "timeout = 1.0\nattempts = 1\nconcurrency = 2"
+    with judged(arms, tmp_path, f'python = "judges_of_tests:stuck_at_times"\n{options}') as (
+        running,
+        decider,
+    ):
+        for target in ("/ok?hang", "/ok?hang", "/ok?hang", "/ok?good"):
+            assert running.http.get(target).text == "stable"
+        status = running.settled()
+    assert [loss for _, loss in decider.losses.values()] == [0.25]
+    assert status["dropped"]["judge_failed"] == 3
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-            status, content = respond(asked[-1])
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
 
-        def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}/compare", asked
-        finally:
-            server.shutdown()
+@pytest.mark.parametrize(
+    ("module", "words"), [("import argparse, sys\nsys.exit(2)\n", "SystemExit: 2"), ("oops", "NameError")]
+)
+def test_a_module_that_cannot_be_loaded_is_named_at_the_start(
+    arms: Arms, tmp_path: Path, module: str, words: str
+) -> None:
+    (tmp_path / "judge_that_leaves.py").write_text(module)
+    file = write_config(tmp_path, arms, '[loss.judge]\npython = "judge_that_leaves:compare"\n')
+    with pytest.raises(ParameterError, match=words), mirror(file, Fixed()) as running:
+        running.ended.wait(60)
+    checked = CliRunner().invoke(app, ["mirror", "--check", str(file)])
+    assert checked.exit_code == 2
+    assert words in checked.output
 
 
 @pytest.mark.parametrize(
@@ -165,7 +204,7 @@ def test_a_judge_over_http(
     arms: Arms, tmp_path: Path, answer: tuple[int, bytes], losses: list[float], count: tuple[str, str]
 ) -> None:
     with (
-        judge_server(lambda _: answer) as (url, asked),
+        listener(lambda _: answer) as (url, asked),
         judged(arms, tmp_path, f'url = "{url}"\nattempts = 1') as (running, decider),
     ):
         running.http.post("/x?stable=ok&next=status:404", content=b"\xff", headers={"Cookie": "id=7"})
@@ -187,7 +226,7 @@ def test_a_slow_judge_delays_no_client_and_outlives_a_restart(arms: Arms, tmp_pa
         ready.wait(60.0)
         return 200, b'{"loss": 0.75}'
 
-    with judge_server(respond) as (url, asked):
+    with listener(respond) as (url, asked):
         with judged(arms, tmp_path, f'url = "{url}"') as (running, decider):
             file = tmp_path / "mirror.toml"
             file.write_text(file.read_text().replace("console =", "drain = 1\nconsole ="))

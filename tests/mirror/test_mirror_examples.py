@@ -21,7 +21,7 @@ def test_the_configurations_can_be_read(folder: str) -> None:
 
 
 def test_the_router_runs_and_judges_its_claims(tmp_path: Path) -> None:
-    command = [sys.executable, str(EXAMPLES / "llm_router" / "run.py"), "--requests", "150", "--runs", "1"]
+    command = [sys.executable, str(EXAMPLES / "llm_router" / "run.py"), "--requests", "60", "--runs", "1"]
     done = subprocess.run([*command, "--out", str(tmp_path)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     claims = json.loads((tmp_path / "claims.json").read_text())

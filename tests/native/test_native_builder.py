@@ -34,6 +34,7 @@ ROOT = Path(decoupled.__file__).parents[2]
 def test_an_interrupted_build_goes_on_and_can_be_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv(load.SWITCH, "here")  # another kind of processor would take as long again
     told: list[str] = []
 
     def interrupt(*_: object) -> str:
@@ -43,7 +44,7 @@ def test_an_interrupted_build_goes_on_and_can_be_loaded(
         broken.setattr(build, "link", interrupt)
         with pytest.raises(KeyboardInterrupt):
             build.build(tmp_path / "lib", 1, lambda name: name == catalogue.COMMON, told.append)
-    assert f"each for {' and '.join(cpu.targets())}" in told[0]
+    assert f"each for {cpu.runnable()[0]}" in told[0]
     assert re.fullmatch(r" +1/1 .*: \d+ functions, [\d.]+ s", told[1])
     told.clear()
     build.build(tmp_path / "lib", 1, lambda name: name == catalogue.COMMON, told.append)
@@ -55,7 +56,7 @@ def test_an_interrupted_build_goes_on_and_can_be_loaded(
     assert manifest["format"] == FORMAT
     assert manifest["digest"] == source_digest(*COMPILED)
     assert manifest["code"] == code_digest(*COMPILED)
-    assert manifest["libraries"].keys() == set(cpu.targets())
+    assert manifest["libraries"].keys() == {cpu.runnable()[0]}
     assert len(told) == 3  # the plan, the group, and the whole
 
 

@@ -23,6 +23,7 @@ from decoupled.native.calls import NativeFunction
 from support import courses
 from support.once import made_once
 from support.plain_python import output_of
+from support.policies import examples
 
 if (reason := load.why_not()) is not None:
     pytest.skip(
@@ -66,7 +67,7 @@ def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]
     return found
 
 
-@pytest.mark.parametrize("policy", courses.contract_policies(), ids=repr)
+@pytest.mark.parametrize("policy", examples(), ids=repr)
 def test_learners(policy: dc.Policy, interpreted: dict[str, list[str]]) -> None:
     for arms in courses.numbers_of_arms(policy):
         form = policy.at(arms)

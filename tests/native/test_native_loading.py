@@ -30,17 +30,17 @@ import decoupled as dc
 from decoupled.policies.warming import warm
 # First, since warming makes known what a simulation has to find by itself.
 easy = dc.environments.Alternating(arms=4, gap=0.125)
-dc.simulate([dc.FTPL(), dc.FTPL.recommended(), dc.UCB1()], easy, horizon=100, runs=60, seed=0)
+dc.simulate([dc.FTPL(), dc.Ladder(), dc.UCB1()], easy, horizon=100, runs=60, seed=0)
 dc.simulate([dc.Exp3(), dc.FTPL()], dc.environments.PunishLast(4), horizon=100, runs=2, seed=0)
 dc.simulate([dc.Exp3(), dc.FTPL()], dc.environments.PunishLast(4), horizon=100, runs=2, seed=0, delay=5)
-dc.simulate([dc.FTPL.recommended()], easy, horizon=100, runs=2, seed=0, delay=5)
+dc.simulate([dc.Ladder()], easy, horizon=100, runs=2, seed=0, delay=5)
 dc.simulate([dc.Forgetting(dc.FTPL())], easy, horizon=100, runs=2, seed=0)
 for name, kind in dc.Policy.known().items():
     for policy in kind.forms():
         for arms in (2, 5_000) if "duels" not in policy.layout.pairs else (2,):
             warm(policy, arms)
-warm(dc.FTPL.recommended(), 3)
-warm(dc.FTPL.recommended(), 5_000)
+warm(dc.Ladder(), 3)
+warm(dc.Ladder(), 5_000)
 warm(dc.Forgetting(dc.TsallisINF(), discount=0.9), 3)
 """
 
@@ -70,7 +70,7 @@ def test_nothing_of_the_package_needs_a_compiler() -> None:
 @needs_library
 def test_no_compiler_is_loaded_that_is_installed() -> None:
     code = "import sys, decoupled as dc; dc.{}.start(arms=8).decide(); assert 'numba' not in sys.modules"
-    for policy in ("FTPL()", "FTPL.recommended()"):
+    for policy in ("FTPL()", "Ladder()"):
         done = python(code.format(policy))
         assert done.returncode == 0, done.stderr
 

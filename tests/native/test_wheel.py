@@ -85,9 +85,7 @@ def run(python: Path, script: str, folder: Path, *arguments: str) -> str:
 
 def test_the_ten_lines_of_the_readme_run_on_numpy_alone(built: Path, tmp_path: Path) -> None:
     python = environment(built, tmp_path / "env", "numpy")
-    [lines] = [
-        each.code for each in blocks(ROOT / "README.md", "python") if "FTPL.recommended()" in each.code
-    ]
+    [lines] = [each.code for each in blocks(ROOT / "README.md", "python") if "Ladder()" in each.code]
     shown = run(python, lines + CHECK, tmp_path, *FORBIDDEN)
     numbers = [float(each) for each in re.findall(r"[\d.]+", shown)]
     assert numbers[1] > 0.9, shown

@@ -56,6 +56,8 @@ TEXTS: dict[str, tuple[tuple[str, Any], tuple[str, Any]]] = {
     "state-folder": (("a", Path("a")), ("b", Path("b"))),
     "experiment": (("a", "a"), ("b", "b")),
     "share": (("0.5", 0.5), ("1", 1.0)),
+    "clients": (("1", 1), ("99", 99)),
+    "client-timeout": (("0.5", 0.5), ("99", 99.0)),
 }
 OPTIONS = [pytest.param(option, id=f"{group}-{option.name}") for group, some in (("serve", SERVE), ("mirror", MIRROR)) for option in some]  # fmt: skip
 
@@ -138,6 +140,15 @@ def test_the_address_of_the_store_can_be_in_a_file(tmp_path: Path) -> None:
     secret.write_text("\n")
     with pytest.raises(ParameterError, match="must contain one line"):
         resolved(SERVE, {}, {"DECOUPLED_STORE_FILE": str(secret)})
+
+
+@pytest.mark.parametrize("command", [("serve", "--config"), ("mirror",)])
+def test_a_file_that_is_missing_is_named(command: tuple[str, ...], tmp_path: Path) -> None:
+    file = tmp_path / "nope.toml"
+    result = run(app, ["config", *command, str(file)])
+    assert result.exit_code != 0
+    [line] = result.output.splitlines()
+    assert f"{file}: does not exist; check the path" in line
 
 
 def test_an_unknown_variable_is_a_warning_with_the_nearest_name() -> None:

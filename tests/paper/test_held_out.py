@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from decoupled import FTPL
+from decoupled import FTPL, Ladder
 from decoupled.paper import held_out
 from decoupled.paper.base import Scale
 from decoupled.paper.family import family, score
@@ -21,7 +21,7 @@ def made_up(ours: float, punished: float, others: float = 1.0) -> held_out.Cells
         paper = 1e6 * (1.0 + 0.1 * draw.normal(size=32))
         kept = {policy.label: others * paper for policy in held_out.POLICIES}
         mine = (punished if instance.kind == "punish" else ours) * paper
-        cells.append((instance, {**kept, FTPL().label: paper, FTPL.recommended().label: mine}))
+        cells.append((instance, {**kept, FTPL().label: paper, Ladder().label: mine}))
     return cells
 
 
@@ -30,8 +30,8 @@ def made_up(ours: float, punished: float, others: float = 1.0) -> held_out.Cells
     [
         ((0.3, 0.6, 1.0), set()),
         ((0.45, 0.6, 1.0), {"mean"}),
-        ((0.3, 0.9, 1.0), {"punished", "before"}),
-        ((0.3, 0.6, 0.2), {"rivals", "before"}),
+        ((0.3, 0.9, 1.0), {"punished", "centred"}),
+        ((0.3, 0.6, 0.2), {"rivals", "centred"}),
         ((0.2, 1.3, 2.0), {"punished", "worst"}),
     ],
 )
@@ -39,7 +39,7 @@ def test_ratios_are_judged(factors: tuple[float, float, float], failing: set[str
     verdicts = {
         claim.id.removeprefix("held-out-"): claim.verdict for claim in held_out.claims(made_up(*factors))
     }
-    assert verdicts.keys() == {"mean", "tail", "punished", "worst", "rivals", "before"}
+    assert verdicts.keys() == {"mean", "tail", "punished", "worst", "rivals", "centred"}
     assert {name for name, verdict in verdicts.items() if verdict != "holds"} == failing
 
 
@@ -53,10 +53,10 @@ def test_a_small_run_is_recorded_once_and_scored_as_the_family_is(tmp_path: Path
     assert (tmp_path / experiment.file).read_bytes() == before
     assert sum(done) == 2 * experiment.units(QUICK)
     cells = experiment.regrets(tmp_path)
-    logs = held_out.log_ratios(cells, FTPL.recommended())
+    logs = held_out.log_ratios(cells, Ladder())
     for place, instance in enumerate(family(3, held_out.SEED)):
         runs = 4 * max(1, 10_000 // instance.horizon)
-        scored = score(FTPL.recommended(), [instance], runs, seed=place)
+        scored = score(Ladder(), [instance], runs, seed=place)
         assert scored.mean == pytest.approx(np.exp(logs[place]), rel=1e-12)
     section = experiment.section(tmp_path)
     assert [row[0] for row in section.tables[0].rows] == list(held_out.POLICIES.values())

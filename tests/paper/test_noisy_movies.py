@@ -7,10 +7,12 @@ import pytest
 from decoupled.paper import noisy_movies
 from decoupled.paper.base import Scale
 from decoupled.paper.setup import RIVALS
+from support.once import fits_folder
 
 
 @pytest.fixture(autouse=True)
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", fits_folder(tmp_path_factory))
     monkeypatch.setattr(noisy_movies, "source", lambda: {"data": "stand-in"})
 
 

@@ -2,14 +2,21 @@
 
 import json
 import os
-import subprocess
-import sys
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from decoupled.cli.main import app
 from decoupled.environments.movielens import stand_in
+from decoupled.paper import movielens
+from support.once import fits_folder
 from support.quick_run import Quick, quick_run
+
+reproduce = partial(CliRunner().invoke, app)
+COMMAND = ["reproduce", "movielens", "--quick", "--runs", "4", "--out"]
 
 
 @pytest.fixture(scope="module")
@@ -17,13 +24,17 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
     return quick_run(tmp_path_factory)
 
 
-def reproduce(out: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if name != "DECOUPLED_DATA"}
-    environment = {**kept, "DECOUPLED_OFFLINE": "1", **settings}
-    command = [sys.executable, "-m", "decoupled", "reproduce", "movielens", "--quick", "--runs", "4"]
-    return subprocess.run(
-        [*command, "--out", str(out), *arguments], capture_output=True, text=True, env=environment
-    )
+@pytest.fixture
+def _here(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Run it in this process, which has the machine code, with the fewest movies."""
+    monkeypatch.setenv("DECOUPLED_OFFLINE", "1")
+    monkeypatch.setenv("XDG_CACHE_HOME", fits_folder(tmp_path_factory))
+    monkeypatch.setenv("DECOUPLED_DATA", os.environ.get("DECOUPLED_DATA", ""))  # the command may set it
+    monkeypatch.setattr("decoupled.paper.runner.compile_all", lambda code: None)
+    monkeypatch.setattr(movielens, "ARMS", movielens.ARMS[:1])
+    movielens.source.cache_clear()
+    yield
+    movielens.source.cache_clear()
 
 
 def test_without_the_data_the_report_says_in_red_that_the_claim_was_not_judged(quick: Quick) -> None:
@@ -42,14 +53,15 @@ def test_without_the_data_the_report_says_in_red_that_the_claim_was_not_judged(q
     assert row.endswith("<td>&ndash;</td>")
 
 
+@pytest.mark.usefixtures("_here")
 def test_a_damaged_file_is_refused_by_name_and_line_before_anything_is_run(tmp_path: Path) -> None:
     lines = stand_in().decode().splitlines()
     lines[41] = lines[41].replace("\t", " ")
     folder = tmp_path / "ml-100k"
     folder.mkdir()
     (folder / "u.data").write_text("\n".join(lines) + "\n")
-    done = reproduce(tmp_path / "out", "--data", str(tmp_path))
-    assert done.returncode == 2
+    done = reproduce([*COMMAND, str(tmp_path / "out"), "--data", str(tmp_path)])
+    assert done.exit_code == 2
     assert "u.data" in done.stderr
     assert "line 42" in done.stderr
     assert not (tmp_path / "out" / "movielens").exists()
@@ -58,8 +70,9 @@ def test_a_damaged_file_is_refused_by_name_and_line_before_anything_is_run(tmp_p
 @pytest.mark.skipif(
     not os.environ.get("DECOUPLED_DATA"), reason="DECOUPLED_DATA does not name MovieLens 100K"
 )
+@pytest.mark.usefixtures("_here")
 def test_with_the_data_the_claim_is_judged(tmp_path: Path) -> None:
-    done = reproduce(tmp_path, DECOUPLED_DATA=os.environ["DECOUPLED_DATA"])
-    assert done.returncode == 0, done.stderr
+    done = reproduce([*COMMAND, str(tmp_path)])
+    assert done.exit_code == 0, done.output
     assert "not judged" not in done.stdout
     assert "alarm" not in (tmp_path / "report.html").read_text().split("</style>")[1].split("<script")[0]

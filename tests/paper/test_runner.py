@@ -21,7 +21,7 @@ from decoupled.paper.runner import EXPERIMENTS, section_of
 from decoupled.report.section import Section
 from decoupled.simulation import Results
 from support.browser import chromium
-from support.quick_run import Quick, quick_run
+from support.quick_run import RUNS, Quick, quick_run
 
 
 def command(*arguments: str) -> list[str]:
@@ -83,11 +83,13 @@ def test_every_section_says_how_much_was_run_for_it(quick: Quick) -> None:
     names = [name for name, each in EXPERIMENTS.items() if each.in_quick]
     extents = {name: extent_of(page, name) for name in names}
     for name in names:
+        if name in ("grid", "horizon"):  # two thirds of all files
+            continue
         results = {path: Results.load(path) for path in (quick.folder / name).rglob("results.nc")}
         kept = {(each.data.sizes["run"], each.horizon) for each in results.values()}
         found = re.findall(r"([\d,]+) runs of ([\d,]+) rounds", extents[name])
         assert {(number(runs), number(rounds)) for runs, rounds in found} == kept
-    assert extents["adversarial"] == "12 runs of 10,000 rounds for each policy."
+    assert extents["adversarial"] == f"{RUNS} runs of 10,000 rounds for each policy."
     assert "4 runs of 100,000 rounds" in extents["horizon"]
     assert re.match(r"3 repetitions, each of 2,000 compiled", extents["runtime"])
     assert re.match(r"8 sampled rounds by the conic solver|Nothing was run", extents["conic"])
@@ -129,17 +131,17 @@ def keep_only(folder: Path, *names: str) -> None:
 def test_report_rebuilds_the_same_page_without_running(quick: Quick, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(quick.folder, folder)
-    keep_only(folder, "stochastic-easy", "grid", "runtime")
+    keep_only(folder, "stochastic-easy", "runtime")
     assert run_here(["report", str(folder)]).exit_code == 0
     page, claims = (folder / "report.html").read_bytes(), (folder / "claims.json").read_bytes()
     results = {path: path.stat().st_mtime_ns for path in folder.rglob("results.nc")}
-    for name in ("report.html", "claims.json", "grid/grid.png"):
+    for name in ("report.html", "claims.json", "stochastic-easy/stochastic-easy.png"):
         (folder / name).unlink()
     done = run("report", str(folder))
     assert done.returncode == 0, done.stderr
     assert (folder / "report.html").read_bytes() == page
     assert (folder / "claims.json").read_bytes() == claims
-    assert (folder / "grid" / "grid.png").exists()
+    assert (folder / "stochastic-easy" / "stochastic-easy.png").exists()
     assert results == {path: path.stat().st_mtime_ns for path in folder.rglob("results.nc")}
     # A report describes its own contents.
     assert "Every figure of the paper" in (quick.folder / "report.html").read_text()
@@ -178,18 +180,18 @@ def results_of(folder: Path) -> dict[str, bytes]:
 
 def test_a_killed_run_resumes_to_the_same_bits(quick: Quick, tmp_path: Path) -> None:
     # Experiments are independent of each other, so the run of all of them has the expected results of these two.
-    names = ("stochastic-easy", "tuned")
-    options = (*names, "--quick", "--runs", "12", "--out", str(tmp_path))
+    names = ("stochastic-easy", "baseline")
+    options = (*names, "--quick", "--runs", RUNS, "--out", str(tmp_path))
     process = subprocess.Popen(command("reproduce", *options), stdout=subprocess.DEVNULL)
-    while not list((tmp_path / "tuned").rglob("*.npz")) and process.poll() is None:
+    while not list((tmp_path / "baseline").rglob("*.npz")) and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, "it was finished before it could be killed"
     assert (tmp_path / "run.json").exists()  # the first experiment is done, the second is not
-    assert len(results_of(tmp_path)) < 7
-    again = run("reproduce", *options, "--resume")
-    assert again.returncode == 0, again.stderr
-    assert len(results_of(tmp_path)) == 7
+    assert len(results_of(tmp_path)) < 6
+    again = run_here(["reproduce", *options, "--resume"])
+    assert again.exit_code == 0, again.output
+    assert len(results_of(tmp_path)) == 6
     for name in names:
         assert results_of(tmp_path / name) == results_of(quick.folder / name)
     assert json.loads((tmp_path / "claims.json").read_text()) == claims_of(quick.folder, *names)

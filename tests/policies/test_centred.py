@@ -182,14 +182,13 @@ def test_losses_that_say_little_leave_the_rates_high() -> None:
 def test_a_state_saved_before_there_were_schedules_loads() -> None:
     learner = trained(GATED[0])[0]
     assert "spread" not in learner.to_json()
-    assert "spread" in dc.FTPL.recommended().start(ARMS, seed=0).to_json()
+    assert "spread" in dc.Ladder().start(ARMS, seed=0).to_json()
 
 
 def test_a_policy_knows_whether_it_is_the_published_one() -> None:
     assert dc.FTPL().published
     assert dc.FTPL(c=2.0, c_exploit=2.0).published
     assert not dc.FTPL(c_exploit=3.0).published
-    assert not dc.FTPL.recommended().published
     assert not dc.FTPL(schedule="losses").published
     assert repr(dc.FTPL()) == "FTPL(alpha=3.0, c=2.0, ranking='improved')"
     for kind in (dc.TsallisINF, dc.Exp3):
@@ -229,14 +228,14 @@ def test_policies_saved_before_there_were_baselines_load() -> None:
 
 def test_the_proofs_are_about_the_papers_policy_alone() -> None:
     with pytest.raises(dc.ParameterError, match="importance weighting and one rate"):
-        theory.check(dc.environments.Alternating(4, 0.25), dc.FTPL.recommended(), horizon=10)
+        theory.check(dc.environments.Alternating(4, 0.25), dc.FTPL(estimator="centred"), horizon=10)
 
 
 @pytest.mark.slow
 def test_regret_is_far_below_the_papers() -> None:
     # Not luck: the ratio of the means is near 0.25 with a standard error below 0.03.
     world = dc.environments.Alternating(arms=6, gap=0.15)
-    policies = [dc.FTPL(), dc.FTPL.recommended()]
+    policies = [dc.FTPL(), dc.Ladder()]
     results = dc.simulate(policies, world, horizon=5_000, runs=300, seed=0, checkpoints=1)
     paper, ours = (results.final_regret(policy).mean() for policy in policies)
     assert ours < 0.4 * paper

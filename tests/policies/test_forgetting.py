@@ -19,11 +19,14 @@ from decoupled.kernels.jit import is_ours
 from decoupled.simulation.plan import make_plan
 from decoupled.simulation.toml import read_specification
 from support.centred_ftpl import CENTRED_FTPL
-from support.twins import Exp3Twin, FTPLTwin, TsallisTwin, Twin
+from support.twins import Twin
+from support.twins.avner import AvnerTwin
 from support.twins.centred import centred_twin
-from support.twins.classic import AvnerTwin
 from support.twins.coupled import CoupledExp3Twin
+from support.twins.exp3 import Exp3Twin
 from support.twins.forgetting import ForgettingTwin
+from support.twins.ftpl import FTPLTwin
+from support.twins.tsallis import TsallisTwin
 
 ARMS = 4
 # Their machine code is cached on disk, so this is slow only once.
@@ -107,7 +110,7 @@ def test_saved_and_loaded_it_goes_on_bit_for_bit(policy: dc.Policy, how: dict[st
 
 def test_the_ladder_forgets_by_a_discount() -> None:
     """Sums and counts fade; means and the smallest loss do not."""
-    learner = dc.Forgetting(dc.FTPL.recommended(), discount=0.5).start(ARMS, seed=3)
+    learner = dc.Forgetting(dc.Ladder(), discount=0.5).start(ARMS, seed=3)
     for t in range(12):
         learner.replay([(t % 2, 0.5, 0.25 + 0.5 * (t % 2))])
     running = learner._running
@@ -366,7 +369,7 @@ def test_every_form_of_every_policy_keeps_its_machine_code() -> None:
                 assert pickle.loads(pickle.dumps(wrapper.params_type)) is wrapper.params_type
                 types.append(wrapper.params_type)
     assert len({each.__qualname__ for each in types}) == len(types)
-    recommended = dc.Forgetting(dc.FTPL.recommended(), period=9)
+    recommended = dc.Forgetting(dc.Ladder(), period=9)
     for arms in (8, 10_000):
         assert recommended.at(arms).params_type in types
 

@@ -9,7 +9,8 @@ import pytest
 import decoupled as dc
 from decoupled.policies.ftpl import MANY_ARMS, MANY_CENTRED
 from support.centred_ftpl import CENTRED_FTPL
-from support.twins import StrataTwin, cut_into_strata, means_agree
+from support.statistics import means_agree
+from support.twins.ftpl import StrataTwin, cut_into_strata
 
 STRATA = dc.FTPL(ranking="strata")
 

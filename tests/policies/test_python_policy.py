@@ -80,7 +80,7 @@ def test_decisions_are_drawn_from_the_two_laws_with_two_numbers_of_the_stream() 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", [Hedge(), Means()], ids=str)
 def test_it_keeps_the_contract(policy: dc.Policy) -> None:
-    dc.testing.check_policy(policy, rounds=500)
+    dc.testing.check_policy(policy, rounds=100)
 
 
 @pytest.mark.parametrize("traffic", [{}, {"delay": 7}, {"missing": 0.3, "slice": 0.5}], ids=str)

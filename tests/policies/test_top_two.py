@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from support.twins import chi_square_p
-from support.twins.classic import TopTwoTwin
+from support.statistics import chi_square_p
+from support.twins.top_two import TopTwoTwin
 
 
 def counts(learner: dc.Learner, name: str) -> list[Any]:

@@ -62,11 +62,11 @@ def test_a_report_has_the_paired_differences_of_the_summary(tmp_path: Path) -> N
     assert "difference from FTPL<" in page.read_text()
     line = results.summary(against=dc.FTPL()).loc["Exp3"]
     ends = f"{line['difference_low']:.1f} to {line['difference_high']:.1f}"
-    assert cells_of(page, "easy: Exp3")[-2:] == [f"{line['difference']:+.1f}", ends]
+    assert cells_of(page, "easy: EXP3")[-2:] == [f"{line['difference']:+.1f}", ends]
     assert cells_of(page, "easy: FTPL")[-2:] == ["", ""]
 
-    page = dc.compare({"easy": results}, tmp_path / "second", against="Exp3", labels={"Exp3": "EXP3"})
-    assert "difference from EXP3<" in page.read_text()
+    page = dc.compare({"easy": results}, tmp_path / "second", against="Exp3", labels={"Exp3": "theirs"})
+    assert "difference from theirs<" in page.read_text()
     assert cells_of(page, "easy: FTPL")[-2] == f"{-line['difference']:+.1f}"
     with pytest.raises(
         dc.ParameterError, match=r"against = 'TsallisINF': names a policy that is not among"
@@ -84,8 +84,8 @@ def test_a_report_says_where_policies_met_other_losses(tmp_path: Path) -> None:
     assert (
         "same losses in the same run, except in punished: there the environment reacts" in both.read_text()
     )
-    assert cells_of(both, "punished: Exp3")[-2:] == ["", ""]
-    assert "" not in cells_of(both, "easy: Exp3")
+    assert cells_of(both, "punished: EXP3")[-2:] == ["", ""]
+    assert "" not in cells_of(both, "easy: EXP3")
 
     alone = dc.compare({"punished": found["punished"]}, tmp_path / "alone").read_text()
     assert "each policy met losses of its own" in alone

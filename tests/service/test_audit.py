@@ -10,7 +10,7 @@ import pytest
 from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import Conflict, Invalid, StoreError
 from decoupled.service.experiment.audited import ACTIONS, AuditRecord
-from decoupled.service.experiment.records import Settings
+from decoupled.service.experiment.records import Feedback, Settings
 from decoupled.service.origin import ORIGIN, Origin
 from decoupled.service.store.backup import restore
 from support.stores import Clock, quick_service
@@ -74,6 +74,8 @@ def test_every_change_is_recorded_with_who_made_it(
         "store.restore",
         "experiment.delete",
         "log.replay",
+        "incumbent.release",
+        "verdict.decide",
     }
     values = {each.action: (each.old, each.new) for each in found}
     assert values["arms.add"] == (None, ["d"])
@@ -197,3 +199,25 @@ def test_a_restored_store_has_the_trail_and_says_that_it_was_restored(
         TILL.caller,
         {"experiments": 1},
     )
+
+
+def test_what_the_service_found_by_itself_is_recorded_once(opened: Callable[..., DecisionService]) -> None:
+    service = opened()
+    service.experiments.put("local", "models", Settings({"name": "Ladder"}, ("a", "b")), seed=7).result()
+    service.experiments.change_guardrails("local", "models", {"incumbent": "a"}).result()
+    while not (
+        (judged := service.verdicts.get("local", "models").result()).decided and judged.incumbent_released
+    ):
+        made = service.decisions.decide("local", "models", count=20).result()
+        losses = [Feedback(each.id, 1.0 if each.explore == "a" else 0.0) for each in made]
+        service.decisions.feedback_many("local", losses).result()
+    service.close()
+    service = opened()  # another process looks again
+    assert service.verdicts.get("local", "models").result().decided == ["b", "a"]
+    found = [each for each in trail(service) if each.caller == "service"]
+    assert sorted((each.action, each.subject) for each in found) == [
+        ("incumbent.release", "models"),
+        ("verdict.decide", "models"),
+    ]
+    values = {each.action: each.old or each.new["decided"] for each in found}
+    assert values == {"incumbent.release": "a", "verdict.decide": ["b", "a"]}

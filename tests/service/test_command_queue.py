@@ -9,6 +9,8 @@ from decoupled.service.command_queue import CommandQueue
 class Item(NamedTuple):
     number: int
     alone: bool = False
+    weight: int = 1
+    lane: str = "one"
 
 
 def waiting(queue: CommandQueue[Item], number: int) -> threading.Thread:
@@ -21,7 +23,7 @@ def waiting(queue: CommandQueue[Item], number: int) -> threading.Thread:
 
 
 def test_a_wait_ends_with_the_item_that_completes_it() -> None:
-    queue: CommandQueue[Item] = CommandQueue()
+    queue: CommandQueue[Item] = CommandQueue(32)
     thread = waiting(queue, 3)
     for number in range(2):
         assert queue.put(Item(number))
@@ -34,7 +36,7 @@ def test_a_wait_ends_with_the_item_that_completes_it() -> None:
 
 
 def test_a_wait_ends_with_the_time_or_with_the_queue() -> None:
-    queue: CommandQueue[Item] = CommandQueue()
+    queue: CommandQueue[Item] = CommandQueue(32)
     queue.wait(1, 0.001)
     queue.put(Item(0))
     queue.wait(1, 60.0)
@@ -50,7 +52,7 @@ def test_a_wait_ends_with_the_time_or_with_the_queue() -> None:
 
 
 def test_many_threads_put_and_none_is_lost_or_taken_twice() -> None:
-    queue: CommandQueue[Item] = CommandQueue()
+    queue: CommandQueue[Item] = CommandQueue(32)
     putting = [
         threading.Thread(target=lambda k=k: [queue.put(Item(k * 1000 + i)) for i in range(1000)])
         for k in range(4)
@@ -70,14 +72,63 @@ def test_many_threads_put_and_none_is_lost_or_taken_twice() -> None:
 
 
 def test_an_item_that_must_be_alone_is_taken_alone() -> None:
-    queue: CommandQueue[Item] = CommandQueue()
+    queue: CommandQueue[Item] = CommandQueue(32)
     for number, alone in enumerate((False, False, True, True, False)):
         queue.put(Item(number, alone))
     assert [[each.number for each in queue.take(10)] for _ in range(4)] == [[0, 1], [2], [3], [4]]
 
 
+def numbers(taken: list[Item]) -> list[int]:
+    return [each.number for each in taken]
+
+
+def test_a_lane_with_little_is_before_one_with_much() -> None:
+    queue: CommandQueue[Item] = CommandQueue(32)
+    for number in range(20):
+        queue.put(Item(number, weight=32, lane="busy"))
+    assert numbers(queue.take(64)) == [0, 1]
+    for number in range(100, 103):
+        queue.put(Item(number, lane="calm"))
+    assert numbers(queue.take(64)) == [100, 101, 102, 2, 3]
+    assert not queue.lighter_than("late"), "there are only batches"
+    queue.put(Item(200, lane="late"))
+    assert queue.lighter_than("busy")
+    assert not queue.lighter_than("late")
+    assert numbers(queue.take(32)) == [200, 4], "and does not have to wait for what came before it"
+    assert len(queue) == 15
+
+
+def test_lanes_with_as_much_take_turns_and_none_is_left_out() -> None:
+    queue: CommandQueue[Item] = CommandQueue(32)
+    for number in range(300):
+        queue.put(Item(number, weight=10, lane=str(number % 100)))
+    taken = [numbers(queue.take(100)) for _ in range(30)]
+    for k in range(0, 30, 10):
+        assert sorted(number % 100 for each in taken[k : k + 10] for number in each) == list(range(100))
+    assert queue.take(100) == []
+
+
+def test_the_rest_of_an_item_comes_before_the_others_of_its_lane() -> None:
+    queue: CommandQueue[Item] = CommandQueue(32)
+    for number in range(3):
+        queue.put(Item(number))
+    [first] = queue.take(1)
+    queue.close()
+    queue.put_back(first)
+    assert len(queue) == 3
+    assert numbers(queue.take(10)) == [0, 1, 2]
+
+
+def test_an_item_that_must_be_alone_does_not_hold_up_others_for_ever() -> None:
+    queue: CommandQueue[Item] = CommandQueue(32)
+    queue.put(Item(0, lane="a"))
+    queue.put(Item(1, alone=True, lane="b"))
+    queue.put(Item(2, lane="c"))
+    assert [numbers(queue.take(10)) for _ in range(3)] == [[0], [1], [2]]
+
+
 def test_an_item_that_comes_as_the_time_ends_leaves_no_call_over() -> None:
-    queue: CommandQueue[Item] = CommandQueue()
+    queue: CommandQueue[Item] = CommandQueue(32)
     lock = queue._enough
 
     class Late:

@@ -68,7 +68,7 @@ OTHER_SETTINGS: list[tuple[dict[str, Any], list[str]]] = [
         ["deadline_seconds is 60.0, and you sent none", "drift is True, and you sent False"],
     ),
     ({"policy": {"name": "FTPL", "alpha": 2.5}}, ["policy is 'FTPL', and you sent 'FTPL(alpha=2.5)'"]),
-    ({"policy": dc.FTPL.recommended().to_dict()}, ["policy is 'FTPL', and you sent 'FTPL recommended'"]),
+    ({"policy": dc.Ladder().to_dict()}, ["policy is 'FTPL', and you sent 'Ladder'"]),
     ({"guardrails": dc.Guardrails(pinned="a")}, ["guardrails.pinned is not set, and you sent 'a'"]),
     ({"imported": "5e1f"}, ["it began with another saved learner, or with none"]),
 ]

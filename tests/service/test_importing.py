@@ -18,7 +18,7 @@ ARMS = ("a", "b", 3)
 
 def trained(policy: Any = None, rounds: int = 30, watched: bool = False, **options: Any) -> dc.Learner:
     """A learner that has seen something, with decisions that await feedback."""
-    learner: dc.Learner = (policy or dc.FTPL.recommended()).start(list(ARMS), seed=7, **options)
+    learner: dc.Learner = (policy or dc.Ladder()).start(list(ARMS), seed=7, **options)
     if watched:
         learner.watch()
     noise = random.Random(7)
@@ -57,7 +57,7 @@ def go_on(service: DecisionService, learner: dc.Learner, rounds: int = 25) -> No
     assert service.experiments.state("local", "x").result().estimates == tuple(learner.estimates().tolist())
 
 
-@pytest.mark.parametrize("policy", [dc.FTPL.recommended(), dc.FTPL(), dc.TsallisINF(), dc.UCB1()])
+@pytest.mark.parametrize("policy", [dc.Ladder(), dc.FTPL(), dc.TsallisINF(), dc.UCB1()])
 def test_an_experiment_goes_on_bit_for_bit_and_so_does_the_way_back(file: str, policy: Any) -> None:
     learner = trained(policy)
     text = learner.to_json()

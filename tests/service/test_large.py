@@ -18,7 +18,7 @@ from support.http_service import Service, served
 from support.stores import Clock, quick_service
 
 ARMS = 20_000
-RECOMMENDED = dc.FTPL.recommended()
+RECOMMENDED = dc.Ladder()
 LARGE = Settings(RECOMMENDED.to_dict(), numbered(ARMS), deadline=50.0)
 
 
@@ -129,7 +129,7 @@ def test_what_a_large_experiment_cannot_do_is_refused(file: str) -> None:
         assert f"more than {MOST_NAMED:,} arms" in str(error)
         assert error.status in (409, 422)
     slow = Settings({"name": "Exp3"}, numbered(ARMS))
-    assert "use FTPL.recommended()" in str(experiments.put("me", "slow", slow).exception())
+    assert "use Ladder()" in str(experiments.put("me", "slow", slow).exception())
     many = Settings(RECOMMENDED.to_dict(), range(MOST_NUMBERED + 1))
     assert f"must not exceed {MOST_NUMBERED:,}" in str(experiments.put("me", "many", many).exception())
     assert "the arms are 0 to 19,999" in str(
@@ -151,7 +151,7 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_arms_can_be_given_by_their_number(http: Service) -> None:
-    policy = {"name": "FTPL.recommended"}
+    policy = {"name": "Ladder"}
     http.create("large", policy=policy, arms=ARMS)
     assert http.http.get("/v1/experiments/large").json()["arms"] == ARMS
     assert http.decide("large")["explore"] in range(ARMS)

@@ -15,7 +15,7 @@ from decoupled.service.experiment.records import DecisionRecord, Settings
 from decoupled.service.parts import deadlines
 from support.stores import Clock, quick_service
 
-RECOMMENDED = dc.FTPL.recommended().to_dict()
+RECOMMENDED = dc.Ladder().to_dict()
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"), deadline=50.0, expired_loss=0.5)
 FEW = 4  # experiments in memory
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import decoupled as dc
+from decoupled.service.analysis import doctor
 from decoupled.service.analysis.doctor import examine
 from decoupled.service.commit_loop import Command
 from decoupled.service.decision_service import DecisionService
@@ -18,7 +19,7 @@ from decoupled.service.errors import ReplayError, ServiceError, StoreError
 from decoupled.service.experiment.records import Settings
 from decoupled.service.replies import Reply
 from decoupled.service.session import Reference, Session
-from decoupled.service.store.schema import MIGRATIONS
+from decoupled.service.store import database, schema
 from decoupled.service.store.sqlite import SqliteStore
 from support.stores import Clock, quick_service
 
@@ -253,40 +254,34 @@ def test_a_damaged_log_raises_an_error(file: str, damage: str) -> None:
     service.close()
 
 
-def test_migrations_open_a_store_of_the_first_version(
+def test_a_migration_runs_once_and_whole_or_not_at_all(
     file: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The text of a store that version 1 wrote, with decisions that wait: it must open for ever."""
-    store = SqliteStore(file)
-    store.connection.execute((Path(__file__).parent / "version1.sql").read_text())
-    store.close()
-    [bad] = [check for check in examine(file) if not check.good and check.name != "disk"]
-    assert (bad.name, bad.finding.partition(";")[0]) == ("schema", f"version 1 of {len(MIGRATIONS)}")
-    service = quick_service(file, clock=clock)
-    state = service.experiments.state("local", "first").result()
-    assert (state.decisions, state.pending, state.applied, state.expired) == (12, 6, 4, 0)
-    assert (
-        service.decisions.decide("local", "first", count=2, key="again").result()[0].id
-        == "00c0ffee00c0ffee-1"
-    )
-    service.close()
-    assert all(check.good for check in examine(file) if check.name != "disk")
-    from decoupled.service.store import database, schema
+    """With a made-up one, on a store that has decisions."""
 
+    def known(migrations: tuple[tuple[str, ...], ...]) -> None:
+        for module in (schema, database, doctor):
+            monkeypatch.setattr(module, "MIGRATIONS", migrations)
+
+    service = quick_service(file, clock=clock)
+    service.experiments.put("me", "one", PLAIN, seed=7).result()
+    service.decisions.decide("me", "one", count=6).result()
+    state = service.experiments.state("me", "one").result()
+    service.close()
     more = (
         *schema.MIGRATIONS,
         ("ALTER TABLE experiments ADD COLUMN colour TEXT", "CREATE TABLE t (x {integer})"),
     )
-    for module in (schema, database):
-        monkeypatch.setattr(module, "MIGRATIONS", more)
+    known(more)
+    [bad] = [check for check in examine(file) if not check.good and check.name != "disk"]
+    assert (bad.name, bad.finding.partition(";")[0]) == ("schema", "version 1 of 2")
     service = quick_service(file, clock=clock)
-    assert service.experiments.state("local", "first").result() == state
+    assert service.experiments.state("me", "one").result() == state
     ran = service._session.store.run("SELECT version FROM schema_migrations ORDER BY 1")
     assert ran == [(version,) for version in range(1, len(more) + 1)]
     service.close()
-    broken = (*more, ("CREATE TABLE u (x {integer})", "CREATE TABLE t (x {integer})"))
-    for module in (schema, database):
-        monkeypatch.setattr(module, "MIGRATIONS", broken)
+    assert all(check.good for check in examine(file) if check.name != "disk")
+    known((*more, ("CREATE TABLE u (x {integer})", "CREATE TABLE t (x {integer})")))
     with pytest.raises(StoreError, match="already exists"):
         quick_service(file)
     monkeypatch.undo()

@@ -17,7 +17,7 @@ from support.stores import quick_service
 
 UNSAFE = ("disk", "durability")  # of stores for tests
 ARMS = ("a", "b", 3)
-SETTINGS = Settings(dc.FTPL.recommended().to_dict(), ARMS, loss_range=(0.0, 10.0))
+SETTINGS = Settings(dc.Ladder().to_dict(), ARMS, loss_range=(0.0, 10.0))
 
 
 def rows(count: int = 40) -> list[dict[str, Any]]:
@@ -42,7 +42,7 @@ def started(address: str, settings: Settings = SETTINGS, **options: Any) -> Deci
 
 
 def twin() -> dc.Learner:
-    return dc.FTPL.recommended().start(list(ARMS), seed=7, loss_range=(0, 10))
+    return dc.Ladder().start(list(ARMS), seed=7, loss_range=(0, 10))
 
 
 def records(content: list[dict[str, Any]]) -> list[tuple[Any, float, float]]:

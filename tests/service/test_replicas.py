@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -64,34 +65,24 @@ def test_replicas_at_once_apply_each_loss_once(postgres: str) -> None:
     services = [DecisionService(PostgresStore(postgres), snapshot_every=100) for _ in range(2)]
     for service in services:  # together: one creates, one finds it created
         service.experiments.put("me", "one", PLAIN, seed=7).result()
-    errors: list[BaseException] = []
 
     def client(place: int) -> None:
-        try:
-            for turn in range(20):
-                made = (
-                    services[place % 2]
-                    .decisions.decide("me", "one", count=2, key=f"{place}-{turn}")
-                    .result()
-                )
-                assert (
-                    services[1 - place % 2]
-                    .decisions.decide("me", "one", count=2, key=f"{place}-{turn}")
-                    .result()
-                    == made
-                )
-                for each in made:
-                    answers = [service.decisions.feedback("me", each.id, loss=0.5) for service in services]
-                    assert len({answer.result() for answer in answers}) == 1
-        except BaseException as error:
-            errors.append(error)
+        for turn in range(20):
+            made = (
+                services[place % 2].decisions.decide("me", "one", count=2, key=f"{place}-{turn}").result()
+            )
+            assert (
+                services[1 - place % 2]
+                .decisions.decide("me", "one", count=2, key=f"{place}-{turn}")
+                .result()
+                == made
+            )
+            for each in made:
+                answers = [service.decisions.feedback("me", each.id, loss=0.5) for service in services]
+                assert len({answer.result() for answer in answers}) == 1
 
-    threads = [threading.Thread(target=client, args=(place,)) for place in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(client, range(4)))
     for service in services:
         state = service.experiments.state("me", "one").result()
         assert (state.decisions, state.applied, state.round) == (160, 160, 161)

@@ -126,7 +126,7 @@ def test_a_policy_from_a_script_reaches_the_workers(cluster: Cluster, tmp_path: 
 @pytest.mark.filterwarnings("ignore")  # the client warns about the lost worker, as it should
 def test_killing_a_worker_changes_no_bit(cluster: Cluster) -> None:
     environment = dc.environments.Alternating(arms=4, gap=0.2)
-    arguments = ([dc.FTPL(), dc.Exp3()], environment, 5_000, 400)
+    arguments = ([dc.FTPL(), dc.Exp3()], environment, 1_000, 100)
     alone = dc.simulate(*arguments, seed=5)
     done: list[int] = []
 
@@ -139,10 +139,10 @@ def test_killing_a_worker_changes_no_bit(cluster: Cluster) -> None:
     with connect(scheduler_file=str(cluster.file)) as client:
         client.wait_for_workers(2, timeout=60)
         together = dc.simulate(
-            *arguments, seed=5, executor=client.get_executor(), block=10, report=kill_after_first_block
+            *arguments, seed=5, executor=client.get_executor(), block=5, report=kill_after_first_block
         )
         assert len(client.scheduler_info(n_workers=-1)["workers"]) == 1
-    assert len(done) == 80
+    assert len(done) == 40
     assert cluster.workers[0].wait(10) == -signal.SIGKILL
     for name in alone.data:
         assert np.array_equal(alone.data[name].values, together.data[name].values)

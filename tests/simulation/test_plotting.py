@@ -16,7 +16,7 @@ RUNS = 30
 
 @pytest.fixture(scope="module")
 def results() -> dc.Results:
-    return dc.simulate([dc.FTPL.recommended(), dc.FTPL()], EASY, 200, RUNS, seed=0, checkpoints=5)
+    return dc.simulate([dc.Ladder(), dc.FTPL()], EASY, 200, RUNS, seed=0, checkpoints=5)
 
 
 def drawn_band(figure: Figure, number: int = 0) -> tuple[float, float]:
@@ -28,7 +28,7 @@ def drawn_band(figure: Figure, number: int = 0) -> tuple[float, float]:
 
 def test_the_default_band_is_the_interval_of_the_mean(results: dc.Results) -> None:
     figure = results.plot()
-    final = results.final_regret(dc.FTPL.recommended())
+    final = results.final_regret(dc.Ladder())
     expected = stats.t.interval(0.95, RUNS - 1, final.mean(), stats.sem(final))
     assert drawn_band(figure) == pytest.approx(expected)
     assert figure.axes[0].get_ylabel() == "mean regret, 95 % interval"
@@ -89,9 +89,9 @@ def legend(figure: Figure) -> list[str]:
 
 
 def test_names_by_policy_by_label_or_in_order(results: dc.Results) -> None:
-    assert legend(results.plot()) == ["FTPL recommended", "FTPL"]
-    assert legend(results.plot(labels={dc.FTPL(): "theirs"})) == ["FTPL recommended", "theirs"]
-    assert legend(results.plot(labels={"FTPL": "theirs"})) == ["FTPL recommended", "theirs"]
+    assert legend(results.plot()) == ["Ladder", "FTPL"]
+    assert legend(results.plot(labels={dc.FTPL(): "theirs"})) == ["Ladder", "theirs"]
+    assert legend(results.plot(labels={"FTPL": "theirs"})) == ["Ladder", "theirs"]
     assert legend(results.plot(labels=["ours", "theirs"])) == ["ours", "theirs"]
 
 
@@ -102,7 +102,7 @@ def test_names_by_policy_by_label_or_in_order(results: dc.Results) -> None:
         (["one"], "list of 2 names"),
         ("ab", "list of 2 names"),
         (["same", "same"], "must name one policy only"),
-        ({"FTPL": "FTPL recommended"}, "must name one policy only"),
+        ({"FTPL": "Ladder"}, "must name one policy only"),
         ([1, 2], "must be text"),
     ],
 )

@@ -120,7 +120,7 @@ def test_loading_something_else_is_refused(tmp_path: Path) -> None:
 def test_figure(results: dc.Results, tmp_path: Path) -> None:
     figure = results.plot(tmp_path / "regret.png", log=True)
     assert (tmp_path / "regret.png").stat().st_size > 10_000
-    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["FTPL", "Exp3"]  # type: ignore[union-attr]
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["FTPL", "EXP3"]  # type: ignore[union-attr]
 
 
 def test_curves_may_be_left_out(results: dc.Results) -> None:

@@ -15,9 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import decoupled as dc
 from decoupled.base.files import write_atomically
+from decoupled.cli.main import app
 from decoupled.simulation import blocks as store_module
 
 ENVIRONMENT = dc.environments.Alternating(arms=4, gap=0.2)
@@ -119,7 +121,7 @@ def results_in(out: Path) -> bytes:
 def test_sigkill_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     specification = tmp_path / "spec.toml"
     specification.write_text(SPECIFICATION)
-    subprocess.run(command(specification, tmp_path / "whole"), check=True, capture_output=True)
+    assert CliRunner().invoke(app, command(specification, tmp_path / "whole")[3:]).exit_code == 0
     luck, out, kills = random.Random(0), tmp_path / "killed", 0
     # Forked from a process that has loaded the package, because loading takes longer than the whole test.
     forking = get_context("forkserver")
@@ -144,7 +146,7 @@ def test_sigkill_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             break
         assert process.exitcode == -signal.SIGKILL
         kills += 1
-    subprocess.run(command(specification, out), check=True, capture_output=True)
+    assert CliRunner().invoke(app, command(specification, out)[3:]).exit_code == 0
     assert kills >= 3, "the run finished before it could be killed: make it longer"
     assert results_in(out) == results_in(tmp_path / "whole")
 

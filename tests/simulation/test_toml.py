@@ -41,12 +41,12 @@ def plans_of(text: str, folder: Path) -> list[object]:
 
 
 def test_a_preset_is_a_name_and_sweeps(tmp_path: Path) -> None:
-    text = GOOD.replace('name = "FollowTheLeader"', 'name = "FTPL.recommended"\nkappa = [0.1, 0.2]')
+    text = GOOD.replace('name = "FollowTheLeader"', 'name = "Ladder"\nkappa = [0.1, 0.2]')
     plan = plans_of(text, tmp_path)[0]
     assert isinstance(plan, Plan)
     assert [policy.label for policy in plan.policies[-2:]] == [
-        "FTPL recommended",
-        "FTPL recommended(kappa=0.2)",
+        "Ladder",
+        "Ladder(kappa=0.2)",
     ]
 
 

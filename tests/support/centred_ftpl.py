@@ -1,4 +1,4 @@
-"""FTPL with centred losses, two rates and the hard gate: what FTPL.recommended() was in version 0.1.0."""
+"""FTPL with centred losses, two rates and the hard gate. Ladder() is this from 4,096 arms on."""
 
 import decoupled as dc
 

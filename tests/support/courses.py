@@ -26,14 +26,10 @@ from decoupled.kernels.rounds import against_best, drive, drive_adaptive
 from decoupled.kernels.state import State
 from decoupled.simulation.cpu import world
 from decoupled.simulation.traffic import Traffic, new_late
+from support.policies import examples
 
 ROUNDS = 60
 STRATA = dc.FTPL(ranking="strata")
-
-
-def contract_policies() -> list[dc.Policy]:
-    """Those of the contract suite."""
-    return [policy for name in dc.Policy.homes for policy in dc.Policy.known()[name].examples()]
 
 
 def numbers_of_arms(policy: dc.Policy) -> tuple[int, ...]:
@@ -209,7 +205,7 @@ def late_case(policy: dc.Policy, adversary: Adversary | None = None) -> str:
 
 def interpreted() -> Iterator[tuple[str, list[str]]]:
     """What every case comes to in plain Python."""
-    for policy in contract_policies():
+    for policy in examples():
         for arms in numbers_of_arms(policy):
             form = policy.at(arms)
             yield learner_case(policy, arms), [*map(digest, course(form, arms, dispatched(form)))]

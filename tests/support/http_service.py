@@ -72,6 +72,7 @@ def served(
     patience: float = PATIENCE,
     metrics_experiments: int = 0,
     telemetry: "Telemetry | None" = None,
+    mirror: str | None = None,
     **options: Any,
 ) -> Iterator[Service]:
     """A service over a store in a folder, or at an address; the options are those of `DecisionService`."""
@@ -79,7 +80,7 @@ def served(
     service = open_service(store, clock=clock, **options)
     app = create_app(
         service, open_to_all=open_to_all, limits=limits, backups=backups, patience=patience,
-        metrics_experiments=metrics_experiments, telemetry=telemetry,
+        metrics_experiments=metrics_experiments, telemetry=telemetry, mirror=mirror,
     )  # fmt: skip
     serving = Serving(store="", port=0, drain=5, limits=limits or Limits())
     with listening(serving) as listener:

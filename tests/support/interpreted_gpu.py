@@ -23,12 +23,11 @@ POLICIES: tuple[dc.Policy, ...] = (
     dc.FTPL(alpha=2.5, ranking="sorting"),
     dc.FTPL(estimator="centred"),
     dc.FTPL(ranking="strata"),
-    dc.FTPL.recommended(),
+    dc.Ladder(),
     dc.TsallisINF(),
     dc.Exp3(),
     dc.FollowTheLeader(),
     dc.UCB1(),
-    dc.MatchedFTPL(),
     dc.TopTwo(),
     dc.Forgetting(dc.FTPL(), period=7),
     ScriptedGreedy(),
@@ -42,7 +41,7 @@ ENVIRONMENTS: tuple[dc.environments.Environment, ...] = (
     ScriptedGrudge(arms=3),
 )
 HORIZON, RUNS = 12, 5
-LATE_POLICIES = (dc.FTPL(), dc.FTPL.recommended(), POLICIES[3], dc.UCB1(), ScriptedGreedy())
+LATE_POLICIES = (dc.FTPL(), dc.Ladder(), POLICIES[3], dc.UCB1(), ScriptedGreedy())
 LATE: tuple[dict[str, Any], ...] = (
     {"delay": 3},
     {"delay": ("geometric", 2.0), "missing": 0.2, "slice": 0.8, "reported": ("noise", 0.3)},

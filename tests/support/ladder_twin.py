@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from support.twins import Floats, Ints, pareto_law_by_quad
+from support.twins import Floats, Ints
+from support.twins.ftpl import pareto_law_by_quad
 
 Law = Callable[[Floats, float], Floats]  # exploitation probabilities from scaled gaps and alpha
 

@@ -24,15 +24,16 @@ STRATA = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", ranking="strata", sc
 POLICIES = [
     dc.FTPL(),
     CENTRED_FTPL,
-    dc.FTPL.recommended(),
+    dc.Ladder(),
     STRATA,
     dc.Exp3(),
     dc.TsallisINF(c=1.5, c_exploit=6.0, estimator="centred"),
     dc.CoupledTsallisINF(estimator="reduced-variance"),
     dc.Forgetting(CENTRED_FTPL, period=150),
-    dc.Forgetting(dc.FTPL.recommended(), period=150),
+    dc.Forgetting(dc.Ladder(), period=150),
     dc.TopTwo(),
 ]
+EVERYWHERE = [POLICIES[2], dc.Exp3()]
 TRAFFIC = [
     Traffic(delay=7),
     Traffic(delay=("geometric", 20.0)),
@@ -69,15 +70,23 @@ def on_table(policy: dc.Policy, traffic: Traffic) -> Game:
 
 def against_adversary(traffic: Traffic) -> Game:
     """A game against an adversary that reacts."""
-    return Game(dc.FTPL.recommended(), ADVERSARY, traffic)
+    return Game(dc.Ladder(), ADVERSARY, traffic)
+
+
+def on_tables() -> list[Game]:
+    """Every policy where all of it happens at once, and every traffic with the policies of `EVERYWHERE`."""
+    return [
+        on_table(policy, traffic)
+        for policy in POLICIES
+        for traffic in TRAFFIC
+        if policy in EVERYWHERE or traffic is TRAFFIC[2]
+    ]
 
 
 def games() -> Iterator[Game]:
     """All of them."""
-    for traffic in TRAFFIC:
-        yield against_adversary(traffic)
-        for policy in POLICIES:
-            yield on_table(policy, traffic)
+    yield from map(against_adversary, TRAFFIC)
+    yield from on_tables()
 
 
 def outcome(found: BlockResult) -> list[list[float]]:

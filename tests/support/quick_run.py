@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 import pytest
 
-from support.once import made_once
+from support.once import fits_folder, made_once
+
+RUNS = "4"
 
 
 class Quick(NamedTuple):
@@ -30,8 +32,8 @@ def quick_run(tmp_path_factory: pytest.TempPathFactory) -> Quick:
 
     def run(folder: Path) -> str:
         kept = {name: value for name, value in os.environ.items() if name != "DECOUPLED_DATA"}
-        apart = {"DECOUPLED_OFFLINE": "1", "XDG_CACHE_HOME": str(folder.with_name("quick-cache"))}
-        options = ["--quick", "--runs", "12", "--out", str(folder)]
+        apart = {"DECOUPLED_OFFLINE": "1", "XDG_CACHE_HOME": fits_folder(tmp_path_factory)}
+        options = ["--quick", "--runs", RUNS, "--out", str(folder)]
         done = subprocess.run(
             [sys.executable, "-m", "decoupled", "reproduce", *options],
             capture_output=True,

@@ -5,7 +5,7 @@ import numpy as np
 from decoupled.base.arrays import Floats, Ints
 from decoupled.kernels.jit import compiled
 from decoupled.kernels.order.tiers import ROOM, Tiers, arm_at, fill_tiers, slot_bits, value_at
-from support.twins import cut_into_strata
+from support.twins.ftpl import cut_into_strata
 
 SHAPES = ("equal", "one far ahead", "geometric", "borders", "one past borders")
 

@@ -77,6 +77,11 @@ class Wire(asyncio.Transport):
         self.closed = True
         self.protocol.connection_lost(ConnectionResetError())
 
+    def half_close(self) -> None:
+        """Say that nothing more will be sent."""
+        if not self.protocol.eof_received():
+            self.close()
+
     async def answer(self) -> Answer:
         """The next response."""
         while True:

@@ -145,8 +145,6 @@ def test_an_engine_that_plays_otherwise_is_noticed(monkeypatch: pytest.MonkeyPat
     [
         dc.FTPL(),
         dc.CoupledTsallisINF(estimator="reduced-variance"),
-        dc.UCB1(),
-        dc.Forgetting(dc.FTPL(), period=29),
         dc.Forgetting(dc.Exp3(), discount=0.97),
     ],
     ids=lambda each: each.label,

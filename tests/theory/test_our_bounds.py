@@ -64,7 +64,7 @@ def test_gates() -> None:
     assert HALF.fall_factor(3.0) == pytest.approx(8.0 / 3.0)
     assert round(bounds.Gate(1.5, 0.5).fall_factor(), 1) == 11.8
     assert round(bounds.Gate(3.0, 0.5).fall_factor(), 1) == 63.3
-    # The hard gate of `FTPL.recommended()`: falls of 60 (B = 1) and 30 (B = 1/2), whatever the gap.
+    # The hard gate of `Ladder()`: falls of 60 (B = 1) and 30 (B = 1/2), whatever the gap.
     assert largest_fall_factor(lambda gap: 60.0, 3.0) == pytest.approx(9.5e5, rel=0.01)
     assert largest_fall_factor(lambda gap: 30.0, 3.0) == pytest.approx(6.6e4, rel=0.01)
     for gate in (bounds.Gate(0.7, 0.2), bounds.Gate(3.0, 0.5)):
@@ -333,7 +333,7 @@ def test_the_page_shows_the_comparison() -> None:
 
 
 def test_the_grid_value_for_the_hard_gate() -> None:
-    # What `FTPL.recommended()` would have by rounds if the supremum 11.3, found on a grid, were certified.
+    # What `Ladder()` would have by rounds if the supremum 11.3, found on a grid, were certified.
     found = [
         3 * bounds.curvature_constant() * 11.3 * bounds.rank_share(k) ** 2 + bounds.winner_constant() / 3
         for k in (2, 8, 64)
@@ -360,3 +360,17 @@ def test_arguments_are_checked() -> None:
         bounds.theorem_c([0.25] * 7, switch=1)
     with pytest.raises(dc.ParameterError, match="alpha"):
         bounds.theorem_c([0.25] * 7, alpha=3.5)
+
+
+def test_the_ladder_has_the_factors_of_theorem_t2() -> None:
+    factors = [bounds.ladder_terms(arms).factor for arms in (2, 8, 64, 1_024)]
+    assert factors == pytest.approx([49.5, 74.8, 99.9, 109.4], abs=0.05)
+    assert (
+        max(bounds.ladder_terms(arms).factor for arms in (*range(2, 200, 9), *range(200, 4_096, 97)))
+        < 109.6
+    )
+    # In the end only the factor counts, and a smaller uniform share costs a constant alone.
+    assert bounds.theorem_t2(10**12, 8) == pytest.approx(factors[1] * math.sqrt(8e12), rel=1e-3)
+    parts = [bounds.ladder_terms(8, share) for share in (0.02, 0.001)]
+    assert parts[1].factor < parts[0].factor
+    assert parts[1].constant > parts[0].constant + 7_000

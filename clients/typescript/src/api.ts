@@ -6,6 +6,8 @@ export interface AccessOut {
   role: "read" | "decide" | "admin";
   /** Every role whose requests it may make: its own and those below. */
   may: ("read" | "decide" | "admin")[];
+  /** The experiment of the mirror that this service belongs to; null if it belongs to none. */
+  mirror: string | null;
 }
 
 /** One arm at each point; counts are since the experiment was created. */
@@ -212,11 +214,11 @@ export interface EvaluationOut {
 /** The settings of an experiment. All but the arms, the guardrails and the budget are fixed when it is created. */
 export interface ExperimentIn {
   /**
-   * A policy by name and parameters; parameters left out take their defaults. An experiment that names no policy runs FTPL.recommended().
+   * A policy by name and parameters; parameters left out take their defaults. An experiment that names no policy runs Ladder().
    */
   policy?: Record<string, unknown>;
   /**
-   * The names of the arms, or their number: then they are called 0, 1, 2, ... More than 10,000 must be numbers, and their policy FTPL.recommended().
+   * The names of the arms, or their number: then they are called 0, 1, 2, ... More than 10,000 must be numbers, and their policy Ladder().
    */
   arms?: (string | number)[] | number;
   /** The lowest and the highest possible loss. */
@@ -622,7 +624,7 @@ export interface Operations {
   /** Who changed what, newest first */
   "GET /v1/audit": {
     path: object;
-    query: { subject?: string | null; action?: "experiment.create" | "experiment.archive" | "experiment.delete" | "arms.add" | "arms.retire" | "guardrails.change" | "budget.set" | "log.drop" | "log.replay" | "key.add" | "key.rotate" | "key.revoke" | "backup.write" | "store.restore" | null; tenant?: string | null; before?: number | null; limit?: number };
+    query: { subject?: string | null; action?: "experiment.create" | "experiment.archive" | "experiment.delete" | "arms.add" | "arms.retire" | "guardrails.change" | "budget.set" | "incumbent.release" | "verdict.decide" | "log.drop" | "log.replay" | "key.add" | "key.rotate" | "key.revoke" | "backup.write" | "store.restore" | null; tenant?: string | null; before?: number | null; limit?: number };
     body: undefined;
     response: AuditOut;
   };
@@ -794,7 +796,7 @@ export interface Operations {
     body: FeedbackBatchIn;
     response: FeedbackBatchOut;
   };
-  /** Run FTPL, FTRL (Tsallis-INF) and EXP3 on a simulated world; sends a line of JSON after each step */
+  /** Run FTPL, Tsallis-INF and EXP3 on a simulated world; sends a line of JSON after each step */
   "GET /v1/simulator": {
     path: object;
     query: { environment?: "stochastic" | "alternating" | "punish-last" | "drifting"; arms?: number; gap?: number; rounds?: number; runs?: number; seed?: number };

@@ -28,7 +28,7 @@ EXTRA_OF = {
     "opentelemetry": "otel",
     "apsw": "service",
     "fastapi": "service",
-    "httpcore": "service",
+    "h11": "service",
     "httpx": "service",
     "prometheus_client": "service",
     "pydantic": "service",

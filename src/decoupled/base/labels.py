@@ -19,8 +19,8 @@ def short_labels(shown: Sequence[Description]) -> list[str]:
     >>> short_labels([dc.FTPL(c=0.5), dc.FTPL(c=2), dc.Exp3()])
     ['FTPL(c=0.5)', 'FTPL(c=2)', 'Exp3']
     >>> tuned = dc.FTPL(c=0.5, ranking="strata", estimator="centred", c_exploit=3, schedule="losses")
-    >>> short_labels([dc.FTPL(), dc.FTPL.recommended(), tuned])
-    ['FTPL', 'FTPL recommended', "FTPL(ranking='strata', …)"]
+    >>> short_labels([dc.FTPL(), dc.Ladder(), tuned])
+    ['FTPL', 'Ladder', "FTPL(ranking='strata', …)"]
     """
     names = [_shortened(each, shown) for each in shown]
     for kind in {type(each) for each in shown}:
@@ -30,15 +30,12 @@ def short_labels(shown: Sequence[Description]) -> list[str]:
 
 
 def _swept(kind: type[Description], shown: Sequence[Description]) -> dict[int, str]:
-    """Names, by place, with every parameter that differs among the descriptions of a class, if all of them are short.
-
-    A preset has a name of its own, and is left out.
-    """
+    """Names, by place, with every parameter that differs among the descriptions of a class, if all of them are short."""
     defaults = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]
     texts = {
         number: {name: parameter_text(name, getattr(each, name)) for name in defaults}
         for number, each in enumerate(shown)
-        if type(each) is kind and not each.label.startswith(f"{kind.__name__} ")
+        if type(each) is kind
     }
     differing = {name for name in defaults if len({each[name] for each in texts.values()}) > 1}
     names = {}

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..environments import Alternating
 from ..kernels.rounds import Table
-from ..policies import FTPL, Policy, TsallisINF
+from ..policies import FTPL, Ladder, Policy, TsallisINF
 from ..simulation import simulate
 from ..simulation.cpu import run_block
 from .lockstep import lockstep_ftpl
@@ -96,9 +96,9 @@ def ladder(repetitions: int) -> Iterator[Ratio]:
     for arms in (8, 64, 256):
         runs = enough_runs(arms)
         yield race(
-            f"FTPL recommended, K = {arms}",
-            runs_of(FTPL.recommended(), arms, ROUNDS, runs),
-            "FTPL recommended of 0.1.0",
+            f"Ladder, K = {arms}",
+            runs_of(Ladder(), arms, ROUNDS, runs),
+            "centred FTPL",
             runs_of(before, arms, ROUNDS, runs),
             units=ROUNDS * runs,
             rival_units=ROUNDS * runs,

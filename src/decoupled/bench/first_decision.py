@@ -8,28 +8,23 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-
-from .sandbox import Sandbox, serving_in, this_python, why_not
 
 LOAD_ONCE = "import decoupled.cli.main, decoupled.service.http.server, decoupled.service.store.sqlite"
 SERVE = (sys.executable, "-m", "decoupled", "serve", "--port", "0")
 
 
-def first_decision(repetitions: int) -> tuple[str, float]:
-    """Where it was measured, and the lowest of several times in seconds: from exec to the first decision's answer."""
+def first_decision(repetitions: int) -> float:
+    """The lowest of several times in seconds: from exec to the first decision's answer."""
     # An image has its bytecode. Python writes it when a module is first loaded, if it may.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run([sys.executable, "-c", LOAD_ONCE], check=True, env=environment)
-    seconds = min(_seconds() for _ in range(repetitions))
-    return "in a sandbox" if why_not() is None else "in a process", seconds
+    return min(_seconds() for _ in range(repetitions))
 
 
 def _seconds() -> float:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         with _serving(folder) as port:
             decide_once(port)
@@ -37,24 +32,10 @@ def _seconds() -> float:
 
 
 @contextmanager
-def _serving(folder: Path) -> Iterator[int]:
-    """The port of a fresh service, in a sandbox if there can be one."""
-    for each in ("data", "tmp"):
-        (folder / each).mkdir()
-    if why_not() is None:
-        shown, environment = this_python()
-        sandbox = Sandbox(folder / "data", folder / "tmp", shown)
-        with serving_in(sandbox, SERVE, environment, folder / "log") as process:
-            yield process.port
-        return
-    with _process(folder, SERVE) as port:
-        yield port
-
-
-@contextmanager
-def _process(folder: Path, command: Sequence[str]) -> Iterator[int]:
+def _serving(folder: str) -> Iterator[int]:
+    """The port of a fresh service."""
     with subprocess.Popen(
-        command, cwd=folder / "data", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        SERVE, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
         found = re.search(r":(\d+)\s*$", process.stdout.readline() if process.stdout else "")
         if found is None:

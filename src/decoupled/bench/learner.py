@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..errors import UnsupportedError
-from ..policies import FTPL, Exp3, FollowTheLeader, Policy, TsallisINF
+from ..policies import FTPL, Exp3, FollowTheLeader, Ladder, Policy, TsallisINF
 from .timing import Ratio, race
 
 POLICIES: tuple[Policy, ...] = (
     FTPL(),
-    FTPL.recommended(),
+    Ladder(),
     FTPL(ranking="sorting"),
     TsallisINF(),
     Exp3(),

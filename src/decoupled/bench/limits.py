@@ -19,7 +19,7 @@ ARMS = 1_000_000
 SECONDS = 10.0
 CLIENTS = 8
 BESIDE = 4  # clients of the large experiment
-_RECOMMENDED = {"name": "FTPL.recommended"}
+_RECOMMENDED = {"name": "Ladder"}
 
 
 def measure(repetitions: int = 15) -> Iterator[Reading | Rate]:

@@ -3,7 +3,7 @@
     python -m decoupled.bench.plain_proxy upstream ok
     python -m decoupled.bench.plain_proxy proxy http://127.0.0.1:9001
 
-print their port. The proxy is what one would write with the same libraries: uvicorn in front, httpcore behind.
+print their port. The proxy is what one would write with well-known libraries: uvicorn in front, httpcore behind.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ def proxy(url: str) -> Any:
 
     from ..base.extras import skip_failing_imports
 
-    skip_failing_imports("sniffio")  # as in the mirror, which is measured against this
+    skip_failing_imports("sniffio")  # which httpcore tries several times in each request
     parts = urlsplit(url)
     host, port = (parts.hostname or "").encode(), parts.port
     pool = httpcore.AsyncConnectionPool(max_connections=None, keepalive_expiry=4.0)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..policies import FTPL
+from ..policies import FTPL, Ladder
 from .disk import flush_times, median
 from .start import Reading
 from .timing import Rate
@@ -30,7 +30,7 @@ MANY_CLIENTS = 40  # more of them share a flush
 SECONDS = 10.0
 WARM_UP = 2.0
 NAME = "bench"
-POLICIES = {"FTPL()": FTPL(), "FTPL.recommended()": FTPL.recommended()}
+POLICIES = {"FTPL()": FTPL(), "Ladder()": Ladder()}
 BATCH = 1_000
 # What the service is meant to reach on two cores that it shares with its clients.
 PAIRS = 5_000  # in a second

@@ -73,7 +73,7 @@ def first_decisions(folder: str, repetitions: int) -> Iterator[Reading]:
         return min(_seconds(["-c", code], cache=cache, module=False) for cache in caches)
 
     yield Reading("import numpy alone", lowest("import numpy", "numpy"), "s", 0.5)
-    for policy in ("FTPL()", "FTPL.recommended()"):
+    for policy in ("FTPL()", "Ladder()"):
         value = lowest(FIRST_DECISION.format(policy=policy), policy)
         yield Reading(f"first decision of {policy}, empty cache", value, "s", 1.0)
 
@@ -84,8 +84,8 @@ def service_start(repetitions: int) -> Iterator[Reading]:
         return
     from .first_decision import first_decision
 
-    where, value = first_decision(repetitions)
-    yield Reading(f"first decision of the service {where}, over HTTP", value, "s", 1.0)
+    value = first_decision(repetitions)
+    yield Reading("first decision of the service, over HTTP", value, "s", 1.0)
 
 
 def _seconds(arguments: list[str], cache: str | None = None, module: bool = True) -> float:

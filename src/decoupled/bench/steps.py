@@ -8,7 +8,7 @@ import numpy as np
 
 from ..base.arrays import Floats, Words
 from ..environments import Alternating
-from ..kernels.dispatch import decide, init, update
+from ..kernels.dispatch import decide, update
 from ..kernels.jit import compiled
 from ..kernels.random.stream import new_stream
 from ..kernels.rounds import Table
@@ -26,27 +26,22 @@ def further_rounds(params: Any, state: State, stream: Words, table: Table, luck:
         update(params, state, explore, weight, loss)
 
 
-@compiled
-def step_loop(params: Any, state: State, stream: Words, table: Table, luck: Floats) -> None:
-    """The same from a new state."""
-    init(params, state)
-    further_rounds(params, state, stream, table, luck)
-
-
 def compiled_step(policy: Policy, arms: int, rounds: int, seed: int = 0) -> float:
     """Seconds per round of the compiled policy, on the paper's alternating environment."""
-    learner = _learner(policy, arms, seed)
+    learner, begin = _learner(policy, arms, seed)
     table, luck = _world(arms, rounds, seed)
     start = time.perf_counter()
-    step_loop(*learner, table, luck)
+    begin()
+    further_rounds(*learner, table, luck)
     return (time.perf_counter() - start) / rounds
 
 
 def running(policy: Policy, arms: int, rounds: int, seed: int = 0) -> Callable[[], None]:
     """A call that plays `rounds` more rounds; the first round, which sorts all arms, is already played."""
-    learner = _learner(policy, arms, seed)
+    learner, begin = _learner(policy, arms, seed)
     table, luck = _world(arms, rounds, seed)
-    step_loop(*learner, table, luck[:1])
+    begin()
+    further_rounds(*learner, table, luck[:1])
     return lambda: further_rounds(*learner, table, luck)
 
 
@@ -62,10 +57,12 @@ def textbook_step(policy: TextbookFTPL | TextbookTsallis, rounds: int, seed: int
     return (time.perf_counter() - start) / rounds
 
 
-def _learner(policy: Policy, arms: int, seed: int) -> tuple[Any, State, Words]:
+def _learner(policy: Policy, arms: int, seed: int) -> tuple[tuple[Any, State, Words], Callable[[], None]]:
+    """The arguments of `further_rounds`, and a call that makes the state a new one."""
     policy = policy.at(arms)
-    policy.entries()
-    return policy.params(), policy.layout.new_state(arms), new_stream(np.random.SeedSequence(seed))
+    init, values = policy.entries().init, np.array(policy.params(), np.float64)
+    state, stream = policy.layout.new_state(arms), new_stream(np.random.SeedSequence(seed))
+    return (policy.params(), state, stream), lambda: init(values, *state)
 
 
 def _world(arms: int, rounds: int, seed: int) -> tuple[Table, Floats]:

@@ -14,7 +14,7 @@ from ..errors import ParameterError, UnsupportedError, invalid_value
 from .timing import Ratio
 
 ROUNDS = 10_000
-CASES = [(p, k) for p in ("FTPL()", "FTPL.recommended()", "TsallisINF()", "Exp3()") for k in (8, 64)]
+CASES = [(p, k) for p in ("FTPL()", "Ladder()", "TsallisINF()", "Exp3()") for k in (8, 64)]
 
 # It uses only what every version has had under the same name, and reports processor time, which a loaded
 # machine disturbs less than the clock on the wall.

@@ -11,7 +11,8 @@ from ..errors import DecoupledError
 from ..kernels import late, merging
 from ..kernels.dispatch import Entries, compiled_entries, register
 from ..kernels.late import OWN_FLOATS, OWN_INTS, Late, Rules, drive_adaptive_late, drive_late
-from ..kernels.laws import leader_tiered, winner_law, winner_moments
+from ..kernels.laws import ladder_state, leader_tiered, winner_law, winner_moments
+from ..kernels.laws.ladder_rungs import prepare_for
 from ..kernels.random.noise import draw_loss
 from ..kernels.random.stream import uniform
 from ..kernels.rounds import Table, against_best, drive, drive_adaptive
@@ -131,6 +132,9 @@ def _of_policy(policy: Policy) -> Group:
     often = functions._fields if getattr(policy, "discount", None) is not None else ("decide", "update")
     table_loop = Export(full_name(name_of(drive), named), drive, _table_run(policy), inlines=often)
     exports = [*_entry_points(policy), table_loop]
+    if kind is ladder_state.Params:  # for a learner whose feedback is late
+        arguments = (policy.params(), policy.layout.new_state(ARMS), 0)
+        exports.append(Export(full_name(name_of(prepare_for), named), prepare_for, arguments))
     if not isinstance(
         policy, Forgetting
     ):  # it is seldom wanted there, and has twice as many forms as all others

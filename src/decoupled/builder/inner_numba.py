@@ -12,6 +12,7 @@ global_compiler_lock: Any = import_module("numba.core.compiler_lock").global_com
 intrinsic: Any = import_module("numba.extending").intrinsic
 ir: Any = import_module("llvmlite.ir")
 llvm: Any = import_module("llvmlite.binding")
+Lower: Any = import_module("numba.core.lowering").Lower
 populate_array: Any = import_module("numba.np.arrayobj").populate_array
 typeof: Any = import_module("numba").typeof
 types: Any = import_module("numba.core.types")

@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 from .inner_numba import (
     CPUContext,
+    Lower,
     codegen,
     compiler,
     cpu_target,
@@ -135,14 +136,16 @@ def objects_of(
 def _unoptimised() -> Iterator[None]:
     """Keep the compiled code, and do not make it callable in this process.
 
-    Numba optimises every function by itself, and again within whatever it is copied into. Here only the whole is
-    wanted, once for each kind of processor.
+    Numba optimises every function by itself, and again within whatever it is copied into, and makes two wrappers
+    for it, which Python and C would call. Here only the whole is wanted, once for each kind of processor.
     """
     with (
         patch.object(codegen.CPUCodeLibrary, "_optimize_final_module", lambda library: None),
         patch.object(codegen.JITCodeLibrary, "_finalize_specific", lambda library: None),
         # Never called. Numba identifies functions by these, and they must be built-in functions.
         patch.object(CPUContext, "get_executable", lambda *_: [].append),
+        patch.object(Lower, "create_cpython_wrapper", lambda *_: None),
+        patch.object(Lower, "create_cfunc_wrapper", lambda *_: None),
     ):
         yield
 

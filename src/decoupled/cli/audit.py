@@ -1,11 +1,21 @@
-"""The audit trail as lines of text."""
+"""The audit trail as lines of text, and the arguments that choose among its changes."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
 
 if TYPE_CHECKING:
     from ..service.experiment.audited import AuditRecord
 
+AuditSubject: TypeAlias = Annotated[
+    str | None, typer.Argument(help="An experiment, the id of a key, or a file; all if none is named.")
+]
+AuditAction: TypeAlias = Annotated[
+    str | None, typer.Option(help="Only changes of this kind, such as guardrails.change.")
+]
+AuditTenant: TypeAlias = Annotated[str | None, typer.Option(help="Only changes of this tenant.")]
+AuditLimit: TypeAlias = Annotated[int, typer.Option(min=1, help="How many changes to show at most.")]
 _LONGEST = 200  # characters of a value
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .audit import AuditAction, AuditLimit, AuditSubject, AuditTenant
 from .errors import report_errors
 
 if TYPE_CHECKING:
@@ -71,8 +72,6 @@ def _described(policy: str) -> dict[str, Any]:
     """A policy as the service takes it, from its name or its JSON."""
     from ..errors import ParameterError, invalid_value
 
-    if policy == "recommended":  # its name before presets had names
-        policy = "FTPL.recommended"
     if not policy.lstrip().startswith("{"):
         return {"name": policy}
     try:
@@ -93,8 +92,8 @@ def client_create(
         list[str] | None, typer.Argument(help="Its arms, two or more; none with --learner.")
     ] = None,
     policy: Annotated[
-        str, typer.Option(help="A policy's name, such as FTPL or FTPL.recommended, or its JSON.")
-    ] = "FTPL.recommended",
+        str, typer.Option(help="A policy's name, such as FTPL or Ladder, or its JSON.")
+    ] = "Ladder",
     loss_range: Annotated[
         tuple[float, float],
         typer.Option(metavar="LOW HIGH", help="The lowest and the highest possible loss."),
@@ -232,14 +231,15 @@ def client_show(
 def client_verdict(
     name: Annotated[str, typer.Argument(help="The experiment.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it is decided.")] = False,
     url: Url = URL,
     key_file: KeyFile = None,
 ) -> None:
     """Say which arm is best, as far as that is decided, with the mean loss of each arm and the regret."""
-    from .verdict import verdict_text
+    from .verdict import decided, verdict_text
 
     with report_errors(), connected(url, key_file) as service:
-        found = service.verdict(name)
+        found = decided(service, name) if wait else service.verdict(name)
         if as_json:
             show(found)
         else:
@@ -248,17 +248,13 @@ def client_verdict(
 
 @client.command("audit")
 def client_audit(
-    subject: Annotated[
-        str | None, typer.Argument(help="An experiment, the id of a key, or a file; all if none is named.")
-    ] = None,
-    action: Annotated[
-        str | None, typer.Option(help="Only changes of this kind, such as guardrails.change.")
-    ] = None,
-    tenant: Annotated[str | None, typer.Option(help="Only changes of this tenant.")] = None,
+    subject: AuditSubject = None,
+    action: AuditAction = None,
+    tenant: AuditTenant = None,
     before: Annotated[
         int | None, typer.Option(help="Only changes before the one with this id: `next` of a page.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many changes to show at most.")] = 100,
+    limit: AuditLimit = 100,
     url: Url = URL,
     key_file: KeyFile = None,
 ) -> None:

@@ -48,9 +48,6 @@ def policies() -> None:
 
     for kind in Policy.known().values():
         typer.echo(f"{kind()!r}\n    {(kind.__doc__ or '').splitlines()[0]}")
-        for preset in kind.presets:
-            about = getattr(kind, preset).__doc__ or ""
-            typer.echo(f"{kind.__name__}.{preset}()\n    {about.splitlines()[0]}")
 
 
 @app.command()

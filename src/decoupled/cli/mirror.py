@@ -52,9 +52,11 @@ def mirror(
     with report_errors("the mirror has ended"), ends_on_sigterm():
         found = read(settings, config)
         if check:
-            from ..mirror.explain import explained
+            from ..mirror.explain import doubts, explained
 
             typer.echo(explained(found))
+            for doubt in doubts(found):
+                typer.echo(f"Warning: {doubt}", err=True)
             return
         with loading():
             from ..mirror.server import run

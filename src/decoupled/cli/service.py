@@ -10,6 +10,7 @@ import typer
 from ..options.definitions import SERVE, STORES
 from ..options.kinds import shown_store
 from ..options.sources import Settings
+from .audit import AuditAction, AuditLimit, AuditSubject, AuditTenant, audit_line
 from .client_data import client
 from .errors import report_errors
 from .loading import loading
@@ -127,19 +128,13 @@ def restore(
 @takes_store
 def audit(
     settings: Settings,
-    subject: Annotated[
-        str | None, typer.Argument(help="An experiment, the id of a key, or a file; all if none is named.")
-    ] = None,
-    action: Annotated[
-        str | None, typer.Option(help="Only changes of this kind, such as guardrails.change.")
-    ] = None,
-    tenant: Annotated[str | None, typer.Option(help="Only changes of this tenant.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many changes to show at most.")] = 100,
+    subject: AuditSubject = None,
+    action: AuditAction = None,
+    tenant: AuditTenant = None,
+    limit: AuditLimit = 100,
 ) -> None:
     """Show who changed what, newest first, from the store itself."""
     with report_errors(), _opened(settings["store"]) as service:
-        from .audit import audit_line
-
         found = service.audit.read(tenant, subject=subject, action=action, limit=limit).result()
         for entry in found:
             typer.echo(audit_line(entry))
@@ -253,11 +248,9 @@ def checked_tenant(tenant: str) -> str:
     >>> checked_tenant("shop-7")
     'shop-7'
     """
-    import re
-
+    from ..base.names import is_name, name_rule
     from ..errors import ParameterError, invalid_value
 
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", tenant):
-        rule = "must be 1 to 100 letters, digits, dots, dashes or underscores"
-        raise ParameterError(invalid_value("tenant", tenant, rule, "choose another name"))
+    if not is_name(tenant):
+        raise ParameterError(invalid_value("tenant", tenant, name_rule(), "choose another name"))
     return tenant

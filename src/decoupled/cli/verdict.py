@@ -1,6 +1,25 @@
 """A verdict as text for a terminal."""
 
-from typing import Any
+import time
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ..service.client.sync import Client
+
+LOOK_EVERY = 5.0  # seconds
+
+
+def decided(service: "Client", name: str) -> dict[str, Any]:
+    """The verdict of an experiment once it is decided. What it says until then goes to the standard error."""
+    said = None
+    while (found := service.verdict(name))["state"] != "decided":
+        if found["text"] != said:
+            said = found["text"]
+            typer.echo(said, err=True)
+        time.sleep(LOOK_EVERY)
+    return found
 
 
 def verdict_text(found: dict[str, Any]) -> str:

@@ -39,6 +39,12 @@ class Pairs:
         shape = (arms, arms)
         return cls(np.zeros(shape), np.zeros(shape), np.zeros(shape))
 
+    def copy(self) -> "Pairs":
+        """A copy that shares nothing with this one."""
+        return Pairs(
+            self.differences.copy(), self.squares.copy(), self.weights.copy(), self.level, self.rounds
+        )
+
     def add(self, explore: int, law: Floats, loss: float) -> None:
         """Add a round: the explored arm, its law of exploration, and the loss."""
         parts = np.minimum(law / law[explore], 1.0) * self.above_level(loss)

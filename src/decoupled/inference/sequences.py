@@ -13,7 +13,7 @@ from . import shares
 from .boundary import lower_difference, lower_mean
 from .evidence import lower_plain_difference
 from .interval import Interval
-from .sums import ArmSums, Observation, Sums
+from .sums import ArmSums, Observation, Sums, touched
 from .together import add_all
 
 FORMAT = 1
@@ -59,8 +59,14 @@ class Sequences:
         count = whole_number("arms", arms, 2, "with one arm there is nothing to compare")
         self._risk = number_in("risk", risk, 0.0, 1.0, _RISK)
         self._drift = bool(drift)
-        self._summed = Sums.start(count, bool(coupled))
-        self._unsummed: list[Observation] = []
+        self._set(Sums.start(count, bool(coupled)))
+
+    def _set(self, sums: Sums, seen: int = 0, unsummed: list[Observation] | None = None) -> None:
+        """Replace everything in one step, so that an interrupt leaves either the old or the new.
+
+        `sums` are of `seen` observations. They are not changed from now on, and copies of these sequences share them.
+        """
+        self._now = sums, seen, unsummed or []
 
     def __repr__(self) -> str:
         return f"<Sequences of {self.count} arms, risk {self.risk:g}, {self.observed} observations>"
@@ -82,30 +88,33 @@ class Sequences:
 
     @property
     def _sums(self) -> Sums:
-        if self._unsummed:
-            unsummed, self._unsummed = self._unsummed, []
-            add_all(self._summed, unsummed)
-        return self._summed
+        summed, seen, unsummed = self._now
+        if unsummed:
+            summed = summed.writable(touched(summed, unsummed))
+            add_all(summed, unsummed)
+            self._set(summed, seen + len(unsummed))
+        return summed
 
     @property
     def observed(self) -> int:
         """The number of observations."""
-        return sum(arm.seen for arm in self._summed.arms) + len(self._unsummed)
+        _, seen, unsummed = self._now
+        return seen + len(unsummed)
 
     @property
     def count(self) -> int:
         """The number of arms, also of those that are retired."""
-        return len(self._summed.arms)
+        return len(self._now[0].arms)
 
     @property
     def pairs_arms(self) -> bool:
         """Whether there are few enough arms to compare them two by two."""
-        return self._summed.pairs is not None
+        return self._now[0].pairs is not None
 
     @property
     def live(self) -> list[int]:
         """The numbers of the arms that are not retired."""
-        return self._sums.live
+        return self._now[0].live
 
     # Learning
 
@@ -157,9 +166,20 @@ class Sequences:
         Args:
             seen: the observation.
         """
-        self._unsummed.append(seen)
-        if len(self._unsummed) == AT_ONCE:
+        unsummed = self._now[2]
+        unsummed.append(seen)
+        if len(unsummed) >= AT_ONCE:
             self._sums  # noqa: B018
+
+    def add_once(self, number: int, seen: Observation) -> None:
+        """Add the observation that comes after so many others, unless it was added already.
+
+        Args:
+            number: how many observations were there before it.
+            seen: the observation.
+        """
+        if self.observed == number:
+            self.add(seen)
 
     def add_arms(self, count: int = 1) -> None:
         """Add arms, numbered on from the last. Differences begin anew; the intervals of the other arms do not.
@@ -173,7 +193,10 @@ class Sequences:
         >>> sequences.live
         [0, 1, 2]
         """
-        self._sums.add_arms(whole_number("count", count, 1, "give the number of new arms"))
+        newcomers = whole_number("count", count, 1, "give the number of new arms")
+        sums = self._sums.writable(range(self.count))
+        sums.add_arms(newcomers)
+        self._set(sums, self.observed)
 
     def retire(self, arm: int) -> None:
         """Retire an arm. Its number is not used again, and what is known of the others stays.
@@ -187,7 +210,26 @@ class Sequences:
         >>> sequences.live
         [0, 2]
         """
-        self._arm(arm).retired = True
+        place = self._place("arm", arm)
+        sums = self._sums.writable([place])
+        sums.arms[place].retired = True
+        self._set(sums, self.observed)
+
+    def copy(self) -> Self:
+        """The same sequences, which go on independently of these.
+
+        >>> from decoupled.inference import Sequences
+        >>> sequences = Sequences(arms=2)
+        >>> twin = sequences.copy()
+        >>> sequences.update(explore=0, weight=2.0, loss=0.5)
+        >>> sequences.observed, twin.observed
+        (1, 0)
+        """
+        twin = type(self).__new__(type(self))
+        twin._risk, twin._drift = self._risk, self._drift
+        sums, seen, unsummed = self._now
+        twin._set(sums, seen, unsummed.copy())
+        return twin
 
     # Intervals
 
@@ -415,7 +457,8 @@ class Sequences:
             if found != FORMAT:
                 raise StateError(f"format = {found!r}: must be {FORMAT}; update the package")
             sequences = cls(len(rest["arms"]), risk, drift=drift)
-            sequences._summed = Sums.from_dict(rest)
+            sums = Sums.from_dict(rest)
+            sequences._set(sums, sum(arm.seen for arm in sums.arms))
         except (KeyError, TypeError, ParameterError) as error:
             raise StateError(
                 f"sequences: cannot be restored ({type(error).__name__}: {error}); "

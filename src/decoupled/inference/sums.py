@@ -6,7 +6,7 @@ given arm, with zeros in the rounds that explored another arm, their means are i
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from ..base.arrays import Floats
@@ -53,6 +53,13 @@ class ArmSums:
     other: Moments = field(default_factory=new_moments)
     against: Moments = field(default_factory=new_moments)
     retired: bool = False
+
+    def copy(self) -> "ArmSums":
+        """A copy that shares nothing with this one."""
+        return ArmSums(
+            *(self.batch, self.seen, self.plain.copy(), self.used, self.other_rounds),
+            *(self.comparable.copy(), self.other.copy(), self.against.copy(), self.retired),
+        )
 
 
 class Observation(NamedTuple):
@@ -113,6 +120,14 @@ class Sums:
     def live(self) -> list[int]:
         """The arms that are not retired."""
         return [place for place, arm in enumerate(self.arms) if not arm.retired]
+
+    def writable(self, places: Iterable[int]) -> "Sums":
+        """A copy that may be changed, but of the arms only those at these places."""
+        arms = self.arms.copy()
+        for place in places:
+            arms[place] = arms[place].copy()
+        pairs = None if self.pairs is None else self.pairs.copy()
+        return replace(self, arms=arms, common=self.common.copy(), served=self.served.copy(), pairs=pairs)
 
     def add_arms(self, count: int) -> None:
         """Add arms. Comparisons begin anew: until now no round could explore every arm there is."""
@@ -202,6 +217,18 @@ class Sums:
         arms, pairs = [ArmSums(**arm) for arm in content["arms"]], content["pairs"]
         matrices = None if pairs is None else Pairs.from_dict(len(arms), pairs)
         return cls(**{**content, "arms": arms, "pairs": matrices})
+
+
+def touched(sums: Sums, seen: Iterable[Observation]) -> set[int]:
+    """The arms whose sums change when these observations are added."""
+    places: set[int] = set()
+    for each in seen:
+        places.add(each.explore)
+        if each.exploit is not None:
+            places.add(each.exploit)
+        if each.available is not None and len(each.available) < len(sums.arms):
+            places.update(each.available)
+    return places
 
 
 def _correct(moments: Moments, above: float, below: float, new_above: float, new_below: float) -> None:

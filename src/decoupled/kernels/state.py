@@ -14,7 +14,8 @@ from ..errors import ParameterError, invalid_value
 # The scalars that every policy has. The package maintains them and policies only read them.
 ROUND = 0  # 1 + the number of observations applied
 ARMS = 1  # the number of arms of the whole problem, even if the state holds only some of them
-SHARED_SCALARS = ("round", "arms")
+SECRET = 2  # a whole number below 2^52 that only the seed tells, for draws without a stream: see `kernels.random.hashed`
+SHARED_SCALARS = ("round", "arms", "secret")
 
 MOST_PAIRED_ARMS = 1000  # a square of this many arms takes 8 MB, and a saved state contains every number
 
@@ -23,8 +24,8 @@ class State(NamedTuple):
     """The state of a running policy, as compiled code sees it.
 
     Attributes:
-        scalars: single numbers, by their place in the layout: first the round and the number of arms, then the policy's
-            own.
+        scalars: single numbers, by their place in the layout: first the round, the number of arms and a secret of the seed,
+            then the policy's own.
         floats: one row per quantity and one column per arm.
         ints: the same for whole numbers. A count of ordered pairs of arms is a square: one row per arm.
 
@@ -47,7 +48,7 @@ class Layout(NamedTuple):
     Learned rows are saved; the policy's `init` derives all others from them.
 
     Args:
-        scalars: the policy's own scalars. They come after the shared ones, `round` and `arms`.
+        scalars: the policy's own scalars. They come after the shared ones, `round`, `arms` and `secret`.
         floats: the rows of `State.floats`.
         ints: the rows of `State.ints`.
         learned: which of these are learned.
@@ -66,11 +67,12 @@ class Layout(NamedTuple):
     learned: tuple[str, ...] = ()
     pairs: tuple[str, ...] = ()
 
-    def new_state(self, arms: int) -> State:
+    def new_state(self, arms: int, secret: float = 0.0) -> State:
         """A state before the first observation: round 1, everything else zero.
 
         Args:
             arms: the number of arms.
+            secret: a number that only the seed tells: see `secret_of`.
 
         Returns:
             The state.
@@ -84,7 +86,7 @@ class Layout(NamedTuple):
             np.zeros((len(self.ints) + len(self.pairs) * arms, arms), np.int64),
         )
         state.scalars[ROUND] = 1.0
-        state.scalars[ARMS] = arms
+        state.scalars[ARMS], state.scalars[SECRET] = arms, secret
         return state
 
     def row(self, state: State, name: str) -> Any:
@@ -139,7 +141,7 @@ class Layout(NamedTuple):
         """
         new, arms = layout or self, state.floats.shape[1]
         whole = new.new_state(arms + newcomers)
-        whole.scalars[ROUND] = state.scalars[ROUND]
+        whole.scalars[ROUND], whole.scalars[SECRET] = state.scalars[ROUND], state.scalars[SECRET]
         for name in self._shared_with(new):
             known, row = self.row(state, name), new.row(whole, name)
             if name in self.pairs:

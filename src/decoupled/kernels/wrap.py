@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from ..base.arrays import Words
 from .dispatch import Functions
 from .jit import compiled, name_apart, translate
-from .state import ARMS, ROUND, SHARED_SCALARS, State
+from .state import ARMS, ROUND, SECRET, SHARED_SCALARS, State
 
 # The wrapper's scalars: the number of observations not yet forgotten, which is learned, and the shared scalars of the
 # wrapped policy.
-OWN_SCALARS = ("forgetting_kept", "forgetting_round", "forgetting_arms")
+OWN_SCALARS = ("forgetting_kept", "forgetting_round", "forgetting_arms", "forgetting_secret")
 KEPT = len(SHARED_SCALARS)
 START = KEPT + 1
 
@@ -81,9 +81,10 @@ def inside(state: State) -> State:
 
 @compiled
 def set_round(state: State) -> None:
-    """Set the round and the number of arms of the wrapped policy."""
+    """Set the shared scalars of the wrapped policy."""
     state.scalars[START + ROUND] = 1.0 + state.scalars[KEPT]
     state.scalars[START + ARMS] = state.scalars[ARMS]
+    state.scalars[START + SECRET] = state.scalars[SECRET]
 
 
 @compiled

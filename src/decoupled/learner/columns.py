@@ -13,7 +13,7 @@ from ..base.packed import pack_ints, unpack_ints
 from ..decision import Decision, GuardedDecision
 from ..errors import StateError
 from .learner import Learner
-from .pending import Pending, Waiting, recorded
+from .pending import Pending, Waiting, baseline_from_json, baseline_to_json, recorded
 from .saving import as_text as as_text
 from .saving import to_content
 
@@ -37,6 +37,7 @@ def to_columns(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
     with learner._lock:
         parts = learner._parts
         waiting, watch = parts.waiting, parts.watch
+        parts.running.record_baselines()
         bare = Waiting(waiting.tag, waiting.limit)
         bare.counter.value, bare.forgotten = waiting.made, waiting.forgotten
         content = to_content(
@@ -61,8 +62,7 @@ def _of_waiting(waiting: Waiting) -> dict[str, Any]:
         number = held.get(id(baseline))
         if number is None:
             number = held[id(baseline)] = len(baselines)
-            serials, values, free = baseline
-            baselines.append([serials.tolist(), values.tolist(), free])
+            baselines.append(baseline_to_json(baseline))
         which.append(number)
     covered = {
         place: each[2] for place, each in enumerate(waiting.decisions.values()) if each[2] is not None
@@ -93,10 +93,7 @@ def from_columns(text: str, columns: dict[str, Any], chosen: Iterable[Sequence[A
 
 def _fill(learner: Learner, columns: dict[str, Any], chosen: Iterable[Sequence[Any]]) -> None:
     waiting, watch = learner._waiting, learner._watch
-    shared: list[Any] = [
-        (np.array(serials, np.int64), np.array(values, np.float64), free)
-        for serials, values, free in columns["baselines"]
-    ]
+    shared: list[Any] = [baseline_from_json(each) for each in columns["baselines"]]
     shared.append(None)  # the place of _NONE
     tag, pending = waiting.tag, waiting.decisions
     covered = {place: tuple(x) if isinstance(x, list) else x for place, x in columns["covered"]}

@@ -50,7 +50,7 @@ class Learner(Guarded, Watchable):
     A learner is thread-safe: calls from several threads run one after another.
 
     Args:
-        policy: the policy to run, such as `FTPL.recommended()`.
+        policy: the policy to run, such as `Ladder()`.
         arms: the number of arms, which are then called 0, 1, 2 and so on, or their names in a list; two or more.
         seed: the seed of the random stream, a whole number of any size or a `numpy.random.SeedSequence`; None draws
             fresh randomness.
@@ -97,6 +97,7 @@ class Learner(Guarded, Watchable):
 
     def _bind(self) -> None:
         """Bind the calls of a plain round to the parts of the learner."""
+        self._running.pending = self._waiting.decisions
         self._quick_decide, self._quick_observe, self._stop_quick = plain_round(self._parts, self._lock)
 
     def _rebind(self) -> None:
@@ -221,7 +222,7 @@ class Learner(Guarded, Watchable):
         ['b', 'b', 'a']
         >>> learner.decide(available=["b"]).propensity
         1.0
-        >>> centred = dc.FTPL.recommended().start(arms=["a", "b", "c"], seed=7)
+        >>> centred = dc.Ladder().start(arms=["a", "b", "c"], seed=7)
         >>> centred.observe(centred.decide(), loss=0.5)    # its first loss only sets a level
         >>> decision = centred.decide(baseline={"a": 0.9, "b": 0.2, "c": 0.4})
         >>> centred.observe(decision, loss=0.9)
@@ -310,7 +311,7 @@ class Learner(Guarded, Watchable):
         if self._policy.baseline is None or self._policy.cumulative is None:
             raise UnsupportedError(
                 f"baseline: the estimator of {type(self._policy).__name__} has none, so a prediction would "
-                "change nothing; leave it out, or use a centred estimator such as FTPL.recommended()"
+                "change nothing; leave it out, or use a centred estimator such as Ladder()"
             )
         return listed_predictions(baseline)
 
@@ -325,6 +326,8 @@ class Learner(Guarded, Watchable):
         exploit, explore, weight, propensity = (
             running.calls.decide() if part is None else running.draw(part, among)
         )
+        if part is None:
+            running.keep_with(baseline, explore)
         known = propensity if propensity == propensity else None  # NaN means unknown
         guarded = None
         if exploiting and self._guard.rules:

@@ -11,8 +11,9 @@ from ..decision import Arm, Decision, GuardedDecision
 from ..errors import FeedbackError, shown
 
 # The arms that have a baseline, their baselines, and whether these may be any numbers, because a user predicted them or
-# the policy takes any; the baseline of all others is 0.
-Baseline: TypeAlias = tuple[Ints, Floats, bool]
+# the policy takes any; the baseline of all others is 0. Last, by explored arm, what else the update needs of the state in
+# which the decision was made: see `Policy.kept`.
+Baseline: TypeAlias = tuple[Ints, Floats, bool, dict[int, list[float]]]
 
 # The arms that a decision could choose from: these serials, all serials below a number, or (None) all arms.
 Covered: TypeAlias = tuple[int, ...] | int | None
@@ -35,6 +36,18 @@ class RoundBaseline:
         if self._compute is not None:
             self._value, self._compute = self._compute(), None
         return self._value
+
+
+def baseline_to_json(baseline: Baseline) -> list[Any]:
+    """Baselines as plain values."""
+    serials, values, free, kept = baseline
+    return [serials.tolist(), values.tolist(), free, *([list(kept.items())] if kept else [])]
+
+
+def baseline_from_json(content: list[Any]) -> Baseline:
+    """Restore the result of `baseline_to_json`."""
+    serials, values, free, *kept = content
+    return np.array(serials, np.int64), np.array(values, np.float64), free, dict(*kept)
 
 
 # The baselines of a decision; None if all are 0.
@@ -143,9 +156,7 @@ class Waiting:
             "tag": self.tag,
             "made": self.made,
             "forgotten": self.forgotten,
-            "baselines": [
-                [serials.tolist(), values.tolist(), free] for serials, values, free in held.values()
-            ],
+            "baselines": [baseline_to_json(each) for each in held.values()],
             "pending": [
                 [*decision, arm, covered, *([] if baseline is None else [number[id(baseline)]])]
                 for (decision, arm, covered, _), baseline in zip(
@@ -159,10 +170,7 @@ class Waiting:
         """Restore the result of `to_json`."""
         waiting = cls(content["tag"], limit)
         waiting.counter.value, waiting.forgotten = content["made"], content["forgotten"]
-        shared = [
-            (np.array(serials, np.int64), np.array(values, np.float64), free)
-            for serials, values, free in content.get("baselines", [])
-        ]
+        shared = [baseline_from_json(each) for each in content["baselines"]]
         fields, guarded = len(Decision._fields), content.get("guarded", {})
         for record in content["pending"]:
             decision = Decision(*record[:fields])
@@ -173,13 +181,6 @@ class Waiting:
                 decision,
                 arm,
                 tuple(covered) if isinstance(covered, list) else covered,
-                None if not baseline else shared[baseline[0]] if shared else _sparse(baseline[0]),
+                shared[baseline[0]] if baseline else None,
             )
         return waiting
-
-
-def _sparse(row: list[float]) -> Baseline:
-    """Convert a baseline from an older format: one number for each arm."""
-    values = np.array(row, np.float64)
-    found = np.flatnonzero(values)
-    return found, values[found], False

@@ -33,6 +33,10 @@ class RunnablePolicy(Protocol):
     def any_baseline(self) -> bool:
         """Whether the update takes any baselines, and otherwise those of the state."""
 
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The names of what a pending decision keeps of the state beside its baselines."""
+
     def at(self, arms: int) -> "RunnablePolicy":
         """The form of this policy for a number of arms."""
 
@@ -62,6 +66,9 @@ class RunnablePolicy(Protocol):
 
     def clear_baselines(self, state: State) -> None:
         """Say that a decision has no baselines of its own."""
+
+    def prepare(self, state: State, arm: int) -> None:
+        """Set what `kept` names as a decision that explores this arm would leave it."""
 
     def most_predicted(self, state: State) -> Floats:
         """The largest baseline that a prediction may give each arm."""

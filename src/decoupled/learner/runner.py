@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from ..base.arrays import Floats, Ints, Words
 from ..kernels.dispatch import bound
-from ..kernels.state import ARMS, ROUND, State
+from ..kernels.random.hashed import secret_of
+from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, State
 from .arm_ids import Serials
 from .pending import Baseline, Covered, Pending, Recorded, RoundBaseline, recorded
 from .protocol import RunnablePolicy
@@ -44,11 +45,16 @@ class Running:
         # computed. A decision whose feedback comes before the next leaves the object for the next round.
         self.shared: list[RoundBaseline | None] = [None]
         self.sharing = c_int64()
+        # The pending decisions of the learner, and the places of the scalars that they keep.
+        self.pending: dict[str, Pending] = {}
+        scalars = (*SHARED_SCALARS, *self.layout.scalars)
+        self.kept = [scalars.index(name) for name in self.form.kept if name in scalars]
 
     @classmethod
     def fresh(cls, policy: RunnablePolicy, arms: int, stream: Words) -> "Running":
         """A policy that has not seen anything yet."""
-        return cls(policy, policy.at(arms).layout.new_state(arms), stream)
+        state = policy.at(arms).layout.new_state(arms, secret_of(stream))
+        return cls(policy, state, stream)
 
     @property
     def round(self) -> int:
@@ -100,15 +106,42 @@ class Running:
 
     def record_baselines(self) -> None:
         """Compute the baselines of this round's decisions, before the state changes or because several share them."""
-        if self.shared[0] is not None and self.sharing.value > 0:
-            self.shared[0].get()
+        shared = self.shared[0]
+        if shared is None or self.sharing.value == 0:
+            return
+        baseline = shared.get()
+        if baseline is None or not self.kept:
+            return
+        for decision, serial, _, theirs in reversed(self.pending.values()):
+            if decision.round != self.round:
+                break
+            if theirs is shared and serial not in baseline[3]:
+                baseline[3][serial] = self._prepared(serial)
+
+    def _prepared(self, serial: int) -> list[float]:
+        """What a decision that explores an arm keeps of the state."""
+        place = self.serials.place(serial)
+        self.form.prepare(self.state, 0 if place is None else place)
+        kept: list[float] = self.state.scalars[self.kept].tolist()
+        return kept
+
+    def keep_with(self, baseline: Recorded, arm: int) -> None:
+        """Add to the baselines of a decision, some of which were predicted, what else it keeps of the state."""
+        if not self.kept or not isinstance(baseline, tuple):
+            return
+        self._restore_baseline(arm, baseline)
+        serial = self.serials.of_one(arm)
+        baseline[3].setdefault(serial, self._prepared(serial))
+        self.calls.init()  # the state's own baselines
 
     def _known(self, places: Ints, values: Floats, predicted: bool = False) -> Baseline | None:
         """Baselines as a pending decision keeps them: by serial, and without zeros if those are no baselines."""
         free = self.form.any_baseline
         found = np.arange(len(values)) if free else np.flatnonzero(values)
         return (
-            None if len(found) == 0 else (self.serials.of(places[found]), values[found], predicted or free)
+            None
+            if len(found) == 0
+            else (self.serials.of(places[found]), values[found], predicted or free, {})
         )
 
     # Learning
@@ -157,7 +190,7 @@ class Running:
 
     def _restore_baseline(self, arm: int, baseline: Baseline) -> None:
         """Write a decision's baselines where the update of the arm reads them."""
-        serials, values, free = baseline
+        serials, values, free, kept = baseline
         places, found = self.serials.places(serials)
         values = values[found]
         if free and not self.form.any_baseline:
@@ -168,6 +201,9 @@ class Running:
             self.calls.init()
             places, values = places[~others], values[~others]
         self.form.set_baselines(self.state, places, values)
+        mine = kept.get(self.serials.of_one(arm))
+        if mine is not None and self.kept:  # another form may keep nothing
+            self.state.scalars[self.kept] = mine
 
     def _charge_absent(self, covered: Covered, loss: float) -> None:
         """Add the loss to every arm that the decision could not choose."""
@@ -194,7 +230,7 @@ class Running:
         """
         places, values = self.form.baselines(self.state)
         chosen = self._could_choose(covered)[places]
-        return self.serials.of(places[chosen]), values[chosen], False
+        return self.serials.of(places[chosen]), values[chosen], False, {}
 
     def _observe_removed_arm(self, weight: float, loss: float) -> None:
         """Learn the loss of a retired arm: add it for this one observation, so that the round counts."""

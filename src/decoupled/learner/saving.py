@@ -9,7 +9,7 @@ from ..base.packed import pack_floats, unpack_floats
 from ..base.signed_json import seal, unseal
 from ..base.validation import whole_number
 from ..errors import StateError
-from ..kernels.state import ROUND
+from ..kernels.state import ROUND, SECRET
 from .arm_ids import Serials
 from .arms import ArmNames
 from .guard import Guard
@@ -46,6 +46,7 @@ def to_content(parts: Parts) -> dict[str, Any]:
     """A copy of everything, for `as_text`. It is quick, and `as_text` need not be called before something changes."""
     arms, losses, running, waiting, guard, watch = parts
     layout, serials = running.layout, running.serials
+    running.record_baselines()
     return {
         "policy": running.policy.to_dict(),
         "arms": arms.to_json(),
@@ -53,6 +54,7 @@ def to_content(parts: Parts) -> dict[str, Any]:
         "loss_range": list(losses),
         "max_pending": waiting.limit,
         "round": running.round,
+        "secret": running.state.scalars.item(SECRET),
         "learned": {name: layout.row(running.state, name).copy() for name in layout.learned},
         "stream": [hex(int(word)) for word in running.stream],
         **waiting.to_json(),
@@ -76,7 +78,7 @@ def from_text(text: str | bytes, policies: Any) -> Parts:
     """Restore the result of `to_text`; `policies` finds every policy by name."""
     content = unseal(text, FORMAT, VERSION, "Learner.to_json()")
     try:
-        return _restored(content, policies.from_saved(content["policy"]))
+        return _restored(content, policies.from_dict(content["policy"]))
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise StateError(
             f"state: cannot be restored ({type(error).__name__}: {error}); "
@@ -88,7 +90,7 @@ def _restored(content: dict[str, Any], policy: RunnablePolicy) -> Parts:
     arms, losses = ArmNames.checked(content["arms"]), LossRange.checked(content["loss_range"])
     layout = policy.at(len(arms)).layout
     state = layout.new_state(len(arms))
-    state.scalars[ROUND] = content["round"]
+    state.scalars[ROUND], state.scalars[SECRET] = content["round"], content["secret"]
     for name in layout.learned:
         row = content["learned"][name]
         layout.row(state, name)[:] = unpack_floats(row) if isinstance(row, str) else row

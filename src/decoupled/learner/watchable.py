@@ -45,7 +45,7 @@ class Watchable:
                 intervals.
 
         >>> import decoupled as dc
-        >>> learner = dc.FTPL.recommended().start(arms=["small", "large"], seed=7)
+        >>> learner = dc.Ladder().start(arms=["small", "large"], seed=7)
         >>> learner.watch()
         >>> for _ in range(1_000):
         ...     decision = learner.decide()
@@ -140,7 +140,7 @@ class Watchable:
             drift: whether losses may drift; None for what `watch` was told.
 
         >>> import decoupled as dc
-        >>> learner = dc.FTPL.recommended().start(arms=["small", "large"], seed=7)
+        >>> learner = dc.Ladder().start(arms=["small", "large"], seed=7)
         >>> learner.watch()
         >>> for _ in range(1_000):
         ...     decision = learner.decide()
@@ -166,7 +166,7 @@ class Watchable:
             drift: whether losses may drift; None for what `watch` was told.
 
         >>> import decoupled as dc
-        >>> learner = dc.FTPL.recommended().start(arms=["small", "large"], seed=7)
+        >>> learner = dc.Ladder().start(arms=["small", "large"], seed=7)
         >>> learner.watch()
         >>> for _ in range(1_000):
         ...     decision = learner.decide()

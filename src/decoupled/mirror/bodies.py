@@ -1,5 +1,6 @@
 """Bodies on their way: what a client uploads, what is sent again, and what is recorded of an answer."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 
@@ -8,6 +9,10 @@ from starlette.types import Receive
 
 class ClientGone(Exception):  # noqa: N818
     """The client closed the connection."""
+
+
+class TooSlow(Exception):  # noqa: N818
+    """The client sent no byte of its request for too long."""
 
 
 class Content:
@@ -27,11 +32,12 @@ class Content:
 class Upload:
     """The body of a request as the client sends it. A copy is kept up to a limit, None without one.
 
+    A client that sends nothing for `seconds` is given up: `TooSlow`.
     `sent` is when its last byte was handed over, so that a slow upload does not count as a slow answer.
     """
 
-    def __init__(self, receive: Receive, limit: int | None) -> None:
-        self._receive, self._limit = receive, limit
+    def __init__(self, receive: Receive, limit: int | None, seconds: float) -> None:
+        self._receive, self._limit, self._seconds = receive, limit, seconds
         self._parts: list[bytes] | None = None if limit is None else []
         self._size = 0
         self.started = False
@@ -46,7 +52,11 @@ class Upload:
     async def __aiter__(self) -> AsyncIterator[bytes]:
         self.started, more = True, True
         while more:
-            message = await self._receive()
+            try:
+                async with asyncio.timeout(self._seconds):
+                    message = await self._receive()
+            except TimeoutError:
+                raise TooSlow from None
             if message["type"] == "http.disconnect":
                 raise ClientGone
             part, more = message.get("body", b""), message.get("more_body", False)

@@ -44,14 +44,14 @@ class ExperimentConfig:
 
     Attributes:
         name: the name of the experiment.
-        policy: the policy; `FTPL.recommended` by default.
+        policy: the policy; `Ladder` by default.
         deadline_seconds: how long the loss of a copy may take; later ones count as nothing.
         seed: the seed of the draws, for tests.
         keep_days: how long the embedded store keeps the log; 0 for ever.
     """
 
     name: str = "mirror"
-    policy: dict[str, Any] = field(default_factory=lambda: {"name": "FTPL.recommended"})
+    policy: dict[str, Any] = field(default_factory=lambda: {"name": "Ladder"})
     deadline_seconds: float = 3600.0
     seed: int | None = None
     keep_days: float = 30.0
@@ -64,8 +64,9 @@ class CopyConfig:
     Attributes:
         share: the share of the repeatable requests that are mirrored.
         repeat: requests that are safe to send twice, such as "POST /v1/search"; `*` stands for anything.
-        skip: exceptions to `repeat`.
-        dry_run_header: a request with this header may be sent twice, whatever its method.
+        skip: exceptions to `repeat`, in any case and with or without a slash at the end.
+        dry_run_header: a request with this header may be sent twice, whatever its method, unless it says 0, false, no,
+            off or nothing.
         headers: headers to add to the copies, such as one that marks a dry run.
         credentials: further headers that are credentials.
         body_limit: bytes of a request; a longer one is served and not mirrored.
@@ -92,7 +93,7 @@ class CopyConfig:
     def rules(self) -> Repeatable:
         """The rules about what may be sent twice."""
         repeat = tuple(Rule.parse("mirror.repeat", each) for each in self.repeat)
-        skip = tuple(Rule.parse("mirror.skip", each) for each in self.skip)
+        skip = tuple(Rule.parse("mirror.skip", each, loosely=True) for each in self.skip)
         mark = self.dry_run_header
         return Repeatable(repeat, skip, None if mark is None else mark.lower().encode())
 
@@ -148,8 +149,9 @@ class LossConfig:
     """The loss of an answer: the weighted mean of its parts, each in [0, 1].
 
     Attributes:
-        status: the weight of 1 for a status from `bad_status` on, 0 for others.
+        status: the weight of 1 for a bad status, 0 for others.
         bad_status: the lowest status that is bad.
+        good_status: those above it that are not bad.
         latency: seconds to the first byte of the answer.
         duration: seconds to its last byte.
         bytes: the size of the answer.
@@ -158,12 +160,30 @@ class LossConfig:
     """
 
     status: float = 0.0
-    bad_status: int = 500
+    bad_status: int = 400
+    good_status: tuple[int, ...] = (404, 429)
     latency: TermConfig | None = None
     duration: TermConfig | None = None
     bytes: TermConfig | None = None
     cost: TermConfig | None = None
     judge: JudgeConfig | None = None
+
+
+@dataclass(frozen=True)
+class WebhookConfig:
+    """Who is told when it is decided which arm is best, and when the incumbent is released.
+
+    Attributes:
+        url: an address that takes a POST with JSON.
+        headers: headers to add; `${NAME}` is the environment variable NAME.
+        timeout: seconds for one attempt.
+        attempts: how often to try, with growing waits in between.
+    """
+
+    url: str
+    headers: tuple[tuple[str, str], ...] = ()
+    timeout: float = 10.0
+    attempts: int = 10
 
 
 @dataclass(frozen=True)
@@ -181,8 +201,11 @@ class MirrorConfig:
         service: the address of a decision service elsewhere, instead of a store.
         key: the key of that service; `DECOUPLED_KEY` if it is None.
         state_folder: the folder to write to, and that a relative path of the store starts from; `folder` if it is None.
+        clients: how many requests are served at a time; others are answered with 503.
+        client_timeout: seconds that a client may send nothing of its request, or read nothing of its answer.
         drain: seconds to finish open requests and queued copies at shutdown.
         log_format: "text", or "json": one object a line.
+        webhook: who is told when something is decided; None for nobody.
         budget: the budget for exploring, by the fields of `decoupled.Budget`.
         guardrails: the guardrails, by the fields of `decoupled.Guardrails`.
         folder: the folder of the file, which paths are relative to.
@@ -198,8 +221,11 @@ class MirrorConfig:
     service: str | None = None
     key: str | None = field(default=None, repr=False)
     state_folder: Path | None = None
+    clients: int = 1_000
+    client_timeout: float = 60.0
     drain: int = 30
     log_format: LogFormat = "text"
+    webhook: WebhookConfig | None = None
     budget: dict[str, Any] = field(default_factory=dict)
     guardrails: dict[str, Any] = field(default_factory=dict)
     folder: Path = Path()

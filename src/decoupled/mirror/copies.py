@@ -29,7 +29,8 @@ class Copy:
         request: the request as that arm gets it.
         shown: the request as a judge sees it, without credentials.
         served: what the client got.
-        mirrored: what the arm answered; None as long as it was not asked.
+        mirrored: what the arm answered; None as long as it has not.
+        sent: whether the arm was asked.
     """
 
     decision: str
@@ -38,6 +39,7 @@ class Copy:
     shown: Request
     served: Answer
     mirrored: Answer | None = None
+    sent: bool = False
 
     @property
     def size(self) -> int:
@@ -46,9 +48,10 @@ class Copy:
         return len(self.request.body) + len(self.served.body) + mirrored
 
     @property
-    def keeps_secrets(self) -> bool:
-        """Whether it holds credentials that are still needed."""
-        return self.mirrored is None and len(self.request.headers) > len(self.shown.headers)
+    def can_be_kept(self) -> bool:
+        """Whether another run can finish it: not if it is on its way, or still needs credentials."""
+        needs_secrets = len(self.request.headers) > len(self.shown.headers)
+        return self.mirrored is not None or not (self.sent or needs_secrets)
 
     def to_dict(self) -> dict[str, Any]:
         """The copy as JSON, without credentials."""
@@ -145,6 +148,7 @@ class Copies:
     async def _run(self, copy: Copy) -> None:
         if copy.mirrored is None:
             async with self._slots[copy.arm]:
+                copy.sent = True
                 mirrored = await self._arms[copy.arm].copy(copy.request)
             self._tally.copied[copy.arm] += 1
             copy.mirrored = mirrored

@@ -15,6 +15,10 @@ from prometheus_client.registry import Collector
 NOT_MIRRORED = ("share", "not_repeatable", "too_large", "queue_full", "no_decision", "budget")
 # Why a copy is given up after the learner was asked; its decision expires without a loss.
 DROPPED = ("client_gone", "too_large", "judge_failed", "no_opinion", "refused", "shutdown")
+# Why a request was answered by the mirror itself, and no arm was asked.
+REFUSED = ("busy", "headers", "target", "version", "websocket")
+# How telling the webhook ended.
+WEBHOOK = ("delivered", "failed")
 # How the loss of a copy ended.
 LEARNED = ("applied", "late", "kept", "left_to_judge")
 
@@ -32,7 +36,8 @@ class Tally:
     dropped: Counts[str] = field(default_factory=Counts)
     learned: Counts[str] = field(default_factory=Counts)
     repeated: int = 0  # requests that found no decision ready, and were served by the arm before
-    refused_upgrades: int = 0
+    refused: Counts[str] = field(default_factory=Counts)
+    webhook: Counts[str] = field(default_factory=Counts)
 
     def to_dict(self) -> dict[str, Any]:
         """The counts as JSON.
@@ -49,10 +54,11 @@ class Tally:
             "not_mirrored": {name: self.not_mirrored[name] for name in NOT_MIRRORED},
             "dropped": {name: self.dropped[name] for name in DROPPED},
             "learned": {name: self.learned[name] for name in LEARNED},
+            "refused": {name: self.refused[name] for name in REFUSED},
+            "webhook": {name: self.webhook[name] for name in WEBHOOK},
         }
         by_arm = {name: dict(getattr(self, name)) for name in ("failed", "failed_over", "copied", "reused")}
-        others = {"repeated": self.repeated, "refused_upgrades": self.refused_upgrades}
-        return {"served": served, **by_arm, **reasons, **others}
+        return {"served": served, **by_arm, **reasons, "repeated": self.repeated}
 
 
 _HELP = {
@@ -63,6 +69,8 @@ _HELP = {
     "not_mirrored": "Requests that were not mirrored, by reason.",
     "dropped": "Copies that were given up, by reason.",
     "learned": "Losses of copies, by what became of them.",
+    "refused": "Requests that the mirror answered itself, by reason.",
+    "webhook": "Events that the webhook was told, or could not be told in all attempts.",
 }
 
 
@@ -109,9 +117,12 @@ class Metrics(Collector):
             ("queue_bytes", "Bytes that they hold."),
         ):
             yield GaugeMetricFamily(f"decoupled_mirror_{name}", text, value=gauges[name])
-        up = GaugeMetricFamily(
-            "decoupled_mirror_up", "1 if an arm is up, 0 if it is down.", labels=("arm",)
-        )
-        for arm, state in gauges["up"].items():
-            up.add_metric((arm,), float(state))
-        yield up
+        for name, text in (
+            ("up", "1 if an arm is up, 0 if it is down."),
+            ("decided", "1 for the arm that was found to be the best, 0 for others."),
+            ("released", "1 if another arm was found to be better than this one, the incumbent, else 0."),
+        ):
+            gauge = GaugeMetricFamily(f"decoupled_mirror_{name}", text, labels=("arm",))
+            for arm, state in gauges[name].items():
+                gauge.add_metric((arm,), float(state))
+            yield gauge

@@ -18,6 +18,7 @@ from ..service.experiment.guarding import changed_guardrails, checked_budget
 from ..service.experiment.records import Settings
 from ..service.experiment.settings import checked_policy
 from .config import MirrorConfig
+from .news import Known
 
 TENANT = "local"
 DAY = 86_400.0
@@ -48,6 +49,9 @@ class Decider(Protocol):
 
     async def rules(self) -> object:
         """The guardrails and the budget that hold now, to be compared with those of another moment."""
+
+    async def known(self) -> Known:
+        """What the verdict says now."""
 
     async def tidy(self) -> None:
         """Do what is due from time to time."""
@@ -158,6 +162,12 @@ class Embedded:
         found = await self._service.experiments.get(TENANT, self._name)
         return found.guardrails, found.budget
 
+    async def known(self) -> Known:
+        """What the verdict says now."""
+        found = await self._service.verdicts.get(TENANT, self._name)
+        decided, incumbent = tuple(str(arm) for arm in found.decided), _name_of(found.incumbent)
+        return Known(found.verdict.text, decided, incumbent, bool(found.incumbent_released))
+
     async def tidy(self) -> None:
         """Drop the old part of the log, once an hour."""
         days = self._config.experiment.keep_days
@@ -226,6 +236,13 @@ class Remote:
         """The guardrails and the budget that hold now."""
         found = await self._client.experiment(self._name)
         return found["guardrails"], found["budget"]
+
+    async def known(self) -> Known:
+        """What the verdict says now."""
+        found = await self._client.verdict(self._name)
+        arms = (found["best"], *found["out"]) if found["state"] == "decided" else ()
+        incumbent = _name_of(found["incumbent"])
+        return Known(found["text"], tuple(map(str, arms)), incumbent, bool(found["incumbent_released"]))
 
     async def tidy(self) -> None:
         """Try again to deliver the losses that wait."""

@@ -8,7 +8,7 @@ from ..options.definitions import MIRROR
 from ..options.kinds import shown_store
 from ..options.sources import read_file
 from .config import LossConfig, MirrorConfig
-from .judges import function_named
+from .judge_worker import function_named
 
 
 def explained(config: MirrorConfig) -> str:
@@ -41,6 +41,25 @@ def explained(config: MirrorConfig) -> str:
     lines.append(f"mirrors {100 * mirror.share:g}% of: {', '.join(mirror.repeat)}{except_for}")
     lines.append(f"loss: {_loss(config.loss)}")
     return "\n".join(lines)
+
+
+def doubts(config: MirrorConfig) -> list[str]:
+    """What is allowed, and likely a mistake.
+
+    >>> from decoupled.mirror.config import ArmConfig
+    >>> arms = (ArmConfig("a", "http://a:80"), ArmConfig("b", "http://b:80"))
+    >>> [each.partition(":")[0] for each in doubts(MirrorConfig(arms))]
+    ['arm.pass_credentials']
+    >>> doubts(MirrorConfig((ArmConfig("a", "http://a", pass_credentials=("Authorization",)), *arms)))
+    []
+    """
+    known = [(*arm.pass_credentials, *(name for name, _ in arm.headers)) for arm in config.arms]
+    if any(name.lower() == "authorization" for names in known for name in names):
+        return []
+    return [
+        "arm.pass_credentials: no arm gets the Authorization of clients, or has one of its own under headers; if the arms "
+        "ask for it, every client gets 401: add pass_credentials to each arm"
+    ]
 
 
 def _address(address: tuple[str, int]) -> str:

@@ -7,8 +7,8 @@ Raw: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 # They concern one connection (RFC 9110, 7.6.1), so a proxy never passes them on.
 HOP_BY_HOP = frozenset(
-    (b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection",
-     b"te", b"trailer", b"transfer-encoding", b"upgrade")
+    (b"connection", b"http2-settings", b"keep-alive", b"proxy-authenticate", b"proxy-authorization",
+     b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade")
 )  # fmt: skip
 # The server that runs the proxy has answered `Expect` already. `Host` names the upstream.
 _NEVER_SENT = HOP_BY_HOP | {b"expect", b"host"}
@@ -19,50 +19,44 @@ CREDENTIALS = (
 _FORWARDED = frozenset((b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto"))
 
 
-def named_by_connection(headers: Raw) -> frozenset[bytes]:
-    """The headers that `Connection` declares to concern this connection alone.
-
-    >>> sorted(named_by_connection([(b"connection", b"close, X-Trace")]))
-    [b'close', b'x-trace']
-    """
-    values = [value for name, value in headers if name.lower() == b"connection"]
-    return frozenset(token.strip().lower() for value in values for token in value.split(b","))
-
-
 def for_arm(
     headers: Raw,
     *,
     host: bytes,
     own: Raw,
-    withheld: Collection[bytes],
+    dropped: Collection[bytes],
     client: str | None = None,
     scheme: str = "http",
 ) -> list[tuple[bytes, bytes]]:
     """The headers of a request as an arm gets them.
 
+    What else a client's `Connection` names is passed on: with it, a client could take away the length of its own body,
+    or a header that was set on its way here.
+
     Args:
         headers: those of the client, with names in lower case.
         host: the arm's `Host`.
         own: the headers that the configuration adds; they replace those of the client.
-        withheld: the names that are not passed on: credentials that are not meant for this arm.
+        dropped: the names that are not passed on: credentials that are not meant for this arm, and marks of copies.
         client: the address of the client, for `X-Forwarded-For`.
         scheme: how the client reached the proxy.
 
     >>> sent = [(b"host", b"shop"), (b"cookie", b"id=1"), (b"accept", b"*/*"), (b"connection", b"close")]
-    >>> for_arm(sent, host=b"a:80", own=[(b"x-key", b"s")], withheld={b"cookie"})[:3]
+    >>> for_arm(sent, host=b"a:80", own=[(b"x-key", b"s")], dropped={b"cookie"})[:3]
     [(b'host', b'a:80'), (b'accept', b'*/*'), (b'x-key', b's')]
     """
-    dropped = named_by_connection(headers) if any(name == b"connection" for name, _ in headers) else ()
     replaced = {name.lower() for name, _ in own}
     seen: dict[bytes, bytes] = {}
     chunked = False
     kept = [(b"host", host)]
     for name, value in headers:
-        if name in _FORWARDED or name == b"host":
+        if name in _FORWARDED:  # several lines are one list (RFC 9110, 5.3)
+            seen[name] = seen[name] + b", " + value if name in seen else value
+        elif name == b"host":
             seen[name] = value
         elif name == b"transfer-encoding":
             chunked = True
-        elif not (name in _NEVER_SENT or name in withheld or name in dropped or name in replaced):
+        elif not (name in _NEVER_SENT or name in dropped or name in replaced):
             kept.append((name, value))
     if chunked:  # the body goes on as it comes, so its length is unknown here as well
         kept = [each for each in kept if each[0] != b"content-length"]
@@ -80,10 +74,13 @@ def for_arm(
 def for_client(headers: Raw) -> list[tuple[bytes, bytes]]:
     """The headers of an answer as the client gets them: all but those that concern the upstream's connection.
 
-    >>> for_client([(b"Content-Type", b"text/plain"), (b"Connection", b"keep-alive")])
+    >>> for_client([(b"Content-Type", b"text/plain"), (b"Connection", b"X-Pool"), (b"X-Pool", b"3")])
     [(b'Content-Type', b'text/plain')]
     """
-    dropped = named_by_connection(headers) | HOP_BY_HOP
+    dropped = set(HOP_BY_HOP)
+    for name, value in headers:
+        if name.lower() == b"connection":
+            dropped.update(token.strip().lower() for token in value.split(b","))
     return [(name, value) for name, value in headers if name.lower() not in dropped]
 
 

@@ -1,24 +1,28 @@
 """Judges: a function in Python, or an address that takes both answers."""
 
 import asyncio
-import importlib
-import inspect
 import json
+import os
+import pickle
+import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import httpx
 
-from ..errors import DecoupledError, ParameterError, invalid_value
+from ..errors import DecoupledError, ParameterError
 from .config import JudgeConfig
 from .exchange import Answer, Request
 from .verdict import BadVerdict, loss_of
 
+START_SECONDS = 300.0  # for the module of a judge to be loaded, which may load a model
+T = TypeVar("T")
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts; they double
-_A_JUDGE = 'for example "judge:compare", with def compare(request, served, mirrored) in judge.py'
 
 
 class JudgeFailed(DecoupledError):  # noqa: N818
@@ -38,6 +42,9 @@ class Later(Exception):  # noqa: N818
 class Judge(Protocol):
     """Compares two answers."""
 
+    async def start(self) -> None:
+        """Get ready; raises the error if it cannot."""
+
     async def loss(self, decision: str, request: Request, served: Answer, mirrored: Answer) -> float | None:
         """The loss of the mirrored answer; None if the judge has no opinion."""
 
@@ -49,57 +56,112 @@ def judge_of(config: JudgeConfig, folder: Path) -> Judge:
     """The judge that a configuration names."""
     judge: Judge
     if config.python is not None:
-        judge = PythonJudge(function_named(config.python, folder), config)
+        judge = PythonJudge(config.python, folder, config)
     else:
         assert config.url is not None
         judge = HttpJudge(config.url, config)
     return Retrying(judge, config)
 
 
-def function_named(name: str, folder: Path) -> Callable[..., Any]:
-    """The function that "module:function" names; the module may be in `folder`.
+class _Worker:
+    """A process that judges one call at a time. Its methods block, and `kill` ends them from another thread."""
 
-    >>> function_named("math:hypot", Path()).__name__
-    'hypot'
-    >>> function_named("math:hypotenuse", Path())
-    Traceback (most recent call last):
-        ...
-    decoupled.errors.ParameterError: loss.judge.python = 'math:hypotenuse': the module math has no function hypotenuse; for example "judge:compare", with def compare(request, served, mirrored) in judge.py
-    """
-    place = "loss.judge.python"
-    module, colon, attribute = name.partition(":")
-    if not colon or not module or not attribute:
-        raise ParameterError(invalid_value(place, name, "must be a module and a function", _A_JUDGE))
-    if str(folder.resolve()) not in sys.path:
-        sys.path.insert(0, str(folder.resolve()))
-    try:
-        found = getattr(importlib.import_module(module), attribute, None)
-    except ModuleNotFoundError as error:
-        rule = f"the module {error.name} is not found, here or in {folder.resolve()}"
-        raise ParameterError(invalid_value(place, name, rule, _A_JUDGE)) from None
-    if not callable(found):
-        rule = f"the module {module} has no function {attribute}"
-        raise ParameterError(invalid_value(place, name, rule, _A_JUDGE))
-    return found  # type: ignore[no-any-return]
+    def __init__(self, name: str, folder: Path) -> None:
+        command = [sys.executable, "-P", "-m", "decoupled.mirror.judge_worker", name, str(folder)]
+        # In a session of its own, so that Ctrl-C ends the mirror, which then finishes what it began.
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        )
+
+    def receive(self) -> dict[str, Any]:
+        """The next answer."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise BadVerdict(
+                f"judge: its process ended with the status {self._process.wait()}; see the log"
+            )
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def ask(self, question: bytes) -> dict[str, Any]:
+        """The answer to a question."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(question)
+        self._process.stdin.flush()
+        return self.receive()
+
+    def kill(self) -> None:
+        """End it and what it has started, whatever they are doing."""
+        if self._process.poll() is None:
+            if hasattr(os, "killpg"):
+                with suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+
+    def close(self) -> None:
+        """Release what it holds, once it has ended."""
+        with self._process:
+            pass
 
 
 class PythonJudge:
-    """Calls a function: on the event loop if it is `async def`, else in a thread."""
+    """Calls a function in processes of their own, one for each call at a time. One that takes too long is ended."""
 
-    def __init__(self, function: Callable[..., Any], config: JudgeConfig) -> None:
-        self._function, self._waits = function, inspect.iscoroutinefunction(function)
-        self._threads = ThreadPoolExecutor(config.concurrency, "decoupled-judge")
+    def __init__(self, name: str, folder: Path, config: JudgeConfig) -> None:
+        self._name, self._folder, self._seconds = name, folder, config.timeout
+        self._idle: list[_Worker] = []
+        self._all: set[_Worker] = set()
+        # One for each call, and those that wait for a process to end.
+        self._threads = ThreadPoolExecutor(2 * config.concurrency, "decoupled-judge")
+
+    async def start(self) -> None:
+        """Start the first process; `ParameterError` if there is no such function."""
+        self._idle.append(await self._started())
 
     async def loss(self, decision: str, request: Request, served: Answer, mirrored: Answer) -> float | None:
         """The loss that the function returns, or that its preference means."""
-        if self._waits:
-            return loss_of(await self._function(request, served, mirrored))
-        loop = asyncio.get_running_loop()
-        return loss_of(await loop.run_in_executor(self._threads, self._function, request, served, mirrored))
+        worker = self._idle.pop() if self._idle else await self._started()
+        question = pickle.dumps((request, served, mirrored))
+        try:
+            async with asyncio.timeout(self._seconds):
+                answer = await self._run(worker.ask, question)
+        except BaseException:
+            self._end(worker)
+            raise
+        self._idle.append(worker)
+        if "problem" in answer:
+            raise BadVerdict(f"judge: {answer['problem']}")
+        return loss_of(answer["verdict"])
 
     async def close(self) -> None:
-        """Leave the threads; one that never returns must not hold up the end of the program."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """End all processes."""
+        for worker in list(self._all):
+            self._end(worker)
+        await asyncio.to_thread(self._threads.shutdown)
+
+    async def _started(self) -> _Worker:
+        worker = _Worker(self._name, self._folder)
+        self._all.add(worker)
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                answer = await self._run(worker.receive)
+        except BaseException:
+            self._end(worker)
+            raise
+        if "problem" in answer:
+            self._end(worker)
+            raise ParameterError(answer["problem"])
+        return worker
+
+    def _end(self, worker: _Worker) -> None:
+        worker.kill()
+        self._all.discard(worker)
+        self._threads.submit(worker.close)
+
+    async def _run(self, function: Callable[..., T], *args: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
 
 
 class HttpJudge:
@@ -112,6 +174,10 @@ class HttpJudge:
         self._url = url
         limits = httpx.Limits(max_connections=config.concurrency)
         self._http = httpx.AsyncClient(headers=dict(config.headers), timeout=config.timeout, limits=limits)
+        self._seconds = config.timeout
+
+    async def start(self) -> None:
+        """Nothing: it is asked when it is needed."""
 
     async def loss(self, decision: str, request: Request, served: Answer, mirrored: Answer) -> float | None:
         """The loss that the address answers, or that its preference means."""
@@ -121,7 +187,8 @@ class HttpJudge:
             "served": served.decompressed().to_dict(),
             "mirrored": mirrored.decompressed().to_dict(),
         }
-        answer = await self._http.post(self._url, json=content)
+        async with asyncio.timeout(self._seconds):
+            answer = await self._http.post(self._url, json=content)
         if answer.status_code == 202:
             raise Later
         if answer.status_code == 204:
@@ -147,6 +214,10 @@ class Retrying:
         self._judge, self._config = judge, config
         self._slots = asyncio.Semaphore(config.concurrency)
 
+    async def start(self) -> None:
+        """Get the judge ready."""
+        await self._judge.start()
+
     async def loss(self, decision: str, request: Request, served: Answer, mirrored: Answer) -> float | None:
         """The verdict of the first attempt that succeeds; `JudgeFailed` if none does."""
         problem, wait = "", _FIRST_WAIT
@@ -155,7 +226,7 @@ class Retrying:
                 await asyncio.sleep(wait)
                 wait = min(2.0 * wait, _LONGEST_WAIT)
             try:
-                async with self._slots, asyncio.timeout(self._config.timeout):
+                async with self._slots:
                     return await self._judge.loss(decision, request, served, mirrored)
             except Later:
                 raise

@@ -13,11 +13,12 @@ _log = logging.getLogger("decoupled.mirror")
 
 
 def keep(path: Path, copies: Iterable[Copy]) -> int:
-    """Write copies for the next start; returns how many. A copy that still needs credentials is left out.
+    """Write copies for the next start; returns how many.
 
-    Credentials never reach the disk. Only the user who runs the mirror can read the file.
+    A copy that is on its way is left out, because it must not arrive twice, and so is one that still needs credentials:
+    they never reach the disk. Only the user who runs the mirror can read the file.
     """
-    kept = [copy for copy in copies if not copy.keeps_secrets]
+    kept = [copy for copy in copies if copy.can_be_kept]
     if kept:
         with replacing(path) as temporary:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -58,8 +58,8 @@ class Loss:
         >>> Loss(half).measured(Answer("a", 503, latency=1.0))
         1.5
         """
-        config, total = self._config, 0.0
-        if answer.status is None or answer.status >= config.bad_status:
+        config, total, status = self._config, 0.0, answer.status
+        if status is None or (status >= config.bad_status and status not in config.good_status):
             total += config.status
         for term, value in (
             (config.latency, answer.latency),

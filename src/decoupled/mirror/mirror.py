@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -15,9 +16,11 @@ from .health import Health
 from .judges import Judge, judge_of
 from .kept import keep, take_kept
 from .loss import Loss
+from .news import News
 from .proxy import Proxy
 from .upstream import Upstream, trust_of
 
+LOOK_EVERY = 10.0  # seconds between two looks at the verdict
 _EVERY = 10.0  # seconds between two looks at what is due
 _RULES_EVERY = (
     1.0  # seconds between two looks at the guardrails, so a pin holds for requests a second later
@@ -43,14 +46,17 @@ class Mirror:
             None if judge is None else judge.otherwise,
         )  # fmt: skip
         self.proxy = Proxy(
-            self._arms, config.mirror, self._ahead, self._health, self._copies, self.tally,
-            keep_served=judge is not None, takes_served=loss.takes_served, seed=config.experiment.seed,
+            self._arms, config, self._ahead, self._health, self._copies, self.tally,
+            takes_served=loss.takes_served,
         )  # fmt: skip
+        self._news = News(self._name, config.file("events"), config.webhook, self.tally)
         self.metrics = Metrics(self.tally, self._gauges)
         self._background: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Create the experiment, look at the arms, draw decisions, and resume the copies of an earlier run."""
+        if self._judge is not None:
+            await self._judge.start()
         await self._decider.prepare()
         await self._health.start()
         await self._ahead.start()
@@ -63,7 +69,9 @@ class Mirror:
                 self.tally.dropped["shutdown"] += 1
         if kept:
             _log.info("%d copies of the run before are resumed", len(kept))
-        self._background = [asyncio.create_task(each) for each in (self._tidy(), self._follow_rules())]
+        self._background = [
+            asyncio.create_task(each) for each in (self._tidy(), self._follow_rules(), self._look())
+        ]
 
     async def finish(self) -> None:
         """Finish the copies, or keep them for the next start. Everything can still be looked at."""
@@ -73,6 +81,7 @@ class Mirror:
                 await task
         await self._ahead.stop()
         await self._health.stop()
+        await self._news.stop()
         left = await self._copies.drain(float(self._config.drain))
         kept = keep(self._config.file("queue"), left)
         self.tally.dropped["shutdown"] += len(left) - kept
@@ -91,6 +100,7 @@ class Mirror:
         """The counts, and how things stand now."""
         return {
             "experiment": self._name,
+            "verdict": self._news.known.text,
             **self._gauges(),
             "in_flight": self.proxy.in_flight,
             "unused_decisions": self._ahead.unused,
@@ -99,7 +109,14 @@ class Mirror:
 
     def _gauges(self) -> dict[str, Any]:
         up = {arm.name: self._health.up(arm.name) for arm in self._arms}
-        return {"queue": len(self._copies), "queue_bytes": self._copies.bytes, "up": up}
+        known = self._news.known
+        return {
+            "queue": len(self._copies),
+            "queue_bytes": self._copies.bytes,
+            "up": up,
+            "decided": {name: known.decided[:1] == (name,) for name in up},
+            "released": {} if known.incumbent is None else {known.incumbent: known.released},
+        }
 
     async def _tidy(self) -> None:
         while True:
@@ -108,6 +125,15 @@ class Mirror:
                 await self._decider.tidy()
             except DecoupledError as error:
                 _log.warning("%s", error)
+
+    async def _look(self) -> None:
+        """Look what is decided, and tell."""
+        while True:
+            try:
+                self._news.learn(await self._decider.known(), time.time())
+            except DecoupledError as error:
+                _log.warning("%s", error)
+            await asyncio.sleep(LOOK_EVERY)
 
     async def _follow_rules(self) -> None:
         """Draw decisions anew when somebody has changed the guardrails or the budget."""

@@ -8,21 +8,32 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import httpcore
 from starlette.types import Message, Receive, Scope, Send
 
 from .ahead import Ahead
-from .bodies import ClientGone, Content, Recording, Upload
-from .config import CopyConfig
+from .arrived import Arrived, Refused, arrived
+from .bodies import ClientGone, Content, Recording, TooSlow, Upload
+from .clients import ClientConnection
+from .config import MirrorConfig
 from .copies import Copies, Copy
 from .counts import Tally
 from .exchange import Answer, Request
 from .headers import as_text, for_client
 from .health import Health
-from .upstream import NoAnswer, Unreachable, Upstream
+from .upstream import BrokenOff, NoAnswer, Opened, Unreachable, Upstream
 from .watch import Watch
 
-_TITLES = {400: "Bad request", 501: "Not implemented", 502: "Bad gateway", 504: "Gateway timeout"}
+_TITLES = {
+    400: "Bad request",
+    408: "Request timeout",
+    431: "Request header fields too large",
+    501: "Not implemented",
+    502: "Bad gateway",
+    503: "Service unavailable",
+    504: "Gateway timeout",
+    505: "HTTP version not supported",
+}
+_GONE = "the client went away"
 _log = logging.getLogger("decoupled.mirror")
 
 
@@ -35,6 +46,8 @@ class Serving:
     explore: str | None
     body: Content | Upload
     recording: Recording | None
+    begun: bool = False  # whether the client has the head of its answer
+    whole: bool = False  # whether it has all of it
     served: Answer | None = None
 
 
@@ -44,22 +57,21 @@ class Proxy:
     def __init__(
         self,
         arms: Sequence[Upstream],
-        config: CopyConfig,
+        config: MirrorConfig,
         ahead: Ahead,
         health: Health,
         copies: Copies,
         tally: Tally,
         *,
-        keep_served: bool,
         takes_served: bool,
-        seed: int | None = None,
     ) -> None:
         self._arms: Mapping[str, Upstream] = {arm.name: arm for arm in arms}
         self._ahead, self._health, self._copies, self._tally = ahead, health, copies, tally
-        self._share, self._body_limit = config.share, config.body_limit
-        self._rules, self._chance = config.rules(), random.Random(seed)
-        self._credentials = frozenset(name.encode() for name in config.all_credentials())
-        self._served_limit = config.answer_limit if keep_served else 0
+        self._clients, self._client_seconds = config.clients, config.client_timeout
+        self._share, self._body_limit = config.mirror.share, config.mirror.body_limit
+        self._rules, self._chance = config.mirror.rules(), random.Random(config.experiment.seed)
+        self._credentials = frozenset(name.encode() for name in config.mirror.all_credentials())
+        self._served_limit = 0 if config.loss.judge is None else config.mirror.answer_limit
         self._takes_served = takes_served
         self._warned: set[tuple[str, bytes]] = set()
         self.in_flight = 0
@@ -68,47 +80,60 @@ class Proxy:
         """Answer one request."""
         if scope["type"] != "http":
             return
-        headers = scope["headers"]
-        if any(name == b"upgrade" and b"websocket" in value.lower() for name, value in headers):
-            self._tally.refused_upgrades += 1
-            problem = "websockets are not mirrored; let clients connect to an upstream directly"
-            await _refuse(send, 501, problem)
-            return
+        connection: ClientConnection = scope["state"]["connection"]
+        connection.begin()
         self.in_flight += 1
         try:
-            await self._respond(scope, headers, receive, send)
+            request = arrived(scope)
+            if self.in_flight > self._clients:
+                raise Refused("busy", 503, "too many requests at a time; ask again later")
+            await self._respond(request, connection, receive, send)
+        except Refused as refused:
+            self._tally.refused[refused.reason] += 1
+            await _refuse(send, refused.status, str(refused), close=True)
         except Exception:
             _log.exception("an error of the mirror itself")
             raise
         finally:
             self.in_flight -= 1
+            connection.end()
 
     async def _respond(
-        self, scope: Scope, headers: list[tuple[bytes, bytes]], receive: Receive, send: Send
+        self, request: Arrived, connection: ClientConnection, receive: Receive, send: Send
     ) -> None:
-        length, chunked = _length(headers)
-        serving = self._chosen(scope, headers, length)
-        if length or chunked:
-            serving.body = Upload(receive, None if serving.decision is None else self._body_limit)
+        serving = self._chosen(request)
+        if request.has_body:
+            limit = None if serving.decision is None else self._body_limit
+            serving.body = Upload(receive, limit, self._client_seconds)
         watch = Watch(receive, serving.body)
+        why, status = "", 0
         try:
-            await self._serve(scope, headers, serving, send, watch)
+            await self._serve(request, serving, send, watch)
         except ClientGone:
-            self._tally.served[serving.exploit, "client gone"] += 1
+            why = "client gone"
+        except TooSlow:
+            why, status = "client too slow", 408
         except asyncio.CancelledError:
-            if not watch.gone:
-                raise  # the server is ending
-            self._tally.served[serving.exploit, "client gone"] += 1
+            why, status = ("client gone", 0) if watch.gone else ("shutdown", 503)
         finally:
             watch.stop()
             if serving.decision is not None:
-                self._mirror(scope, headers, serving, serving.decision)
+                self._mirror(request, serving, serving.decision, why)
+        if why:
+            self._tally.served[serving.exploit, why] += 1
+        if status and not serving.begun:
+            problem = (
+                "the mirror is ending; ask again" if status == 503 else "the body did not come in time"
+            )
+            await _refuse(send, status, problem, close=True)
+        elif request.old and serving.begun and not serving.whole:
+            connection.abort()  # an HTTP/1.0 client takes the end of the connection for that of the answer
 
     # Choosing
 
-    def _chosen(self, scope: Scope, headers: list[tuple[bytes, bytes]], length: int) -> Serving:
+    def _chosen(self, request: Arrived) -> Serving:
         """The arms for a request, and whether it is mirrored."""
-        reason = self._not_mirrored(scope, headers, length)
+        reason = self._not_mirrored(request)
         if reason is None:
             decision = self._ahead.take("both")
             if decision is not None and decision.explore is not None:
@@ -125,33 +150,27 @@ class Proxy:
         self._tally.repeated += 1
         return Serving(None, self._ahead.last or next(iter(self._arms)), None, Content(), None)
 
-    def _not_mirrored(self, scope: Scope, headers: list[tuple[bytes, bytes]], length: int) -> str | None:
+    def _not_mirrored(self, request: Arrived) -> str | None:
         """Why a request is not mirrored; None if it is, and then a place for its copy is reserved."""
         if self._share < 1.0 and self._chance.random() >= self._share:
             return "share"
-        if not self._rules.allows(scope["method"], scope["raw_path"], headers):
+        if not self._rules.allows(request.method, request.path, request.headers):
             return "not_repeatable"
-        if length > self._body_limit:
+        if request.length > self._body_limit:
             return "too_large"
         return None if self._copies.reserve() else "queue_full"
 
     # Serving
 
-    async def _serve(
-        self,
-        scope: Scope,
-        headers: list[tuple[bytes, bytes]],
-        serving: Serving,
-        send: Send,
-        watch: Watch,
-    ) -> None:
+    async def _serve(self, request: Arrived, serving: Serving, send: Send, watch: Watch) -> None:
         try:
-            arm, response = await self._opened(scope, headers, serving)
+            arm, response = await self._opened(request, serving)
         except NoAnswer as error:
             self._tally.failed[serving.exploit] += 1
             self._tally.served[serving.exploit, str(error.status)] += 1
             _log.warning("%s", error)
             serving.served = Answer(serving.exploit, None, problem=error.problem)
+            serving.begun = serving.whole = True
             await _refuse(send, error.status, str(error))
             return
         first, problem = time.perf_counter(), None
@@ -162,43 +181,40 @@ class Proxy:
                 "status": response.status,
                 "headers": for_client(response.headers),
             }
+            serving.begun = True
             await _sent(send, start)
-            async for part in response.aiter_stream():
+            async for part in response.parts():
                 if recording is not None:
                     recording.add(part)
                 await _sent(send, {"type": "http.response.body", "body": part, "more_body": True})
             watch.stop()
             await _sent(send, {"type": "http.response.body", "body": b"", "more_body": False})
+            serving.whole = True
             self._tally.served[arm.name, str(response.status)] += 1
-        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
+        except (BrokenOff, TimeoutError) as error:
             # The answer has begun, so it can only be cut off: the client sees that it is not whole.
-            problem = f"the answer broke off ({type(error).__name__})"
+            problem = f"the answer broke off ({error or type(error).__name__})"
             self._tally.failed[arm.name] += 1
             self._tally.served[arm.name, "broken off"] += 1
             _log.warning("arm %r: %s", arm.name, problem)
         except BaseException:
-            problem = "the client went away"
+            problem = _GONE
             raise
         finally:
             if recording is not None:
                 serving.served = arm.answer(response, recording, serving.body.sent, first, problem)
-            await response.aclose()
+            response.close()
 
-    async def _opened(
-        self, scope: Scope, headers: list[tuple[bytes, bytes]], serving: Serving
-    ) -> tuple[Upstream, httpcore.Response]:
+    async def _opened(self, request: Arrived, serving: Serving) -> tuple[Upstream, Opened]:
         """The answer of the arm to exploit; of another arm if that one cannot be connected to."""
-        client = scope.get("client")
-        query, target = scope["query_string"], scope["raw_path"]
-        target = target + b"?" + query if query else target
         failure: NoAnswer | None = None
         others = [name for name in self._arms if name != serving.exploit and self._health.up(name)]
         for name in (serving.exploit, *others):
             arm = self._arms[name]
-            passed = arm.headers(headers, client[0] if client else None, scope["scheme"])
-            self._warn_of_withheld(arm, headers)
+            passed = arm.headers(request.headers, request.client, request.scheme)
+            self._warn_of_withheld(arm, request)
             try:
-                return arm, await arm.serve(scope["method"], target, passed, serving.body)
+                return arm, await arm.serve(request.method, request.target, passed, serving.body)
             except Unreachable as error:
                 self._health.failed(name)
                 if serving.body.started:
@@ -208,8 +224,8 @@ class Proxy:
         assert failure is not None
         raise failure
 
-    def _warn_of_withheld(self, arm: Upstream, headers: list[tuple[bytes, bytes]]) -> None:
-        for name, _ in headers:
+    def _warn_of_withheld(self, arm: Upstream, request: Arrived) -> None:
+        for name, _ in request.headers:
             if name in arm.withheld and (arm.name, name) not in self._warned:
                 self._warned.add((arm.name, name))
                 _log.warning(
@@ -219,36 +235,26 @@ class Proxy:
 
     # Mirroring
 
-    def _mirror(
-        self, scope: Scope, headers: list[tuple[bytes, bytes]], serving: Serving, decision: str
-    ) -> None:
+    def _mirror(self, request: Arrived, serving: Serving, decision: str, why: str) -> None:
         """Hand the copy on, or count why not."""
         body, served = serving.body.kept, serving.served
+        if why == "shutdown":
+            self._copies.give_up("shutdown")
+            return
         if body is None or served is None or serving.explore is None:
             whole = isinstance(serving.body, Upload) and serving.body.complete
             self._copies.give_up("too_large" if whole else "client_gone")
             return
-        arm, client, query = self._arms[serving.explore], scope.get("client"), scope["query_string"]
-        passed = arm.headers(headers, client[0] if client else None, scope["scheme"], copy=True)
-        target = (scope["raw_path"] + b"?" + query if query else scope["raw_path"]).decode("latin-1")
-        request = Request(scope["method"], target, as_text(passed), body)
-        shown = Request(scope["method"], target, as_text(passed, self._credentials), body)
-        copy = Copy(decision, arm.name, request, shown, served)
-        if served.arm == arm.name and self._takes_served and served.problem != "the client went away":
+        arm = self._arms[serving.explore]
+        passed = arm.headers(request.headers, request.client, request.scheme, copy=True)
+        target = request.target.decode("latin-1")
+        sent = Request(request.method, target, as_text(passed), body)
+        shown = Request(request.method, target, as_text(passed, self._credentials), body)
+        copy = Copy(decision, arm.name, sent, shown, served)
+        if served.arm == arm.name and self._takes_served and served.problem != _GONE:
             copy.mirrored = served
             self._tally.reused[arm.name] += 1
         self._copies.start(copy)
-
-
-def _length(headers: list[tuple[bytes, bytes]]) -> tuple[int, bool]:
-    """The length of the body as declared, and whether it comes in chunks instead."""
-    length, chunked = 0, False
-    for name, value in headers:
-        if name == b"content-length" and value.isdigit():
-            length = int(value)
-        elif name == b"transfer-encoding":
-            chunked = True
-    return length, chunked
 
 
 async def _sent(send: Send, message: Message) -> None:
@@ -261,7 +267,7 @@ async def _sent(send: Send, message: Message) -> None:
         raise ClientGone from None
 
 
-async def _refuse(send: Send, status: int, problem: str) -> None:
+async def _refuse(send: Send, status: int, problem: str, *, close: bool = False) -> None:
     title = _TITLES[status]
     kind = f"urn:decoupled:{title.lower().replace(' ', '-')}"
     content = json.dumps({"type": kind, "title": title, "status": status, "detail": problem}).encode()
@@ -269,5 +275,7 @@ async def _refuse(send: Send, status: int, problem: str) -> None:
         (b"content-type", b"application/problem+json"),
         (b"content-length", str(len(content)).encode()),
     ]
+    if close:  # a body may follow that nobody reads
+        headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})

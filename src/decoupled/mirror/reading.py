@@ -12,7 +12,7 @@ from ..options.kinds import STORE
 from ..options.readers import A_URL, experiment_name, flag, number, text, texts, url, whole
 from ..options.sources import FILE, Settings, read_file, resolved
 from ..policies import Policy
-from .config import ArmConfig, CopyConfig, ExperimentConfig, MirrorConfig
+from .config import ArmConfig, CopyConfig, ExperimentConfig, MirrorConfig, WebhookConfig
 from .headers import CREDENTIALS
 from .reading_loss import read_loss
 from .tables import Table, header_name, header_names, headers
@@ -66,6 +66,8 @@ def _with_options(config: MirrorConfig, settings: Settings) -> MirrorConfig:
         service=settings["service"],
         key=None if key_file is None else read_secret(settings.source("key-file"), key_file),
         state_folder=settings["state-folder"],
+        clients=settings["clients"],
+        client_timeout=settings["client-timeout"],
         drain=settings["drain"],
         log_format=settings["log-format"],
         experiment=replace(config.experiment, name=settings["experiment"]),
@@ -80,6 +82,7 @@ def _whole(table: Table) -> MirrorConfig:
         loss=table.get("loss", read_loss, MirrorConfig.loss),
         mirror=table.get("mirror", _copies, MirrorConfig.mirror),
         experiment=table.get("experiment", _experiment, ExperimentConfig()),
+        webhook=table.get("webhook", _webhook, None),
         budget=table.get("budget", _settings, {}),
         guardrails=table.get("guardrails", _settings, {}),
     )
@@ -180,6 +183,18 @@ def _policy(name: str, value: object) -> dict[str, Any]:
             invalid_value(name, value.get("name"), rule, "use a decoupled policy such as FTPL")
         )
     return value
+
+
+def _webhook(name: str, value: object) -> WebhookConfig:
+    table = Table(value, name)
+    config = WebhookConfig(
+        url=table.required("url", url, 'for example "https://hooks.example/decided"'),
+        headers=table.get("headers", headers, ()),
+        timeout=table.get("timeout", number(0.0, above=True), WebhookConfig.timeout),
+        attempts=table.get("attempts", whole(1), WebhookConfig.attempts),
+    )
+    table.finish()
+    return config
 
 
 def _settings(name: str, value: object) -> dict[str, Any]:

@@ -16,6 +16,7 @@ def read_loss(name: str, value: object) -> LossConfig:
     config = LossConfig(
         status=table.get("status", number(0.0), 0.0),
         bad_status=table.get("bad_status", whole(100, 599), LossConfig.bad_status),
+        good_status=table.get("good_status", _statuses, LossConfig.good_status),
         latency=table.get("latency", _term, None),
         duration=table.get("duration", _term, None),
         bytes=table.get("bytes", _term, None),
@@ -27,6 +28,12 @@ def read_loss(name: str, value: object) -> LossConfig:
     if config.status + sum(part.weight for part in parts if part is not None) <= 0.0:
         raise ParameterError(f"{name}: every weight is 0; give at least one part of the loss a weight")
     return config
+
+
+def _statuses(name: str, value: object) -> tuple[int, ...]:
+    if not isinstance(value, list):
+        raise ParameterError(invalid_value(name, value, "must be a list", "for example [404, 429]"))
+    return tuple(whole(100, 599)(f"{name}[{place}]", each) for place, each in enumerate(value))
 
 
 def _term(name: str, value: object) -> TermConfig:

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Coroutine, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
@@ -22,6 +21,7 @@ from ..service.http.log_format import set_up_logging
 from ..service.http.orphans import reap_orphans
 from ..service.http.server import OFFERED, SWITCH_INTERVAL, Serving, configuration, listening
 from ..service.store.open import is_postgres
+from .clients import server_settings
 from .config import MirrorConfig
 from .deciding import Decider, Embedded, Remote
 from .mirror import Mirror
@@ -44,8 +44,6 @@ def run(config: MirrorConfig) -> None:
     logging.getLogger("httpx").setLevel(
         logging.WARNING
     )  # it would log every request to a service or a judge
-    # Answers that break off, and websockets that are refused, are logged and counted by the mirror itself.
-    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     with ExitStack() as opened:
         proxy = opened.enter_context(_listening(config.listen, "listen", config.drain))
         console = None
@@ -53,11 +51,11 @@ def run(config: MirrorConfig) -> None:
             console = opened.enter_context(_listening(config.console, "console", config.drain))
         service = None if config.service is not None else _open(config)
         sys.setswitchinterval(SWITCH_INTERVAL)
-        with asyncio.Runner(loop_factory=_settings(None, config).get_loop_factory()) as runner:
+        settings = server_settings(None, config.drain, config.client_timeout)
+        with asyncio.Runner(loop_factory=settings.get_loop_factory()) as runner:
             runner.run(_until_signal(config, service, proxy, console))
-    stuck = any(each.name.startswith("decoupled-judge") for each in threading.enumerate())
-    if stuck or (service is not None and service.still_compiling()):
-        # Neither can be interrupted, and everything is on disk: there is no reason to wait.
+    if service is not None and service.still_compiling():
+        # The compiler cannot be interrupted, and everything is on disk: there is no reason to wait.
         logging.shutdown()
         sys.stdout.flush()
         os._exit(0)
@@ -95,7 +93,7 @@ async def _until_signal(
     else:
         decider = Embedded(service, config)
         any_key = any(key.revoked_at is None for key in await service.keys.list())
-        inner = create_app(service, open_to_all=not any_key)
+        inner = create_app(service, open_to_all=not any_key, mirror=config.experiment.name)
         service.compile_stored(OFFERED)
     await serve(config, decider, inner, listener, console, ending)
 
@@ -119,11 +117,16 @@ async def serve(
             await mirror.close()
     if not started:
         return
-    proxy = _Server(_settings(mirror.proxy, config, headers=False))
-    running = [asyncio.create_task(proxy.serve([listener]))]
+    proxy = _Server(server_settings(mirror.proxy, config.drain, config.client_timeout))
     status: _Server | None = None
     if console is not None:
-        status = _Server(_settings(StatusApp(mirror, mirror.metrics, service), config))
+        shown = StatusApp(mirror, mirror.metrics, service)
+        status = _Server(configuration(shown, Serving(store="", drain=config.drain)))
+    # Answers that break off, and websockets that are refused, are logged and counted by the mirror itself. A configuration
+    # of uvicorn sets this level, so it is set after them.
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    running = [asyncio.create_task(proxy.serve([listener]))]
+    if status is not None and console is not None:
         running.append(asyncio.create_task(status.serve([console])))
         print(f"Console on {_address(console)}", flush=True)
     print(f"Mirroring on {_address(listener)}", flush=True)
@@ -150,12 +153,6 @@ async def _unless(ending: asyncio.Event, start: Coroutine[Any, Any, None]) -> bo
     with suppress(asyncio.CancelledError):
         await starting
     return False
-
-
-def _settings(app: object, config: MirrorConfig, *, headers: bool = True) -> uvicorn.Config:
-    settings = configuration(app, Serving(store="", drain=config.drain))
-    settings.date_header = headers  # the proxy passes on that of the arm
-    return settings
 
 
 def _listening(address: tuple[str, int], name: str, drain: int) -> socket.socket:

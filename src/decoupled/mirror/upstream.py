@@ -4,24 +4,22 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from urllib.parse import urlsplit
 
-import httpcore
+import h11
 
-from ..base.extras import skip_failing_imports
 from .bodies import Content, Recording, Upload
 from .config import ArmConfig, CopyConfig
+from .connection import BrokenOff as BrokenOff
+from .connection import Connection
 from .exchange import Answer, Request
 from .headers import Raw, as_bytes, as_text, for_arm
-
-skip_failing_imports("sniffio")  # httpcore tries it several times in each request
+from .pool import Pool
 
 CONNECT_SECONDS = 5.0
-# Many servers close an idle connection after 5 s; a request must not be sent into one that is closing.
-IDLE_SECONDS = 4.0
 # A huge answer to a copy must not fill buffers that it takes milliseconds to receive and to throw away.
-_SMALL_WINDOW = [(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**17)]
+_SMALL_WINDOW = (socket.SOL_SOCKET, socket.SO_RCVBUF, 2**17)
 _SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
 _LENGTH = frozenset((b"content-length", b"transfer-encoding"))
 _NOT_SHOWN = frozenset((b"set-cookie",))  # a credential that an arm hands out
@@ -39,6 +37,22 @@ class Unreachable(NoAnswer):
     """Nothing was sent, because no connection could be made."""
 
 
+class Opened:
+    """An answer that has begun. Close it, whether it was read to its end or not."""
+
+    def __init__(self, pool: Pool, connection: Connection, head: h11.Response, seconds: float) -> None:
+        self._pool, self._connection, self._seconds = pool, connection, seconds
+        self.status, self.headers = head.status_code, head.headers.raw_items()
+
+    def parts(self) -> AsyncIterator[bytes]:
+        """The body as it comes; `BrokenOff` or `TimeoutError` if its end does not come."""
+        return self._connection.parts(self._seconds)
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._pool.put(self._connection)
+
+
 class Upstream:
     """An arm that can be asked. Copies have connections of their own, so they never make a client wait."""
 
@@ -51,14 +65,13 @@ class Upstream:
         self._own, self._marks = as_bytes(arm.headers), as_bytes(copies.headers)
         passed = {name.lower() for name in arm.pass_credentials}
         self.withheld = frozenset(name.encode() for name in copies.all_credentials() - passed)
-        self._served = httpcore.AsyncConnectionPool(
-            trust, max_connections=None, keepalive_expiry=IDLE_SECONDS
-        )
-        self._copies = httpcore.AsyncConnectionPool(
-            trust, max_connections=copies.concurrency, keepalive_expiry=IDLE_SECONDS, socket_options=_SMALL_WINDOW
-        )  # fmt: skip
-        self._timeouts = _timeouts(arm.timeout)
-        self._copy_timeouts = _timeouts(min(arm.timeout, copies.timeout))
+        # A client must not pass for a copy, unless the mark also stands for a dry run of the client's own.
+        marks = {name for name, _ in self._marks} - {(copies.dry_run_header or "").lower().encode()}
+        self._dropped = self.withheld | marks
+        secure = trust if self._scheme == b"https" else None
+        self._served = Pool((self.host, self.port), secure)
+        self._copies = Pool((self.host, self.port), secure, _SMALL_WINDOW)
+        self._seconds = arm.timeout
         self._limit, self._copy_seconds = copies.answer_limit, copies.timeout
 
     @property
@@ -79,25 +92,12 @@ class Upstream:
         if self.config.preserve_host:
             host = next((value for name, value in headers if name == b"host"), host)
         own = () if copy else self._own
-        found = for_arm(headers, host=host, own=own, withheld=self.withheld, client=client, scheme=scheme)
+        found = for_arm(headers, host=host, own=own, dropped=self._dropped, client=client, scheme=scheme)
         return [each for each in found if each[0] not in _LENGTH] if copy else found
 
-    async def serve(
-        self, method: str, target: bytes, headers: Raw, body: Content | Upload
-    ) -> httpcore.Response:
-        """Ask for a client. The body of the answer is still to be read, and the response to be closed."""
-        request = self._request(method, target, headers, body, self._timeouts)
-        try:
-            return await self._asked(self._served, request)
-        except NoAnswer as error:
-            # The arm may have closed an idle connection at this moment. A safe request can be asked again.
-            if isinstance(error, Unreachable) or error.status == 504 or method not in _SAFE:
-                raise
-            if not isinstance(body, Content) or body.kept:
-                raise
-        return await self._asked(
-            self._served, self._request(method, target, headers, Content(), self._timeouts)
-        )
+    async def serve(self, method: str, target: bytes, headers: Raw, body: Content | Upload) -> Opened:
+        """Ask for a client. The body of the answer is still to be read, and the answer to be closed."""
+        return await self._asked(self._served, method, target, headers, body, self._seconds)
 
     async def copy(self, request: Request) -> Answer:
         """Ask once more with a copy that nobody waits for. Every failure is an answer without a status."""
@@ -105,31 +105,36 @@ class Upstream:
         added = [*self._own, *self._marks]
         replaced = {name for name, _ in added}
         headers = [each for each in as_bytes(request.headers) if each[0] not in replaced] + added
-        if request.body:
+        if request.body or request.method not in _SAFE:
             headers.append((b"content-length", str(len(request.body)).encode()))
-        sent = self._request(
-            request.method, request.target.encode("latin-1"), headers, body, self._copy_timeouts
-        )
+        target = request.target.encode("latin-1")
         start = time.perf_counter()
-        response: httpcore.Response | None = None
+        response: Opened | None = None
         first: float | None = None
         problem: str | None = None
         try:
             async with asyncio.timeout(self._copy_seconds):
-                response = await self._asked(self._copies, sent)
+                response = await self._asked(
+                    self._copies,
+                    request.method,
+                    target,
+                    headers,
+                    body,
+                    min(self._seconds, self._copy_seconds),
+                )
                 first = time.perf_counter()
                 await _record(response, recording)
         except TimeoutError:
             problem = f"no whole answer within {self._copy_seconds:g} s"
         except NoAnswer as error:
             problem = error.problem
-        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
-            problem = f"the answer broke off ({type(error).__name__})"
+        except BrokenOff as error:
+            problem = f"the answer broke off ({error})"
         return self.answer(response, recording, body.sent or start, first, problem)
 
     def answer(
         self,
-        response: httpcore.Response | None,
+        response: Opened | None,
         recording: Recording,
         sent: float,
         first: float | None,
@@ -159,69 +164,67 @@ class Upstream:
                     return True
                 headers = [(b"host", self._netloc), *self._own]
                 target = self.config.health.encode()
-                request = self._request("GET", target, headers, Content(), self._copy_timeouts)
-                response = await self._asked(self._served, request)
-                try:
-                    return 200 <= response.status < 300
-                finally:
-                    await response.aclose()
+                response = await self._asked(self._copies, "GET", target, headers, Content(), seconds)
+                response.close()
+                return 200 <= response.status < 300
         except (TimeoutError, OSError, NoAnswer):
             return False
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._served.aclose()
-        await self._copies.aclose()
-
-    def _request(
-        self,
-        method: str,
-        target: bytes,
-        headers: Raw,
-        body: Content | Upload,
-        timeouts: dict[str, float],
-    ) -> httpcore.Request:
-        url = httpcore.URL(
-            scheme=self._scheme, host=self._host, port=self._port, target=self._prefix + target
-        )
-        return httpcore.Request(
-            method.encode("latin-1"), url, headers=headers, content=body, extensions={"timeout": timeouts}
-        )
+        self._served.close()
+        self._copies.close()
 
     async def _asked(
-        self, pool: httpcore.AsyncConnectionPool, request: httpcore.Request
-    ) -> httpcore.Response:
+        self, pool: Pool, method: str, target: bytes, headers: Raw, body: Content | Upload, seconds: float
+    ) -> Opened:
         try:
-            response = await pool.handle_async_request(request)
-        except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-            raise Unreachable(self.name, f"cannot be connected to ({type(error).__name__})") from None
-        except httpcore.TimeoutException as error:
-            raise NoAnswer(self.name, f"did not answer in time ({type(error).__name__})", 504) from None
-        except httpcore.LocalProtocolError as error:
+            head = h11.Request(method=method, target=self._prefix + target, headers=list(headers))
+        except h11.LocalProtocolError as error:
             raise NoAnswer(self.name, f"the request cannot be passed on ({error})", 400) from None
-        except (httpcore.NetworkError, httpcore.RemoteProtocolError) as error:
-            raise NoAnswer(self.name, f"gave no valid answer ({type(error).__name__}: {error})") from None
-        if not 200 <= response.status <= 599:
-            await response.aclose()
-            raise NoAnswer(
-                self.name, f"answered with the status {response.status}, which HTTP does not have"
-            )
-        return response
+        if (connection := pool.idle()) is not None:
+            try:
+                return await self._sent(pool, connection, head, body, seconds)
+            except NoAnswer as error:
+                # The arm may have closed an idle connection at this moment. A safe request can be asked again.
+                repeatable = method in _SAFE and isinstance(body, Content) and not body.kept
+                if not repeatable or error.status == 504:
+                    raise
+        try:
+            connection = await pool.new(min(seconds, CONNECT_SECONDS))
+        except (OSError, TimeoutError) as error:
+            raise Unreachable(self.name, f"cannot be connected to ({type(error).__name__})") from None
+        return await self._sent(pool, connection, head, body, seconds)
+
+    async def _sent(
+        self, pool: Pool, connection: Connection, head: h11.Request, body: Content | Upload, seconds: float
+    ) -> Opened:
+        try:
+            await connection.send(head, body, seconds)
+            return Opened(pool, connection, await connection.head(seconds), seconds)
+        except TimeoutError:
+            connection.close()
+            raise NoAnswer(self.name, f"did not answer within {seconds:g} s", 504) from None
+        except BrokenOff as error:
+            connection.close()
+            raise NoAnswer(self.name, f"gave no valid answer ({error})") from None
+        except h11.LocalProtocolError as error:
+            connection.close()
+            raise NoAnswer(self.name, f"the request cannot be passed on ({error})", 400) from None
+        except BaseException:
+            connection.close()
+            raise
 
 
-async def _record(response: httpcore.Response, recording: Recording) -> None:
+async def _record(response: Opened, recording: Recording) -> None:
     """Read an answer up to the limit, and hang up there."""
     try:
-        async for part in response.aiter_stream():
+        async for part in response.parts():
             recording.add(part)
             if not recording.whole:
                 return
     finally:
-        await response.aclose()
-
-
-def _timeouts(seconds: float) -> dict[str, float]:
-    return {"connect": min(seconds, CONNECT_SECONDS), "read": seconds, "write": seconds, "pool": seconds}
+        response.close()
 
 
 def trust_of(arms: Sequence[ArmConfig]) -> ssl.SSLContext | None:

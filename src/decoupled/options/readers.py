@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
+from ..base.names import is_name, name_rule
 from ..base.validation import as_float
 from ..errors import ParameterError, invalid_value
 
@@ -128,7 +129,6 @@ def console(name: str, value: object) -> tuple[str, int] | None:
 def experiment_name(name: str, value: object) -> str:
     """The name of an experiment."""
     found = text(name, value)
-    if len(found) > 100 or "/" in found or not found.isprintable() or set(found) == {"."}:
-        rule = "must be 1 to 100 printable characters without '/'"
-        raise ParameterError(invalid_value(name, value, rule, "letters and digits will do"))
+    if not is_name(found):
+        raise ParameterError(invalid_value(name, value, name_rule(), "choose another name"))
     return found

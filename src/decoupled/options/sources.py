@@ -78,6 +78,13 @@ def read_file(path: Path) -> ConfigFile:
     """Read a TOML file."""
     try:
         return ConfigFile(path, tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        why = (
+            "does not exist"
+            if isinstance(error, FileNotFoundError)
+            else f"cannot be read: {error.strerror}"
+        )
+        raise ParameterError(f"{path}: {why}; check the path of the configuration file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ParameterError(f"{path.name}: is not TOML: {error}; fix that line") from None
 

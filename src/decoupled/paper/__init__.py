@@ -20,10 +20,10 @@ EXPERIMENTS = {
     "held-out": "held_out.HeldOut",
     "noisy-movies": "noisy_movies.NoisyMovies",
     "rungs": "rungs.Rungs",
-    "first-version": "first_version.FirstVersion",
+    "late-bloomer": "late_bloomer.LateBloomer",
     "many-arms": "many_arms.ManyArms",
 }
 # Names for several at once.
 GROUPS = {
-    "beyond": ("less-regret", "watched", "held-out", "noisy-movies", "rungs", "first-version", "many-arms")
+    "beyond": ("less-regret", "watched", "held-out", "noisy-movies", "rungs", "late-bloomer", "many-arms")
 }

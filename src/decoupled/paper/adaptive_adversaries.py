@@ -9,8 +9,8 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..environments import AdaptiveAlternating, Environment, PunishLast
-from ..plots import Panel, Picture, Series
-from ..policies import FTPL
+from ..plots import Panel, Picture, Series, styles
+from ..policies import Ladder
 from ..report.claims import Claim, Measure, judged_above, judged_below, mean_of, ratio_of
 from ..report.section import Section, Table
 from ..simulation.plan import Plan, make_plan
@@ -24,7 +24,7 @@ ARMS = PUNISHED_ARMS
 HORIZONS = (1_000, 10_000, 100_000, 1_000_000)
 ARMS_OF_HORIZONS = 8
 GREY_DASHED = 13  # a style
-OURS, PUNISHING = FTPL.recommended().label, "punish last"
+OURS, PUNISHING = Ladder().label, "punish last"
 
 WORLDS: dict[str, Callable[[int], Environment]] = {
     PUNISHING: PunishLast,
@@ -114,7 +114,7 @@ def lower_claim(grown: Growth) -> Claim:
         "watched-lower",
         "ours",
         f"Against an adversary that punishes the arm exploited last, with {ARMS_OF_HORIZONS} arms and T = {HORIZON:,} or more, the recommended setting has less regret than each of the other policies.",
-        "regret of another policy minus that of FTPL.recommended()",
+        "regret of another policy minus that of Ladder()",
         parts,
         0.0,
     )
@@ -146,7 +146,7 @@ def behind_claim(grown: Growth) -> Claim:
         "watched-behind",
         "ours",
         f"Against both adversaries, at every K, and at every T up to {HORIZON:,}, it has at most 1.4 times the regret of each of the other policies.",
-        "regret of FTPL.recommended() over that of another policy, with $0.02 \\sqrt{KT}$ added to both",
+        "regret of Ladder() over that of another policy, with $0.02 \\sqrt{KT}$ added to both",
         parts,
         1.4,
     )
@@ -170,7 +170,7 @@ def panel(world: str, axis: str, regrets: dict[str, dict[int, Floats]]) -> Panel
     """One world along one axis."""
     series = []
     other = ARMS_OF_HORIZONS if axis == "T" else HORIZON
-    for style, (label, known) in enumerate(regrets.items()):
+    for style, (label, known) in zip(styles(list(regrets)), regrets.items(), strict=True):
         at = np.array(list(known), float)
         points = mean_series(NAMES[label], at, known.values(), style, "points")
         series += [points, points._replace(band=None, kind="fit")]

@@ -62,7 +62,7 @@ def score(policy: Policy, instances: Sequence[Instance], runs: int, seed: int = 
 
     >>> from decoupled import FTPL
     >>> from decoupled.paper.family import family, score
-    >>> score(FTPL.recommended(), family(2, seed=0), runs=10).mean < 1
+    >>> score(Ladder(), family(2, seed=0), runs=10).mean < 1
     True
     """
     means, tails = [], []

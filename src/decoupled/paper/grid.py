@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from ..environments import Alternating
+from ..plots import NAMES
 from ..report.claims import judged_above
 from ..report.section import Section
 from ..simulation.plan import Plan, make_plan
 from .base import HORIZON, Scale, Simulated
-from .setup import NAMES, POLICIES, lowest_claim, regret_picture, regret_ratio, regret_table
+from .setup import POLICIES, lowest_claim, regret_picture, regret_ratio, regret_table
 
 ARMS = (4, 16, 32, 64)
 GAPS = (0.03125, 0.0625, 0.125, 0.25)

@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from ..base.arrays import Floats
 from ..environments import Alternating
-from ..plots import Panel, Picture, Series
+from ..plots import NAMES, Panel, Picture, Series
 from ..report.claims import LEVEL, Claim, Measure, judged_below, ratio_of
 from ..report.section import Section, Table
 from ..simulation import Results
@@ -19,7 +19,6 @@ from .base import HORIZON, Scale, Simulated
 from .setup import (
     EASY,
     HARD,
-    NAMES,
     POLICIES,
     STOCHASTIC_EASY,
     STOCHASTIC_HARD,

@@ -14,7 +14,7 @@ from ..bench.steps import running
 from ..environments import Catalogue, MovieLens
 from ..environments.movielens.ratings import MOVIES
 from ..plots import Panel, Picture, Series
-from ..policies import FTPL, FollowTheLeader, Policy, TsallisINF
+from ..policies import FTPL, FollowTheLeader, Ladder, Policy, TsallisINF
 from ..report.claims import Claim, judged_above, judged_below, mean_of
 from ..report.section import Section, Table
 from ..simulation import Results
@@ -24,10 +24,10 @@ from .movielens import source, stand_in_warnings
 from .setup import named_panel, named_series
 
 PAPER = FTPL(ranking="strata")
-OURS = FTPL.recommended()  # in strata from 4,096 arms on
+OURS = Ladder()  # in strata from 4,096 arms on
 NAMES = {
     PAPER.label: "FTPL, strata",
-    OURS.label: "FTPL.recommended()",
+    OURS.label: "Ladder()",
     FTPL().label: "FTPL, dense",
     FollowTheLeader().label: "Follow the leader",
     TsallisINF().label: "Tsallis-INF (Newton)",

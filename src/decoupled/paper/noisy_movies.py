@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from ..environments import MovieLens
+from ..plots import NAMES as FIGURE_NAMES
 from ..plots import Picture
 from ..policies import Policy, TopTwo
 from ..report import comparison
@@ -15,7 +16,7 @@ from .movielens import ARMS, MISSING, STAND_IN, source, stand_in_warnings
 from .setup import CONTENDER_NAMES, CONTENDERS, contender_leads, named_panel, tail_leads
 
 POLICIES: tuple[Policy, ...] = (*CONTENDERS, TopTwo())
-NAMES = {**CONTENDER_NAMES, TopTwo().label: "Top two"}
+NAMES = {**CONTENDER_NAMES, TopTwo().label: FIGURE_NAMES["TopTwo"]}
 
 
 def worlds(quick: bool) -> dict[str, MovieLens]:
@@ -56,7 +57,7 @@ class NoisyMovies(Simulated):
         picture = Picture(
             "noisy-movies",
             "Movies as arms, with noise and in random order",
-            f"Mean regret over {runs:,} runs, with bands of one standard deviation. Regret is against the best movie in hindsight.",
+            f"Mean regret over {runs:,} runs, with bands of the 95 % interval of the mean. Regret is against the best movie in hindsight.",
             tuple(named_panel(name, results, NAMES) for name, results in cells.items()),
             columns=3,
         )
@@ -77,8 +78,8 @@ def claims(cells: dict[str, Results]) -> list[Claim]:
         judged_above(
             "noisy-movies-lower",
             "ours",
-            "With noise and in random order, the recommended setting has less regret than the paper's three policies, version 0.1.0, follow the leader and centred EXP3.",
-            "regret of another policy minus that of FTPL.recommended()",
+            "With noise and in random order, the recommended setting has less regret than the paper's three policies, centred FTPL, follow the leader and centred EXP3.",
+            "regret of another policy minus that of Ladder()",
             contender_leads(cells),
             0.0,
         ),
@@ -86,7 +87,7 @@ def claims(cells: dict[str, Results]) -> list[Claim]:
             "noisy-movies-tail",
             "ours",
             "The 99th percentile of its regret is lower than theirs.",
-            "99th percentile of another policy minus that of FTPL.recommended()",
+            "99th percentile of another policy minus that of Ladder()",
             tail_leads(cells),
             0.0,
         ),

@@ -1,4 +1,4 @@
-"""Beyond the paper: the ladder, compared with the paper's policies, its predecessor and the simplest method."""
+"""Beyond the paper: the ladder, compared with the paper's policies, centred FTPL and the simplest method."""
 
 from itertools import islice
 from pathlib import Path
@@ -15,13 +15,13 @@ from .base import HORIZON, Scale, Simulated
 from .movielens import ARMS as MOVIES
 from .movielens import MISSING, STAND_IN, source, stand_in_warnings
 from .recommended_claims import (
-    BEFORE,
     CELLS,
+    CENTRED,
     OURS,
     PAPER,
     PUNISHED,
     TAIL,
-    before_claims,
+    centred_claims,
     finals,
     lower_claim,
     ratio_claims,
@@ -37,7 +37,7 @@ class LessRegret(Simulated):
 
     name = "less-regret"
     title = "Less regret: the ladder"
-    about = "`FTPL.recommended()` against the paper's three policies, its own setting of 0.1.0, follow the leader and centred EXP3, 3,000 runs"
+    about = "`Ladder()` against the paper's three policies, centred FTPL, follow the leader and centred EXP3, 3,000 runs"
     origin = "ours, [beyond the paper](beyond.md)"
     in_quick = False  # the quick version of everything only has the paper's experiments
 
@@ -58,7 +58,7 @@ class LessRegret(Simulated):
                 (BENCHMARKS, everyone, many, 50),
                 (adversaries, everyone, scale.runs, 50),
                 (movies, everyone, scale.fewer(4), 50),
-                (grid, (PAPER, BEFORE, OURS), many, 1),
+                (grid, (PAPER, CENTRED, OURS), many, 1),
             )
             for name, world in worlds.items()
         }
@@ -71,7 +71,7 @@ class LessRegret(Simulated):
         claims = [
             *ratio_claims(cells, grid),
             lower_claim(cells),
-            *before_claims(cells),
+            *centred_claims(cells),
             tail_claim(cells | grid),
             *simplest_claims(cells),
             *rival_claims(cells),
@@ -85,15 +85,15 @@ class LessRegret(Simulated):
         span = f"{min(runs):,} to {max(runs):,}" if len(runs) > 1 else f"{max(runs):,}"
         picture = Picture(
             "less-regret",
-            "The recommended setting, its predecessor, the paper's policies and the simplest method",
-            f"Mean regret over {span} runs, with bands of one standard deviation. The recommended setting is the same in every panel.",
+            "The ladder, centred FTPL, the paper's policies and the simplest method",
+            f"Mean regret over {span} runs, with bands of the 95 % interval of the mean. The recommended setting is the same in every panel.",
             tuple(named_panel(name, results, CONTENDER_NAMES) for name, results in cells.items()),
             columns=3,
         )
         text = (
-            "<code>FTPL.recommended()</code> is a <i>ladder</i>: several rules for exploitation share one exploration and one set of estimates, and it learns from the losses seen how often to follow each. "
+            "<code>Ladder()</code> is a <i>ladder</i>: several rules for exploitation share one exploration and one set of estimates, and it learns from the losses seen how often to follow each. "
             "Its estimates subtract the part of a loss that all arms share (the <i>centred</i> estimator, which is unbiased like the paper's), and its rates fall with the spread of the observed losses. "
-            "The parameters were tuned on separate, generated instances. In version 0.1.0 it had a single rule. "
+            "The parameters were tuned on separate, generated instances. "
             "All policies meet the same losses, except that adversaries react to each policy."
         )
         tables = (table(cells), table(grid))

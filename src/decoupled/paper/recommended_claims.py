@@ -6,7 +6,7 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..environments import PunishLast
-from ..policies import FTPL, Exp3, FollowTheLeader, TsallisINF
+from ..policies import FTPL, Exp3, FollowTheLeader, Ladder, TsallisINF
 from ..report.claims import (
     Claim,
     Measure,
@@ -22,16 +22,16 @@ from .grid import ARMS, GAPS
 from .setup import (
     ADVERSARIES,
     BENCHMARKS,
+    CENTRED_FTPL,
     CONTENDERS,
     EXP3_CENTRED,
     PUNISHED_ARMS,
-    RECOMMENDED_BEFORE,
     contender_leads,
     regret_ratio,
     tail_leads,
 )
 
-PAPER, BEFORE, OURS, SIMPLEST = FTPL(), RECOMMENDED_BEFORE, FTPL.recommended(), FollowTheLeader()
+PAPER, CENTRED, OURS, SIMPLEST = FTPL(), CENTRED_FTPL, Ladder(), FollowTheLeader()
 # "punish last" itself has 8 arms.
 PUNISHED = {f"punish last, K = {arms}": PunishLast(arms) for arms in PUNISHED_ARMS if arms != 8}
 MANY_PUNISHED = f"punish last, K = {PUNISHED_ARMS[-1]}"
@@ -62,7 +62,7 @@ def ratio_claims(cells: dict[str, Results], grid: dict[str, Results]) -> list[Cl
 
     def judged(name: str, statement: str, among: dict[str, Results], limit: float) -> Claim:
         parts = [ratio_of(cell, *finals(each)[::-1], len(among)) for cell, each in among.items()]
-        statistic = "regret of FTPL.recommended() over the paper's"
+        statistic = "regret of Ladder() over the paper's"
         return judged_below(f"less-regret-{name}", "ours", statement, statistic, parts, limit)
 
     easy, alternating = "stochastic easy", "alternating"
@@ -90,39 +90,41 @@ def lower_claim(cells: dict[str, Results]) -> Claim:
         "less-regret-lower",
         "ours",
         "It has less regret on the hard stochastic instance, with movies as arms, and against adaptive adversaries.",
-        "regret of the paper's policy minus that of FTPL.recommended()",
+        "regret of the paper's policy minus that of Ladder()",
         [mean_of(name, np.subtract(*finals(each)), len(among)) for name, each in among.items()],
         0.0,
     )
 
 
-def before_claims(cells: dict[str, Results]) -> list[Claim]:
-    """The claims about the setting of version 0.1.0, by differences: with movies, regret is negative."""
+def centred_claims(cells: dict[str, Results]) -> list[Claim]:
+    """The claims about centred FTPL, by differences: with movies, regret is negative."""
     equal = [name for name in ("stochastic hard", "adaptive alternating") if name in cells]
     lower = [name for name in cells if name not in equal]
 
     def measures(names: Sequence[str], factor: float) -> list[Measure]:
         return [
             mean_of(
-                name, factor * cells[name].final_regret(BEFORE) - cells[name].final_regret(OURS), len(names)
+                name,
+                factor * cells[name].final_regret(CENTRED) - cells[name].final_regret(OURS),
+                len(names),
             )
             for name in names
         ]
 
     return [
         judged_above(
-            "less-regret-before",
+            "less-regret-centred",
             "ours",
-            "It has less regret than in version 0.1.0 on alternating and easy stochastic losses, with movies, and where the arm exploited last is punished.",
-            "regret of FTPL.recommended() of 0.1.0 minus that of FTPL.recommended()",
+            "It has less regret than centred FTPL on alternating and easy stochastic losses, with movies, and where the arm exploited last is punished.",
+            "regret of centred FTPL minus that of Ladder()",
             measures(lower, 1.0),
             0.0,
         ),
         judged_above(
-            "less-regret-as-before",
+            "less-regret-as-centred",
             "ours",
             "On the hard stochastic instance and against adaptive alternating losses, it has at most 1.15 times as much.",
-            "1.15 times the regret of FTPL.recommended() of 0.1.0 minus that of FTPL.recommended()",
+            "1.15 times the regret of centred FTPL minus that of Ladder()",
             measures(equal, 1.15),
             0.0,
         ),
@@ -143,7 +145,7 @@ def tail_claim(cells: dict[str, Results]) -> Claim:
         "less-regret-tail",
         "ours",
         "The 99th percentile of its regret is never higher than that of the paper's policy (without 128 punished arms, and without instances where both reach gap x T).",
-        "99th percentile of the paper's policy minus that of FTPL.recommended(), with intervals by bootstrap",
+        "99th percentile of the paper's policy minus that of Ladder(), with intervals by bootstrap",
         [quantile_gap(name, *finals(cells[name]), TAIL, len(among)) for name in among],
         0.0,
     )
@@ -154,7 +156,7 @@ def simplest_claims(cells: dict[str, Results]) -> list[Claim]:
 
     def judged(name: str, statement: str, among: tuple[str, ...], limit: float) -> Claim:
         parts = [regret_ratio(cell, cells[cell], OURS, SIMPLEST, len(among)) for cell in among]
-        statistic = "regret of FTPL.recommended() over follow the leader's"
+        statistic = "regret of Ladder() over follow the leader's"
         return judged_below(f"less-regret-{name}", "ours", statement, statistic, parts, limit)
 
     claims = [
@@ -175,12 +177,12 @@ def rival_claims(cells: dict[str, Results]) -> list[Claim]:
     many = {name: each for name, each in cells.items() if name in MANY_ARMS_PUNISHED}
     close = {name: each for name, each in cells.items() if name in CLOSE_TO_EXP3}
     apart = {name: each for name, each in cells.items() if name not in CLOSE_TO_EXP3}
-    lead = "regret of a rival minus that of FTPL.recommended()"
+    lead = "regret of a rival minus that of Ladder()"
     claims = [
         judged_above("less-regret-rivals", "ours", "It has less regret than the paper's other two policies, Tsallis-INF and EXP3, except where one of 32 or more arms is punished.", lead, contender_leads(usual, papers), 0.0),
-        judged_above("less-regret-tail-rivals", "ours", "The same holds for the 99th percentile of regret.", "99th percentile of a rival minus that of FTPL.recommended(), with intervals by bootstrap", tail_leads(usual, papers), 0.0),
+        judged_above("less-regret-tail-rivals", "ours", "The same holds for the 99th percentile of regret.", "99th percentile of a rival minus that of Ladder(), with intervals by bootstrap", tail_leads(usual, papers), 0.0),
         judged_above("less-regret-exp3-centred", "ours", "With movies, and where the arm exploited last is punished, it has less regret than EXP3 with centred losses and two rates.", lead, contender_leads(apart, (EXP3_CENTRED,)), 0.0),
-        judged_below("less-regret-exp3-close", "ours", "On the paper's instances and against adaptive alternating losses, it has at most 1.3 times the regret of that policy.", "regret of FTPL.recommended() over that of centred EXP3", [regret_ratio(name, each, OURS, EXP3_CENTRED, len(close)) for name, each in close.items()], 1.3),
+        judged_below("less-regret-exp3-close", "ours", "On the paper's instances and against adaptive alternating losses, it has at most 1.3 times the regret of that policy.", "regret of Ladder() over that of centred EXP3", [regret_ratio(name, each, OURS, EXP3_CENTRED, len(close)) for name, each in close.items()], 1.3),
     ]  # fmt: skip
     if many:
         parts = [
@@ -189,6 +191,6 @@ def rival_claims(cells: dict[str, Results]) -> list[Claim]:
             for rival in papers
         ]
         statement = "Where one of 32 or 128 arms is punished, it has at most 1.3 times the regret of Tsallis-INF and EXP3, which play almost at random there."
-        statistic = "regret of FTPL.recommended() over that of a rival"
+        statistic = "regret of Ladder() over that of a rival"
         claims.append(judged_below("less-regret-rivals-many", "ours", statement, statistic, parts, 1.3))
     return claims

@@ -9,7 +9,7 @@ import numpy as np
 from ..base.arrays import Floats, Ints
 from ..environments import Alternating
 from ..plots import Panel, Picture, Series
-from ..policies import FTPL
+from ..policies import Ladder
 from ..report.claims import Claim, judged_above, judged_below, mean_of
 from ..report.section import Section
 from .base import Advance, Recorded, Scale
@@ -47,7 +47,7 @@ def marks() -> Ints:
 
 def weights_by_round(losses_after: Losses, seed: int) -> Floats:
     """The weights of the rungs after some of the rounds, marks x rungs; a simulation does not keep them."""
-    learner, draw = FTPL.recommended().start(arms=ARMS, seed=seed), np.random.default_rng(seed)
+    learner, draw = Ladder().start(arms=ARMS, seed=seed), np.random.default_rng(seed)
     wanted, played, kept = set(marks().tolist()), -1, []
     for t in range(ROUNDS):
         losses = losses_after(t, played, draw)

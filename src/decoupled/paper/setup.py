@@ -6,8 +6,8 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..environments import AdaptiveAlternating, Alternating, Bernoulli, Environment, PunishLast
-from ..plots import Panel, Picture, Series
-from ..policies import FTPL, Exp3, FollowTheLeader, Policy, TsallisINF
+from ..plots import NAMES, Panel, Picture, Series
+from ..policies import FTPL, Exp3, FollowTheLeader, Ladder, Policy, TsallisINF
 from ..report import comparison
 from ..report.claims import Claim, Measure, judged_above, mean_of, quantile_gap, ratio_of
 from ..report.section import Table
@@ -15,13 +15,6 @@ from ..simulation import Results
 from ..simulation.bands import described
 
 POLICIES: tuple[Policy, ...] = (FTPL(), TsallisINF(), Exp3())
-
-NAMES = {
-    "FTPL": "FTPL",
-    "TsallisINF": "Tsallis-INF",
-    "Exp3": "EXP3",
-    "FollowTheLeader": "Follow the leader",
-}
 
 EASY = (0.55, 0.6, 0.45, 0.3, 0.2)  # mean rewards, mu1
 HARD = (0.905, 0.91, 0.89, 0.908, 0.88)  # mu2
@@ -40,53 +33,40 @@ ADVERSARIES: dict[str, Environment] = {
 }
 PUNISHED_ARMS = (2, 8, 32, 128)
 
-# What `FTPL.recommended()` was in version 0.1.0: the hard gate, and one exploitation rate.
-RECOMMENDED_BEFORE = FTPL(
-    c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, lam=0.1, schedule="losses"
-)
-# A ladder without the third rung and the start from the first loss: all of it has a proof (docs/ladder.md).
-TWO_RUNGS = FTPL(
-    c=0.5,
-    estimator="centred",
-    gate="soft",
-    lam=0.1,
-    schedule="losses",
-    theta=0.01,
-    rungs=(0.5, 8.0),
-    prior=(0.05, 0.95),
-)
-# EXP3 with centred losses and two rates, tuned like the policy of 0.1.0.
+# What we used before the ladder: one exploitation rate.
+CENTRED_FTPL = FTPL(c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, lam=0.1, schedule="losses")
+# A ladder without the rung on means.
+TWO_RUNGS = Ladder(prior=(0.05, 0.95), mean_rate=0.1, top_two_share=0.0)
+# EXP3 with centred losses and two rates, tuned like centred FTPL.
 EXP3_CENTRED = Exp3(c=4.0, c_exploit=14.0, estimator="centred", kappa=0.25, lam=0.1)
 
 # The recommended policy and what it is compared with.
 CONTENDERS: dict[Policy, str] = {
-    FTPL(): "FTPL",
-    RECOMMENDED_BEFORE: "FTPL.recommended() of 0.1.0",
-    FTPL.recommended(): "FTPL.recommended()",
-    FollowTheLeader(): "Follow the leader",
-    TsallisINF(): "Tsallis-INF",
-    Exp3(): "EXP3",
+    FTPL(): NAMES["FTPL"],
+    CENTRED_FTPL: "centred FTPL",
+    Ladder(): NAMES["Ladder"],
+    FollowTheLeader(): NAMES["FollowTheLeader"],
+    TsallisINF(): NAMES["TsallisINF"],
+    Exp3(): NAMES["Exp3"],
     EXP3_CENTRED: "EXP3, centred",
 }
-RIVALS = tuple(policy for policy in CONTENDERS if policy != FTPL.recommended())
+RIVALS = tuple(policy for policy in CONTENDERS if policy != Ladder())
 CONTENDER_NAMES = {policy.label: name for policy, name in CONTENDERS.items()}
 
 
 def named_series(results: Results, names: Mapping[str, str]) -> tuple[Series, ...]:
-    """The paper's kind of curves: mean regret by round, with bands of one standard deviation."""
-    return results.series([names[label] for label in results.labels], band="std")
+    """Mean regret by round, with bands of the 95 % interval of the mean (the paper's are one standard deviation)."""
+    return results.series([names[label] for label in results.labels])
 
 
 def named_panel(title: str, results: Results, names: Mapping[str, str]) -> Panel:
     """A panel of `named_series`, whose axis says what the bands are."""
-    return Panel(title, named_series(results, names), y_label=described("std", results.runs))
+    return Panel(title, named_series(results, names), y_label=described("mean", results.runs))
 
 
 def regret_panel(title: str, results: Results, log_x: bool = False) -> Panel:
-    """The paper's kind of figure: mean regret by round, with bands of one standard deviation."""
-    styles = {name: style for style, name in enumerate(NAMES.values())}  # the same in every figure
-    series = tuple(each._replace(style=styles[each.label]) for each in named_series(results, NAMES))
-    return Panel(title, series, y_label=described("std", results.runs), log_x=log_x)
+    """The paper's kind of figure: mean regret of its policies by round."""
+    return named_panel(title, results, NAMES)._replace(log_x=log_x)
 
 
 def regret_picture(
@@ -100,7 +80,7 @@ def regret_picture(
 ) -> Picture:
     """A panel for each cell; `more` continues the caption."""
     runs = next(iter(cells.values())).runs
-    caption = f"Mean regret over {runs:,} runs, with bands of one standard deviation. Every policy has c = 2. {more}"
+    caption = f"Mean regret over {runs:,} runs, with bands of the 95 % interval of the mean. Every policy has c = 2. {more}"
     panels = tuple(regret_panel(cell, results, log_x) for cell, results in cells.items())
     return Picture(name, title, caption.strip(), panels, columns=columns)
 
@@ -141,7 +121,7 @@ def leads(
 
 def contender_leads(cells: Mapping[str, Results], rivals: Sequence[Policy] = RIVALS) -> list[Measure]:
     """How much larger the regret of each rival is than that of the recommended policy, in every cell."""
-    return leads(cells, [each.label for each in rivals], FTPL.recommended().label, CONTENDER_NAMES)
+    return leads(cells, [each.label for each in rivals], Ladder().label, CONTENDER_NAMES)
 
 
 def tail_leads(cells: Mapping[str, Results], rivals: Sequence[Policy] = RIVALS) -> list[Measure]:
@@ -150,7 +130,7 @@ def tail_leads(cells: Mapping[str, Results], rivals: Sequence[Policy] = RIVALS) 
         quantile_gap(
             f"{CONTENDERS[rival]}, {cell}",
             results.final_regret(rival),
-            results.final_regret(FTPL.recommended()),
+            results.final_regret(Ladder()),
             0.99,
             len(cells) * len(rivals),
         )

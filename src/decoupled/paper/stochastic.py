@@ -6,13 +6,13 @@ from typing import ClassVar
 import numpy as np
 
 from ..environments import Bernoulli
+from ..plots import NAMES
 from ..report.claims import Claim, Measure, judged_above, judged_below, ratio_of
 from ..report.section import Section
 from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from .base import HORIZON, Scale, Simulated
 from .setup import (
-    NAMES,
     POLICIES,
     STOCHASTIC_EASY,
     STOCHASTIC_HARD,

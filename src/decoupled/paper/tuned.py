@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ..base.files import write_atomically
-from ..plots import Panel, Picture, Series
+from ..plots import NAMES, Panel, Picture, Series
 from ..policies import FTPL, Exp3, Policy, TsallisINF
 from ..report.claims import Claim, judged_above, mean_of, ratio_of
 from ..report.section import Section, Table
@@ -16,7 +16,7 @@ from ..simulation.plan import Plan, make_plan
 from . import tuned_map
 from .base import HORIZON, Advance, Scale, Simulated, device_code, simulated
 from .setup import BENCHMARKS as INSTANCES
-from .setup import NAMES, named_panel
+from .setup import named_panel
 
 RATES = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0)
 QUICK_RATES = (0.5, 2.0, 4.0, 6.0, 8.0, 16.0, 32.0)
@@ -179,7 +179,7 @@ def best_picture(best: dict[str, Results], chosen: dict[str, dict[str, float]]) 
         names = dict(zip(results.labels, map(named, FAMILIES), strict=True))
         panels.append(named_panel(f"{name} (c: {rates})", results, names))
     runs = next(iter(best.values())).runs
-    caption = f"Mean regret over {runs:,} runs on new seeds, with bands of one standard deviation. Each policy has its best c."
+    caption = f"Mean regret over {runs:,} runs on new seeds, with bands of the 95 % interval of the mean. Each policy has its best c."
     return Picture("tuned-best", "Every policy at its best c", caption, tuple(panels), columns=3)
 
 

@@ -13,6 +13,6 @@ from .follow_the_leader import FollowTheLeader as FollowTheLeader
 from .forgetting import Forgetting as Forgetting
 from .ftpl import FTPL as FTPL
 from .jin import JinHybrid as JinHybrid
-from .matched import MatchedFTPL as MatchedFTPL
+from .ladder import Ladder as Ladder
 from .top_two import TopTwo as TopTwo
 from .tsallis import TsallisINF as TsallisINF

@@ -1,6 +1,5 @@
 """The base class of all policies: frozen, checked parameters, and `start`."""
 
-import warnings
 from threading import Lock
 from typing import Any
 
@@ -35,10 +34,6 @@ class Policy(Description, kind="policy", package=__package__):
     >>> dc.Policy.known()["Exp3"]()
     Exp3(c=2.0)
     """
-
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        super().__init_subclass__(**keywords)
-        _keep_old_names(cls)
 
     # A policy overrides these, most often with class attributes.
 
@@ -103,8 +98,8 @@ class Policy(Description, kind="policy", package=__package__):
     def kept(self) -> tuple[str, ...]:
         """The derived rows and scalars, by name, that `update` needs as they were when the decision was made.
 
-        Those that `set_baselines` writes need not be named. A simulation with late feedback keeps them with every
-        pending decision and writes them back before its update.
+        Those that `set_baselines` writes need not be named. With late feedback they are kept with every pending
+        decision and written back before its update. A learner keeps scalars only, as `prepare` leaves them.
         """
         return ()
 
@@ -223,6 +218,14 @@ class Policy(Description, kind="policy", package=__package__):
         row[:] = 0.0
         row[places] = values
 
+    def prepare(self, state: State, arm: int) -> None:
+        """Set what `kept` names as a decision that explores this arm would leave it.
+
+        Args:
+            state: the state of the running policy.
+            arm: the place of the explored arm.
+        """
+
     def most_predicted(self, state: State) -> Floats:
         """The largest baseline that a user's prediction may give each arm; larger ones are lowered to it.
 
@@ -297,29 +300,4 @@ class Policy(Description, kind="policy", package=__package__):
         return Learner(self, arms, seed, loss_range=loss_range, max_pending=max_pending)
 
 
-_OLD_NAMES = {"welcome": "init_new_arms"}  # methods to override, as version 0.1.0 called them
-
-
-def _keep_old_names(kind: type) -> None:
-    """Let a class override a method, or call it by `super()`, under the name that it had before."""
-    for old, new in _OLD_NAMES.items():
-        level = {name: _definer(kind, name) for name in (old, new)}
-        if level[old] < level[new]:
-            warnings.warn(
-                f"{kind.__name__}.{old}: is called {new} now, and the old name will stop working; rename it",
-                DeprecationWarning,
-                stacklevel=3,  # the class statement
-            )
-            setattr(kind, new, getattr(kind, old))
-        elif level[new] < level[old]:
-            setattr(kind, old, getattr(kind, new))
-
-
-def _definer(kind: type, name: str) -> int:
-    """How far up a class or a base of it defines a method; beyond all of them if none does."""
-    places = [place for place, each in enumerate(kind.__mro__) if name in vars(each)]
-    return places[0] if places else len(kind.__mro__)
-
-
-_keep_old_names(Policy)
 Learner.policy_family = Policy

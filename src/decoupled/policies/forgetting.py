@@ -222,6 +222,9 @@ class Forgetting(Policy):
     def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
         self.policy.set_baselines(_inside(state), places, values)
 
+    def prepare(self, state: State, arm: int) -> None:
+        self.policy.prepare(_inside(state), arm)
+
     def most_predicted(self, state: State) -> Floats:
         return self.policy.most_predicted(_inside(state))
 

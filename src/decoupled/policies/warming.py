@@ -61,7 +61,7 @@ def form(policy: Policy, arms: int) -> Hashable:
     >>> import decoupled as dc
     >>> form(dc.FTPL(alpha=2.5), arms=3) == form(dc.FTPL(), arms=4)
     True
-    >>> form(dc.FTPL(), arms=3) == form(dc.FTPL.recommended(), arms=3)
+    >>> form(dc.FTPL(), arms=3) == form(dc.Ladder(), arms=3)
     False
     """
     here = policy.at(arms)

@@ -1,9 +1,11 @@
-"""The queue of the commit loop. Its thread is woken once for all the commands that it waits for, not for each.
+"""The queue of the commit loop: fair to experiments, and its thread is woken once for all the commands that it waits for.
 
 Every time that a thread is woken it competes for the interpreter with the one that is reading requests.
 """
 
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Hashable
+from heapq import heappop, heappush
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
@@ -15,26 +17,48 @@ class Queued(Protocol):
     def alone(self) -> bool:
         """Whether it must be taken without others."""
 
+    @property
+    def weight(self) -> int:
+        """How much work it is, at most, while others wait."""
+
+    @property
+    def lane(self) -> Hashable:
+        """Whose command it is: those of one lane stay in order."""
+
 
 Q = TypeVar("Q", bound=Queued)
 
 
 class CommandQueue(Generic[Q]):
-    """Commands in the order in which they came, put by any thread and taken by one.
+    """Commands, put by any thread and taken by one. Lanes take turns by the work that was done for each.
+
+    The lane for which least was done is next, and one that was empty begins where the others are. So a command that comes
+    alone is taken before those of a lane that has many or large ones (start-time fair queueing).
+
+    Args:
+        slice: the weight of a batch, of which no more is done while lighter commands of other lanes wait.
 
     >>> from types import SimpleNamespace
-    >>> queue = CommandQueue()
-    >>> [queue.put(SimpleNamespace(alone=alone)) for alone in (False, False, True)]
-    [True, True, True]
-    >>> [len(queue.take(10)) for _ in range(3)]
-    [2, 1, 0]
+    >>> def command(lane, weight=1, alone=False):
+    ...     return SimpleNamespace(lane=lane, weight=weight, alone=alone)
+    >>> queue = CommandQueue(50)
+    >>> for each in (command("busy", 50), command("busy", 50), command("calm"), command("calm", alone=True)):
+    ...     _ = queue.put(each)
+    >>> [[each.lane for each in queue.take(60)] for _ in range(3)]
+    [['busy', 'calm'], ['calm'], ['busy']]
     >>> queue.close()
-    >>> queue.put(SimpleNamespace(alone=False))
+    >>> queue.put(command("late"))
     False
     """
 
-    def __init__(self) -> None:
-        self._commands: deque[Q] = deque()
+    def __init__(self, slice: int) -> None:  # noqa: A002
+        self._slice = slice
+        self._lanes: dict[Hashable, deque[Q]] = {}
+        self._light: Counter[Hashable] = Counter()  # commands of each lane that are no batches
+        self._turns: list[
+            tuple[int, int, Hashable]
+        ] = []  # the work done for each lane, and its place among equals
+        self._work = self._entered = self._size = 0
         self._closed = False
         self._lock = Lock()  # for the fields above and below
         self._awaited = 0  # how many commands the other thread waits for; 0 while it does not wait
@@ -42,24 +66,57 @@ class CommandQueue(Generic[Q]):
         self._enough.acquire()
 
     def __len__(self) -> int:
-        return len(self._commands)
+        return self._size
 
     @property
     def closed(self) -> bool:
         """Whether nothing more can be put."""
         return self._closed
 
+    def lighter_than(self, lane: Hashable) -> bool:
+        """Whether another lane has a command that is no batch."""
+        return len(self._light) > (lane in self._light)
+
     def put(self, command: Q) -> bool:
         """Add a command; False if the queue is closed."""
         with self._lock:
             if self._closed:
                 return False
-            self._commands.append(command)
-            if not 0 < self._awaited <= len(self._commands):
+            self._lane(command).append(command)
+            if not 0 < self._awaited <= self._size:
                 return True
             self._awaited = 0
         self._enough.release()
         return True
+
+    def put_back(self, command: Q) -> None:
+        """Put the rest of a command before the others of its lane, by the thread that took it. A closed queue takes it, too."""
+        with self._lock:
+            self._lane(command).appendleft(command)
+
+    def _lane(self, command: Q) -> deque[Q]:
+        """The lane of a command that is added."""
+        self._size += 1
+        lane = command.lane
+        if command.weight < self._slice:
+            self._light[lane] += 1
+        found = self._lanes.get(lane)
+        if found is None:
+            found = self._lanes[lane] = deque()
+            self._enter(lane, self._work)
+        return found
+
+    def _left(self, command: Q) -> None:
+        """Count a command that was taken."""
+        self._size -= 1
+        if command.weight < self._slice:
+            self._light[command.lane] -= 1
+            if not self._light[command.lane]:
+                del self._light[command.lane]
+
+    def _enter(self, lane: Hashable, work: int) -> None:
+        self._entered += 1
+        heappush(self._turns, (work, self._entered, lane))
 
     def close(self) -> None:
         """Take no more commands, and end the wait."""
@@ -72,7 +129,7 @@ class CommandQueue(Generic[Q]):
     def wait(self, number: int, seconds: float) -> None:
         """Wait until there are so many commands, for at most so long, or until the queue is closed."""
         with self._lock:
-            if len(self._commands) >= number or self._closed or seconds <= 0.0:
+            if self._size >= number or self._closed or seconds <= 0.0:
                 return
             self._awaited = number
         if not self._enough.acquire(timeout=seconds):
@@ -82,11 +139,24 @@ class CommandQueue(Generic[Q]):
                 self._enough.acquire()
 
     def take(self, most: int) -> list[Q]:
-        """The commands for one transaction: all that are waiting, up to one that must be alone."""
+        """The commands for one transaction: so much work, or all that are waiting, up to one that must be alone."""
         taken: list[Q] = []
         with self._lock:
-            while self._commands and len(taken) < most and not (taken and self._commands[0].alone):
-                taken.append(self._commands.popleft())
-                if taken[0].alone:
+            while self._turns and most > 0:
+                work, _, lane = self._turns[0]
+                waiting = self._lanes[lane]
+                if waiting[0].alone and taken:
+                    break
+                heappop(self._turns)
+                command = waiting.popleft()
+                self._left(command)
+                self._work = work
+                if waiting:
+                    self._enter(lane, work + command.weight)
+                else:
+                    del self._lanes[lane]
+                taken.append(command)
+                most -= command.weight
+                if command.alone:
                     break
         return taken

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -14,7 +14,8 @@ from .replies import Outcome, Reply, deliver
 from .session import Reference, Session
 
 T = TypeVar("T")
-MOST_AT_ONCE = 1000
+MOST_AT_ONCE = 1000  # decisions and losses in one transaction, if others wait
+SLICE = 32  # of a batch, which take about as long as a commit; then it makes way for others
 CLOSED = "service: is closed; open it again"
 
 # Clients that wait for answers fall into two groups, each of which waits for the other's commit. Waiting for the
@@ -32,7 +33,7 @@ class Command(NamedTuple):
     `about` names the experiments that it touches, which are locked first. `alone` asks for a transaction of its own.
     `otherwise` runs instead if a policy is still being compiled when the caller's patience ends; without it the
     caller gets the error. `origin` is where the call comes from. `permit` names the key of the caller, which must still be
-    valid in the transaction.
+    valid in the transaction. `weight` says how many decisions or losses it is, up to a slice, and `lane` whose turn it is.
     """
 
     run: Callable[[Session], Any]
@@ -42,6 +43,14 @@ class Command(NamedTuple):
     otherwise: Callable[[Session], Any] | None = None
     origin: Origin = Origin()
     permit: str | None = None
+    weight: int = 1
+    lane: Hashable = None
+
+
+class Unfinished(NamedTuple):
+    """What a command returns that makes way for others: what it did is committed, and `rest` runs later."""
+
+    rest: Callable[[Session], Any]
 
 
 # Called after each transaction with its commands, its seconds, and the error if it failed.
@@ -49,15 +58,21 @@ Observer: TypeAlias = Callable[[Sequence[Command], float, ServiceError | None], 
 
 
 class Prepared(NamedTuple):
-    """Commands that ran in a transaction which is to be committed, what each has to be told, and when they began."""
+    """Commands that ran in a transaction which is to be committed, and when they began.
+
+    `outcomes` has what each has to be told, and `unfinished` the rest of those that made way for others.
+    """
 
     batch: list[Command]
     outcomes: list[Outcome]
+    unfinished: list[Command]
     start: float
 
 
 class CommitLoop:
     """Runs commands in the order in which they arrive, all that are waiting in one commit.
+
+    Experiments take turns, and a batch is run in slices if others wait: so none holds them up for longer than a slice.
 
     Args:
         session: the experiments and the store.
@@ -76,7 +91,7 @@ class CommitLoop:
     ) -> None:
         self.session = session
         self.patience = patience
-        self._queue: CommandQueue[Command] = CommandQueue()
+        self._queue: CommandQueue[Command] = CommandQueue(SLICE)
         self._housekeeping, self._every = housekeeping, every
         self.healthy = True
         self.commits = self.failures = self.commands = 0
@@ -84,26 +99,33 @@ class CommitLoop:
         self._expected = 0  # commands in the next one, if everyone who was answered asks again
         self._turn = threading.Lock()  # held by whoever has a transaction open
         self._wanted = False  # whether the thread waits for its turn
+        self._lane: Hashable = None  # of the command that runs
+        self._with_lighter = False  # whether it shares its transaction with commands that are no batches
+        session.others_wait = lambda: self._with_lighter or self._queue.lighter_than(self._lane)
         self.observers: list[Observer] = []
         self._thread = threading.Thread(target=self._work, name="decoupled-commits", daemon=True)
         self._thread.start()
 
     def submit(
         self,
-        run: Callable[[Session], T],
+        run: Callable[[Session], T | Unfinished],
         *about: Reference,
         alone: bool = False,
-        otherwise: Callable[[Session], T] | None = None,
+        otherwise: Callable[[Session], T | Unfinished] | None = None,
         permit: str | None = None,
+        size: int = 1,
     ) -> Reply[T]:
-        """Run a function in a transaction that holds the experiments it is about."""
+        """Run a function in a transaction that holds the experiments it is about.
+
+        With a `size`, the decisions or losses of a batch, it may return `Unfinished` after each slice of them.
+        """
         reply: Reply[T] = Reply()
-        self.put(Command(run, about, reply, alone, otherwise, ORIGIN.get(), permit))
+        self.put(Command(run, about, reply, alone, otherwise, ORIGIN.get(), permit, min(size, SLICE)))
         return reply
 
     def put(self, command: Command) -> None:
         """Queue a command; its reply arrives when its effect is on disk."""
-        if not self._queue.put(command):
+        if not self._queue.put(command._replace(lane=self.session.lane(command.about))):
             raise StoreError(CLOSED)
 
     def queued(self) -> int:
@@ -193,13 +215,14 @@ class CommitLoop:
 
     def _run_all(self, batch: list[Command], begun: bool) -> "Prepared | None":
         start = time.monotonic()
+        self._with_lighter = any(each.weight < SLICE for each in batch)
         while batch:
-            outcomes: list[Outcome] = []
+            outcomes, unfinished = list[Outcome](), list[Command]()
             command = batch[0]
             try:
                 self.session.enter([each for command in batch for each in command.about], begun=begun)
                 for command in batch:
-                    self._run(command, outcomes)
+                    self._run(command, outcomes, unfinished)
                 self.session.write()
             except StoreError as error:
                 self._fail(error, batch)
@@ -210,12 +233,12 @@ class CommitLoop:
                 deliver([(command.reply, None, as_service_error(error))])
                 batch, begun = [each for each in batch if each is not command], False
                 continue
-            return Prepared(batch, outcomes, start)
+            return Prepared(batch, outcomes, unfinished, start)
         return None
 
     def _commit(self, prepared: "Prepared") -> tuple[list[Outcome], ServiceError | None]:
         """Make a transaction durable; return what to tell those who asked, and the error if it failed."""
-        batch, outcomes, start = prepared
+        batch, outcomes, unfinished, start = prepared
         try:
             wrote = self.session.store.commit()
         except Exception as error:
@@ -228,6 +251,8 @@ class CommitLoop:
         self.commands += len(batch)
         self._last = time.monotonic() - start
         self._expected = len(batch) + len(self._queue)
+        for command in unfinished:
+            self._queue.put_back(command)
         return outcomes, None
 
     def _tell(
@@ -244,12 +269,17 @@ class CommitLoop:
             for observe in self.observers:
                 observe(batch, seconds, failed)
 
-    def _run(self, command: Command, outcomes: list[Outcome]) -> None:
+    def _run(self, command: Command, outcomes: list[Outcome], unfinished: list[Command]) -> None:
         ORIGIN.set(command.origin)
+        self._lane = command.lane
         try:
             if command.permit is not None:
                 self.session.permits.check(command.permit)
-            outcomes.append((command.reply, command.run(self.session), None))
+            done = command.run(self.session)
+            if isinstance(done, Unfinished):
+                unfinished.append(command._replace(run=done.rest))
+            else:
+                outcomes.append((command.reply, done, None))
         except StoreError:
             raise
         except ServiceError as error:  # raised before anything was written

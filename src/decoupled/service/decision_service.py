@@ -11,6 +11,7 @@ from typing import TypedDict, Unpack
 from ..base.validation import whole_number
 from ..policies import Policy
 from .background import Background
+from .clock import SteadyClock
 from .commit_loop import CommitLoop, Observer
 from .compiler import LATER, STORED, Compiler, code_of, needed
 from .errors import NotCompiled
@@ -43,7 +44,7 @@ _KEYS_AT_ONCE = 5_000  # as many as arrive in a second, and no pause that a clie
 class Options(TypedDict, total=False):
     """The options of `DecisionService`."""
 
-    clock: Callable[[], float]
+    clock: Callable[[], float] | None
     snapshot_every: int
     max_pending: int
     keep_keys: float
@@ -62,7 +63,7 @@ class DecisionService:
 
     Args:
         store: where everything is kept.
-        clock: the time in seconds, for deadlines.
+        clock: the time in seconds, for deadlines; None for that of the machine, without its jumps.
         snapshot_every: how many rows of a log come between two snapshots.
         max_pending: how many decisions of an experiment may be pending; beyond that the oldest expires.
         keep_keys: for how many seconds an idempotency key is remembered.
@@ -78,7 +79,7 @@ class DecisionService:
         self,
         store: Store,
         *,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         snapshot_every: int = 10_000,
         max_pending: int = 100_000,
         keep_keys: float = KEEP_KEYS,
@@ -87,6 +88,8 @@ class DecisionService:
         compiler: Compiler | None = None,
         delete_after: float = DELETE_AFTER,
     ) -> None:
+        self._clock = SteadyClock()
+        clock = clock or self._clock
         if store.migrate(clock()):
             _log.info("store %s: created", store.where)
         self._compiler = compiler or Compiler()
@@ -216,6 +219,8 @@ class DecisionService:
             compiling=compiling,
             not_compiled=failed,
             experiments=by_experiment(self._session.traffic, running),
+            clock_jumps=self._clock.jumps,
+            clock_behind=self._clock.behind,
         )
 
     def watch_experiments(self, most: int) -> None:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TypeVar
 
-from .commit_loop import LONGEST_LINGER, Command, CommitLoop, Prepared
+from .commit_loop import LONGEST_LINGER, Command, CommitLoop, Prepared, Unfinished
 from .errors import StoreError
 from .origin import ORIGIN
 from .replies import Reply, deliver
@@ -49,16 +49,20 @@ class LoopCommits:
 
     def submit(
         self,
-        run: Callable[[Session], T],
+        run: Callable[[Session], T | Unfinished],
         *about: Reference,
         alone: bool = False,
-        otherwise: Callable[[Session], T] | None = None,
+        otherwise: Callable[[Session], T | Unfinished] | None = None,
         permit: str | None = None,
+        size: int = 1,
     ) -> Reply[T]:
         """Run a function in a transaction that holds the experiments it is about. Call it on the event loop."""
         loop = asyncio.get_running_loop()
-        if alone or self._closed or (loop is not self._loop and not self._adopt(loop)):
-            return self._commits.submit(run, *about, alone=alone, otherwise=otherwise, permit=permit)
+        # The loop reads requests, and must not be held up by a batch.
+        if alone or size > 1 or self._closed or (loop is not self._loop and not self._adopt(loop)):
+            return self._commits.submit(
+                run, *about, alone=alone, otherwise=otherwise, permit=permit, size=size
+            )
         reply: Reply[T] = Reply()
         self._waiting.append(Command(run, about, reply, alone, otherwise, ORIGIN.get(), permit))
         if not self._busy:

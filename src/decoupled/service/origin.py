@@ -5,6 +5,8 @@ The origin is a context variable. The commit loop and the threads in the backgro
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
 from typing import NamedTuple
@@ -27,8 +29,8 @@ class Origin(NamedTuple):
 
     Attributes:
         request: the id of the request; None if it was none.
-        caller: "key ID", "address ADDRESS" for a service without keys, "command line", or "program" for a call to
-            `DecisionService` itself.
+        caller: "key ID", "address ADDRESS" for a service without keys, "command line", "program" for a call to
+            `DecisionService` itself, or "service" for what the service found by itself.
         label: the label of the key, or the user of the command line.
         trace: the place in a trace that the call belongs to; None if there is none.
     """
@@ -39,7 +41,24 @@ class Origin(NamedTuple):
     trace: Trace | None = None
 
 
+ITSELF = Origin(caller="service")
 ORIGIN: ContextVar[Origin] = ContextVar("decoupled_origin", default=Origin())  # noqa: B039 - it is immutable
+
+
+@contextmanager
+def coming_from(origin: Origin) -> Iterator[None]:
+    """Attribute what is logged and recorded here to an origin.
+
+    >>> with coming_from(Origin(request="1f2e-7")):
+    ...     ORIGIN.get().request
+    '1f2e-7'
+    >>> ORIGIN.get().request
+    """
+    before = ORIGIN.set(origin)
+    try:
+        yield
+    finally:
+        ORIGIN.reset(before)
 
 
 class RequestIds:

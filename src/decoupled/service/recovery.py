@@ -19,19 +19,13 @@ _log = logging.getLogger(__name__)
 
 
 def restored(store: Store, row: ExperimentRow) -> Running:
-    """The experiment at its newest readable snapshot; the rows after it are still to be replayed.
-
-    Snapshots of earlier versions have no confidence sequences. If there are no others, the log is replayed from its
-    beginning, once, and the next snapshot has them.
-    """
+    """The experiment at its newest readable snapshot; the rows after it are still to be replayed."""
     for seq, text in store.snapshots(row.id):
         try:
-            if seq <= row.head and _is_whole(found := restore(row, text, rows_of(store, row.id))):
-                return found
+            if seq <= row.head:
+                return restore(row, text, rows_of(store, row.id))
         except (StateError, ReplayError) as error:
             _log.error("experiment %r: its snapshot at row %d is skipped: %s", row.name, seq, error)
-    if row.head > 0 and store.snapshots(row.id):
-        _log.info("experiment %r: its log is replayed for its confidence sequences", row.name)
     return from_beginning(store, row)
 
 
@@ -43,14 +37,7 @@ def is_quick(store: Store, row: ExperimentRow) -> bool:
     if newest is None:
         return row.head <= QUICK_ROWS and len(row.arms) <= QUICK_TEXT
     seq, size = newest
-    if seq > row.head or row.head - seq > QUICK_ROWS or size > QUICK_TEXT:
-        return False
-    # Those of earlier versions lack confidence sequences, so that the whole log is replayed.
-    return row.head <= QUICK_ROWS or store.newest_snapshot_has(row.id, "watch")
-
-
-def _is_whole(running: Running) -> bool:
-    return running.learner.watched or running.large
+    return seq <= row.head <= seq + QUICK_ROWS and size <= QUICK_TEXT
 
 
 def from_beginning(store: Store, row: ExperimentRow) -> Running:
@@ -59,14 +46,11 @@ def from_beginning(store: Store, row: ExperimentRow) -> Running:
     if base is None:
         return Running(row)
     try:
-        running = restore(row, base[1], rows_of(store, row.id))
+        return restore(row, base[1], rows_of(store, row.id))
     except StateError as error:
         raise ReplayError(
             f"experiment {row.name!r}: the snapshot at the start of its log is damaged ({error})"
         ) from error
-    if not running.learner.watched:
-        running.watch()  # what was observed before is gone from the log; `watched_since` tells
-    return running
 
 
 def rows_of(store: Store, experiment: int) -> Callable[[Sequence[int]], list[Decided]]:

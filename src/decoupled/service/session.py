@@ -1,10 +1,12 @@
 """The experiments in memory, each brought up to date with the log before it is used."""
 
-from collections.abc import Callable, Iterable
+import logging
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 from ..native.calls import FEW_ARMS
+from .clock import JUMP
 from .compiler import Compiler, needed
 from .errors import Compiling, Gone, Loading, NotCompiled, NotFound, ReplayError, ServiceError, StoreError
 from .experiment.audited import audit_row
@@ -13,12 +15,14 @@ from .experiment.records import moment
 from .experiment.rows import ExperimentRow, Row
 from .experiment.snapshots import prepared, snapshot
 from .loader import Loader
-from .origin import ORIGIN
+from .origin import ITSELF, ORIGIN, coming_from
 from .permits import Permits
 from .recovery import is_quick, restored
 from .residents import MOST, Residents
 from .store.store import Store
 from .traffic import Counts, Traffic, counts_of
+
+_log = logging.getLogger("decoupled.service")
 
 _MOST_IDS = 50_000  # names and tags whose experiment is remembered
 _MOST_BEHIND = 5_000  # rows of another replica, to replay while others wait
@@ -61,8 +65,12 @@ class Session:
         self._wanted: set[int] = set()  # those of the held that somebody asked for
         self._awaited: set[int] = set()  # restored for commands that have not run yet
         self._before: dict[int, Counts] = {}
+        self._incumbents: dict[int, bool | None] = {}  # whether they were released
         self.traffic = Traffic()
         self._broken: dict[int, ServiceError] = {}
+        self.others_wait: Callable[[], bool] = lambda: (
+            False
+        )  # while a batch runs: whether it should make way
 
     # Transactions
 
@@ -72,6 +80,7 @@ class Session:
         self._heads.clear()
         self._wanted.clear()
         self._before.clear()
+        self._incumbents.clear()
         self._broken.clear()
         if len(self._ids) > _MOST_IDS:
             self._ids.clear()
@@ -114,6 +123,7 @@ class Session:
             self._awaited.discard(row.id)
             self._heads[row.id] = (running.head, running.version)
             self._before[row.id] = counts_of(running)
+            self._incumbents[row.id] = running.learner.incumbent_released
             if not unused:
                 self._wanted.add(row.id)
                 self._residents.use(running)
@@ -126,6 +136,7 @@ class Session:
         running = self._residents.get(row.id)
         if running is not None and not 0 <= row.head - running.head <= _MOST_BEHIND:
             running = None
+        known = running is not None
         if running is None:
             self.compiler.require(row.name, *needed(row))
             if self.loader.busy_with(row.id) or not is_quick(self.store, row):
@@ -136,7 +147,17 @@ class Session:
                 running.replay(each)
         if running.head != row.head:
             raise ReplayError(f"experiment {row.name!r}: its log ends at {running.head}, not {row.head}")
+        if not known and (lead := running.last_at - self.clock()) > JUMP:
+            _log.warning(
+                "experiment %r: its log is %.0f s ahead of the clock, and goes on from there; check the clock",
+                row.name,
+                lead,
+            )
         return running
+
+    def lane(self, about: Sequence[Reference]) -> Hashable:
+        """The experiment that a command is about, for fair turns; callable from every thread."""
+        return self._ids.get(about[0], about[0]) if about else None
 
     def is_quick(self, about: Iterable[Reference], rows: int) -> bool:
         """Whether so many rows for these experiments need no loading, no snapshot and no long computation."""
@@ -153,6 +174,7 @@ class Session:
             if changes:
                 self.store.update(running.id, **changes)
             if "head" in changes:
+                self._record_release(running)
                 if self._is_due(running):
                     self.save(running)
                 self._residents.reweigh(running)
@@ -161,6 +183,13 @@ class Session:
             experiment, seq, text = self.loader.snapshots.popleft()
             self.store.add_snapshot(experiment, seq, text, self.clock())
         self.store.flush()
+
+    def _record_release(self, running: Running) -> None:
+        """Record that what this transaction observed has released the incumbent."""
+        learner = running.learner
+        if learner.incumbent_released and self._incumbents.get(running.id) is False:
+            with coming_from(ITSELF):
+                self.record("incumbent.release", running.tenant, running.name, learner.guardrails.incumbent)
 
     def committed(self) -> None:
         """Count what the transaction did, now that it is on disk."""

@@ -15,7 +15,7 @@ import numpy as np
 from ..base.arrays import Ints
 from ..environments import Adversary, Alternating, Bernoulli, Drifting, Environment, PunishLast
 from ..kernels.rounds import drive_adaptive
-from ..policies import FTPL, Exp3, Policy, TsallisINF
+from ..policies import FTPL, Exp3, Ladder, Policy, TsallisINF
 from ..simulation.cpu import checked_table, run_streams, table_loop
 from .errors import Invalid
 
@@ -34,8 +34,8 @@ WORLDS: dict[WorldName, Callable[[int, float, int], Environment]] = {
 }
 POLICIES: dict[str, Policy] = {
     "FTPL": FTPL(),
-    "FTPL recommended": FTPL.recommended(),
-    "FTRL (Tsallis-INF)": TsallisINF(),
+    "Ladder": Ladder(),
+    "Tsallis-INF": TsallisINF(),
     "EXP3": Exp3(),
 }
 

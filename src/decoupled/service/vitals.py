@@ -33,6 +33,8 @@ class Vitals(NamedTuple):
         compiling: policies that wait to be compiled.
         not_compiled: policies that failed to compile.
         experiments: by tenant and name, those with a place of their own and all others as `OTHER`.
+        clock_jumps: how often the machine's clock jumped.
+        clock_behind: seconds by which the machine's clock is ahead of that of the service.
     """
 
     ready: bool
@@ -42,6 +44,8 @@ class Vitals(NamedTuple):
     compiling: int
     not_compiled: int
     experiments: Mapping[tuple[str, str], ExperimentVitals]
+    clock_jumps: int
+    clock_behind: float
 
 
 def by_experiment(traffic: Traffic, running: Iterable[Running]) -> dict[tuple[str, str], ExperimentVitals]:

@@ -13,6 +13,7 @@ from ..errors import ParameterError
 from ..kernels.jit import is_ours, translate
 from ..kernels.late import drive_adaptive_late, drive_late
 from ..kernels.numba_later import compiling_for
+from ..kernels.random.hashed import secret_of
 from ..kernels.random.stream import new_stream
 from ..kernels.rounds import Table, against_best, drive, drive_adaptive
 from ..policies import Policy
@@ -124,7 +125,7 @@ def _table_player(
     local = np.zeros(2, np.uint64)
 
     def play(draws: Words, noise: Words, more: tuple[Any, ...], regret: Floats, plays: Ints) -> None:
-        state = layout.new_state(arms)
+        state = layout.new_state(arms, secret_of(draws))
         loop(params, state, draws, noise, local, table, best, checkpoints, regret, plays, *more)
 
     return play
@@ -153,7 +154,8 @@ def _adaptive_player(
         of_arms: Floats,
         plays: Ints,
     ) -> None:
-        state, memory, sums = policy.layout.new_state(arms), environment.memory(), np.zeros(arms)
+        state = policy.layout.new_state(arms, secret_of(draws))
+        memory, sums = environment.memory(), np.zeros(arms)
         world = (params, state, draws, noise, local, adversary, memory, int(at[-1]))
         loop(*world, losses, sums, at, suffered, of_arms, plays, *more)
 

@@ -16,7 +16,7 @@ from ..base.validation import number_in
 from ..environments import Environment
 from ..environments.base import Adversary
 from ..errors import ParameterError, StorageError, UnsupportedError, invalid_value, near_name
-from ..plots import DOTS_PER_INCH, Panel, Picture, Series, draw, fill
+from ..plots import DOTS_PER_INCH, NAMES, Panel, Picture, Series, draw, fill, styles
 from ..policies import Policy
 from .bands import Band, between_quantiles, checked_band, described, half_width
 from .intervals import interval, paired
@@ -247,12 +247,12 @@ class Results:
 
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
-        >>> results = dc.simulate([dc.FTPL.recommended(), dc.FTPL()], easy, horizon=100, runs=20, seed=0)
+        >>> results = dc.simulate([dc.Ladder(), dc.FTPL()], easy, horizon=100, runs=20, seed=0)
         >>> figure = results.plot(band=(0.05, 0.95), labels={dc.FTPL(): "the paper's FTPL"})
         >>> figure.axes[0].get_ylabel()
         'mean regret, 5 % to 95 % of runs'
         >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-        ['FTPL recommended', "the paper's FTPL"]
+        ['Ladder', "the paper's FTPL"]
         """
         series = self.series(labels, band)
         traffic = traffic_of(self.specification).label if ax is None else ""
@@ -285,12 +285,14 @@ class Results:
         rounds = np.asarray(self._values("round"), np.float64)
         means, bands = self._values("regret_mean"), self._bands(checked_band(band))
         return tuple(
-            Series(name, rounds, means[number], None if bands is None else bands[number], number)
-            for number, name in enumerate(self.names(labels))
+            Series(name, rounds, means[number], None if bands is None else bands[number], style)
+            for number, (name, style) in enumerate(
+                zip(self.names(labels), styles(self.labels), strict=True)
+            )
         )
 
     def names(self, labels: Labels | None = None) -> list[str]:
-        """The names of the policies in a figure or a table: the given ones, and `short_labels` for the others.
+        """The names of the policies in a figure or a table: the given ones, and the field's or `short_labels` for the others.
 
         Args:
             labels: names of the policies, as in `plot`; None for their `short_labels`.
@@ -298,11 +300,12 @@ class Results:
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
         >>> results = dc.simulate([dc.FTPL(), dc.Exp3()], easy, horizon=100, runs=20, seed=0)
-        >>> results.names({"Exp3": "EXP3"})
-        ['FTPL', 'EXP3']
+        >>> results.names({"FTPL": "the paper's"})
+        ["the paper's", 'EXP3']
         """
         known = {key: self._label(key) for key in labels} if isinstance(labels, Mapping) else {}
-        return renamed(dict(zip(self.labels, self.short_labels, strict=True)), labels, known)
+        short = zip(self.labels, self.short_labels, strict=True)
+        return renamed({label: NAMES.get(label, name) for label, name in short}, labels, known)
 
     def _bands(self, band: Band) -> "Floats | list[Floats] | None":
         """The band of every policy, one after the other."""
@@ -373,18 +376,7 @@ class Results:
             raise StorageError(
                 f"{path}: holds no results of version {VERSION}; give a file that Results.save wrote"
             )
-        return cls(data.assign_coords(policy=_labels(data)))
-
-
-def _labels(data: "xr.Dataset") -> list[str]:
-    """The policies' current labels; an earlier version may have saved others."""
-    labels = []
-    for saved, values in zip(data.policy.values, json.loads(data.attrs["plan"])["policies"], strict=True):
-        try:
-            labels.append(Policy.from_dict(values).label)
-        except ParameterError:  # a user's policy that this process does not know
-            labels.append(str(saved))
-    return labels
+        return cls(data)
 
 
 def assemble(

@@ -118,7 +118,7 @@ def _described(
     found = []
     for number, entry in enumerate(entries):
         if "name" not in entry:
-            known = near_name("", family.names())
+            known = near_name("", list(family.known()))
             raise text.error(text.line_of("name", table, number), f"this {table} has no name; {known}")
         for key in [key for key, value in entry.items() if value == []]:
             raise text.error(

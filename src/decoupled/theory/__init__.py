@@ -9,14 +9,14 @@
 
 from . import bounds, figures
 from .checking import check, inspect, inspect_round
-from .ladder import Rung, ladder
 from .probabilities import jacobian, slopes, weights
 from .report import Report, combine
+from .steps import Step, steps
 from .survey import survey
 
 __all__ = [
     "Report",
-    "Rung",
+    "Step",
     "bounds",
     "check",
     "combine",
@@ -24,8 +24,8 @@ __all__ = [
     "inspect",
     "inspect_round",
     "jacobian",
-    "ladder",
     "slopes",
+    "steps",
     "survey",
     "weights",
 ]

@@ -17,16 +17,17 @@ from decoupled.environments import movielens
 from decoupled.environments.movielens import environment as module
 from decoupled.environments.movielens.environment import MovieLens
 from decoupled.kernels.random.noise import BETA, NONE
+from support.once import fits_folder
 from support.planted_ratings import as_file, planted
 
 FALSE_ALARM = 1e-5
 
 
 @pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """No network, and a separate cache."""
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No network, and a cache that has fits and no data."""
     monkeypatch.setenv("DECOUPLED_OFFLINE", "1")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", fits_folder(tmp_path_factory))
     module._oracle.cache_clear()
     yield
     module._oracle.cache_clear()
@@ -80,10 +81,10 @@ def test_titles(small: movielens.Oracle) -> None:
 
 
 def test_threads_share_one_fit(small: movielens.Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
-    fits: list[float] = []
+    fits: list[bytes] = []
 
     def slow(content: bytes) -> movielens.Oracle:
-        fits.append(time.time())
+        fits.append(content)
         time.sleep(0.1)
         return small
 
@@ -160,23 +161,14 @@ def test_nothing_is_read_or_loaded_before_it_is_needed() -> None:
 # --- the data itself, where it is at hand
 
 
-@pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Callable[[pytest.MonkeyPatch], None]:
-    """Use MovieLens 100K as the data, with a cache for the tests of this file."""
-    if not os.environ.get("DECOUPLED_DATA"):
-        pytest.skip("DECOUPLED_DATA names no folder with MovieLens 100K, so its numbers were not checked")
-    cache = str(tmp_path_factory.mktemp("cache"))
-
-    def use(monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("XDG_CACHE_HOME", cache)
-
-    return use
+needs_data = pytest.mark.skipif(
+    not os.environ.get("DECOUPLED_DATA"),
+    reason="DECOUPLED_DATA names no folder with MovieLens 100K, so its numbers were not checked",
+)
 
 
-def test_the_oracle_of_the_data(
-    real: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real(monkeypatch)
+@needs_data
+def test_the_oracle_of_the_data() -> None:
     environment = MovieLens(256)
     oracle = environment.oracle()
     choice = oracle.choice
@@ -192,10 +184,8 @@ def test_the_oracle_of_the_data(
     assert environment.titles()[0] in ("Star Wars (1977)", "movie 50")  # u.item may be missing
 
 
-def test_policies_learn_from_the_data(
-    real: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real(monkeypatch)
+@needs_data
+def test_policies_learn_from_the_data() -> None:
     environment = MovieLens(32)
     results = dc.simulate([dc.FTPL(), dc.TsallisINF(), dc.Exp3()], environment, 10_000, 5, seed=0)
     guessing = regret_of_guessing(environment, 10_000)

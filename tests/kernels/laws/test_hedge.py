@@ -1,6 +1,7 @@
 """AdaHedge against its definition, and against the inequality that it is used for."""
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -9,12 +10,12 @@ from decoupled.kernels.laws.hedge import fill_hedge, hedge_step
 from support.twins import Floats
 
 PRIOR, LOSS, WEIGHT, STEP = 0, 5, 10, 15
-BOLDNESS = 3.0
+RATE = 3.0
 
 
 def weights_by_definition(prior: Floats, losses: Floats, regret: float) -> Floats:
     behind = losses - losses.min()
-    weights = prior * (behind == 0 if regret == 0 else np.exp(-BOLDNESS * behind / regret))
+    weights = prior * (behind == 0 if regret == 0 else np.exp(-RATE * behind / regret))
     law: Floats = weights / weights.sum()
     return law
 
@@ -29,29 +30,51 @@ def test_it_is_adahedge_with_a_prior(rungs: int, scale: float) -> None:
     regret = suffered = 0.0
     losses = np.zeros(rungs)
     for _ in range(500):
-        fill_hedge(scalars, rungs, PRIOR, LOSS, WEIGHT, regret, BOLDNESS)
+        whole = fill_hedge(scalars, rungs, PRIOR, LOSS, WEIGHT, regret, RATE)
         weights = weights_by_definition(prior, losses, regret)
         np.testing.assert_allclose(scalars[WEIGHT : WEIGHT + rungs], weights, rtol=1e-9, atol=1e-300)
         steps = scale * generator.normal(0.1 * np.arange(rungs), 1.0)
         if regret > 0:
-            rate = BOLDNESS / regret
+            rate = RATE / regret
             mixed = steps.min() - math.log((weights * np.exp(-rate * (steps - steps.min()))).sum()) / rate
         else:
             mixed = (losses + steps).min() - losses.min()
         expected = regret + max(float(weights @ steps) - mixed, 0.0)
         scalars[STEP : STEP + rungs] = steps
-        regret = hedge_step(scalars, rungs, LOSS, WEIGHT, STEP, regret, BOLDNESS)
+        regret = hedge_step(scalars, rungs, PRIOR, LOSS, WEIGHT, STEP, whole, regret, RATE)
         assert regret == pytest.approx(expected, rel=1e-9)
         losses, suffered, regret = losses + steps, suffered + float(weights @ steps), expected
         # Lemma L7: for every rung, on every path.
-        assert (suffered - losses <= (1 + np.log(1 / prior) / BOLDNESS) * regret * (1 + 1e-9) + 1e-9).all()
+        assert (suffered - losses <= (1 + np.log(1 / prior) / RATE) * regret * (1 + 1e-9) + 1e-9).all()
+
+
+def regret_after(losses: Iterable[tuple[float, ...]], prior: tuple[float, ...]) -> tuple[float, float]:
+    """The regret of the hedge, and what it says of it: AdaHedge's own sum of mixability gaps."""
+    rungs, gaps, suffered = len(prior), 0.0, 0.0
+    scalars = np.zeros(20)
+    scalars[PRIOR : PRIOR + rungs] = prior
+    for step in losses:
+        whole = fill_hedge(scalars, rungs, PRIOR, LOSS, WEIGHT, gaps, RATE)
+        scalars[STEP : STEP + rungs] = step
+        suffered += float(scalars[WEIGHT : WEIGHT + rungs] @ step)
+        gaps = hedge_step(scalars, rungs, PRIOR, LOSS, WEIGHT, STEP, whole, gaps, RATE)
+    return suffered - float(scalars[LOSS : LOSS + rungs].min()), gaps
+
+
+def test_a_rung_whose_weight_is_too_small_for_a_float_may_overtake() -> None:
+    """With the mix loss from the weights, the sum of gaps would stay at 3e-5 and the regret grow to 1,999."""
+    trap = [(1e-4, 1e-4, 0.0), (0.5, 0.5, 0.0), *[(0.0, 0.0, 1.0), (1.0, 1.0, 0.0)] * 2_000]
+    prior = (0.1, 0.15, 0.75)
+    regret, gaps = regret_after(trap, prior)
+    assert 40 < regret < 55
+    assert regret <= (1 + math.log(1 / prior[0]) / RATE) * gaps
 
 
 def test_a_rung_that_is_hopeless_has_no_weight_and_no_say() -> None:
     scalars = np.zeros(20)
     scalars[PRIOR : PRIOR + 2] = 0.5
     scalars[LOSS : LOSS + 2] = 0.0, 1e6
-    fill_hedge(scalars, 2, PRIOR, LOSS, WEIGHT, 1.0, BOLDNESS)
+    whole = fill_hedge(scalars, 2, PRIOR, LOSS, WEIGHT, 1.0, RATE)
     assert scalars[WEIGHT : WEIGHT + 2].tolist() == [1.0, 0.0]
-    scalars[STEP : STEP + 2] = 1.0, -1e9
-    assert hedge_step(scalars, 2, LOSS, WEIGHT, STEP, 1.0, BOLDNESS) == 1.0
+    scalars[STEP : STEP + 2] = 1.0, -1e3
+    assert hedge_step(scalars, 2, PRIOR, LOSS, WEIGHT, STEP, whole, 1.0, RATE) == 1.0

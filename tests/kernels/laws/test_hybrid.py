@@ -18,7 +18,7 @@ from decoupled.kernels.laws.hybrid import (
     newton_steps,
     settle_root,
 )
-from support.twins.classic import JinTwin, hybrid_law_by_brentq
+from support.twins.jin import JinTwin, hybrid_law_by_brentq
 
 # Observed over 20,000 random states: 2 steps at most after a cold start, and along trajectories 4 at most
 # and 2.4 on average. A little room is left.

@@ -11,7 +11,7 @@ from decoupled.kernels.laws.resampling import draws_until_win
 from decoupled.kernels.laws.winner_law import frechet_winner_law, pareto_winner_law
 from decoupled.kernels.random.sampling import frechet_leader, pareto_leader
 from decoupled.kernels.random.stream import new_stream
-from support.twins import chi_square_p, means_agree
+from support.statistics import chi_square_p, means_agree
 from support.twins.coupled import CoupledFTPLTwin
 
 RANKED = np.array([2.0, 2.0, 2.3, 3.1, 5.0])

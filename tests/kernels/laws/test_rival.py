@@ -6,7 +6,8 @@ import pytest
 from decoupled.kernels.laws.rival import chance_against, strongest_rival
 from decoupled.kernels.laws.winner_law import pareto_winner_law
 from decoupled.kernels.random.hashed import scrambled
-from support.twins import Floats, chi_square_p
+from support.statistics import chi_square_p
+from support.twins import Floats
 
 DRAWS = 20_000
 LEVEL = 1e-4  # of each test below: the rate of false alarms

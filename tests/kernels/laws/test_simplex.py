@@ -13,7 +13,7 @@ import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.kernels.laws import simplex
 from decoupled.kernels.laws.simplex import tsallis_excess, two_powers
-from support.twins import TsallisTwin, tsallis_law_by_brentq
+from support.twins.tsallis import TsallisTwin, tsallis_law_by_brentq
 
 # The last one has a = 10^9: weights must not lose their digits where the exponent is huge.
 EXTREME = (1e-9, 1.0 - 1e-9)

@@ -25,12 +25,13 @@ from decoupled.kernels.order.tier_moves import move_in_tiers
 from decoupled.kernels.order.tiers import Tiers, slot_bits
 from decoupled.kernels.random.sampling import pareto_leader
 from decoupled.kernels.random.stream import new_stream
+from support.statistics import chi_square_p, means_agree
 from support.tiered import SHAPES, assert_sorted_as, gaps_of, tiers_from
-from support.twins import chi_square_p, cut_into_strata, means_agree
+from support.twins.ftpl import cut_into_strata
 
-DRAWS = 1_000_000
+DRAWS = 300_000
 ETA = 0.7
-ARMS = (64, 1000, 20_000)
+ARMS = (64, 1000, 5_000)
 
 # The chance that some statistical test below fails on a sound kernel, over random seeds.
 FALSE_ALARM = 1e-3

@@ -1,11 +1,13 @@
-"""The tiered vector compared with a full sort, after each move and after a million."""
+"""The tiered vector compared with a full sort, after each move and after many."""
+
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from decoupled.base.arrays import Floats, Ints, Words
+from decoupled.base.arrays import Floats, Ints
 from decoupled.kernels.jit import compiled
 from decoupled.kernels.order.tier_lifts import lift_in_tiers
 from decoupled.kernels.order.tier_moves import move_in_tiers
@@ -20,7 +22,6 @@ from decoupled.kernels.order.tiers import (
     slot_bits,
     value_at,
 )
-from decoupled.kernels.random.stream import below, new_stream
 from support.tiered import assert_sorted_as, tiers_from
 
 # Few distinct values, so that most arms are tied.
@@ -28,6 +29,56 @@ VALUES = st.sampled_from((0.0, 0.5, 1.0, 1.0 + 2.0**-52, 2.0, 1e12))
 START = st.lists(VALUES, min_size=1, max_size=24)
 MOVES = st.lists(st.tuples(st.integers(0, 23), VALUES), max_size=40)
 BITS = st.integers(1, 5)  # from slots of two arms to slots of more than all arms
+
+
+MOVE = -1  # what to do: move an arm, or lift the first ranks, as many as the number says
+
+
+@compiled
+def act(
+    tiers: Tiers,
+    estimates: Floats,
+    steps: tuple[Ints, Ints, Floats],
+    given: tuple[Ints, Floats],
+    work: tuple[Ints, Floats, Floats, Ints],
+) -> int:
+    """Make some steps; then lift the given arms, each by its own amount. The largest number of blocks on the way.
+
+    All tests call this one function, because it takes seconds to compile.
+    """
+    most = 0
+    kinds, arms, values = steps
+    first, lifts, spare, spare_arms = work
+    for step in range(len(kinds) + 1):
+        count = len(given[0]) if step == len(kinds) else kinds[step]
+        if count == MOVE:
+            move_in_tiers(tiers, arms[step], estimates[arms[step]], values[step])
+            estimates[arms[step]] = values[step]
+        else:
+            for rank in range(count):
+                first[rank] = given[0][rank] if step == len(kinds) else arm_at(tiers, rank)
+                lifts[rank] = given[1][rank] if step == len(kinds) else values[step]
+            lift_in_tiers(tiers, estimates, first, lifts, count, spare, spare_arms)
+        most = max(most, int(tiers.counts[0]))
+    return most
+
+
+def do(
+    tiers: Tiers,
+    estimates: Floats,
+    steps: list[tuple[int, int, float]],
+    given: Mapping[int, float] | None = None,
+) -> int:
+    kinds, arms, values = zip(*steps, strict=True) if steps else ((), (), ())
+    given = given or {}
+    space = len(estimates)
+    return act(
+        tiers,
+        estimates,
+        (np.array(kinds, np.int64), np.array(arms, np.int64), np.array(values, np.float64)),
+        (np.array(list(given), np.int64), np.array(list(given.values()), np.float64)),
+        (np.empty(space, np.int64), np.empty(space), np.empty(space), np.empty(space, np.int64)),
+    )
 
 
 @settings(deadline=None, max_examples=300)
@@ -39,9 +90,7 @@ def test_every_move_leaves_the_order_of_a_full_sort(
     tiers = tiers_from(estimates, bits)
     assert_sorted_as(tiers, estimates)
     for number, after in moves:
-        arm = number % len(estimates)
-        move_in_tiers(tiers, arm, estimates[arm], after)
-        estimates[arm] = after
+        do(tiers, estimates, [(MOVE, number % len(estimates), after)])
         assert_sorted_as(tiers, estimates)
 
 
@@ -56,11 +105,11 @@ def test_the_first_ranks_are_lifted_together(
 ) -> None:
     estimates = np.array(start)
     tiers = tiers_from(estimates, bits)
-    for count, lift in lifts:
-        first = np.lexsort((np.arange(len(estimates)), estimates))[:count]
+    for number, lift in lifts:
+        count = min(number, len(estimates))
         expected = estimates.copy()
-        expected[first] += lift
-        lift_arms(tiers, estimates, first, np.full(len(first), lift))
+        expected[np.lexsort((np.arange(len(estimates)), estimates))[:count]] += lift
+        do(tiers, estimates, [(count, 0, lift)])
         assert estimates.tolist() == expected.tolist()
         assert_sorted_as(tiers, estimates)
 
@@ -76,55 +125,32 @@ def test_any_arms_may_be_lifted_each_by_its_own_amount(
     tiers = tiers_from(estimates, bits)
     expected = estimates.copy()
     expected[list(by_arm)] += list(by_arm.values())
-    lift_arms(tiers, estimates, np.array(list(by_arm), np.int64), np.array(list(by_arm.values())))
+    do(tiers, estimates, [], by_arm)
     assert estimates.tolist() == expected.tolist()
     assert_sorted_as(tiers, estimates)
 
 
-def lift_arms(tiers: Tiers, estimates: Floats, arms: Ints, lifts: Floats) -> None:
-    spare, spare_arms = np.empty(len(estimates)), np.empty(len(estimates), np.int64)
-    lift_in_tiers(tiers, estimates, arms, lifts, len(arms), spare, spare_arms)
-
-
-@compiled
-def wander(
-    tiers: Tiers,
-    estimates: Floats,
-    distinct: int,
-    moves: int,
-    work: tuple[Ints, Floats, Floats, Ints],
-    s: Words,
-) -> int:
-    """Give random arms random estimates, of `distinct` values, one in eight far below all others; and lift
-    the first ranks now and then. The largest number of blocks on the way."""
-    most = 0
-    for _ in range(moves):
-        arm = below(len(estimates), s)
-        after = 0.5 * below(distinct, s)
-        if below(8, s) == 0:
-            after -= distinct
-        move_in_tiers(tiers, arm, estimates[arm], after)
-        estimates[arm] = after
-        if below(8, s) == 0:
-            first, lifts, spare, spare_arms = work
-            count = below(min(64, len(estimates)) + 1, s)
-            for rank in range(count):
-                first[rank] = arm_at(tiers, rank)
-                lifts[rank] = 0.5
-            lift_in_tiers(tiers, estimates, first, lifts, count, spare, spare_arms)
-        most = max(most, int(tiers.counts[0]))
-    return most
+def wandering(arms: int, distinct: int, rng: np.random.Generator) -> list[tuple[int, int, float]]:
+    """Random arms get random estimates, of `distinct` values, one in eight far below all others; and the first ranks
+    are lifted now and then."""
+    steps = []
+    for arm, value, low, lift, count in rng.integers(
+        0, [arms, distinct, 8, 8, min(64, arms) + 1], (20_000, 5)
+    ):
+        steps.append((MOVE, arm, 0.5 * value - (distinct if low == 0 else 0)))
+        if lift == 0:
+            steps.append((count, 0, 0.5))
+    return steps
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("arms", "bits"), [(1000, None), (5000, None), (1024, 5), (257, 8), (65, 1)])
 def test_many_moves_leave_the_order_of_a_full_sort(arms: int, bits: int | None) -> None:
-    stream = new_stream(np.random.SeedSequence(arms))
+    rng = np.random.default_rng(arms)
     estimates = np.zeros(arms)
     tiers = tiers_from(estimates, bits)
-    work = np.empty(arms, np.int64), np.empty(arms), np.empty(arms), np.empty(arms, np.int64)
-    for step in range(20):
-        most = wander(tiers, estimates, (3, 100, 10**9)[step % 3], 25_000, work, stream)
+    for distinct in (3, 100, 10**9) * 2:
+        most = do(tiers, estimates, wandering(arms, distinct, rng))
         assert_sorted_as(tiers, estimates)
         assert most <= len(tiers.slots)
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from decoupled.base.arrays import Words
 from decoupled.kernels.jit import compiled
 from decoupled.kernels.random.stream import below, new_stream, next_word, uniform
-from support.twins import Floats, Ints, chi_square_p
+from support.statistics import chi_square_p
+from support.twins import Floats, Ints
 
 MASK = 2**64 - 1
 WORD = st.integers(0, MASK)

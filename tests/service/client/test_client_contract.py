@@ -61,17 +61,17 @@ def test_dropped_connections_lose_and_double_nothing(service: Service, make: Mak
     name = name_for(service, kind, "dropped")
     with dropping_proxy(service, random_outcomes(1)) as url:
         client = make(url, retries=HASTY)
-        for i in range(20):
+        for i in range(10):
             decision = client.call("decide", name)
-            applied = client.call("feedback", decision["id"], loss=i / 20)
-            assert (applied["status"], applied["loss"]) == ("applied", i / 20)
+            applied = client.call("feedback", decision["id"], loss=i / 10)
+            assert (applied["status"], applied["loss"]) == ("applied", i / 10)
         several = client.call("decide", name, count=5)
         items = [{"decision": each["id"], "reward": 1.0} for each in several]
         assert [each["loss"] for each in client.call("feedback_many", items)] == [0.0] * 5
         assert client.call("add_arms", name, ["mauve"])["arms"] == [*FTPL["arms"], "mauve"]
         assert client.call("retire_arms", name, ["red"])["retired"] == ["red"]
     state = service.http.get(f"/v1/experiments/{name}/state").json()
-    assert (state["decisions"], state["applied"], state["pending"]) == (25, 25, 0)
+    assert (state["decisions"], state["applied"], state["pending"]) == (15, 15, 0)
 
 
 def test_everything_can_be_asked(service: Service, make: Make, kind: Kind) -> None:

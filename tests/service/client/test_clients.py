@@ -135,8 +135,8 @@ POLICIES: list[tuple[Any, dict[str, Any]]] = [
     (dc.Forgetting(dc.FTPL(), period=50), dc.Forgetting(dc.FTPL(), period=50).to_dict()),
     ({"name": "FTPL", "alpha": 2.5}, dc.FTPL(alpha=2.5).to_dict()),
     ("FTPL", dc.FTPL().to_dict()),
-    (dc.FTPL.recommended(), dc.FTPL.recommended().to_dict()),
-    (None, dc.FTPL.recommended().to_dict()),
+    (dc.Ladder(), dc.Ladder().to_dict()),
+    (None, dc.Ladder().to_dict()),
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from decoupled.policies import FTPL
+from decoupled.policies import Ladder
 from decoupled.service import errors
 from support.http_service import openapi_document, served
 from support.pages import ROOT, blocks
@@ -22,15 +22,14 @@ def test_the_types_are_those_of_the_document() -> None:
     assert (PACKAGE / "src" / "api.ts").read_text() == written, "the API has changed: run `make client`"
 
 
-def test_a_deprecated_field_and_every_kind_of_schema_have_their_types() -> None:
-    mark = {"since": "2027-01-01", "sunset": "2027-07-01", "instead": "size"}
+def test_every_kind_of_schema_has_its_type() -> None:
     schemas: dict[str, Any] = {
         "Thing": {
             "description": "A thing.",
             "required": ["kind"],
             "properties": {
                 "kind": {"enum": ["a", 1]},
-                "old": {"type": "integer", "deprecated": True, "x-deprecation": mark},
+                "size": {"type": "integer", "description": "Its size."},
                 "pair": {"prefixItems": [{"type": "string"}, {"$ref": "#/components/schemas/Other"}]},
                 "many": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
                 "table": {"type": "object", "additionalProperties": {"type": "number"}},
@@ -44,8 +43,8 @@ def test_a_deprecated_field_and_every_kind_of_schema_have_their_types() -> None:
     expected = """/** A thing. */
 export interface Thing {
   kind: "a" | 1;
-  /** @deprecated Use size. */
-  old?: number;
+  /** Its size. */
+  size?: number;
   pair?: [string, Other];
   many?: (string | null)[];
   table?: Record<string, number>;
@@ -87,7 +86,7 @@ PAGES = (ROOT / "docs" / "other-languages.md", PACKAGE / "README.md")
 def test_the_snippets_of_the_pages_run(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     node, run = built(tmp_path_factory), 0
     with served(tmp_path) as service:
-        service.create("checkout", arms=["one page", "two pages"], policy=FTPL.recommended().to_dict())
+        service.create("checkout", arms=["one page", "two pages"], policy=Ladder().to_dict())
         for page in PAGES:
             for block in blocks(page, "js"):
                 code = block.code.replace("http://127.0.0.1:8000", service.url)

@@ -1,7 +1,6 @@
 """The console in a real browser: what a visitor does with it, and what it must never do."""
 
 import re
-import runpy
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -12,10 +11,8 @@ import pytest
 
 import decoupled as dc
 from decoupled.service.console import FILES, OFFERED, PATHS
-from support.browser import chromium
 from support.held_compiler import Held
 from support.http_service import Service, served
-from support.pages import ROOT
 
 HOSTILE = [
     '<img src=x onerror="window.hurt=1">',
@@ -30,11 +27,6 @@ COMPILING = 90_000  # milliseconds: a policy may be new to this machine
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with served(tmp_path_factory.mktemp("console")) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    yield from chromium()
 
 
 @dataclass
@@ -331,7 +323,7 @@ def test_the_recommended_policy_is_first_and_policies_have_short_labels(tab: Tab
     page.locator("#policy option", has_text="Exp3").wait_for(state="attached")
     offered = page.locator("#policy option").all_inner_texts()
     assert offered == [*(policy.label for policy in OFFERED), "Other, as JSON"]
-    assert dc.Policy.from_json(page.locator("#policy").input_value()) == dc.FTPL.recommended()
+    assert dc.Policy.from_json(page.locator("#policy").input_value()) == dc.Ladder()
     assert page.evaluate("document.querySelector('#policy').selectedIndex") == 0
     service.create("labelled", policy={"name": "TsallisINF", "c": 2.0})
     tab.open("experiments/labelled")
@@ -364,10 +356,15 @@ def test_an_experiment_begins_with_its_verdict(tab: Tab, service: Service) -> No
     tab.until(lambda: text.inner_text() == found["text"])
     assert page.locator("#verdict").get_attribute("data-state") == found["state"] == "narrowed"
     lines = page.locator(".panel").inner_text().splitlines()
-    assert [line for line in lines if line][:2] == ["verdict", found["text"]]
+    assert [line for line in lines if line][:3] == ["verdict", "Which arm is best?", found["text"]]
     said = page.locator("#regret").inner_text()
     regret = found["regret"]
-    assert f"than always using {found['regret_against']} would have" in said
+    assert f"than always using {found['regret_against']}, which looks best now, would have" in said
+    asked = page.locator("div:has(> #regret) > h3").inner_text()
+    assert asked == "What did the exploited arms cost so far?", (
+        "so the two do not seem to contradict each other"
+    )
+    assert "Which arm is best is another question: see the top of the page." in said
     assert f"{abs(regret['high']):.1f} more" in said
     assert "95%, however often you look" in said
 
@@ -551,7 +548,7 @@ def test_a_visitor_watches_the_policies_learn(tab: Tab) -> None:
     page.locator(".sim-results[data-state=done]").wait_for(timeout=15_000)
     late = regrets()
     names = [path.get_attribute("data-series") for path in page.locator("#regret-chart path.line").all()]
-    assert names == ["FTPL", "FTPL recommended", "FTRL (Tsallis-INF)", "EXP3"]
+    assert names == ["FTPL", "Ladder", "Tsallis-INF", "EXP3"]
     assert len(early) == len(late) == 4
     assert all(0.0 < before < after for before, after in zip(early, late, strict=True))
     assert page.locator(".multiples .chart svg").count() == 4
@@ -675,6 +672,25 @@ def test_what_compiles_says_so_until_it_can_decide(page: Any, tmp_path: Path) ->
         assert tab.complaints == [], "not even 503 was met"
 
 
+def test_home_is_the_only_experiment_and_a_mirrors_says_what_it_is(page: Any, tmp_path: Path) -> None:
+    with served(tmp_path, mirror="requests") as mirroring:
+        mirroring.create("requests")
+        tab = Tab(page, mirroring.url)
+        tab.open("")
+        page.locator("h1", has_text="requests").wait_for()
+        assert page.locator(".list a[aria-current]").inner_text().startswith("requests")
+        assert "needs no other code" in page.locator("#mirrored").inner_text()
+        assert page.locator("#example").count() == 0
+        mirroring.create("other")
+        tab.open("experiments/other")
+        page.locator("#example").wait_for()
+        assert page.locator("#mirrored").count() == 0
+        tab.open("")
+        page.get_by_text("Choose an experiment").wait_for()
+        tab.leave()
+        assert tab.complaints == []
+
+
 def test_a_key_stays_in_its_tab(browser: Any, tmp_path: Path) -> None:
     with served(tmp_path, open_to_all=False) as locked:
         key = made(locked, "admin")["Authorization"].removeprefix("Bearer ")
@@ -795,24 +811,6 @@ def test_every_failure_is_told_in_words(tab: Tab, service: Service) -> None:
     page.get_by_role("heading", name="No such experiment").wait_for()
     tab.expect_refusals(502)
     tab.complaints = [each for each in tab.complaints if "ERR_FAILED" not in each]
-
-
-SHOTS = runpy.run_path(str(ROOT / "docs" / "figures" / "console.py"))
-
-
-@pytest.mark.parametrize("name", SHOTS["PICTURES"])
-def test_the_pictures_of_the_docs_show_the_console_as_it_is(
-    browser: Any, tmp_path: Path, name: str
-) -> None:
-    kept = ROOT / "docs" / "figures" / f"{name}.png"
-    with served(tmp_path) as fresh:
-        taken = SHOTS["take"](name, browser, fresh.url, tmp_path, seconds=2.0)
-    assert SHOTS["words_in"](taken) == SHOTS["words_in"](kept), "run: python docs/figures/console.py"
-    on_phone = SHOTS["on_phone"](kept)
-    assert SHOTS["words_in"](on_phone) == SHOTS["words_in"](kept)
-    assert SHOTS["on_phone"](taken).exists()
-    assert max(kept.stat().st_size, on_phone.stat().st_size) < 150_000
-    assert f"(figures/{name}.png)" in (ROOT / "docs" / "console.md").read_text()
 
 
 def test_the_files_need_no_key_and_allow_nothing_from_elsewhere(tmp_path: Path) -> None:

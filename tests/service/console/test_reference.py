@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from support.browser import chromium
 from support.http_service import Service, openapi_document, served
 
 DECIDE = "post-v1-experiments-name-decisions"
@@ -18,11 +17,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with served(tmp_path_factory.mktemp("reference"), open_to_all=False) as running:
         running.create("checkout", running.key("admin"))
         yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    yield from chromium()
 
 
 @pytest.fixture
@@ -152,16 +146,10 @@ def test_it_fits_a_phone_and_can_be_read(page: Any, service: Service, scheme: st
     assert unnamed == []
 
 
-def test_what_is_deprecated_says_so_and_names_are_text(page: Any, service: Service, tmp_path: Path) -> None:
+def test_names_are_text(page: Any, service: Service, tmp_path: Path) -> None:
     document = json.loads(json.dumps(openapi_document()))  # a copy
-    old = document["paths"]["/v1/feedback"]["post"]
-    old |= {
-        "deprecated": True,
-        "x-deprecation": {"since": "2027-01-01", "sunset": "2027-07-01", "instead": "PUT one"},
-        "summary": '<img src=x onerror="window.hurt=1">',
-    }
+    document["paths"]["/v1/feedback"]["post"]["summary"] = '<img src=x onerror="window.hurt=1">'
     page.route("**/v1/openapi.json", lambda route: route.fulfill(json=document))
     card = opened_at(page, service, "post-v1-feedback")
-    assert "Deprecated; until 2027-07-01; use PUT one" in card.inner_text()
     assert '<img src=x onerror="window.hurt=1">' in card.inner_text()
     assert page.evaluate("window.hurt") is None

@@ -13,11 +13,10 @@ import uvloop
 
 from decoupled.bench.first_decision import decide_once
 from decoupled.mirror import server as mirror_server
-from decoupled.mirror.config import ArmConfig, MirrorConfig
+from decoupled.mirror.clients import server_settings
 from decoupled.service.http.server import Serving, configuration
 
 WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from decoupled.cli import run; run()"
-ARMS = (ArmConfig("a", "http://127.0.0.1:1"), ArmConfig("b", "http://127.0.0.1:2"))
 
 
 def loops() -> list[type]:
@@ -25,7 +24,7 @@ def loops() -> list[type]:
     found = []
     for settings in (
         configuration(None, Serving(store="")),
-        mirror_server._settings(None, MirrorConfig(ARMS)),
+        server_settings(None, drain=30, seconds=60.0),
     ):
         factory = settings.get_loop_factory()
         assert factory is not None

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,9 +15,7 @@ import decoupled as dc
 from decoupled.service.analysis.export import TIMES
 from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import ServiceError
-from decoupled.service.experiment.differences import differences
 from decoupled.service.experiment.records import Experiment, Settings
-from decoupled.service.experiment.settings import as_settings, as_text
 from decoupled.service.http.metrics import HELP
 from decoupled.service.http.schemas import experiment_out
 from support.http_service import FTPL, Service, served
@@ -82,33 +79,20 @@ def test_a_demo_experiment_is_marked_for_good(service: Service) -> None:
     refused(service.http.put("/v1/experiments/shown", json=FTPL), 409, "other settings")
     assert service.http.put("/v1/experiments/shown", json={**FTPL, "demo": True}).status_code == 200
     refused(service.http.put("/v1/experiments/other", json={**FTPL, "demo": "yes"}), 422, "demo")
-    # A store from before there were demo experiments has settings without the word: they are still the same.
-    assert "demo" not in as_text(Settings({"name": "FTPL"}, ("a", "b")))
 
 
 def test_a_preset_is_named_and_stored_in_full(service: Service) -> None:
-    service.create("named", policy={"name": "FTPL.recommended"})
+    service.create("named", policy={"name": "Ladder"})
     found = service.http.get("/v1/experiments/named").json()
-    assert found["policy"] == dc.FTPL.recommended().to_dict()
+    assert found["policy"] == dc.Ladder().to_dict()
     assert (
         service.http.put("/v1/experiments/named", json={**FTPL, "policy": found["policy"]}).status_code
         == 200
     )
 
 
-def test_an_experiment_of_an_earlier_version_is_found_again(service: Service) -> None:
-    """Whoever creates an experiment at every start cannot know that its policy was written without `ties`."""
-    older = {name: value for name, value in dc.FTPL().to_dict().items() if name != "ties"}
-    written = as_text(Settings(older, ("a", "b")))
-    assert as_settings(json.loads(written)).policy["ties"] == "numbered"
-    assert differences(written, Settings(dc.FTPL().to_dict(), ("a", "b"))) == []
-    assert differences(written, Settings(dc.FTPL(c=1.0).to_dict(), ("a", "b"))) == [
-        "policy is 'FTPL', and you sent 'FTPL(c=1)'"
-    ]
-
-
 def test_an_experiment_has_the_label_of_its_policy(service: Service) -> None:
-    policy = dc.FTPL.recommended()
+    policy = dc.Ladder()
     service.create("labelled", policy=policy.to_dict())
     assert service.http.get("/v1/experiments/labelled").json()["policy_label"] == policy.label
     tuned = dc.FTPL(c=0.5, ranking="strata", estimator="centred", c_exploit=3, schedule="losses")
@@ -128,7 +112,7 @@ def test_an_experiment_has_the_label_of_its_policy(service: Service) -> None:
 def test_access_shows_what_a_key_may_do(tmp_path: Path, role: str, may: list[str]) -> None:
     with served(tmp_path, open_to_all=False) as locked:
         told = locked.http.get("/v1/access", headers=locked.key(role, "shop")).json()
-    assert told == {"tenant": "shop", "role": role, "may": may}
+    assert told == {"tenant": "shop", "role": role, "may": may, "mirror": None}
 
 
 def test_without_keys_everyone_may_do_everything(service: Service) -> None:
@@ -307,8 +291,8 @@ def test_an_experiment_that_names_no_policy_runs_the_recommended_one(service: Se
     arms = {"arms": ["a", "b"]}
     created = service.http.put("/v1/experiments/default", json=arms)
     assert created.status_code == 201, created.text
-    assert created.json()["policy"] == dc.FTPL.recommended().to_dict()
-    named = {**arms, "policy": dc.FTPL.recommended().to_dict()}
+    assert created.json()["policy"] == dc.Ladder().to_dict()
+    named = {**arms, "policy": dc.Ladder().to_dict()}
     assert service.http.put("/v1/experiments/default", json=named).status_code == 200, "the same settings"
 
 

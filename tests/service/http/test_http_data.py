@@ -125,7 +125,7 @@ def test_deleting_takes_two_steps(service: Service) -> None:
 
 
 def test_a_learner_moves_in_and_out(service: Service) -> None:
-    learner = dc.FTPL.recommended().start(["a", "b"], seed=7)
+    learner = dc.Ladder().start(["a", "b"], seed=7)
     learner.watch(risk=0.01, drift=False)
     learner.guardrails = dc.Guardrails(holdout=0.1, control="a")
     for loss in (0.1, 0.9, 0.4):

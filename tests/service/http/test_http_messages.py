@@ -137,7 +137,7 @@ def check_query(service: Service, path: str, name: str, value: str) -> None:
         ({"loss_range": [1, 0]}, "loss_range = [1, 0]: must be two numbers, the lower first"),
         ({"deadline_seconds": 0}, "deadline_seconds = 0: must be above 0; for example 3600"),
         ({"seed": 1.5}, "seed = 1.5: must be a whole number; for example 7"),
-        ({"policy": "FTPL"}, 'policy = "FTPL": must be an object, not a string; for example {"name": "FTPL.recommended"}'),
+        ({"policy": "FTPL"}, 'policy = "FTPL": must be an object, not a string; for example {"name": "Ladder"}'),
         ({"policy": {}}, "policy = {}: must be an object with the name of a policy; for example"),
         ({"policy": {"name": "FTLP"}}, "policy.name = 'FTLP': is not a known policy; did you mean 'FTPL'?"),
         ({"policy": {"name": "FTPL", "alpha": 1}}, "policy.alpha = 1: must be a finite number above 1"),

@@ -42,6 +42,6 @@ def test_the_first_experiment_on_a_machine(tmp_path: Path, monkeypatch: pytest.M
             assert len(meanwhile) > 10, "others went on"
             assert client.decide("first").explore in ("red", "blue")
         text = log.read_text()
-        assert "compiling FTPL recommended" in text
-        assert re.search(r"FTPL recommended.*is ready, compiled in \d+ s", text)
+        assert "compiling Ladder" in text
+        assert re.search(r"Ladder.*is ready, compiled in \d+ s", text)
         assert server.end() == 0, "as it compiles what is on offer"

@@ -8,9 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
+from decoupled.service.store import database, schema
 from decoupled.service.store import postgres as postgres_store
 from decoupled.service.store.open import migrated, open_store
-from decoupled.service.store.schema import MIGRATIONS, POSTGRES, RECORD, statements
+from decoupled.service.store.schema import MIGRATIONS
 
 run = CliRunner().invoke
 LAST = len(MIGRATIONS)
@@ -24,13 +25,14 @@ def test_it_creates_updates_and_does_nothing(address: str, monkeypatch: pytest.M
     assert run(app, ["migrate"]).stdout.endswith(f": version {LAST}, nothing to do\n")
 
 
-def test_it_updates_an_earlier_release(postgres: str) -> None:
-    with psycopg.connect(postgres) as connection:
-        connection.execute(RECORD.format(**POSTGRES._asdict()))
-        for statement in statements(1, POSTGRES):
-            connection.execute(statement)
-        connection.execute("INSERT INTO schema_migrations VALUES (1, 0)")
-    assert migrated(postgres)[1:] == (1, LAST)
+def test_it_updates_an_earlier_release(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert migrated(address)[1:] == (0, LAST)
+    for module in (schema, database):
+        monkeypatch.setattr(module, "MIGRATIONS", (*MIGRATIONS, ("CREATE TABLE t (x {integer})",)))
+    assert migrated(address)[1:] == (LAST, LAST + 1)
+    store = open_store(address)
+    assert store.run("SELECT * FROM t") == []
+    store.close()
 
 
 def test_a_password_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import apsw
@@ -100,6 +100,23 @@ def test_a_store_is_created_by_serve_alone(
     assert "does not exist" in line
     assert "decoupled serve" in line
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_and_its_copies_are_for_their_owner_alone(tmp_path: Path) -> None:
+    def permissions() -> set[str]:
+        return {f"{each.name} {each.stat().st_mode & 0o777:o}" for each in tmp_path.iterdir()}
+
+    store, before = tmp_path / "store.db", os.umask(0o022)
+    try:
+        with closing(store_with_a_key(store)):
+            assert permissions() == {"store.db 600", "store.db-wal 600", "store.db-shm 600"}
+        back_up(tmp_path / "copy.db", store)
+        restore(tmp_path / "copy.db", tmp_path / "again.db")
+        store.chmod(0o640)
+        store_with_a_key(store, "b" * 64).close()
+        assert permissions() == {"store.db 640", "copy.db 600", "again.db 600"}, "a choice is kept"
+    finally:
+        os.umask(before)
 
 
 @pytest.mark.parametrize("command", OTHERS, ids=" ".join)

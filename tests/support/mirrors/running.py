@@ -3,6 +3,7 @@
 import asyncio
 import atexit
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ import uvloop
 
 from decoupled.mirror.config import MirrorConfig
 from decoupled.mirror.deciding import Decided, Decider, Mode
+from decoupled.mirror.news import Known
 from decoupled.mirror.reading import read_config
 from decoupled.mirror.server import serve
 from decoupled.service.http.server import Serving, listening
@@ -37,6 +39,17 @@ def eventually(condition: Callable[[], Any], what: str = "the condition") -> Any
         assert time.monotonic() < until, f"{what} did not come about"
         time.sleep(0.01)
     return found
+
+
+def connected(url: str, *, window: int | None = None) -> socket.socket:
+    """A connection to a server on this machine; `window` limits what waits here unread."""
+    connection = socket.socket()
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if window is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
+    connection.settimeout(PATIENCE)
+    connection.connect(("127.0.0.1", int(url.rpartition(":")[2])))
+    return connection
 
 
 @dataclass
@@ -98,6 +111,7 @@ class Fixed:
     drawn: int = 0
     failing: Exception | None = None
     closed: bool = False
+    verdict: Known = field(default_factory=partial(Known, "too early"))
 
     async def prepare(self) -> None:
         pass
@@ -117,6 +131,9 @@ class Fixed:
     async def rules(self) -> object:
         return ()
 
+    async def known(self) -> Known:
+        return self.verdict
+
     async def tidy(self) -> None:
         pass
 
@@ -133,6 +150,7 @@ class RunningMirror:
     http: httpx.Client
     config: MirrorConfig
     end: Callable[[], None]
+    ended: threading.Event
 
     def status(self) -> dict[str, Any]:
         """What the mirror says about itself."""
@@ -162,7 +180,7 @@ def mirror(config: MirrorConfig | Path, decider: Decider) -> Iterator[RunningMir
         config = read_config(config)
     ends: list[Callable[[], object]] = []
     problems: list[BaseException] = []
-    started = threading.Event()
+    started, ended = threading.Event(), threading.Event()
 
     async def main() -> None:
         ending, loop = asyncio.Event(), asyncio.get_running_loop()
@@ -176,6 +194,8 @@ def mirror(config: MirrorConfig | Path, decider: Decider) -> Iterator[RunningMir
                 runner.run(main())
         except BaseException as error:
             problems.append(error)
+        finally:
+            ended.set()
 
     serving = Serving(store="", port=0)
     with listening(serving) as proxy, listening(serving) as console:
@@ -194,7 +214,7 @@ def mirror(config: MirrorConfig | Path, decider: Decider) -> Iterator[RunningMir
 
         try:
             with httpx.Client(base_url=urls[0], timeout=PATIENCE, verify=False) as http:
-                yield RunningMirror(urls[0], urls[1], http, config, end)
+                yield RunningMirror(urls[0], urls[1], http, config, end, ended)
         finally:
             end()
 

@@ -13,6 +13,8 @@ import json
 import sys
 from urllib.parse import parse_qsl, urlsplit
 
+import h11
+
 NAME = sys.argv[1] if len(sys.argv) > 1 else "?"
 SEEN: list[dict[str, object]] = []
 OPEN = 0  # answers that were begun and not finished
@@ -20,21 +22,22 @@ OPEN = 0  # answers that were begun and not finished
 
 async def read_request(
     reader: asyncio.StreamReader, begun: bytes
-) -> tuple[str, str, list[list[str]], bytes]:
-    head = begun + await reader.readuntil(b"\r\n\r\n")
-    first, *lines = head.decode("latin-1").split("\r\n")[:-2]
-    method, target, _ = first.split(" ")
-    headers = [[part.strip() for part in line.split(":", 1)] for line in lines]
-    named = {name.lower(): value for name, value in headers}
-    body = b""
-    if "content-length" in named:
-        body = await reader.readexactly(int(named["content-length"]))
-    elif "transfer-encoding" in named:
-        while size := int(await reader.readline(), 16):
-            body += await reader.readexactly(size)
-            await reader.readline()
-        await reader.readline()
-    return method, target, headers, body
+) -> tuple[str, str, list[list[str]], bytes, bytes]:
+    """A request, and what came after it."""
+    http, body, request = h11.Connection(h11.SERVER, 2**20), b"", None
+    http.receive_data(begun) if begun else None
+    while not isinstance(event := http.next_event(), h11.EndOfMessage):
+        if event is h11.NEED_DATA:
+            if not (data := await reader.read(2**16)):
+                raise ConnectionError
+            http.receive_data(data)
+        elif isinstance(event, h11.Request):
+            request = event
+        elif isinstance(event, h11.Data):
+            body += event.data
+    assert request is not None
+    headers = [[name.decode("latin-1"), value.decode("latin-1")] for name, value in request.headers]
+    return request.method.decode(), request.target.decode(), headers, body, http.trailing_data[0]
 
 
 def head(status: int, *headers: str) -> bytes:
@@ -104,6 +107,11 @@ async def respond(
         return False
     elif action == "silent":
         return False
+    elif action == "raw":  # the whole answer, in base64; the connection stays open unless it says "close"
+        content = base64.urlsafe_b64decode(argument)
+        writer.write(content)
+        await writer.drain()
+        return b"onnection: close" not in content
     elif action == "bytes":
         writer.write(head(200, f"Content-Length: {argument}"))
         left = int(argument)
@@ -123,7 +131,7 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     begun = b""
     try:
         while True:
-            method, target, headers, body = await read_request(reader, begun)
+            method, target, headers, body, begun = await read_request(reader, begun)
             record: dict[str, object] = {"method": method, "target": target, "headers": headers}
             record["body"] = base64.b64encode(body).decode()
             if not target.startswith("/seen") and len(SEEN) < 10_000:
@@ -135,17 +143,19 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
                 await asyncio.wait([answering, following], return_when=asyncio.FIRST_COMPLETED)
                 if following.done() and (following.exception() or not following.result()):
                     break
-                if not await answering:
+                if not await answering or ["connection", "close"] in headers:
                     break
                 following.cancel()
                 await asyncio.wait([following])
-                begun = b"" if following.cancelled() else following.result()
+                begun += b"" if following.cancelled() else following.result()
             finally:
                 for each in (answering, following):
                     each.cancel()
                 await asyncio.gather(answering, following, return_exceptions=True)
                 OPEN -= not target.startswith("/seen")
-    except (asyncio.IncompleteReadError, ConnectionError, ValueError):
+    except h11.RemoteProtocolError:
+        writer.write(whole(b"", 400, "Connection: close"))
+    except (ConnectionError, ValueError):
         pass
     finally:
         writer.close()

@@ -27,9 +27,18 @@ _DRAWN = "mode, available, exploit, explore, propensity, weight, version, made_a
 
 
 def last_states(server: Server) -> dict[str, dict[str, Any]]:
-    """The state of every experiment, once the last decision that has a deadline has met it."""
-    time.sleep(max(each.get("deadline_seconds", 0.0) for each in EXPERIMENTS.values()) + 0.2)
-    return {name: json.loads(server.ask("GET", f"/v1/experiments/{name}/state")[1]) for name in EXPERIMENTS}
+    """The state of every experiment, once no decision waits for its deadline."""
+    until = time.monotonic() + 60.0
+    while True:
+        states = {
+            name: json.loads(server.ask("GET", f"/v1/experiments/{name}/state")[1]) for name in EXPERIMENTS
+        }
+        if not any(
+            states[name]["pending"] for name, how in EXPERIMENTS.items() if "deadline_seconds" in how
+        ):
+            return states
+        assert time.monotonic() < until, "decisions wait, and their deadlines are over"
+        time.sleep(0.05)
 
 
 @dataclass

@@ -21,7 +21,7 @@ class Sizes:
     experiments: int  # in one store, of which few are in memory
 
 
-SHORT = Sizes(False, 1, 3, 300, 20_000, 60, 200, 2, 0.3, 2_000, 40)
+SHORT = Sizes(False, 1, 2, 200, 5_000, 60, 100, 2, 0.3, 1_200, 40)
 LONG = Sizes(True, 2, 250, 50_000, 1_000_000, 600, 50_000, 60, 5.0, 100_000, 10_000)
 
 SIZES = LONG if os.environ.get("DECOUPLED_RELIABILITY") == "long" else SHORT

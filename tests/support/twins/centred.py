@@ -6,18 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from support.twins import (
-    Exp3Twin,
-    Floats,
-    FTPLTwin,
-    StrataTwin,
-    TsallisTwin,
-    Twin,
-    pareto_law_by_quad,
-    tsallis_law_by_brentq,
-    twin_for,
-)
-from support.twins.ladder import LadderTwin
+from support.twins import Floats, Twin, twin_for
+from support.twins.exp3 import Exp3Twin
+from support.twins.ftpl import FTPLTwin, StrataTwin, pareto_law_by_quad
+from support.twins.tsallis import TsallisTwin, tsallis_law_by_brentq
 
 
 class Centring(Twin):
@@ -134,8 +126,6 @@ def centred_twin(arms: int, policy: Any) -> Centring:
 
 @twin_for("FTPL")
 def ftpl_twin(policy: Any, arms: int) -> Twin:
-    if policy.gate == "soft":
-        return LadderTwin(arms, policy)
     if not policy.published:
         return centred_twin(arms, policy)
     return (StrataTwin if policy.ranking == "strata" else FTPLTwin)(arms, policy.alpha, policy.c)

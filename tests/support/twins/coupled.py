@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 from scipy.integrate import quad
 from scipy.special import betainc
 
-from support.twins import Floats, Twin, tsallis_law_by_brentq, twin_for
+from support.twins import Floats, Twin, twin_for
+from support.twins.tsallis import tsallis_law_by_brentq
 
 
 class CoupledTwin(Twin):
@@ -139,10 +140,6 @@ class ListTwin(CoupledTwin):
     def __init__(self, arms: int, c: float = 1.0) -> None:
         super().__init__(arms, c)
         self.seen: list[list[float]] = [[] for _ in range(arms)]
-
-    @property
-    def eta(self) -> float:
-        raise NotImplementedError("there is no learning rate")
 
     def known(self) -> object:
         return [list(losses) for losses in self.seen], self.round

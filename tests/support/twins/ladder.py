@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from support.twins import Floats, FTPLTwin, Twin, pareto_law_by_quad
+from support.twins import Floats, Twin, twin_for
+from support.twins.ftpl import FTPLTwin, pareto_law_by_quad
 
 SLACK = 0.1
 
@@ -19,16 +20,15 @@ class LadderTwin(FTPLTwin):
     """Every loss is kept in a list, and everything is worked out from the lists each time."""
 
     def __init__(self, arms: int, policy: Any) -> None:
-        super().__init__(arms, policy.alpha, policy.c)
+        super().__init__(arms, 3.0, policy.rungs[0])
         self.policy = policy
-        one = policy.c if policy.c_exploit is None else policy.c_exploit
-        self.rates = [*(policy.rungs or (one,)), *(["means"] if policy.mix > 0 else [])]
+        self.rates = [*policy.rungs, *(["means"] if policy.top_two_share > 0 else [])]
         prior = np.array(policy.prior or [1.0] * len(self.rates))
         self.prior = prior / prior.sum()
-        self.first = policy.start_at == "first"
         self.history: list[tuple[int, float, float]] = []  # arm, loss, and B at the time
         self.serials = list(range(arms))
-        self.mean, self.spread, self.largest, self.least = 0.5, 0.0, 0.0, 0.0
+        self.mean, self.largest, self.least = 0.5, 0.0, 0.0
+        self.spread = self.spread_floor = 0.0
         self.rung_losses = np.zeros(len(self.rates))
         self.regret = 0.0
         self.learner: Any = None
@@ -40,23 +40,21 @@ class LadderTwin(FTPLTwin):
 
     @property
     def eta(self) -> float:
-        passed = float(self.round)
-        if self.policy.schedule == "losses":
-            unit = max(4 * self.largest**2, 1e-24) if self.first else 1.0
-            passed = unit * (1 + self.policy.theta * (self.round - 1)) + self.spread
+        passed = max(4 * self.largest**2, 1e-24) + self.spread + self.spread_floor
         return self.c * math.pow(self.problem_arms, 1 / self.alpha - 1 / 2) / math.sqrt(passed)
 
     def hedge(self) -> Floats:
         behind = self.rung_losses - self.rung_losses.min()
         if self.regret > 0:
-            weights = self.prior * np.exp(-self.policy.boldness * behind / self.regret)
+            weights = self.prior * np.exp(-self.policy.hedge_rate * behind / self.regret)
         else:
             weights = self.prior * (behind == 0)
         law: Floats = weights / weights.sum()
         return law
 
     def mixed(self) -> float:
-        return float(self.policy.mix * max(self.hedge()[-1], self.policy.floor)) if self.policy.mix else 0.0
+        share, floor = self.policy.top_two_share, self.policy.top_two_floor
+        return float(share * max(self.hedge()[-1], floor)) if share else 0.0
 
     # The two best arms
 
@@ -114,7 +112,9 @@ class LadderTwin(FTPLTwin):
     def exploration_law(self) -> Floats:
         q = self.surrogates()
         mixed = self.mixed()
-        law: Floats = (1 - mixed) * q / q.sum()
+        even = self.policy.uniform_share
+        law: Floats = (1 - even) * (1 - mixed) * q / q.sum() + even / len(q)
+        mixed *= 1 - even
         if mixed:
             leader, challenger, unseen = self.two_best()
             others = mixed
@@ -133,9 +133,6 @@ class LadderTwin(FTPLTwin):
             leader = self.two_best()[0]
             everyone = np.full(len(gaps), 1 / len(gaps))
             return everyone if leader < 0 else np.eye(len(gaps))[leader]
-        if rate >= 1e100:
-            law: Floats = (gaps == 0) / np.count_nonzero(gaps == 0)
-            return law
         return pareto_law_by_quad(self.eta * rate / self.c * gaps, self.alpha)
 
     def exploitation_law(self) -> Floats:
@@ -147,23 +144,23 @@ class LadderTwin(FTPLTwin):
 
     def baseline(self) -> Floats:
         law, gaps = self.exploration_law(), self.gaps()
-        first = self.rates[0] if self.rates[0] != "means" else self.c
-        rate = self.eta * first / self.c
-        if self.first and not self.history:
+        if not self.history:
             return np.zeros(len(law))
-        if self.first and self.largest == 0:
+        if self.largest == 0:
             return np.full(len(law), self.mean)
-        b: Floats = np.minimum(self.mean, self.least + law * (1 + rate * gaps) / (2 * rate))
+        b: Floats = np.minimum(self.mean, self.least + law * (1 + self.eta * gaps) / (2 * self.eta))
         return b
 
     def drift(self) -> float:
         """What the baselines lack, weighed by q^2; the highest counts the extra share of the two best, the sum does not."""
         q, gaps = self.surrogates(), self.gaps()
-        rate = self.eta * self.rates[0] / self.c
         by_surrogate = np.full(len(q), self.mean)
-        if not (self.first and self.largest == 0):
-            share = (1 - self.mixed()) * q / q.sum()
-            by_surrogate = np.minimum(self.mean, self.least + share * (1 + rate * gaps) / (2 * rate))
+        if self.largest > 0:
+            even = self.policy.uniform_share
+            share = (1 - even) * (1 - self.mixed()) * q / q.sum() + even / len(q)
+            by_surrogate = np.minimum(
+                self.mean, self.least + share * (1 + self.eta * gaps) / (2 * self.eta)
+            )
         return float(((self.baseline().max() - by_surrogate) * q**2).sum())
 
     def update(self, arm: int, weight: float, loss: float) -> None:
@@ -171,9 +168,9 @@ class LadderTwin(FTPLTwin):
 
     def replay(self, arm: int, weight: float, loss: float) -> None:
         b = self.baseline()
-        if not (self.first and self.largest == 0):
-            rate = self.eta * self.rates[0] / self.c
-            b[arm] = min(b[arm], self.least + (1 + rate * self.gaps()[arm]) / (2 * rate) / weight)
+        if self.largest > 0:
+            fall = (1 + self.eta * self.gaps()[arm]) / (2 * self.eta)
+            b[arm] = min(b[arm], self.least + fall / weight)
         self.learn(arm, weight, loss, b)
 
     def learn(self, arm: int, weight: float, loss: float, b: Floats) -> None:
@@ -182,24 +179,23 @@ class LadderTwin(FTPLTwin):
             self.told = self.learner.diagnostics()
 
     def _learn(self, arm: int, weight: float, loss: float, b: Floats) -> None:
-        if self.first and not self.history:
+        if not self.history:
             self.mean = self.least = loss
             self.history.append((self.serials[arm], loss, loss))
             self.observations += 1
             return
-        drift = self.drift() * (min(1.0, 2 * self.largest) if self.first else 1.0)
+        drift = self.drift() * min(1.0, 2 * self.largest)
         self._hedge_on(weight)
         estimate = b.copy()
         estimate[arm] += weight * (loss - b[arm])
         self.estimates = self.estimates + estimate
         self.spread += 4 * ((loss - b[arm]) ** 2 + drift * self.problem_arms ** (1 / self.alpha - 1))
-        self.largest = max(self.largest, abs(loss - b[arm]))
+        surprise = abs(loss - b[arm])
         self.history.append((self.serials[arm], loss, self.mean))
-        pace = self.policy.lam
-        if self.first:
-            self.least = min(self.least, loss)
-            pace = max(pace, 1 / len(self.history))
-        self.mean += pace * (loss - self.mean)
+        self.least = min(self.least, loss)
+        self.mean += max(self.policy.mean_rate, 1 / len(self.history)) * (loss - self.mean)
+        self.largest = max(self.largest, surprise, self.mean - self.least)
+        self.spread_floor += 4 * self.policy.least_spread * self.largest**2
         self.observations += 1
 
     def _hedge_on(self, weight: float) -> None:
@@ -209,10 +205,13 @@ class LadderTwin(FTPLTwin):
         steps = np.array([told[f"rung_step_{m}"] for m in range(len(self.rates))])
         weights = self.hedge()
         if self.regret > 0:
-            rate = self.policy.boldness / self.regret
-            there = weights > 0
-            least = steps[there].min()
-            mixed = least - math.log((weights[there] * np.exp(-rate * (steps[there] - least))).sum()) / rate
+            rate = self.policy.hedge_rate / self.regret
+            before, after = self.rung_losses, self.rung_losses + steps
+            sums = [
+                np.logaddexp.reduce(np.log(self.prior) - rate * (each - each.min()))
+                for each in (before, after)
+            ]
+            mixed = float(after.min() - before.min() - (sums[1] - sums[0]) / rate)
         else:
             mixed = (self.rung_losses + steps).min() - self.rung_losses.min()
         self.regret += max(float(weights @ steps) - mixed, 0.0)
@@ -226,3 +225,8 @@ class LadderTwin(FTPLTwin):
         part = super().restricted(places)
         part.serials = [self.serials[place] for place in places]  # type: ignore[attr-defined]
         return part
+
+
+@twin_for("Ladder")
+def ladder_twin(policy: Any, arms: int) -> Twin:
+    return LadderTwin(arms, policy)

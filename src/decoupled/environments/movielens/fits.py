@@ -24,7 +24,7 @@ def fitted(content: bytes) -> Oracle:
     A cached oracle is used only if it is intact and was made from the same ratings by the same code.
     """
     digest = hashlib.sha256(content).hexdigest()
-    path = cache_root() / "movielens" / f"fit-{digest[:16]}.npz"  # 0.1.0 wrote oracle-*, in another form
+    path = cache_root() / "movielens" / f"fit-{digest[:16]}.npz"
     kept = _load(path, digest)
     if kept is not None:
         return kept

@@ -16,13 +16,15 @@ from ..dispatch import Functions
 from ..jit import compiled
 from ..order.ranked import move_arm, rank_of, sort_arms
 from ..random.sampling import categorical, total
-from ..random.stream import uniform
+from ..random.stream import below, uniform
 from ..state import ARMS, ROUND, State
 from .hedge import fill_hedge
 from .ladder_baselines import fill_baselines, limit_fall
-from .ladder_means import extra_share, find_two_best, note_loss, one_of_two
-from .ladder_rungs import drawn_rung, exploited, judge_rungs
+from .ladder_means import extra_share, find_two_best, note_loss, one_of_two, surrogate_share
+from .ladder_rungs import drawn_rung, exploited, judge_rungs, prepare_judging
 from .ladder_state import (
+    ALL_ARMS,
+    ALPHA,
     BASELINE,
     COUNTS,
     COVERED,
@@ -30,12 +32,17 @@ from .ladder_state import (
     DRIFT_SCALE,
     ESTIMATES,
     ETA,
+    EVEN_SHARE,
+    HEDGE_SUM,
     INVERSES,
+    JUDGED,
+    KEY,
     LARGEST,
     LEAST,
     LOSS,
     MIXED,
     NO_ARMS,
+    NOBODY,
     ORDER,
     PRIOR,
     RANK_LIMIT,
@@ -46,11 +53,13 @@ from .ladder_state import (
     SCALE,
     SEEN,
     SPREAD,
+    SPREAD_FLOOR,
     SURROGATE,
     SURROGATE_SUM,
     TINY,
     UNSEEN,
     WEIGHT,
+    state_key,
 )
 from .rank_limits import fill_limits, limited_surrogates
 
@@ -59,15 +68,15 @@ from .rank_limits import fill_limits, limited_surrogates
 def init(params: Any, state: State) -> None:
     """Rank the arms, tabulate what never changes, and derive the rest."""
     floats, scalars = state.floats, state.scalars
-    fill_limits(floats, RANK_LIMIT, (params.alpha + 1.0) / (2.0 * params.alpha))
+    fill_limits(floats, RANK_LIMIT, (ALPHA + 1.0) / (2.0 * ALPHA))
     sort_arms(floats[ESTIMATES], floats[RANKED], state.ints[ORDER])
     scalars[UNSEEN] = 0.0
     for arm in range(floats.shape[1]):
         count = floats[COUNTS, arm]
         floats[INVERSES, arm] = 1.0 / count if count > 0.0 else 0.0
         scalars[UNSEEN] += count == 0.0
-    scalars[SCALE] = params.c * scalars[ARMS] ** (1.0 / params.alpha - 0.5)
-    scalars[DRIFT_SCALE] = scalars[ARMS] ** (1.0 / params.alpha - 1.0)
+    scalars[SCALE] = params.c * scalars[ARMS] ** (1.0 / ALPHA - 0.5)
+    scalars[DRIFT_SCALE] = scalars[ARMS] ** (1.0 / ALPHA - 1.0)
     scalars[RATE], scalars[RATE + 1], scalars[RATE + 2] = params.rate_0, params.rate_1, params.rate_2
     scalars[RATE + 3], scalars[RATE + 4] = params.rate_3, params.rate_4
     scalars[PRIOR], scalars[PRIOR + 1], scalars[PRIOR + 2] = params.prior_0, params.prior_1, params.prior_2
@@ -79,27 +88,24 @@ def init(params: Any, state: State) -> None:
 def refresh(params: Any, state: State) -> None:
     """Derive rates, surrogates, the rungs' weights, the two best arms and the baselines."""
     floats, scalars = state.floats, state.scalars
-    passed = scalars[ROUND]
-    if params.by_losses > 0.0:
-        unit = 1.0
-        if params.from_first > 0.0:
-            unit = max(MOST_SPREAD * scalars[LARGEST] * scalars[LARGEST], TINY)
-        passed = unit * (1.0 + params.theta * (scalars[ROUND] - 1.0)) + scalars[SPREAD]
-    eta = scalars[SCALE] / math.sqrt(passed)
-    scalars[ETA] = eta
-    exponent = 0.5 * (params.alpha + 1.0)
-    limited_surrogates(floats, RANK_LIMIT, floats[RANKED], eta, exponent, params.sharing, floats[SURROGATE])
+    unit = max(MOST_SPREAD * scalars[LARGEST] * scalars[LARGEST], TINY)
+    eta = scalars[SCALE] / math.sqrt(unit + scalars[SPREAD] + scalars[SPREAD_FLOOR])
+    scalars[ETA], scalars[KEY], scalars[JUDGED] = eta, state_key(state), NOBODY
+    exponent = 0.5 * (ALPHA + 1.0)
+    limited_surrogates(floats, RANK_LIMIT, floats[RANKED], eta, exponent, 1.0, floats[SURROGATE])
     scalars[SURROGATE_SUM] = total(floats[SURROGATE])
     rungs = int(params.rungs)
     if rungs > 1:
-        fill_hedge(scalars, rungs, PRIOR, LOSS, WEIGHT, scalars[REGRET], params.boldness)
+        regret, rate = scalars[REGRET], params.hedge_rate
+        scalars[HEDGE_SUM] = fill_hedge(scalars, rungs, PRIOR, LOSS, WEIGHT, regret, rate)
     else:
         scalars[WEIGHT] = 1.0
-    scalars[MIXED] = 0.0
-    if params.mix > 0.0:
-        scalars[MIXED] = params.mix * max(scalars[WEIGHT + rungs - 1], params.floor)
+    scalars[MIXED], scalars[EVEN_SHARE] = 0.0, params.uniform_share / floats.shape[1]
+    if params.top_two_share > 0.0:
+        share = params.top_two_share * max(scalars[WEIGHT + rungs - 1], params.top_two_floor)
+        scalars[MIXED] = (1.0 - params.uniform_share) * share
         find_two_best(state)
-    fill_baselines(params, state)
+    fill_baselines(state)
 
 
 @compiled
@@ -107,16 +113,21 @@ def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, f
     """Draw a rung and its arm to exploit, and the arm to explore."""
     floats, scalars, order = state.floats, state.scalars, state.ints[ORDER]
     ranked = floats[RANKED]
-    exploit = exploited(params, state, drawn_rung(params, state, stream), stream)
-    mixed = scalars[MIXED]
-    mark = uniform(stream)
+    exploit = exploited(state, drawn_rung(params, state, stream), stream)
+    mixed, mark = scalars[MIXED], uniform(stream)
     if mark <= mixed:
         explore = one_of_two(state, mark / mixed, stream)
         rank = rank_of(ranked, order, floats[ESTIMATES, explore], explore, 0)
     else:
-        rank = categorical(floats[SURROGATE], scalars[SURROGATE_SUM], stream)
+        if mark <= mixed + params.uniform_share:
+            rank = below(len(order), stream)
+        else:
+            rank = categorical(floats[SURROGATE], scalars[SURROGATE_SUM], stream)
         explore = order[rank]
-    share = (1.0 - mixed) * floats[SURROGATE, rank] / scalars[SURROGATE_SUM] + extra_share(state, explore)
+    share = surrogate_share(state) * floats[SURROGATE, rank] + scalars[EVEN_SHARE]
+    share += extra_share(state, explore)
+    if params.rungs > 1.0 and scalars[COVERED] == ALL_ARMS:
+        prepare_judging(params, state, explore, rank)
     return exploit, explore, 1.0 / share, share
 
 
@@ -126,7 +137,7 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
     scalars = state.scalars
     scalars[SEEN] += 1.0
     mean = START + scalars[RISE]
-    if params.from_first > 0.0 and scalars[ROUND] <= 2.0:
+    if scalars[ROUND] <= 2.0:
         # The first loss only sets the level: there was no baseline to compare it with.
         scalars[RISE], scalars[LEAST] = loss - START, loss
         state.floats[ESTIMATES, :] = 0.0  # what unavailable arms were charged for this loss
@@ -135,22 +146,25 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
             note_loss(state, arm, loss, loss)
     else:
         if scalars[COVERED] == NO_ARMS:  # from a log, or decided before the first loss
-            fill_baselines(params, state)
-            limit_fall(params, state, arm, weight)
+            fill_baselines(state)
+            limit_fall(state, arm, weight)
+            scalars[JUDGED] = NOBODY
         surprise = loss - state.floats[BASELINE, arm]
         if weight > 0.0:  # 0: the arm is gone, and only the baselines of the others count
             judge_rungs(params, state, arm, weight, surprise)
             note_loss(state, arm, loss, mean)
         move_estimates(state, arm, weight * surprise)
-        unit = min(1.0, 2.0 * scalars[LARGEST]) if params.from_first > 0.0 else 1.0
+        unit = min(1.0, 2.0 * scalars[LARGEST])
         drift = unit * scalars[DRIFT] * scalars[DRIFT_SCALE]
         scalars[SPREAD] += MOST_SPREAD * (surprise * surprise + drift)
-        scalars[LARGEST] = max(scalars[LARGEST], abs(surprise))
-        pace = params.lam
-        if params.from_first > 0.0:
-            pace = max(pace, 1.0 / scalars[SEEN])
-            scalars[LEAST] = min(scalars[LEAST], loss)
-        scalars[RISE] += pace * (loss - mean)
+        scalars[LEAST] = min(scalars[LEAST], loss)
+        scalars[RISE] += max(params.mean_rate, 1.0 / scalars[SEEN]) * (loss - mean)
+        # The unit is at least the range of the gate, B - least, also if the level moves in small steps.
+        level = START + scalars[RISE] - scalars[LEAST]
+        largest = max(max(scalars[LARGEST], abs(surprise)), level)
+        scalars[LARGEST] = largest
+        # Round by round, so that a late record of the unit does not make the rates fall for all rounds at once.
+        scalars[SPREAD_FLOOR] += params.least_spread * MOST_SPREAD * largest * largest
     refresh(params, state)
 
 

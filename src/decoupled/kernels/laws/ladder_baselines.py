@@ -1,13 +1,12 @@
 """The ladder's baselines, with the soft gate: at most so much may one observation take off an arm's estimate."""
 
 import math
-from typing import Any
 
 from ...base.arrays import Floats
 from ..compose import START
 from ..jit import compiled
 from ..state import ROUND, State
-from .ladder_means import extra_share
+from .ladder_means import extra_share, surrogate_share
 from .ladder_state import (
     ALL_ARMS,
     BASELINE,
@@ -17,6 +16,7 @@ from .ladder_state import (
     DRIFT,
     ESTIMATES,
     ETA,
+    EVEN_SHARE,
     HIGHEST,
     LARGEST,
     LEADER,
@@ -25,35 +25,31 @@ from .ladder_state import (
     NO_ARMS,
     ORDER,
     RANKED,
-    RATE,
     RISE,
     SURROGATE,
-    SURROGATE_SUM,
     UNSEEN,
 )
 
 
 @compiled
-def fill_baselines(params: Any, state: State) -> None:
+def fill_baselines(state: State) -> None:
     """Fill b_i = min(B, least + p_i * (1 + rate * gap) / (2 * rate)), the soft gate at the first rung's rate.
 
     One observation then takes at most half of an arm's own gap, plus 1 / (2 * rate), off its estimate.
     """
     floats, scalars, order = state.floats, state.scalars, state.ints[ORDER]
     ranked, surrogate, baseline, bound = floats[RANKED], floats[SURROGATE], floats[BASELINE], floats[BOUND]
-    mean, least = START + scalars[RISE], 0.0
-    half_unit = 0.5 / (scalars[ETA] * scalars[RATE])
-    unknown = params.from_first > 0.0 and scalars[ROUND] <= 1.0
-    if params.from_first > 0.0:
-        least = min(scalars[LEAST], mean)
-        if scalars[LARGEST] == 0.0:  # no surprise yet, so no unit to measure falls in
-            half_unit = math.inf
-        if unknown:
-            mean = least = 0.0  # see `update`
+    mean, half_unit = START + scalars[RISE], 0.5 / scalars[ETA]
+    least, unknown = min(scalars[LEAST], mean), scalars[ROUND] <= 1.0
+    if scalars[LARGEST] == 0.0:  # no surprise yet, so no unit to measure falls in
+        half_unit = math.inf
+    if unknown:
+        mean = least = 0.0  # see `update`
     lowest = ranked[0]
-    share = (1.0 - scalars[MIXED]) / scalars[SURROGATE_SUM]
+    share, even = surrogate_share(state), scalars[EVEN_SHARE]
     for k in range(len(order)):
-        bound[k] = min(mean, least + share * surrogate[k] * (half_unit + 0.5 * (ranked[k] - lowest)))
+        fall = half_unit + 0.5 * (ranked[k] - lowest)
+        bound[k] = min(mean, least + (share * surrogate[k] + even) * fall)
     for k in range(len(order)):
         baseline[order[k]] = bound[k]
     highest = largest_of(bound)
@@ -116,11 +112,11 @@ def _lift_two_best(state: State, mean: float, half_unit: float, lowest: float) -
 
 
 @compiled
-def limit_fall(params: Any, state: State, arm: int, weight: float) -> None:
+def limit_fall(state: State, arm: int, weight: float) -> None:
     """Lower the baseline of an arm that was not explored by this state's law, so that the gate holds for its weight."""
     floats, scalars = state.floats, state.scalars
-    least = min(scalars[LEAST], START + scalars[RISE]) if params.from_first > 0.0 else 0.0
-    half_unit = 0.5 / (scalars[ETA] * scalars[RATE])
+    least = min(scalars[LEAST], START + scalars[RISE])
+    half_unit = 0.5 / scalars[ETA]
     gap = floats[ESTIMATES, arm] - floats[RANKED, 0]
-    if weight > 0.0 and not (params.from_first > 0.0 and scalars[LARGEST] == 0.0):
+    if weight > 0.0 and scalars[LARGEST] > 0.0:
         floats[BASELINE, arm] = min(floats[BASELINE, arm], least + (half_unit + 0.5 * gap) / weight)

@@ -7,6 +7,8 @@ Whichever has predicted losses better so far is used.
 
 import math
 
+import numpy as np
+
 from ...base.arrays import Floats, Words
 from ..compose import MOST_SPREAD
 from ..jit import compiled
@@ -19,7 +21,9 @@ from .ladder_state import (
     CENTRED_ERROR,
     CHALLENGER,
     COUNTS,
+    EVEN_SHARE,
     INVERSES,
+    KEY,
     LEADER,
     LEADERS_SHARE,
     MEANS,
@@ -28,8 +32,8 @@ from .ladder_state import (
     SEEN,
     SLACK,
     SPREAD,
+    SURROGATE_SUM,
     UNSEEN,
-    state_key,
 )
 from .two_best import count_of_value, fill_costs, fill_seen_means, least_of, place_of_value
 
@@ -57,8 +61,17 @@ def arm_with_least(state: State, values: Floats) -> int:
         return -1
     tied, skip = count_of_value(values, least), 0
     if tied > 1:
-        skip = min(int(hashed_unit(state_key(state), 0) * tied), tied - 1)
+        skip = min(int(hashed_unit(np.uint64(int(state.scalars[KEY])), 0) * tied), tied - 1)
     return place_of_value(values, least, skip)
+
+
+@compiled
+def surrogate_share(state: State) -> float:
+    """By what the surrogates are multiplied: they share what the two best and the even share leave."""
+    scalars = state.scalars
+    even = scalars[EVEN_SHARE] * state.floats.shape[1]
+    share: float = (1.0 - even - scalars[MIXED]) / scalars[SURROGATE_SUM]
+    return share
 
 
 @compiled

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from ...base.arrays import Words
 from ..jit import compiled
 from ..order.ranked import rank_of
@@ -12,21 +14,26 @@ from ..state import State
 from .hedge import hedge_step
 from .ladder_state import (
     ALL_ARMS,
+    ALPHA,
     BASELINE,
+    CHANCE,
     COVERED,
     ESTIMATES,
     ETA,
-    FOLLOW,
+    HEDGE_SUM,
     HIGHEST,
+    JUDGED,
+    KEY,
     LEADER,
     LOSS,
+    OFFSET,
     ORDER,
+    PRIOR,
     RANKED,
     RATE,
     REGRET,
     STEP,
     WEIGHT,
-    state_key,
 )
 from .rival import chance_against
 
@@ -44,47 +51,30 @@ def drawn_rung(params: Any, state: State, stream: Words) -> int:
 
 
 @compiled
-def exploited(params: Any, state: State, rung: int, stream: Words) -> int:
+def exploited(state: State, rung: int, stream: Words) -> int:
     """The arm that a rung exploits."""
     ranked, order, scalars = state.floats[RANKED], state.ints[ORDER], state.scalars
     rate = scalars[RATE + rung]
     if rate < 0.0:
         leader = int(scalars[LEADER])
         return leader if leader >= 0 else below(len(order), stream)
-    rank: int
-    if rate == FOLLOW:
-        rank = below(tied_leaders(state), stream)
-    else:
-        rank = pareto_leader(ranked, scalars[ETA] * rate, params.alpha, stream)
-    arm: int = order[rank]
+    arm: int = order[pareto_leader(ranked, scalars[ETA] * rate, ALPHA, stream)]
     return arm
 
 
 @compiled
-def tied_leaders(state: State) -> int:
-    """The number of arms with the smallest estimate."""
-    ranked = state.floats[RANKED]
-    count = 1
-    while count < len(ranked) and ranked[count] == ranked[0]:
-        count += 1
-    return count
-
-
-@compiled
-def judge_rungs(params: Any, state: State, arm: int, weight: float, surprise: float) -> None:
-    """Estimate every rung's loss, less the highest baseline, and let the hedge learn them.
+def prepare_judging(params: Any, state: State, arm: int, rank: int) -> None:
+    """Draw the strongest rivals of an explored arm, and store what the rungs will be judged with.
 
     A rung that plays w has the loss <w, loss>. With W the probability of the explored arm under w, or an unbiased
-    estimate of it, W * (loss - b) / p + <w, b> is an unbiased estimate of that.
+    estimate of it, W * (loss - b) / p + <w, b> is an unbiased estimate of that. The chance is W, and the offset <w, b>
+    less the highest baseline. They belong to the state of the decision: when a late loss arrives, other laws play. Equal
+    states give equal draws, so it does not matter whether this is called once or again.
     """
-    floats, scalars, order = state.floats, state.scalars, state.ints[ORDER]
-    rungs = int(params.rungs)
-    if rungs == 1 or scalars[COVERED] != ALL_ARMS:
-        return
-    ranked, baseline = floats[RANKED], floats[BASELINE]
-    rank = rank_of(ranked, order, floats[ESTIMATES, arm], arm, 0)
-    key = key_with(state_key(state), float(arm))
-    for rung in range(rungs):
+    scalars, order = state.scalars, state.ints[ORDER]
+    ranked, baseline = state.floats[RANKED], state.floats[BASELINE]
+    key = key_with(np.uint64(int(scalars[KEY])), float(arm))
+    for rung in range(int(params.rungs)):
         rate = scalars[RATE + rung]
         if rate < 0.0:
             leader = int(scalars[LEADER])
@@ -92,13 +82,32 @@ def judge_rungs(params: Any, state: State, arm: int, weight: float, surprise: fl
                 chance, mean_baseline = (1.0 if arm == leader else 0.0), baseline[leader]
             else:
                 chance, mean_baseline = 1.0 / len(order), total(baseline) / len(order)
-        elif rate == FOLLOW:
-            tied = tied_leaders(state)
-            chance, mean_baseline = (1.0 / tied if rank < tied else 0.0), 0.0
-            for k in range(tied):
-                mean_baseline += baseline[order[k]] / tied
         else:
-            chance, rival = chance_against(ranked, rank, scalars[ETA] * rate, params.alpha, key)
+            chance, rival = chance_against(ranked, rank, scalars[ETA] * rate, ALPHA, key)
             mean_baseline = chance * baseline[arm] + (1.0 - chance) * baseline[order[rival]]
-        scalars[STEP + rung] = chance * (surprise * weight) + mean_baseline - scalars[HIGHEST]
-    scalars[REGRET] = hedge_step(scalars, rungs, LOSS, WEIGHT, STEP, scalars[REGRET], params.boldness)
+        scalars[CHANCE + rung] = chance
+        scalars[OFFSET + rung] = mean_baseline - scalars[HIGHEST]
+    scalars[JUDGED] = arm
+
+
+@compiled
+def prepare_for(params: Any, state: State, arm: int) -> None:
+    """Do the same for an arm whose rank is not at hand."""
+    rank = rank_of(state.floats[RANKED], state.ints[ORDER], state.floats[ESTIMATES, arm], arm, 0)
+    prepare_judging(params, state, arm, rank)
+
+
+@compiled
+def judge_rungs(params: Any, state: State, arm: int, weight: float, surprise: float) -> None:
+    """Let the hedge learn every rung's estimated loss, less the highest baseline."""
+    scalars, rungs = state.scalars, int(params.rungs)
+    if rungs == 1 or scalars[COVERED] != ALL_ARMS:
+        return
+    if scalars[JUDGED] != arm:
+        prepare_for(params, state, arm)
+    for rung in range(rungs):
+        scalars[STEP + rung] = scalars[CHANCE + rung] * (surprise * weight) + scalars[OFFSET + rung]
+    regret, whole = scalars[REGRET], scalars[HEDGE_SUM]
+    scalars[REGRET] = hedge_step(
+        scalars, rungs, PRIOR, LOSS, WEIGHT, STEP, whole, regret, params.hedge_rate
+    )

@@ -8,14 +8,15 @@ import numpy as np
 from ..compose import START
 from ..jit import compiled
 from ..random.hashed import key_with, scrambled
-from ..state import ROUND, SHARED_SCALARS, Layout, State
+from ..state import ROUND, SECRET, SHARED_SCALARS, Layout, State
 
+ALPHA = 3.0  # of the Pareto perturbations
 MOST_RATES = 4
 MOST_RUNGS = MOST_RATES + 1  # the last one plays the leader by mean
 LEADERS_SHARE = 0.5  # of what the leader by mean and its challenger are explored together
 SLACK = 0.1  # in standard deviations of a loss: how much worse than the leader is as good
-FOLLOW = 1e300  # the rate of a rung that follows the leader by estimate
 ALL_ARMS, SOME_ARMS, NO_ARMS = 1.0, 0.0, -1.0  # which arms have a baseline of the decision's own
+NOBODY = -1.0  # no arm is prepared for judging
 TINY = 1e-24  # in place of a largest surprise of 0, so that rates are finite
 
 ESTIMATES, RANKED, RANK_LIMIT, SURROGATE, BASELINE, COUNTS, MEANS, CENTRED, INVERSES, BOUND = range(10)
@@ -31,33 +32,46 @@ def _numbered(name: str) -> tuple[str, ...]:
 
 
 LEARNED_SCALARS = (
-    *("rise", "seen", "least", "largest", "spread", "raw_error", "centred_error", "hedge_regret"),
+    *("rise", "seen", "least", "largest", "spread", "spread_floor", "raw_error", "centred_error"),
+    "hedge_regret",
     *_numbered("rung_loss"),
 )
 DERIVED_SCALARS = (
     *("scale", "drift_scale", "eta", "surrogate_sum", "mixed", "leader", "challenger", "unseen"),
     *(
+        "even_share",
         "highest",
         "drift",
         "covered",
+        "hedge_sum",
+        "key",
+        "judged",
         *_numbered("rung_weight"),
         *_numbered("rung_prior"),
         *_numbered("rung_rate"),
     ),
     *_numbered("rung_step"),
+    *_numbered("rung_chance"),
+    *_numbered("rung_offset"),
 )
 SCALARS = (*LEARNED_SCALARS, *DERIVED_SCALARS)
-(RISE, SEEN, LEAST, LARGEST, SPREAD, RAW_ERROR, CENTRED_ERROR, REGRET) = range(
-    len(SHARED_SCALARS), len(SHARED_SCALARS) + 8
+(RISE, SEEN, LEAST, LARGEST, SPREAD, SPREAD_FLOOR, RAW_ERROR, CENTRED_ERROR, REGRET) = range(
+    len(SHARED_SCALARS), len(SHARED_SCALARS) + 9
 )
 LOSS = REGRET + 1
-(SCALE, DRIFT_SCALE, ETA, SURROGATE_SUM, MIXED, LEADER, CHALLENGER, UNSEEN, HIGHEST, DRIFT, COVERED) = (
-    range(LOSS + MOST_RUNGS, LOSS + MOST_RUNGS + 11)
+(SCALE, DRIFT_SCALE, ETA, SURROGATE_SUM, MIXED, LEADER, CHALLENGER, UNSEEN, EVEN_SHARE, HIGHEST) = range(
+    LOSS + MOST_RUNGS, LOSS + MOST_RUNGS + 10
 )
-WEIGHT = COVERED + 1
+DRIFT, COVERED, HEDGE_SUM, KEY, JUDGED = range(HIGHEST + 1, HIGHEST + 6)
+WEIGHT = JUDGED + 1
 PRIOR = WEIGHT + MOST_RUNGS
 RATE = PRIOR + MOST_RUNGS  # as multiples of the rate of exploration; negative for the leader by mean
 STEP = RATE + MOST_RUNGS
+CHANCE = STEP + MOST_RUNGS  # of the explored arm under a rung, given the draws of its rivals
+OFFSET = CHANCE + MOST_RUNGS  # of a rung's loss, whatever the loss of the explored arm
+
+# What a pending decision keeps beside its baselines: the explored arm and what its rungs are judged with.
+KEPT = ("judged", *_numbered("rung_chance"), *_numbered("rung_offset"))
 
 LAYOUT = Layout(
     scalars=SCALARS,
@@ -66,10 +80,10 @@ LAYOUT = Layout(
     learned=("estimates", "counts", "means", "centred_means", *LEARNED_SCALARS),
 )
 
-# `from_first` above 0: the running mean and the unit of the losses come from the losses themselves. Rates are multiples
-# of c, and -1 stands for the leader by mean.
+# Rates are multiples of c, and -1 stands for the leader by mean.
 PARAMS = (
-    *("alpha", "sharing", "c", "lam", "by_losses", "theta", "from_first", "boldness", "mix", "floor"),
+    *("c", "mean_rate", "least_spread", "hedge_rate", "top_two_share", "top_two_floor"),
+    "uniform_share",
     *("rungs", "rate_0", "rate_1", "rate_2", "rate_3", "rate_4"),
     *("prior_0", "prior_1", "prior_2", "prior_3", "prior_4"),
 )
@@ -77,8 +91,9 @@ Params: Any = namedtuple("Params", PARAMS)  # type: ignore[misc]
 
 
 @compiled
-def state_key(state: State) -> np.uint64:
-    """A key for draws, from the round and what was learned."""
+def state_key(state: State) -> float:
+    """A key for draws, from the seed's secret, the round and what was learned: a whole number below 2^52."""
     scalars = state.scalars
-    key = key_with(scrambled(np.uint64(int(scalars[ROUND]))), START + scalars[RISE])
-    return key_with(key, scalars[SPREAD])
+    key = scrambled(scrambled(np.uint64(int(scalars[SECRET]))) ^ np.uint64(int(scalars[ROUND])))
+    key = key_with(key_with(key, START + scalars[RISE]), scalars[SPREAD])
+    return float(key >> np.uint64(12))

@@ -1,7 +1,8 @@
 """Random words from a hash of a key and a counter, for code that has no stream.
 
-An update has no stream: what it learns must not depend on who calls it. Where it needs a draw, it hashes the round and
-what was learned. Equal states give equal draws, so saved and replayed learners agree to the bit.
+An update has no stream: what it learns must not depend on who calls it. Where it needs a draw, it hashes the round,
+what was learned, and a secret of the seed, so that an adversary who knows everything else cannot foresee it. Equal
+states give equal draws, so saved and replayed learners agree to the bit.
 
 The hash is the output function of SplitMix64: Steele, G. L., Lea, D. and Flood, C. H. (2014). Fast splittable
 pseudorandom number generators. OOPSLA.
@@ -11,6 +12,7 @@ import math
 
 import numpy as np
 
+from ...base.arrays import Words
 from ..jit import compiled
 from .stream import unit
 
@@ -26,6 +28,14 @@ def scrambled(word: np.uint64) -> np.uint64:
     word = (word ^ (word >> np.uint64(30))) * _FIRST
     word = (word ^ (word >> np.uint64(27))) * _SECOND
     return word ^ (word >> np.uint64(31))
+
+
+def secret_of(stream: Words) -> float:
+    """A whole number below 2^52 from a fresh stream, which does not move on."""
+    return float((stream[0] ^ stream[1]) >> np.uint64(12))
+
+
+compiled_secret_of = compiled(secret_of)
 
 
 @compiled

@@ -166,24 +166,19 @@ def replay(reader: Store, row: ExperimentRow) -> Result:
     for each in reader.rows_since(row.id, running.head):
         running.replay(each)
         if running.head in snapshots:
-            # Restored and saved again, since an earlier release may have written the same state differently.
-            saved = restore(row, snapshots[running.head], rows_of(reader, row.id))
-            _compare(reader, row, running, saved)
+            # Restored and saved again: another release may have written the same state differently.
+            _compare(row, running, restore(row, snapshots[running.head], rows_of(reader, row.id)))
             compared += 1
     if (running.head, running.version) != (row.head, row.version):
         raise ReplayError(f"the replay ends at row {running.head}, but the experiment at row {row.head}")
     current = restored(reader, row)
     for each in reader.rows_since(row.id, current.head):
         current.replay(each)
-    _compare(reader, row, running, current)
+    _compare(row, running, current)
     return True, f"{row.head} rows, {compared} snapshots, the same state bit for bit"
 
 
-def _compare(reader: Store, row: ExperimentRow, running: Running, saved: Running) -> None:
-    if not saved.learner.watched:  # an earlier version wrote it, which had no confidence sequences
-        running = restore(row, snapshot(running), rows_of(reader, row.id))
-        running.learner.unwatch()
-        running.watched_since = None
+def _compare(row: ExperimentRow, running: Running, saved: Running) -> None:
     if snapshot(running) != snapshot(saved):
         raise ReplayError(
             f"experiment {row.name!r}: the replay to row {running.head} differs from the state saved there; "

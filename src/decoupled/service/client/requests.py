@@ -33,8 +33,8 @@ class ExperimentSettings(TypedDict, total=False):
     """Settings of a new experiment. The service has a default for each.
 
     Attributes:
-        policy: a policy such as `dc.FTPL.recommended()`, its `to_dict()`, or its name. The default is
-            `FTPL.recommended()`.
+        policy: a policy such as `dc.Ladder()`, its `to_dict()`, or its name. The default is
+            `Ladder()`.
         loss_range: the lowest and the highest possible loss; (0, 1) by default.
         deadline_seconds: how long feedback may take; by default there is no deadline.
         expired_loss: the loss that a decision counts as after its deadline; by default it does not count.
@@ -364,4 +364,4 @@ def _described(policy: object) -> Json:
     if isinstance(policy, Mapping):
         return dict(policy)
     rule = "must be a policy, a policy's to_dict(), or its name"
-    raise ParameterError(invalid_value("policy", policy, rule, "for example dc.FTPL.recommended()"))
+    raise ParameterError(invalid_value("policy", policy, rule, "for example dc.Ladder()"))

@@ -1,7 +1,7 @@
 """`Client`, whose calls wait for the answer. `AsyncClient` has the same methods to await.
 
     with Client("http://127.0.0.1:8000") as client:
-        client.put_experiment("models", policy=dc.FTPL.recommended(), arms=["small", "medium", "large"])
+        client.put_experiment("models", policy=dc.Ladder(), arms=["small", "medium", "large"])
         decision = client.decide("models")
         serve(decision.exploit)
         client.feedback(decision, loss=loss_of(decision.explore))   # of the *explored* arm

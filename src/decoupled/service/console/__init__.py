@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from fastapi import APIRouter, Response
 
-from ...policies import FTPL, Exp3, Policy, TsallisINF
+from ...policies import FTPL, Exp3, Ladder, Policy, TsallisINF
 
 KINDS = {
     "html": "text/html; charset=utf-8",
@@ -20,7 +20,7 @@ KINDS = {
 }
 PAGES = {"index.html": "/", "reference.html": "/docs"}
 # The policies in the form for a new experiment. The first is the default.
-OFFERED: tuple[Policy, ...] = (FTPL.recommended(), FTPL(), TsallisINF(), Exp3())
+OFFERED: tuple[Policy, ...] = (Ladder(), FTPL(), TsallisINF(), Exp3())
 # The page talks only to this service and runs only these files, and text cannot become markup: names that users
 # choose are always shown as text.
 POLICY = "; ".join(

@@ -43,6 +43,7 @@ export async function access() {
 // Whether to show what requires this role. The service itself enforces it.
 export const may = (role) => granted !== null && granted.may.includes(role);
 export const tenant = () => granted?.tenant ?? "";
+export const mirrored = () => granted?.mirror ?? null; // the experiment of the mirror that this console belongs to
 export const restriction = () =>
   granted === null || may("admin") ? "" : may("decide") ? "This key can read and decide" : "This key is read-only";
 

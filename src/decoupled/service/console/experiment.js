@@ -1,13 +1,13 @@
 // One experiment, live: its verdict, counts, a table of its arms, its history, and its management.
 
-import { ask, experimentPath, may } from "./api.js";
+import { ask, experimentPath, may, mirrored } from "./api.js";
 import { armsTable } from "./arms.js";
 import { count, decimal, el, setText } from "./dom.js";
 import { guardPanel } from "./guardrails.js";
 import { historyPanel } from "./history.js";
 import { poll } from "./live.js";
 import { managePanel } from "./manage.js";
-import { programPanel } from "./program.js";
+import { mirrorPanel, programPanel } from "./program.js";
 import { trafficPanel } from "./traffic.js";
 import { regretText, verdictPanel } from "./verdict.js";
 
@@ -28,6 +28,7 @@ export function experimentPanel(host, experiment, changed, news) {
   const tiles = el("dl", { class: "tiles" },
     TILES.map(([name, title, hint]) => el("div", { class: "tile" }, el("dt", {}, title), values[name], el("dd", { class: "hint" }, hint))));
   const regret = el("p", { class: "regret", id: "regret", "data-varies": true });
+  const cost = el("div", { hidden: true }, el("h3", {}, "What did the exploited arms cost so far?"), regret);
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
   if (experiment.status === "failed") Object.assign(problem, { textContent: experiment.problem, hidden: false });
   const table = armsTable(experiment);
@@ -43,7 +44,8 @@ export function experimentPanel(host, experiment, changed, news) {
       experiment.status === "ready" ? null : el("span", { class: "badge" }, BADGES[experiment.status] ?? experiment.status)),
     verdict.node, el("p", { class: "lead small" }, about(experiment)),
     ...(experiment.status === "compiling" ? [el("p", { class: "notice", role: "status" }, COMPILING)] : []),
-    problem, tiles, el("section", { class: "card" }, el("h2", {}, "Arms"), table.node, regret), ...history.nodes,
+    problem, tiles, el("section", { class: "card" }, el("h2", {}, "Arms"), table.node,
+      cost), ...history.nodes,
     guards.node, ...(sender ? [sender.node] : []),
     managePanel(experiment, changed, news));
   if (news) host.querySelector("#managed").focus();
@@ -59,6 +61,7 @@ export function experimentPanel(host, experiment, changed, news) {
       verdict.update(judged);
       table.judge(judged);
       setText(regret, regretText(judged, experiment.loss_range));
+      cost.hidden = false;
       history.update(past);
       seen = happened;
     } catch (error) {
@@ -104,7 +107,8 @@ export function experimentPanel(host, experiment, changed, news) {
 // Only experiments that were created for it receive made-up losses, since learning cannot be undone.
 function senderPanel(experiment) {
   if (experiment.archived_at || !may("decide")) return null;
-  return experiment.demo ? trafficPanel(experiment) : programPanel(experiment);
+  if (experiment.demo) return trafficPanel(experiment);
+  return experiment.name === mirrored() ? mirrorPanel() : programPanel(experiment);
 }
 
 function about(experiment) {

@@ -29,6 +29,7 @@ export function experimentsView(host, chosen) {
 
   function open(experiment, news) {
     stopPanel();
+    panel.setAttribute("aria-label", "Experiment");
     shown = version(experiment);
     stopPanel = experimentPanel(panel, experiment, changed, news);
   }
@@ -51,13 +52,15 @@ export function experimentsView(host, chosen) {
     }
     create.hidden = !may("admin");
     if (changes !== before) return; // requested before the change, so it may be out of date
+    const only = found.length === 1 ? found[0].name : null;
     const text = JSON.stringify(found.map((each) => [each.name, each.status, each.armCount, each.guardrails.pinned]));
     if (text !== last) {
       last = text;
-      list.replaceChildren(...found.map((each) => entry(each, each.name === chosen)));
+      list.replaceChildren(...found.map((each) => entry(each, each.name === (chosen ?? only))));
       side.hidden = found.length === 0;
     }
-    const wanted = chosen === null ? null : found.find((each) => each.name === chosen);
+    // Where there is nothing to choose from, home is the one experiment.
+    const wanted = found.find((each) => each.name === (chosen ?? only));
     if (wanted && shown !== version(wanted)) open(wanted);
     else if (!wanted && shown === null) panel.replaceChildren(...invitation(found.length, chosen));
     waiting = found.some((each) => each.status === "compiling");

@@ -1,4 +1,4 @@
-// An example of a program that uses this experiment. Nothing here changes the experiment.
+// How this experiment is used: an example of a program, or the mirror that it belongs to. Nothing here changes the experiment.
 
 import { key } from "./api.js";
 import { el, setText } from "./dom.js";
@@ -39,5 +39,16 @@ export function programPanel(experiment) {
       el("button", { type: "button", class: "primary", id: "copy", onclick: copy }, "Copy the example"), message),
     el("p", { class: "hint" }, "This experiment learns only from what a program sends. To watch one learn from made-up losses, ",
       el("a", { href: "#new/demo" }, "create a demo experiment"), "."));
+  return { node, stop() {} };
+}
+
+// A mirror decides and sends the losses itself; a program that did so, too, would teach it something else.
+export function mirrorPanel() {
+  const node = el("section", { class: "card", id: "mirrored" }, el("h2", {}, "Through its mirror"),
+    el("p", {}, "This experiment belongs to a mirror: the arms are its upstreams. For each request it asks which one answers and which one gets a copy, and it sends the losses itself. "
+      + "Your program sends its requests to the address of the mirror, and needs no other code."),
+    el("p", { class: "actions" },
+      el("a", { class: "button", href: "mirror" }, "Counts of the mirror"),
+      el("a", { class: "button", href: "mirror/metrics" }, "Its metrics")));
   return { node, stop() {} };
 }

@@ -2,7 +2,7 @@
 
 import { access, ask, events, key, restriction, setKey } from "./api.js";
 import { el, setText } from "./dom.js";
-import { deprecation, inline, paragraphs, reader } from "./schema.js";
+import { inline, paragraphs, reader } from "./schema.js";
 import { tryOut } from "./tryout.js";
 
 const METHODS = ["get", "post", "put", "patch", "delete"];
@@ -41,7 +41,6 @@ function responses({ described }, read) {
 function contentOf(operation, read) {
   const { described, parameters, body, id } = operation;
   return el("div", { class: "op-body" },
-    described.deprecated ? el("p", { class: "old-note" }, deprecation(described)) : null,
     described.description ? el("div", {}, paragraphs(described.description)) : null,
     parameters.length ? el("section", {}, el("h3", {}, "Parameters"), el("ul", { class: "fields" },
       parameters.map((each) => read.line(each.name, { ...each.schema, description: each.description ?? each.schema.description }, each.required)))) : null,
@@ -52,7 +51,7 @@ function contentOf(operation, read) {
 
 function card(operation, read) {
   const { described, method, path, id } = operation;
-  const node = el("details", { class: described.deprecated ? "op old" : "op", id },
+  const node = el("details", { class: "op", id },
     el("summary", {}, el("span", { class: `method m-${method.toLowerCase()}` }, method),
       el("code", { class: "path" }, path), el("span", { class: "hint" }, ...inline(described.summary))));
   // What nobody opens is not drawn.

@@ -62,7 +62,6 @@ export function reader(document_) {
     return el("li", {},
       el("code", {}, label), " ", el("span", { class: "kind" }, typeOf(given)), " ",
       required ? el("span", { class: "must" }, "required") : null,
-      schema.deprecated ? el("span", { class: "badge" }, deprecation(schema)) : null,
       schema.description ? el("div", {}, ...inline(schema.description)) : null,
       notes(schema),
       nested ? el("details", {}, el("summary", {}, "Fields"), fields(nested, { asked, depth: depth + 1 })) : null);
@@ -95,11 +94,6 @@ export function reader(document_) {
   }
 
   return { resolved, typeOf, fields, line, example };
-}
-
-export function deprecation(part) {
-  const { sunset, instead } = part["x-deprecation"] ?? {};
-  return ["Deprecated", sunset ? `until ${sunset}` : null, instead ? `use ${instead}` : null].filter(Boolean).join("; ");
 }
 
 // Descriptions have `code`, **bold** and *emphasis*.

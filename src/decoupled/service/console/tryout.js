@@ -4,7 +4,7 @@ import { key, newKey } from "./api.js";
 import { el, setText } from "./dom.js";
 
 const LONGEST = 100_000; // characters of an answer that are shown
-const SHOWN = ["content-type", "retry-after", "etag", "allow", "deprecation", "sunset", "x-request-id"];
+const SHOWN = ["content-type", "retry-after", "etag", "allow", "x-request-id"];
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 

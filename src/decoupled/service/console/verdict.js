@@ -5,7 +5,8 @@ import { count, decimal, el, percent, setText } from "./dom.js";
 export function verdictPanel() {
   const text = el("bdi", { id: "verdict-text", "data-varies": true });
   const incumbent = el("p", { class: "hint", id: "incumbent", hidden: true });
-  const node = el("div", { class: "verdict", id: "verdict", "data-state": "open", hidden: true }, el("p", {}, text), incumbent);
+  const node = el("div", { class: "verdict", id: "verdict", "data-state": "open", hidden: true },
+    el("h2", {}, "Which arm is best?"), el("p", { class: "answer" }, text), incumbent);
   return {
     node,
     update(verdict) {
@@ -31,11 +32,13 @@ export function lossDigits([low, high]) {
   return Math.min(6, Math.max(0, 2 - Math.floor(Math.log10(high - low))));
 }
 
-export function regretText({ regret, regret_against: arm, compared, risk, since }, lossRange) {
-  if (!regret) return "What the exploited arms cost cannot be estimated yet.";
+// What was used so far may be known to have cost more than one arm while it is open which arm is best.
+export function regretText({ regret, regret_against: arm, compared, risk, since, state }, lossRange) {
+  if (!regret) return "This cannot be estimated yet.";
   const digits = Math.max(0, lossDigits(lossRange) - 1);
   const more = (value) => `${decimal(Math.abs(value), digits)} ${value < 0 ? "less" : "more"}`;
   const from = since === null ? "" : ` since ${new Date(since).toLocaleString("en-GB")}`;
-  return `Over ${count(compared)} observed decisions${from}, the exploited arms cost ${more(regret.estimate)} in all than always using ${arm} would have: `
-    + `from ${more(regret.low)} to ${more(regret.high)} (${percent(1 - risk, 0)}, however often you look).`;
+  return `Over ${count(compared)} observed decisions${from}, the exploited arms cost ${more(regret.estimate)} in all than always using ${arm}, which looks best now, would have: `
+    + `from ${more(regret.low)} to ${more(regret.high)} (${percent(1 - risk, 0)}, however often you look).`
+    + (state === "decided" ? "" : ` This compares all that was used, learning included, with one arm. Which arm is best is another question: see the top of the page.`);
 }

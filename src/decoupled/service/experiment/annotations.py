@@ -5,10 +5,10 @@ the places of their arms.
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ...base.names import is_name, name_rule
 from ...decision import Arm
 from ...errors import LossError, invalid_value, near_name, shown
 from ...learner.loss_range import LossRange
@@ -18,9 +18,7 @@ from .guarding import by_arm
 MOST_TAGS = 16
 LONGEST_TAG_NAME = 64
 LONGEST_TAG = 200
-TAG_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
-_NAME = re.compile(TAG_NAME)
-_NAME_RULE = f"must be 1 to {LONGEST_TAG_NAME} letters, digits, dots, dashes and underscores, a letter or a digit first"
+_NAME_RULE = name_rule(LONGEST_TAG_NAME)
 _TAG_RULE = f"must be a string of 1 to {LONGEST_TAG} printable characters"
 _EXAMPLE = "for example {'country': 'de'}"
 
@@ -55,7 +53,7 @@ def checked_tags(tags: object) -> dict[str, str]:
         rule = f"has {len(tags)} tags, and a decision takes {MOST_TAGS}"
         raise Invalid(invalid_value("tags", dict(tags), rule, "keep those that you filter by"))
     for name, value in tags.items():
-        if not isinstance(name, str) or len(name) > LONGEST_TAG_NAME or not _NAME.fullmatch(name):
+        if not is_name(name, LONGEST_TAG_NAME):
             raise Invalid(invalid_value("tags", name, f"the name of a tag {_NAME_RULE}", _EXAMPLE))
         if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_TAG or not value.isprintable():
             raise Invalid(invalid_value(f"tags.{name}", value, _TAG_RULE, _EXAMPLE))

@@ -15,6 +15,8 @@ ACTIONS = (
     "arms.retire",
     "guardrails.change",
     "budget.set",
+    "incumbent.release",
+    "verdict.decide",
     "log.drop",
     "log.replay",
     "key.add",

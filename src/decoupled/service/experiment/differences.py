@@ -6,41 +6,21 @@ from typing import Any
 
 from ...errors import DecoupledError, shown
 from ...policies import Policy
-from .records import RISK, Settings
+from .records import Settings
 from .settings import as_text
 
-# Stored settings leave these out if they have their defaults.
-_DEFAULTS: dict[str, Any] = {
-    "demo": False,
-    "feedback": "loss",
-    "guardrails": {},
-    "budget": {},
-    "risk": RISK,
-    "drift": True,
-    "imported": None,
-}
 _NAMES = {"deadline": "deadline_seconds"}  # settings that requests call otherwise
 
 
 def differences(stored: str, settings: Settings) -> list[str]:
     """Each setting that differs from the stored ones, with both values; empty if they agree.
 
-    An earlier version did not store parameters that it did not have. Those are not compared, so that a client that
-    creates its experiment at every start finds it again after an upgrade.
-
     >>> there = as_text(Settings({"name": "FTPL"}, ("a", "b"), deadline=60.0))
     >>> differences(there, Settings({"name": "FTPL"}, ("a", "c")))
     ["arms is ['a', 'b'], and you sent ['a', 'c']", 'deadline_seconds is 60.0, and you sent none']
     """
-    known, asked = _DEFAULTS | json.loads(stored), _DEFAULTS | json.loads(as_text(settings))
-    asked["policy"] = _as_of(asked["policy"], known["policy"])
-    return [line for name in sorted(known.keys() | asked.keys()) for line in _lines(name, known, asked)]
-
-
-def _as_of(asked: Any, known: Any) -> Any:
-    if not isinstance(asked, dict) or not isinstance(known, dict):
-        return asked
-    return {name: _as_of(value, known[name]) for name, value in asked.items() if name in known}
+    known, asked = json.loads(stored), json.loads(as_text(settings))
+    return [line for name in sorted(known) for line in _lines(name, known, asked)]
 
 
 def _lines(name: str, known: dict[str, Any], asked: dict[str, Any]) -> Iterator[str]:

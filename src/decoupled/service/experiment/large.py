@@ -88,7 +88,7 @@ def check_settings(policy: Policy, arms: Sequence[Arm]) -> None:
         raise Invalid(invalid_value("arms", len(arms), rule, "use several experiments"))
     if getattr(policy.at(len(arms)), "ranking", None) != "strata":
         rule = f"takes milliseconds for a decision among more than {MOST_NAMED:,} arms, while others wait"
-        remedy = 'use FTPL.recommended(), or FTPL(ranking="auto")'
+        remedy = 'use Ladder(), or FTPL(ranking="auto")'
         raise Invalid(invalid_value("policy", type(policy).__name__, rule, remedy))
 
 

@@ -21,6 +21,7 @@ from ...learner.learner import Learner
 from ...learner.loss_range import LossRange
 from ...learner.meter import Meter
 from ...policies import Policy
+from ..clock import PACE
 from ..errors import ReplayError
 from .annotations import NOTHING, Annotations, shown_baseline, shown_tags
 from .large import Places, is_large
@@ -61,12 +62,9 @@ class Tallies:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Tallies":
-        """The counts of a snapshot; one that an earlier version wrote has lists, and sums as well."""
-        counts = {each.name: content[each.name] for each in fields(cls)}
-        for name in ("exploit", "explore"):
-            known = counts[name]
-            counts[name] = array("q", unpack_ints(known).tobytes() if isinstance(known, str) else known)
-        return cls(**counts)
+        """The result of `to_dict`."""
+        by_arm = {name: array("q", unpack_ints(content[name]).tobytes()) for name in ("exploit", "explore")}
+        return cls(**content | by_arm)
 
     def copied(self) -> "Tallies":
         """The counts as they are now."""
@@ -103,6 +101,9 @@ class Running:
         self.head = self.version = self.saved = 0
         self.last_at = self.saved_at = row.created_at
         self.watched_since: float | None = None
+        self.ahead: tuple[float, float] | None = (
+            None  # the clock, and the time of a log that was ahead of it
+        )
         self.losses = LossRange.checked(self.settings.loss_range)
         policy = Policy.from_dict(self.settings.policy)
         self.policy = type(policy).__name__
@@ -130,11 +131,9 @@ class Running:
         self.next_expiry: float | None = None  # as it is stored: no pending decision expires before it
 
     def watch(self) -> None:
-        """Keep confidence sequences from here on. Unless the experiment is new, `watched_since` says from when on."""
-        if self.large:
-            return
-        self.learner.watch(self.settings.risk, drift=self.settings.drift)
-        self.watched_since = self.last_at if self.head > 0 else None
+        """Keep confidence sequences from here on, unless it has too many arms."""
+        if not self.large:
+            self.learner.watch(self.settings.risk, drift=self.settings.drift)
 
     @property
     def large(self) -> bool:
@@ -147,8 +146,19 @@ class Running:
         return self.names if self.large else self.learner.arms
 
     def now(self, clock: float) -> float:
-        """The time of the next row: the log's times never go backwards, whatever the clock does."""
-        return max(clock, self.last_at)
+        """The time of the next row: the log's times never go back.
+
+        A log that is ahead of the clock, because it was written by another one, goes on from its own time until the clock has
+        come near. If it stood still instead, so would its deadlines.
+        """
+        if clock >= self.last_at:
+            self.ahead = None
+            return clock
+        since, at = self.ahead or (clock, self.last_at)
+        now = at + (1.0 - PACE) * (clock - since)
+        if self.ahead is None or now < self.last_at:
+            self.ahead, now = (clock, self.last_at), self.last_at
+        return now
 
     def measured(self, loss: object, reward: object = None) -> Loss:
         """A loss, given as such or as a reward; `LossError` if it is outside the loss range.

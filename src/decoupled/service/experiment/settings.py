@@ -13,7 +13,7 @@ from ...learner.budget import Budget
 from ...learner.guardrails import Guardrails
 from ...learner.loss_range import LossRange
 from ...learner.seeds import randomness
-from ...policies import FTPL, Policy
+from ...policies import Ladder, Policy
 from ..errors import Invalid, ServiceError
 from .guarding import changed_guardrails, checked_budget
 from .large import as_stored, check_settings, from_stored, is_large
@@ -34,10 +34,10 @@ def plain_text(argument: str, value: object) -> str:
 def default_policy() -> dict[str, Any]:
     """The policy of an experiment whose settings name none, with all its parameters.
 
-    >>> default_policy() == FTPL.recommended().to_dict()
+    >>> default_policy() == Ladder().to_dict()
     True
     """
-    return FTPL.recommended().to_dict()
+    return Ladder().to_dict()
 
 
 def checked_policy(values: object, place: str = "policy") -> Policy:
@@ -141,41 +141,33 @@ def as_text(settings: Settings) -> str:
         "loss_range": list(settings.loss_range),
         "deadline": settings.deadline,
         "expired_loss": settings.expired_loss,
+        "demo": settings.demo,
+        "feedback": settings.feedback,
+        "guardrails": settings.guardrails.to_dict(),
+        "budget": settings.budget.to_dict(),
+        "risk": settings.risk,
+        "drift": settings.drift,
+        "imported": settings.imported,
     }
-    # Left out if they have their defaults: the texts of older stores lack them and must stay equal.
-    if settings.demo:
-        content["demo"] = True
-    if settings.feedback != "loss":
-        content["feedback"] = settings.feedback
-    if settings.guardrails:
-        content["guardrails"] = settings.guardrails.to_dict()
-    if settings.budget:
-        content["budget"] = settings.budget.to_dict()
-    if settings.risk != RISK:
-        content["risk"] = settings.risk
-    if not settings.drift:
-        content["drift"] = False
-    if settings.imported is not None:
-        content["imported"] = settings.imported
     return json.dumps(content, sort_keys=True, allow_nan=False)
 
 
 def as_settings(content: dict[str, Any]) -> Settings:
-    """Settings from stored JSON; a policy that an earlier version wrote keeps its behaviour."""
+    """Settings from stored JSON."""
     low, high = content["loss_range"]
     return Settings(
-        Policy.completed(content["policy"]),
+        content["policy"],
         _arms(content["arms"]),
         (low, high),
         content["deadline"],
         content["expired_loss"],
-        content.get("demo", False),
-        content.get("feedback", "loss"),
-        Guardrails.from_dict(content.get("guardrails", {})),
-        Budget.from_dict(content.get("budget", {})),
-        content.get("risk", RISK),
-        content.get("drift", True),
-        content.get("imported"),
+        content["demo"],
+        content["feedback"],
+        Guardrails.from_dict(content["guardrails"]),
+        Budget.from_dict(content["budget"]),
+        content["risk"],
+        content["drift"],
+        content["imported"],
     )
 
 

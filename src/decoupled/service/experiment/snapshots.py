@@ -55,10 +55,7 @@ def prepared(running: Running) -> Callable[[], str]:
 def restore(
     row: ExperimentRow, text: str, rows_of: Callable[[Sequence[int]], Sequence[Decided]]
 ) -> Running:
-    """The experiment that `snapshot` wrote; `rows_of` finds the rows of its pending decisions.
-
-    The snapshot of an earlier version has no confidence sequences: then its learner is not watched.
-    """
+    """The experiment that `snapshot` wrote; `rows_of` finds the rows of its pending decisions."""
     content = unseal(text, SNAPSHOT_FORMAT, SNAPSHOT_VERSION, "the service")
     running = Running(row)
     running.head = running.saved = content["head"]
@@ -68,7 +65,7 @@ def restore(
     running.names, running.retired = from_stored(content["names"]), content["retired"]
     running.places = places_of(running.names, running.retired)
     running.tallies = Tallies.from_dict(content["tallies"])
-    seqs = unpack_ints(content["waiting"]).tolist() if "waiting" in content else content["pending"]
+    seqs = unpack_ints(content["waiting"]).tolist()
     rows = rows_of(seqs)
     if [each.seq for each in rows] != seqs:
         raise ReplayError(f"experiment {row.name!r}: pending decisions are missing from the log; {REMEDY}")
@@ -85,8 +82,6 @@ def restore(
 
 
 def _learner(running: Running, content: dict[str, Any], rows: Sequence[Decided]) -> Learner:
-    if "columns" not in content:  # an earlier version wrote it
-        return Learner.from_json(content["learner"])
     names = running.names
     chosen = []
     for row in rows:

@@ -59,6 +59,14 @@ class Judged:
     incumbent: Arm | None
     incumbent_released: bool | None
 
+    @property
+    def decided(self) -> list[Arm]:
+        """The best arm and then those that are worse, once that is decided; empty until then."""
+        verdict = self.verdict
+        return (
+            [verdict.best, *verdict.out] if verdict.state == "decided" and verdict.best is not None else []
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Watched:

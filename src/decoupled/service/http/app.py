@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from starlette.routing import Route
 
 from ... import __version__
 from ..console import PATHS, console_routes
@@ -33,9 +34,8 @@ if TYPE_CHECKING:
 ABOUT = """Decisions over HTTP, with nothing lost: ask for a decision, use its `exploit` arm, try its `explore` arm,
 and send back **the loss of the explored arm**. What is acknowledged is on disk.
 
-**Versions.** Within `/v1`, nothing is removed or changes its meaning unless it was deprecated before: it has
-`deprecated: true` here, and responses have the headers `Deprecation` (RFC 9745) and `Sunset` (RFC 8594). Routes and fields
-may be added at any time, so ignore fields that you do not know."""
+**Versions.** Before version 1.0 a release may change what is here, and the changelog says so. Routes and fields may be
+added at any time, so ignore fields that you do not know."""
 
 # Seconds that a request waits for a policy to be loaded. Compiling one takes longer than clients wait.
 PATIENCE = 2.0
@@ -50,6 +50,7 @@ def create_app(
     patience: float = PATIENCE,
     metrics_experiments: int = 0,
     telemetry: "Telemetry | None" = None,
+    mirror: str | None = None,
 ) -> Gateway:
     """The application over a service.
 
@@ -61,6 +62,7 @@ def create_app(
         patience: for how many seconds a request waits for a policy that is being compiled.
         metrics_experiments: how many experiments have metrics of their own.
         telemetry: traces and measures what the application does; `telemetry.traced` must be put around it.
+        mirror: the experiment of the mirror that the service belongs to.
     """
     limits = limits or Limits()
     service.patience = patience
@@ -81,16 +83,20 @@ def create_app(
         fast = telemetry.routes(service, admission)
         telemetry.watch(service, metrics)
     install(app)
-    app.include_router(experiment_routes(service))
-    app.include_router(decision_routes(service, fast))
-    app.include_router(log_routes(service))
-    app.include_router(moving_routes(service, limits))
-    app.include_router(operation_routes(service, metrics, backups))
-    app.include_router(audit_routes(service))
-    app.include_router(simulator_routes(admission))
-    app.include_router(ofrep_routes(service, admission))
-    app.include_router(console_routes())
-    app.include_router(document_routes(app))
+    routers = (
+        experiment_routes(service),
+        decision_routes(service, fast),
+        log_routes(service),
+        moving_routes(service, limits),
+        operation_routes(service, metrics, backups, mirror),
+        audit_routes(service),
+        simulator_routes(admission),
+        ofrep_routes(service, admission),
+        console_routes(),
+        document_routes(app),
+    )
+    for router in routers:
+        app.include_router(router)
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -102,4 +108,5 @@ def create_app(
 
     app.openapi = document  # type: ignore[method-assign]
     public = PUBLIC | PATHS | {DOCUMENT}
-    return Gateway(app, fast, admission, metrics, limits=limits, public=public, loopback_only=open_to_all)
+    routes = [each for router in routers for each in router.routes if isinstance(each, Route)]
+    return Gateway(app, fast, admission, metrics, limits=limits, routes=routes, public=public)

@@ -1,7 +1,7 @@
 """Decisions and feedback over HTTP: their models, and the routes that carry the traffic.
 
 Those, `POST .../decisions`, `PUT .../feedback` and `POST /v1/feedback`, bypass the framework, which would cost more than a
-decision. The models validate their bodies, except for the plainest. Responses are written by hand for speed; the tests
+decision. The models validate their bodies. Responses are written by hand for speed; the tests
 hold them to their models.
 """
 
@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, model_validator
 
+from ...base.names import is_name
 from ...errors import shown
 from ...learner.preferences import Preference
 from ..decision_service import DecisionService
@@ -21,7 +22,6 @@ from ..replies import Reply
 from .auth import Access, Admission
 from .fields import Arm, Loss, Model, Number, Problem, Tags, Whole
 from .limits import LONGEST_KEY, MOST_FEEDBACK
-from .plain_bodies import plain_batch, plain_feedback
 from .problem_json import problem_of
 from .strict_json import broken, parsed, text_of
 from .validation import invalid_body
@@ -35,7 +35,6 @@ DECISIONS = "/v1/experiments/{name}/decisions"
 FEEDBACK = "/v1/decisions/{id}/feedback"
 FEEDBACK_BATCH = "/v1/feedback"
 EXPLORED = "The observed loss of the *explored* arm, in the experiment's loss range. Never that of the exploited arm."
-_NAME = re.compile(r"[A-Za-z0-9._:-]{1,200}")  # no experiment has any other name
 _VISIBLE = re.compile(rb"[!-~]{1,%d}" % LONGEST_KEY)
 
 
@@ -234,8 +233,7 @@ class FastRoutes:
     """Handlers that take the access, the name in the path, the headers and the body, and begin the request."""
 
     def __init__(self, service: DecisionService, admission: Admission) -> None:
-        self._decisions, self._on_loop = service.decisions, service.decisions_on_loop
-        self._admission = admission
+        self._decisions, self._admission = service.decisions_on_loop, admission
 
     def find(self, method: str, path: str) -> tuple[str, Handler, str] | None:
         """The route, its handler, and the name in the path; None for any other path."""
@@ -253,16 +251,13 @@ class FastRoutes:
     def decide(self, access: Access, name: str, headers: Headers, body: bytes) -> Begun:
         """`POST /v1/experiments/{name}/decisions`."""
         access.require("decide")
-        if not _NAME.fullmatch(name):
+        if not is_name(name):  # a database cannot look for every text
             raise NotFound(f"experiment {shown(name)}: is not known; check the name")
         wanted = _validated(DecideIn, body) if body else _ONE
         key = _idempotency_key(headers.get(b"idempotency-key"))
         count = wanted.count or 1
-        decisions = self._on_loop
-        if count > 1:
-            self._admission.charge(access, count - 1)
-            decisions = self._decisions  # others should be answered meanwhile
-        reply = decisions.decide_as(
+        self._admission.charge(access, count - 1)
+        reply = self._decisions.decide_as(
             decision_text, access.tenant, name, mode=wanted.mode, count=count, available=wanted.available, key=key,
             tags=wanted.tags, baseline=wanted.baseline, permit=access.permit,
         )  # fmt: skip
@@ -271,18 +266,15 @@ class FastRoutes:
     def feedback(self, access: Access, id: str, headers: Headers, body: bytes) -> Begun:  # noqa: A002
         """`PUT /v1/decisions/{id}/feedback`."""
         access.require("decide")
-        given = plain_feedback(id, body)
-        if given is None:
-            sent = _validated(FeedbackIn, body)
-            given = Feedback(id, sent.loss, sent.reward, sent.arm, sent.preference)
-        return Begun(
-            self._on_loop.feedback_as(decision_text, access.tenant, given, access.permit), 200, str.encode
-        )
+        sent = _validated(FeedbackIn, body)
+        given = Feedback(id, sent.loss, sent.reward, sent.arm, sent.preference)
+        reply = self._decisions.feedback_as(decision_text, access.tenant, given, access.permit)
+        return Begun(reply, 200, str.encode)
 
     def feedback_batch(self, access: Access, _: str, headers: Headers, body: bytes) -> Begun:
         """`POST /v1/feedback`."""
         access.require("decide")
-        return self.give(access, _batch(body))
+        return self.give(access, _validated(FeedbackBatchIn, body).given())
 
     def give(self, access: Access, given: Sequence[Feedback]) -> Begun:
         """Give the feedback of a batch."""
@@ -313,27 +305,14 @@ def _result(id: str, outcome: str | ServiceError) -> str:  # noqa: A002
 # Bodies
 
 
-def _batch(body: bytes) -> list[Feedback]:
-    content = parsed(body) if body else {}
-    plain = plain_batch(content)
-    if plain is None:
-        return validated(FeedbackBatchIn, content).given()
-    return plain
-
-
 _ONE = DecideIn()
 
 
 def _validated(model: type[M], body: bytes) -> M:
     """A body as its model; an empty body is an empty object."""
-    return validated(model, parsed(body) if body else {})
-
-
-def validated(model: type[M], content: Any) -> M:
-    """The content of a body as its model."""
     try:
         # What `model_validate` calls, without its own checks, which take half as long again.
-        valid: M = model.__pydantic_validator__.validate_python(content)
+        valid: M = model.__pydantic_validator__.validate_python(parsed(body) if body else {})
         return valid
     except ValidationError as error:
         raise invalid_body(error, model) from None

@@ -5,7 +5,8 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
 
-from ..experiment.annotations import LONGEST_TAG, LONGEST_TAG_NAME, MOST_TAGS, TAG_NAME
+from ...base.names import SHAPE
+from ..experiment.annotations import LONGEST_TAG, LONGEST_TAG_NAME, MOST_TAGS
 from .strict_json import one_rule, truth, whole
 
 Whole = BeforeValidator(whole)
@@ -18,7 +19,7 @@ Arm = Annotated[
 Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 Tags = Annotated[
     dict[
-        Annotated[StrictStr, Field(max_length=LONGEST_TAG_NAME, pattern=f"^{TAG_NAME}$")],
+        Annotated[StrictStr, Field(max_length=LONGEST_TAG_NAME, pattern=f"^{SHAPE}$")],
         Annotated[StrictStr, Field(min_length=1, max_length=LONGEST_TAG, pattern=r"^[^\x00-\x1f\x7f]+$")],
     ],
     Field(max_length=MOST_TAGS),

@@ -7,10 +7,12 @@ nothing can be reached without being authenticated.
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
+from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from ...errors import shown
@@ -24,7 +26,8 @@ from ..errors import (
     Unauthorized,
     UnsupportedMedia,
 )
-from ..origin import ORIGIN, REQUEST_IDS, Origin, trace_of
+from ..origin import ORIGIN, REQUEST_IDS, Origin, coming_from, trace_of
+from ..permits import KEYLESS
 from .access_log import access_log, log_access
 from .auth import Access, Admission
 from .body_file import is_streamed
@@ -89,13 +92,13 @@ class Gateway:
         metrics: Metrics,
         *,
         limits: Limits,
+        routes: Sequence[Route] = (),
         public: frozenset[str] = PUBLIC,
-        loopback_only: bool = False,
     ) -> None:
-        self.inner = inner
+        self.inner, self._routes = inner, routes
         self._fast, self._admission, self._metrics = fast, admission, metrics
         self._recorders: dict[tuple[str, str, int], Recorder] = {}
-        self._limits, self._public, self._loopback_only = limits, public, loopback_only
+        self._limits, self._public = limits, public
         self._good_hosts: set[bytes] = set()
         self._log = access_log.isEnabledFor(logging.INFO)
         self.hot = (HotRoute("POST", DECISIONS, fast.decide), HotRoute("PUT", FEEDBACK, fast.feedback))
@@ -116,8 +119,14 @@ class Gateway:
         except Exception as error:
             await response.refuse(as_refusal(error))
         finally:
-            route = response.route or getattr(scope.get("route"), "path", "other")
+            route = (
+                response.route or getattr(scope.get("route"), "path", None) or self._route(scope["path"])
+            )
             self.answered(started, scope["method"], route, scope["path"], response.status, response.origin)
+
+    def _route(self, path: str) -> str:
+        """The route of a path that was refused before the framework looked for it."""
+        return next((each.path for each in self._routes if each.path_regex.match(path)), "other")
 
     def begin(
         self, route: HotRoute, name: str, headers: Headers, body: bytes, address: str
@@ -126,10 +135,11 @@ class Gateway:
 
         None, and nothing is done, if it has to wait for something other than its commit. `ORIGIN` must be set.
         """
-        self._check_origin(headers)
+        _check_site(headers)
         access = self._admission.admit_known(headers.get(b"authorization"), address)
         if access is None:
             return None
+        self._check_host(access, headers)
         request, _, _, trace = ORIGIN.get()
         origin = Origin(request, access.caller, access.label, trace)
         ORIGIN.set(origin)
@@ -159,8 +169,8 @@ class Gateway:
         seconds = time.perf_counter() - started
         self._count(method, route, status, seconds)
         if self._log:
-            ORIGIN.set(origin)
-            log_access(method, path, route, status, seconds)
+            with coming_from(origin):
+                log_access(method, path, route, status, seconds)
 
     def _count(self, method: str, route: str, status: int, seconds: float) -> None:
         recorder = self._recorders.get((method, route, status))
@@ -173,11 +183,12 @@ class Gateway:
     async def _respond(
         self, scope: Scope, headers: Headers, receive: Receive, response: "_Response"
     ) -> None:
-        self._check_origin(headers)
+        _check_site(headers)
         access: Access | None = None
         fast = None
         if scope["path"] not in self._public:
             fast = self._fast.find(scope["method"], scope["path"])
+            response.route = "" if fast is None else fast[0]
             client = scope.get("client")
             address = client[0] if client else "local"
             access = await self._admission.admit(
@@ -186,6 +197,7 @@ class Gateway:
             request, _, _, trace = response.origin
             response.origin = Origin(request, access.caller, access.label, trace)
             ORIGIN.set(response.origin)
+            self._check_host(access, headers)
         if access is not None and fast is None and is_streamed(scope["method"], scope["path"]):
             scope["access"] = access
             await self.inner(scope, receive, response.forward)
@@ -194,7 +206,7 @@ class Gateway:
         if body:
             _check_content_type(headers.get(b"content-type"))
         if access is not None and fast is not None:
-            response.route, handler, argument = fast
+            _, handler, argument = fast
             if scope["query_string"]:
                 raise Invalid("query: this path takes no query parameters; put fields into the body")
             begun = handler(access, argument, headers, body)
@@ -242,20 +254,25 @@ class Gateway:
     def _too_large(self) -> TooLarge:
         return TooLarge(f"body: must not exceed {self._limits.body:,} bytes; send it in smaller parts")
 
-    def _check_origin(self, headers: Headers) -> None:
-        """Refuse the pages of other sites, which could use a service without keys from this machine's browser."""
+    def _check_host(self, access: Access, headers: Headers) -> None:
+        """Refuse requests without a key that were not meant for this machine: a site's name may lead anywhere."""
         host = headers.get(b"host", b"")
-        if self._loopback_only and host not in self._good_hosts:
-            if _name(host) not in LOOPBACK:
-                raise Forbidden(
-                    f"Host = {host.decode('latin-1')!r}: must be a loopback name while the service has no keys; "
-                    "use localhost, or add a key"
-                )
-            if len(self._good_hosts) < 100:
-                self._good_hosts.add(host)
-        origin = headers.get(b"origin")
-        if origin is not None and origin.rpartition(b"://")[2].lower() != host.lower():
-            raise Forbidden("Origin: pages of other sites may not call this service from a browser")
+        if access.permit != KEYLESS or host in self._good_hosts:
+            return
+        if _name(host) not in LOOPBACK:
+            raise Forbidden(
+                f"Host = {host.decode('latin-1')!r}: must be a loopback name while the service has no keys; "
+                "use localhost, or add a key and send it"
+            )
+        if len(self._good_hosts) < 100:
+            self._good_hosts.add(host)
+
+
+def _check_site(headers: Headers) -> None:
+    """Refuse the pages of other sites, which could use a service without keys from this machine's browser."""
+    origin = headers.get(b"origin")
+    if origin is not None and origin.rpartition(b"://")[2].lower() != headers.get(b"host", b"").lower():
+        raise Forbidden("Origin: pages of other sites may not call this service from a browser")
 
 
 def _check_content_type(content_type: bytes | None) -> None:

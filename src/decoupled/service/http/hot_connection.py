@@ -11,19 +11,20 @@ import re
 from typing import Any, ClassVar
 
 from httptools import HttpParserError, HttpParserUpgrade
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from ..origin import ORIGIN, Origin
+from ...base.names import SHAPE
+from ..origin import ORIGIN, Origin, coming_from
 from ..replies import Reply
+from .connection import LimitedConnection
 from .gateway import Gateway, HotRoute, Started, as_refusal, origin_of
-from .header_timeout import LimitedConnection
 from .limits import Limits
 from .problem_json import PROBLEM, headers_of, problem_of
 from .response_head import CLOSE, JSON, Header, response_head
 from .strict_json import encoded
 
 _PATHS = re.compile(
-    rb"/v1/(?:experiments/([A-Za-z0-9._:-]{1,200})/decisions|decisions/([A-Za-z0-9]{1,64}-[0-9]{1,18})/feedback)"
+    rb"/v1/(?:experiments/(%b)/decisions|decisions/([A-Za-z0-9]{1,64}-[0-9]{1,18})/feedback)"
+    % SHAPE.encode()
 )
 _BROKEN = "Invalid HTTP request received."
 _LARGEST = 16_384  # bytes of a body; the gateway limits larger ones
@@ -59,6 +60,7 @@ class Exchange:
     )
 
     message_event: ClassVar[_NoEvent] = _NoEvent()
+    more_body: ClassVar[bool] = False
 
     def __init__(
         self, connection: "HotConnection", route: HotRoute, path: bytes, since: float, origin: Origin
@@ -85,9 +87,10 @@ class Exchange:
 
     def refuse(self, error: Exception) -> None:
         """Answer with an error."""
-        ORIGIN.set(self.origin)  # an answer comes from another context
-        refusal = as_refusal(error)
-        self.answer(refusal.status, encoded(problem_of(refusal)), PROBLEM, headers_of(refusal))
+        with coming_from(self.origin):  # an answer comes from another context
+            refusal = as_refusal(error)
+            content = encoded(problem_of(refusal))
+        self.answer(refusal.status, content, PROBLEM, headers_of(refusal))
 
     def answer(
         self, status: int, content: bytes, kind: bytes = JSON, further: list[Header] | None = None
@@ -133,6 +136,7 @@ class HotConnection(LimitedConnection):
 
     def data_received(self, data: bytes) -> None:
         """Parse what came, and begin the requests that are complete."""
+        trailing = self._trailing
         try:
             self.parser.feed_data(data)
         except HttpParserError:
@@ -143,22 +147,20 @@ class HotConnection(LimitedConnection):
             self._unsupported_upgrade_warning()
         if self._hot is not None:  # its body comes in parts
             self._pass_on(complete=False)
-        if self._waiting or self._timer is not None:
-            self._check_headers(len(data))
+        self._parsed(len(data), trailing)
 
     # What the parser finds
 
     def on_message_begin(self) -> None:
         """A request begins."""
         self.url, self.headers, self.expect_100_continue = b"", [], False
-        self._waiting, self._received = True, 0
+        self._begin_head()
         self._plain = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One header, and whether it makes the request special."""
-        name = name.lower()
-        self.headers.append((name, value))
-        if name in _SPECIAL:
+        super().on_header(name, value)
+        if (name := name.lower()) in _SPECIAL:
             self._see(name, value)
 
     def _see(self, name: bytes, value: bytes) -> None:
@@ -167,12 +169,9 @@ class HotConnection(LimitedConnection):
             self._plain = self._plain and len(value) < 6 and value.isdigit() and int(value) <= largest
         elif name != b"connection" or value.lower() != b"keep-alive":
             self._plain = False
-            if name == b"expect" and value.lower() == b"100-continue":
-                self.expect_100_continue = True
 
-    def on_headers_complete(self) -> None:
+    def _begin_request(self) -> None:
         """Choose the way of the request."""
-        self._waiting = False
         if (
             self._plain
             and (self.cycle is None or self.cycle.response_complete)
@@ -208,16 +207,16 @@ class HotConnection(LimitedConnection):
         gateway = self.gateway
         headers = dict(self.headers)
         origin = origin_of(headers)
-        ORIGIN.set(origin)
         exchange = Exchange(self, route, self.url, gateway.arrived(), origin)
         started = None
-        try:
-            started = gateway.begin(route, name, headers, self._body, self._address)
-        except Exception as error:
-            self._hot, self.cycle = None, exchange  # type: ignore[assignment]
-            exchange.origin = ORIGIN.get()  # with the caller, if it was admitted
-            exchange.refuse(error)
-            return
+        with coming_from(origin):  # the context is that of the connection, if not of all connections
+            try:
+                started = gateway.begin(route, name, headers, self._body, self._address)
+            except Exception as error:
+                self._hot, self.cycle = None, exchange  # type: ignore[assignment]
+                exchange.origin = ORIGIN.get()  # with the caller, if it was admitted
+                exchange.refuse(error)
+                return
         if started is None:
             gateway.withdrawn()
             self._pass_on(complete=True)
@@ -237,10 +236,11 @@ class HotConnection(LimitedConnection):
     def _hand_over(self) -> None:
         """Begin a request as the server does; it wants to see the headers from their beginning."""
         url, headers, expects = self.url, self.headers, self.expect_100_continue
-        HttpToolsProtocol.on_message_begin(self)
+        LimitedConnection.on_message_begin(self)
+        self._waiting = False
         self.url, self.expect_100_continue = url, expects
         self.headers.extend(headers)
-        HttpToolsProtocol.on_headers_complete(self)
+        super()._begin_request()
 
     # Idle connections. The server sets and cancels a timer for every request; here one timer looks again if it finds that
     # the connection was used meanwhile.

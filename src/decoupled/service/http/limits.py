@@ -13,7 +13,6 @@ MOST_LISTED = 1_000  # experiments on a page
 MOST_FLAGS = 200  # experiments in a bulk evaluation, each of which makes a decision
 MOST_AT_ONCE = 2  # exports and evaluations of one tenant
 LONGEST_KEY = 255  # characters of an Idempotency-Key
-LONGEST_NAME = 100
 
 
 @dataclass(frozen=True)

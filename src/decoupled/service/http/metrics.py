@@ -122,6 +122,11 @@ def _vital(vitals: Vitals) -> Iterator[Metric]:
     yield _gauge("snapshot_age_seconds", text, vitals.snapshot_age)
     text = "The most rows of a log that an experiment in memory would have to replay after a restart."
     yield _gauge("snapshot_rows", text, vitals.snapshot_rows)
+    jumps = CounterMetricFamily("decoupled_clock_jumps", "Jumps of this machine's clock.")
+    jumps.add_metric([], vitals.clock_jumps)
+    yield jumps
+    text = "Seconds by which this machine's clock is ahead of the times that the service records."
+    yield _gauge("clock_behind_seconds", text, vitals.clock_behind)
     yield _gauge("compile_queue", "Policies that wait to be compiled.", vitals.compiling)
     yield _gauge("compile_failed", "Policies that failed to compile.", vitals.not_compiled)
 

@@ -7,12 +7,12 @@ these two fields and the key added.
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
 
+from ...base.names import is_name
 from ...errors import shown
 from ..errors import BadRequest, Conflict, Invalid, NotFound, ServiceError
 from ..experiment.records import DecisionRecord, Experiment
@@ -23,7 +23,6 @@ from .problem_json import problem_of
 from .strict_json import parsed
 from .validation import invalid_body
 
-_NAME = re.compile(r"[A-Za-z0-9._:-]{1,200}")
 ErrorCode: TypeAlias = Literal[
     "PARSE_ERROR", "INVALID_CONTEXT", "TARGETING_KEY_MISSING", "FLAG_NOT_FOUND", "GENERAL"
 ]
@@ -97,7 +96,7 @@ def checked_key(key: str) -> str:
     >>> checked_key("checkout")
     'checkout'
     """
-    if not _NAME.fullmatch(key):
+    if not is_name(key):
         raise NotFound(f"experiment {shown(key)}: is not known; check the key of the flag")
     return key
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from .deprecation import POLICY
 from .fields import Problem
 from .problem_json import PROBLEM
 
@@ -120,5 +119,4 @@ def completed(document: dict[str, Any]) -> dict[str, Any]:
         "key": {"type": "http", "scheme": "bearer", "description": "A key that decoupled keys add made."}
     }
     document["security"] = [{"key": []}]
-    document["info"]["x-version-policy"] = POLICY
     return document

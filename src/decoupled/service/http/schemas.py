@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from ...base.labels import short_labels
+from ...base.names import SHAPE, name_rule
 from ...errors import DecoupledError
 from ...inference.interval import Interval
 from ...policies import Policy
@@ -40,13 +41,11 @@ from ..experiment.records import (
 from ..experiment.settings import default_policy
 from .fields import CHOICES, Arm, Model, Number, Whole
 from .guardrails import BudgetIn, BudgetOut, GuardrailsIn, GuardrailsOut, budget_out, guardrails_out
-from .limits import LONGEST_NAME, MOST_NAMED, MOST_NUMBERED
+from .limits import MOST_NAMED, MOST_NUMBERED
 from .strict_json import broken, one_rule
 
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-NAMED = one_rule(
-    f"must be 1 to {LONGEST_NAME} letters, digits, dots, dashes and underscores, a letter or a digit first"
-)
+NAME = f"^{SHAPE}$"
+NAMED = one_rule(name_rule())
 MOMENT = "must be a string with a date, a time and its offset from UTC (RFC 3339)"
 AT_EVERY_MOMENT = (
     "The interval holds at every moment at once, with probability 1 - `risk` of the experiment: you may look as often as "
@@ -75,8 +74,8 @@ class ExperimentIn(Model):
     policy: dict[str, Any] = Field(
         default_factory=default_policy,
         description="A policy by name and parameters; parameters left out take their defaults. An "
-        "experiment that names no policy runs FTPL.recommended().",
-        examples=[{"name": "FTPL.recommended"}, {"name": "FTPL", "alpha": 3.0}],
+        "experiment that names no policy runs Ladder().",
+        examples=[{"name": "Ladder"}, {"name": "FTPL", "alpha": 3.0}],
         json_schema_extra={"default": default_policy()},
     )
     arms: Annotated[
@@ -87,7 +86,7 @@ class ExperimentIn(Model):
         ),
     ] = Field(
         description=f"The names of the arms, or their number: then they are called 0, 1, 2, ... More than {MOST_NAMED:,} "
-        "must be numbers, and their policy FTPL.recommended().",
+        "must be numbers, and their policy Ladder().",
         examples=[["a", "b", "c"]],
     )
     loss_range: Annotated[list[Number], Field(min_length=2, max_length=2), AfterValidator(_ordered)] = (
@@ -158,8 +157,8 @@ class ExperimentIn(Model):
                 raise Invalid(f"{name}: comes with the learner; leave it out, or leave out the learner")
         if saved.risk is not None:
             content = {"risk": saved.risk, "drift": saved.drift, **content}
-        policy, ends = Policy.completed(saved.policy), list(saved.loss_range)
-        return {**content, "learner": text, "policy": policy, "arms": saved.arms, "loss_range": ends}
+        ends = list(saved.loss_range)
+        return {**content, "learner": text, "policy": saved.policy, "arms": saved.arms, "loss_range": ends}
 
 
 class ExperimentOut(BaseModel):
@@ -167,7 +166,7 @@ class ExperimentOut(BaseModel):
 
     name: str
     policy: dict[str, Any]
-    policy_label: str = Field(description="The policy in a few words.", examples=["FTPL recommended"])
+    policy_label: str = Field(description="The policy in a few words.", examples=["Ladder"])
     arms: list[Arm] | int = Field(
         description=f"The arms that can be chosen now; their number if there are more than {MOST_NAMED:,}."
     )

@@ -16,7 +16,7 @@ import uvicorn
 from ...base.extras import needed_for
 from ...errors import ParameterError, invalid_value
 from ...options.readers import is_loopback as is_loopback
-from ...policies import FTPL
+from ...policies import FTPL, Ladder
 from ..decision_service import open_service
 from ..parts.deletion import DELETE_AFTER
 from ..residents import MOST
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # Two threads compute at the same time; with the default of 5 ms, one waits too long for the other.
 SWITCH_INTERVAL = 0.0005
 # The policies that most experiments use are compiled before the first experiment is created.
-OFFERED = (FTPL.recommended(), FTPL())
+OFFERED = (Ladder(), FTPL())
 log = logging.getLogger("decoupled.service")
 
 

@@ -13,23 +13,18 @@ from starlette.routing import Match
 from ...errors import shown
 from ..errors import BadRequest, Invalid, MethodNotAllowed, NotFound, ServiceError
 from .auth import Access
-from .deprecation import Headers, first_to_end, of_extra, of_fields
 from .problem_json import FAULT, PROBLEM, headers_of, is_fault, problem_of
 from .strict_json import encoded, parsed
 from .validation import SEE, invalid_request
 
 METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 faults = logging.getLogger("decoupled.service")
-_DEPRECATION = "decoupled.deprecation"  # the headers, in the scope of a request
 
 
 class _StrictRequest(Request):
-    content: Any = None
-
     async def json(self) -> Any:
         """The body, which must be strict JSON."""
-        self.content = parsed(await self.body())
-        return self.content
+        return parsed(await self.body())
 
 
 class StrictRoute(APIRoute):
@@ -42,7 +37,6 @@ class StrictRoute(APIRoute):
         """The framework's handler, for a request that parses strictly."""
         handle = super().get_route_handler()
         known = {each.alias for each in self.dependant.query_params}
-        deprecated = _Deprecated(self)
         lists = {
             each.alias
             for each in self.dependant.query_params
@@ -61,42 +55,12 @@ class StrictRoute(APIRoute):
                     given.count(name) > 1 and name not in lists
                 ):  # it would not be clear which of them counts
                     raise Invalid(f"{name}: is given {given.count(name)} times; give it once")
-            strictly = _StrictRequest(request.scope, request.receive)
             try:
-                response = await handle(strictly)
+                return await handle(_StrictRequest(request.scope, request.receive))
             except RequestValidationError as error:
                 raise invalid_request(error, self.dependant) from None
-            finally:
-                request.scope[_DEPRECATION] = deprecated.headers(given, strictly.content)
-            return _announced(request, response)
 
         return strict
-
-
-def _announced(request: Request, response: Response) -> Response:
-    """The response with the headers for what of the request is deprecated."""
-    for name, value in request.scope.get(_DEPRECATION, ()):
-        response.headers.append(name, value)
-    return response
-
-
-class _Deprecated:
-    """What of a route is deprecated: all of it, some query parameters, some fields of its body."""
-
-    def __init__(self, route: APIRoute) -> None:
-        dependant = route.dependant
-        body = dependant.body_params[0].field_info.annotation if dependant.body_params else None
-        self._route = of_extra(route.openapi_extra)
-        self._query = of_fields({each.alias: each.field_info for each in dependant.query_params})
-        self._body = of_fields(getattr(body, "model_fields", {}))
-
-    def headers(self, query: list[str], content: Any) -> Headers:
-        """The headers of the response to a request with these query parameters and this body."""
-        used = [] if self._route is None else [self._route]
-        used += [each for name, each in self._query.items() if name in query]
-        if isinstance(content, dict):
-            used += [each for name, each in self._body.items() if name in content]
-        return first_to_end(used)
 
 
 def access_of(request: Request) -> Access:
@@ -133,7 +97,7 @@ def install(app: FastAPI) -> None:
     async def service_error(request: Request, error: ServiceError) -> Response:
         if is_fault(error):
             faults.error("%s: %s", error.title, error)
-        return _announced(request, as_problem(error))
+        return as_problem(error)
 
     @app.exception_handler(Exception)
     async def unexpected_error(request: Request, error: Exception) -> Response:

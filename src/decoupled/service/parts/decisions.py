@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from ...decision import Arm
 from ...errors import LossError, ParameterError, invalid_value, reworded, shown
 from ...learner.preferences import Preference, preference_loss
-from ..commit_loop import CommitLoop
+from ..commit_loop import SLICE, CommitLoop, Unfinished
 from ..errors import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
 from ..experiment.live import Form, Loss, Running, T
 from ..experiment.records import DecisionId, DecisionRecord, Feedback, Mode, unknown_decision
@@ -72,7 +72,7 @@ class Decisions:
             draw, form=form, about=about, mode=mode, count=count, available=available, key=key,
             max_pending=self._max_pending, tags=tags, baseline=baseline,
         )  # fmt: skip
-        return self._commits.submit(run, about, permit=permit)
+        return self._commits.submit(run, about, permit=permit, size=count if type(count) is int else 1)
 
     def get(self, tenant: str, id: str) -> Reply[DecisionRecord]:  # noqa: A002
         """A decision and its outcome."""
@@ -107,7 +107,7 @@ class Decisions:
         return self._commits.submit(run, about, permit=permit)
 
     def feedback_many(self, tenant: str, items: Sequence[Feedback]) -> Reply[list[Result]]:
-        """Give feedback for many decisions in one transaction, with a result or an error for each."""
+        """Give feedback for many decisions, with a result or an error for each; nothing is returned before all is on disk."""
         return self.feedback_many_as(Running.record, tenant, items)
 
     def feedback_many_as(
@@ -119,7 +119,9 @@ class Decisions:
         about = {tag: Reference("tag", tenant, tag) for tag in tags}
         run = partial(_apply_many, form=form, about=about, items=parsed)
         waiting = partial(run, wait_for=tuple(about.values()))
-        return self._commits.submit(waiting, *about.values(), otherwise=run, permit=permit)
+        return self._commits.submit(
+            waiting, *about.values(), otherwise=run, permit=permit, size=len(parsed)
+        )
 
 
 def _parsed(given: Feedback) -> Item:
@@ -197,10 +199,13 @@ def _apply_many(
     about: Mapping[str, Reference],
     items: Sequence[Item],
     wait_for: Iterable[Reference] = (),
-) -> list[T | ServiceError]:
+    done: Sequence[T | ServiceError] = (),
+) -> list[T | ServiceError] | Unfinished:
     session.check_loaded(wait_for)
-    results: list[T | ServiceError] = []
-    for id, given in items:  # noqa: A001
+    results = list(done)
+    for id, given in items[len(done) :]:  # noqa: A001
+        if len(results) % SLICE == 0 and len(results) > len(done) and session.others_wait():
+            return Unfinished(partial(_apply_many, form=form, about=about, items=items, done=results))
         try:
             if isinstance(id, NotFound):
                 raise id

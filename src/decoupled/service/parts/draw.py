@@ -3,11 +3,12 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 from ...decision import Arm
 from ...errors import invalid_value, near_name, shown
+from ..commit_loop import SLICE, Unfinished
 from ..errors import Conflict, Invalid
 from ..experiment.annotations import NOTHING, Annotations, stored_baseline, stored_tags
 from ..experiment.large import refuse_if_large
@@ -31,16 +32,50 @@ def draw(
     max_pending: int,
     tags: Mapping[str, str] | None = None,
     baseline: Mapping[Any, float] | Sequence[float] | None = None,
-) -> list[T]:
-    """Draw `count` decisions and log them, or return those that the key made before."""
+    made: Sequence[T] = (),
+) -> list[T] | Unfinished:
+    """Draw `count` decisions and log them, or return those that the key made before.
+
+    A slice has a key of its own: if the rest is interrupted, the same request again finds what was made, and makes the rest.
+    """
     running = session.get(about)
     _check(mode, count, key)
     if available is not None:
         refuse_if_large(running.name, running.names, "choosing from some of the arms")
     places = None if available is None else _places(running, available)
     attached = NOTHING if tags is None and baseline is None else _attached(running, tags, baseline)
+    wanted = _Wanted(mode, places, attached, _digest(mode, count, places, attached) if key else "")
+    done = list(made)
+    while len(done) < count:
+        if len(done) > len(made) and session.others_wait():
+            again = None if places is None else [running.names[each] for each in json.loads(places)]
+            rest = partial(
+                draw, form=form, about=about, mode=mode, count=count, available=again, key=key, max_pending=max_pending,
+                tags=tags, baseline=baseline, made=done,
+            )  # fmt: skip
+            return Unfinished(rest)
+        part = key if key is None or not done else f"{key}\n{len(done)}"
+        done += _slice(session, running, wanted, part, min(SLICE, count - len(done)), form)
+        while len(running.pending) > max_pending and (oldest := running.oldest()) is not None:
+            expire(session, running, oldest, running.now(session.clock()))
+    return done
+
+
+class _Wanted(NamedTuple):
+    """What a request asks for, and the digest by which its key remembers it."""
+
+    mode: Mode
+    places: str | None
+    attached: Annotations
+    request: str
+
+
+def _slice(
+    session: Session, running: Running, wanted: _Wanted, key: str | None, count: int, form: Form[T]
+) -> list[T]:
+    """Draw some decisions, or return those that the key made before."""
+    mode, places, attached, request = wanted
     if key is not None:
-        request = _digest(mode, count, places, attached)
         before = session.store.key(running.id, key)
         if before is not None:
             return _again(session, running, before, request, form)
@@ -62,10 +97,7 @@ def draw(
         session.append(running, row)
     if key is not None:
         session.store.add_key(KeyRow(running.id, key, request, first, count, now))
-    formed = [form(running, row, None) for row in rows]
-    while len(running.pending) > max_pending and (oldest := running.oldest()) is not None:
-        expire(session, running, oldest, now)
-    return formed
+    return [form(running, row, None) for row in rows]
 
 
 def _check(mode: str, count: int, key: str | None) -> None:
@@ -104,9 +136,7 @@ def _attached(running: Running, tags: object, baseline: object) -> Annotations:
 
 @lru_cache(1024)
 def _digest(mode: str, count: int, places: str | None, attached: Annotations) -> str:
-    # Without annotations it is as in earlier releases, whose keys are still remembered after an upgrade.
-    request = [mode, count, places, *(attached if attached != NOTHING else ())]
-    return hashlib.sha256(json.dumps(request).encode()).hexdigest()[:32]
+    return hashlib.sha256(json.dumps([mode, count, places, *attached]).encode()).hexdigest()[:32]
 
 
 def _again(session: Session, running: Running, before: KeyRow, request: str, form: Form[T]) -> list[T]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
+from ...base.names import is_name, name_rule
 from ...decision import Arm
 from ...errors import DecoupledError, invalid_value, near_name, reworded, shown
 from ...learner.budget import Budget
@@ -74,7 +75,8 @@ class Experiments:
     ) -> None:
         try:
             plain_text("tenant", about.tenant)
-            plain_text("name", about.text)
+            if not is_name(about.text):
+                raise Invalid(invalid_value("name", about.text, name_rule(), "choose another name"))
             ready, state = checked(settings, seed), None
             if learner is not None:
                 self._compiler.require(about.text, ready.policy, {len(ready.arms)})

@@ -1,15 +1,18 @@
 """Verdicts: what the confidence sequences of an experiment say now."""
 
 from collections import OrderedDict
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
 from ...decision import Arm
 from ..background import Background
 from ..commit_loop import CommitLoop
+from ..errors import StoreError
 from ..experiment.large import refuse_if_large
 from ..experiment.live import Running
 from ..experiment.watched import Judged, Watched
+from ..origin import ITSELF, coming_from
 from ..replies import Reply
 from ..session import Reference, Session
 from .deadlines import sweep
@@ -42,11 +45,17 @@ class Verdicts:
         return self._background.submit(partial(self._get, Reference("name", tenant, name)))
 
     def _get(self, about: Reference) -> Judged:
-        found = self._commits.submit(partial(_look, about=about, last=self._last), about).result()
+        look = partial(_look, about=about, last=self._last)
+        asked: Reply[Judged | tuple[int, _State, Watched]] = self._commits.submit(look, about)
+        found = asked.result()
         if isinstance(found, Judged):
             return found
         experiment, state, watched = found
         judged = watched.judged()
+        known = self._last.get(experiment)
+        if judged.decided and (known is None or known[1].decided != judged.decided):
+            with suppress(StoreError):  # the verdict holds even if it cannot be written
+                self._commits.submit(partial(_record, about=about, judged=judged), about).result()
         self._last[experiment] = state, judged
         self._last.move_to_end(experiment)
         while len(self._last) > _KEPT:
@@ -63,3 +72,15 @@ def _look(
     sweep(session, running)
     state, known = _State.of(running), last.get(running.id)
     return known[1] if known is not None and known[0] == state else (running.id, state, Watched.of(running))
+
+
+def _record(session: Session, *, about: Reference, judged: Judged) -> None:
+    """Record a decision that is not in the audit trail yet; one of an earlier experiment of that name does not count."""
+    running = session.get(about)
+    where = {"tenant": running.tenant, "subject": running.name, "action": "verdict.decide"}
+    known = session.store.audit(where, None, 1)
+    if not known or known[0].at < running.created_at or known[0].new["decided"] != judged.decided:
+        verdict = judged.verdict
+        new = {"decided": judged.decided, "sure": verdict.sure, "observed": judged.observed}
+        with coming_from(ITSELF):
+            session.record("verdict.decide", running.tenant, running.name, new=new)

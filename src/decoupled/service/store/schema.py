@@ -40,16 +40,21 @@ RECORD = "CREATE TABLE IF NOT EXISTS schema_migrations (version {integer} PRIMAR
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
+        # A deleted experiment keeps its row, so that its number and its tag are never used again. No pending decision
+        # expires before `next_expiry`, which is null if none expires.
         """CREATE TABLE experiments (
             id {serial}, tenant {name} NOT NULL, name {name} NOT NULL, tag TEXT NOT NULL UNIQUE,
             settings TEXT NOT NULL, seed TEXT NOT NULL, created_at {real} NOT NULL, archived_at {real},
             arms TEXT NOT NULL, retired TEXT NOT NULL,
             head {integer} NOT NULL, version {integer} NOT NULL, late {integer} NOT NULL,
+            guardrails TEXT, budget TEXT, deleted_at {real}, next_expiry {real},
             UNIQUE (tenant, name)){plain}""",
+        "CREATE INDEX experiments_by_expiry ON experiments (next_expiry) WHERE next_expiry IS NOT NULL",
         """CREATE TABLE decided (
             experiment {integer} NOT NULL, seq {integer} NOT NULL, mode TEXT NOT NULL, available TEXT,
             exploit {integer}, explore {integer}, propensity {real}, weight {real}, round {integer} NOT NULL,
             version {integer} NOT NULL, stream {blob} NOT NULL, made_at {real} NOT NULL, expires_at {real},
+            drawn {integer}, guard TEXT, limited_by TEXT, tags TEXT, baseline TEXT,
             PRIMARY KEY (experiment, seq)){clustered}""",
         # The primary key guarantees that no decision is settled twice.
         """CREATE TABLE settled (
@@ -71,36 +76,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE TABLE api_keys (
             digest TEXT PRIMARY KEY, tenant TEXT NOT NULL, role TEXT NOT NULL, label TEXT NOT NULL,
             created_at {real} NOT NULL, revoked_at {real}){plain}""",
-    ),
-    (
-        "ALTER TABLE decided ADD COLUMN drawn {integer}",
-        "ALTER TABLE decided ADD COLUMN guard TEXT",
-        "ALTER TABLE decided ADD COLUMN limited_by TEXT",
-        "ALTER TABLE experiments ADD COLUMN guardrails TEXT",
-        "ALTER TABLE experiments ADD COLUMN budget TEXT",
-    ),
-    (
-        "ALTER TABLE decided ADD COLUMN tags TEXT",
-        "ALTER TABLE decided ADD COLUMN baseline TEXT",
-        # A deleted experiment keeps its row, so that its number and its tag are never used again.
-        "ALTER TABLE experiments ADD COLUMN deleted_at {real}",
-    ),
-    (
+        # How often keys were added or revoked. Every transaction that runs a caller's request reads it.
+        "CREATE TABLE key_changes (number {integer} NOT NULL){plain}",
+        "INSERT INTO key_changes VALUES (0)",
         """CREATE TABLE audit (
             id {serial}, at {real} NOT NULL, tenant {name} NOT NULL, action TEXT NOT NULL, subject {name} NOT NULL,
             caller TEXT NOT NULL, label TEXT NOT NULL, request TEXT, old_value TEXT, new_value TEXT){plain}""",
         "CREATE INDEX audit_by_subject ON audit (tenant, subject, id)",
-    ),
-    (
-        # How often keys were added or revoked. Every transaction that runs a caller's request reads it.
-        "CREATE TABLE key_changes (number {integer} NOT NULL){plain}",
-        "INSERT INTO key_changes VALUES (0)",
-        # No pending decision of the experiment expires before this time; null if none expires.
-        "ALTER TABLE experiments ADD COLUMN next_expiry {real}",
-        # It is not known yet for experiments that have a deadline, and is found when they are looked at.
-        """UPDATE experiments SET next_expiry = 0
-            WHERE replace(settings, '"deadline": null', '') = settings AND head > 0""",
-        "CREATE INDEX experiments_by_expiry ON experiments (next_expiry) WHERE next_expiry IS NOT NULL",
     ),
 )
 

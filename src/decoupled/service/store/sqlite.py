@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import apsw
@@ -79,6 +80,8 @@ class SqliteStore(Store):
         if self._read_only and sqlite_files.in_rollback_mode(self.path):
             flags = apsw.SQLITE_OPEN_READONLY
         in_use = bool(sqlite_files.companions(self.path))
+        if create:
+            _make(self.path)
         self.connection = apsw.Connection(self.path, flags=flags)
         try:
             self.connection.set_busy_timeout(self.busy_timeout)
@@ -217,6 +220,12 @@ class SqliteStore(Store):
                         copying.step(10_000)
             finally:
                 target.close()
+
+
+def _make(path: str) -> None:
+    """Create the file for its owner alone, unless it exists; SQLite gives its companions the same permissions."""
+    with suppress(OSError):  # SQLite says what is wrong
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def _identity(path: str) -> tuple[int, int] | None:

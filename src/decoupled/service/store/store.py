@@ -320,12 +320,6 @@ class Store(Database):
         rows = self.run(sql, (experiment,))
         return (rows[0][0], rows[0][1]) if rows else None
 
-    def newest_snapshot_has(self, experiment: int, word: str) -> bool:
-        """Whether a word occurs in the newest snapshot."""
-        sql = "SELECT content LIKE ? FROM snapshots WHERE experiment = ? ORDER BY seq DESC LIMIT 1"
-        rows = self.run(sql, (f"%{word}%", experiment))
-        return bool(rows and rows[0][0])
-
     def expiring(self, before: float, after: int, most: int) -> list[int]:
         """The ids, above `after` and in order, of experiments that may have a decision that expires by then."""
         sql = "SELECT id FROM experiments WHERE next_expiry <= ? AND id > ? ORDER BY id LIMIT ?"

@@ -19,11 +19,12 @@ from ...errors import UnsupportedError
 from ...kernels.adversary import Memory
 from ...kernels.jit import cache_folder, compiled, is_ours, kept_in
 from ...kernels.late import Late, drive_adaptive_late, drive_late
+from ...kernels.random.hashed import compiled_secret_of
 from ...kernels.random.noise import BERNOULLI
 from ...kernels.random.seed_sequence import fill_stream
 from ...kernels.rounds import Table, against_best, drive, drive_adaptive
 from ...kernels.specialise import common_values, pinned
-from ...kernels.state import ARMS, ROUND, State
+from ...kernels.state import ARMS, ROUND, SECRET, State
 from ...policies import Policy
 from ..traffic import KEY
 from .devices import REMEDY, simulated, toolkit
@@ -150,8 +151,8 @@ def _rounding_as_on_the_cpu() -> Iterator[None]:
 
 
 @compiled
-def begin(state: State) -> None:
-    """Reset a state to before the first observation: round 1, everything else zero."""
+def begin(state: State, draws: Any) -> None:
+    """Reset a state to before the first observation: round 1, the secret of a fresh stream, everything else zero."""
     scalars, floats, ints = state
     for place in range(len(scalars)):
         scalars[place] = 0.0
@@ -162,6 +163,7 @@ def begin(state: State) -> None:
             ints[row, arm] = 0
     scalars[ROUND] = 1.0
     scalars[ARMS] = floats.shape[1]
+    scalars[SECRET] = compiled_secret_of(draws)
 
 
 @compiled
@@ -210,9 +212,9 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], noise_kind: int) -> A
         known = pinned(params, values)
         table = Table(rows, row_at, noise_kind, concentration)
         for number in range(cuda.grid(1), regret.shape[0], cuda.gridsize(1)):
-            begin(state)
             fill_stream(pool, first + number, 0, noise)
             fill_stream(pool, first + number, 1, draws)
+            begin(state, draws)
             drive(known, state, draws, noise, local, table, best, checkpoints, regret[number], played)
         add_counts(played, plays)
 
@@ -255,7 +257,6 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...]) -> Any:
         memory = Memory(remembered[:memory_floats], counted[:memory_ints])
         would_have_cost = arm_losses[cuda.grid(1)]
         for number in range(cuda.grid(1), regret.shape[0], cuda.gridsize(1)):
-            begin(state)
             for place in range(memory_floats):
                 remembered[place] = first_floats[place]
             for place in range(memory_ints):
@@ -264,6 +265,7 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...]) -> Any:
                 sums[arm] = 0.0
             fill_stream(pool, first + number, 0, noise)
             fill_stream(pool, first + number, 1, draws)
+            begin(state, draws)
             suffered = regret[number]
             drive_adaptive(
                 known,
@@ -323,9 +325,9 @@ def _late_table_kernel(shape: Shape, values: tuple[float, ...], noise_kind: int)
         me = cuda.grid(1)
         late = Late(rules, kept, pending_floats[:, :, me], pending_ints[:, :, me], key)
         for number in range(me, regret.shape[0], cuda.gridsize(1)):
-            begin(state)
             fill_stream(pool, first + number, 0, noise)
             fill_stream(pool, first + number, 1, draws)
+            begin(state, draws)
             fill_stream(pool, first + number, KEY, key)
             drive_late(
                 known, state, draws, noise, local, table, best, checkpoints, regret[number], played, late
@@ -378,7 +380,6 @@ def _late_adaptive_kernel(shape: Shape, values: tuple[float, ...]) -> Any:
         late = Late(rules, kept, pending_floats[:, :, me], pending_ints[:, :, me], key)
         would_have_cost = arm_losses[me]
         for number in range(me, regret.shape[0], cuda.gridsize(1)):
-            begin(state)
             for place in range(memory_floats):
                 remembered[place] = first_floats[place]
             for place in range(memory_ints):
@@ -387,6 +388,7 @@ def _late_adaptive_kernel(shape: Shape, values: tuple[float, ...]) -> Any:
                 sums[arm] = 0.0
             fill_stream(pool, first + number, 0, noise)
             fill_stream(pool, first + number, 1, draws)
+            begin(state, draws)
             fill_stream(pool, first + number, KEY, key)
             suffered = regret[number]
             drive_adaptive_late(

@@ -4,7 +4,7 @@
 `lower_bound_order` come from the work it is compared with. Where a source hides a constant in an O, or was
 not available, the docstring says so and explains what is used instead.
 
-`theorem_a` to `theorem_e3` are this project's own. The page "The ladder: theorems and proofs" of the documentation
+`theorem_a` to `theorem_e3` and `theorem_t2` are this project's own. The page "The ladder: theorems and proofs" of the documentation
 proves them, and `compare` shows them next to the paper's.
 """
 
@@ -22,6 +22,7 @@ from .constrained import (
     theorem_c,
 )
 from .gates import Gate
+from .ladder import LadderTerms, ladder_terms, theorem_t2
 from .others import (
     lower_bound_order,
     rouyer_seldin,
@@ -35,6 +36,7 @@ from .tuning import Tuned, corollary, leading_constant, optimal_c
 __all__ = [
     "Constrained",
     "Gate",
+    "LadderTerms",
     "Tuned",
     "centred_constant",
     "compare",
@@ -45,6 +47,7 @@ __all__ = [
     "early_rounds",
     "first_round_constant",
     "gap_constant",
+    "ladder_terms",
     "largest_spread",
     "largest_step",
     "leading_constant",
@@ -77,6 +80,7 @@ __all__ = [
     "theorem_e1",
     "theorem_e2",
     "theorem_e3",
+    "theorem_t2",
     "useful_from",
     "winner_constant",
     "zimmert_seldin",

@@ -5,21 +5,21 @@ from pathlib import Path
 
 from ...environments import Alternating
 from ..inequality import OURS
-from ..ladder import ladder
 from ..report import Report
+from ..steps import steps
 from ..survey import survey
 from .constants import plot_bounds, plot_tuning
 from .slips import plot_event, plot_exponent, plot_slope, plot_stability_step, plot_tail
-from .tightness import plot_ladder, plot_tightness
+from .tightness import plot_steps, plot_tightness
 
 __all__ = [
     "draw_all",
     "plot_bounds",
     "plot_event",
     "plot_exponent",
-    "plot_ladder",
     "plot_slope",
     "plot_stability_step",
+    "plot_steps",
     "plot_tail",
     "plot_tightness",
     "plot_tuning",
@@ -39,9 +39,9 @@ def draw_all(folder: str | os.PathLike[str]) -> None:
     for plot in (plot_event, plot_tail, plot_exponent, plot_slope, plot_tuning, plot_bounds):
         plot(place / f"theory-{plot.__name__.removeprefix('plot_')}.png")
     plot_stability_step(place / "theory-stability.png")
-    rungs = ladder(Alternating(8, 0.125), horizon=10_000, seed=0)
+    found = steps(Alternating(8, 0.125), horizon=10_000, seed=0)
     title = "Alternating, K = 8, gap 0.125, T = 10,000: from the regret to theorem 3.1"
-    plot_ladder(rungs, title, place / "theory-ladder.png")
+    plot_steps(found, title, place / "theory-ladder.png")
     report = survey()
     papers = [line for line in report.lines if line.inequality.status != OURS]
     ours = [line for line in report.lines if line.inequality.status == OURS]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..inequality import AS_PRINTED, CLAIMED, CORRECTED, NOT_CLAIMED, OURS, Inequality
-from ..ladder import Rung
 from ..report import Report
+from ..steps import Step
 from .style import BLUE, GREEN, ORANGE, PURPLE, RED, SMALL, Figure, Target, canvas, explain, save
 
 _LOOKS = {
@@ -105,35 +105,35 @@ def _power(ratio: float) -> str:
     return f"{ratio:,.0f}" if ratio < 1e4 else f"$10^{{{round(math.log10(ratio))}}}$"
 
 
-def plot_ladder(rungs: Sequence[Rung], title: str = "", path: Target = None) -> Figure:
+def plot_steps(found: Sequence[Step], title: str = "", path: Target = None) -> Figure:
     """The steps from the regret to theorem 3.1, each with its stability and its penalty.
 
     Args:
-        rungs: what `decoupled.theory.ladder` returned.
+        found: what `decoupled.theory.steps` returned.
         title: the title of the figure.
         path: the file to save the figure to; None saves nothing.
 
     >>> from decoupled import theory
-    >>> rungs = [theory.Rung("regret", 2.0, 0.0), theory.Rung("theorem 3.1", 300.0, 40.0)]
-    >>> theory.figures.plot_ladder(rungs).axes[0].get_ylabel()
+    >>> found = [theory.Step("regret", 2.0, 0.0), theory.Step("theorem 3.1", 300.0, 40.0)]
+    >>> theory.figures.plot_steps(found).axes[0].get_ylabel()
     'regret, or a bound on it'
     """
     figure, axes = canvas()
-    places = np.arange(len(rungs))
+    places = np.arange(len(found))
     width = 0.27
     parts = (
-        ("stability", BLUE, [rung.stability if rung.penalty else np.nan for rung in rungs]),
-        ("penalty", ORANGE, [rung.penalty or np.nan for rung in rungs]),
-        ("total", "black", [rung.total for rung in rungs]),
+        ("stability", BLUE, [step.stability if step.penalty else np.nan for step in found]),
+        ("penalty", ORANGE, [step.penalty or np.nan for step in found]),
+        ("total", "black", [step.total for step in found]),
     )
     for offset, (label, colour, heights) in zip((-width, 0.0, width), parts, strict=True):
         axes.bar(places + offset, heights, width, color=colour, label=label)
-    for place, rung in zip(places, rungs, strict=True):
+    for place, step in zip(places, found, strict=True):
         axes.annotate(
-            f"{rung.total:,.0f}", (place + width, rung.total), ha="center", va="bottom", fontsize=SMALL
+            f"{step.total:,.0f}", (place + width, step.total), ha="center", va="bottom", fontsize=SMALL
         )
     axes.set_yscale("log")
-    axes.set_xticks(places, [textwrap.fill(rung.name, 11) for rung in rungs])
+    axes.set_xticks(places, [textwrap.fill(step.name, 11) for step in found])
     axes.set(ylabel="regret, or a bound on it")
     explain(axes, title, columns=3)
     return save(figure, path)

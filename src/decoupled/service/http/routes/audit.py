@@ -6,11 +6,12 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
+from ....base.names import LONGEST
 from ...decision_service import DecisionService
 from ...errors import Forbidden
 from ...experiment.audited import ACTIONS, OPERATOR, AuditRecord
 from ...experiment.records import moment
-from ..limits import LONGEST_NAME, MOST_LISTED
+from ..limits import MOST_LISTED
 from ..openapi import refusals
 from ..schemas import NAME, NAMED
 from ..strict_routes import Admin, StrictRoute
@@ -53,7 +54,7 @@ def audit_routes(service: DecisionService) -> APIRouter:
         subject: Annotated[str | None, Query(min_length=1, max_length=255, examples=["checkout"])] = None,
         action: Annotated[Action | None, Query()] = None,
         tenant: Annotated[
-            str | None, Query(max_length=LONGEST_NAME, pattern=NAME, examples=["shop"]), NAMED
+            str | None, Query(max_length=LONGEST, pattern=NAME, examples=["shop"]), NAMED
         ] = None,
         before: Annotated[int | None, Query(ge=1, lt=2**63)] = None,
         limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 100,

@@ -106,7 +106,7 @@ def decision_routes(service: DecisionService, fast: FastRoutes) -> APIRouter:
     async def post_feedback(access: Decider, body: FeedbackBatchIn) -> Response:
         """Send the losses of the explored arms of many decisions; each has a result of its own.
 
-        All are committed together, in one transaction.
+        The answer comes when all of them are on disk.
         """
         return await _answered(fast.give(access, body.given()))
 

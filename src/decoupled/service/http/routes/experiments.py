@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import JSONResponse
 
+from ....base.names import LONGEST, SHAPE
 from ....errors import invalid_value
 from ....learner.budget import Budget
 from ....learner.guardrails import Guardrails
@@ -16,7 +17,7 @@ from ...experiment.large import numbered
 from ...experiment.records import Settings, moment
 from ...parts.listing import ExperimentSort, Filed
 from ..guardrails import BudgetIn, DownIn, GuardrailsIn
-from ..limits import LONGEST_NAME, MOST_LISTED
+from ..limits import MOST_LISTED
 from ..openapi import RETRY_AFTER, refusals
 from ..schemas import (
     NAME,
@@ -31,14 +32,14 @@ from ..schemas import (
 from ..strict_json import one_rule
 from ..strict_routes import Admin, Decider, Reader, StrictRoute
 
-Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST_NAME, examples=["checkout"]), NAMED]
+Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST, examples=["checkout"]), NAMED]
 
 
 After = Annotated[
     str | None,
     Query(
         max_length=400,
-        pattern=r"^~?[A-Za-z0-9][A-Za-z0-9._-]*$",
+        pattern=f"^~?{SHAPE}$",
         description="`next` of the page before, with the same filters and sort.",
         examples=["checkout"],
     ),
@@ -115,7 +116,7 @@ def experiment_routes(service: DecisionService) -> APIRouter:
         prefix: Annotated[
             str | None,
             Query(
-                max_length=LONGEST_NAME,
+                max_length=LONGEST,
                 pattern=NAME,
                 description="Only those whose name begins with it.",
                 examples=["checkout"],

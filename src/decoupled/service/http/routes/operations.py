@@ -40,9 +40,14 @@ class AccessOut(BaseModel):
     may: list[Literal["read", "decide", "admin"]] = Field(
         description="Every role whose requests it may make: its own and those below."
     )
+    mirror: str | None = Field(
+        description="The experiment of the mirror that this service belongs to; null if it belongs to none."
+    )
 
 
-def operation_routes(service: DecisionService, metrics: Metrics, backups: Path | None) -> APIRouter:
+def operation_routes(
+    service: DecisionService, metrics: Metrics, backups: Path | None, mirror: str | None
+) -> APIRouter:
     """Watch the service, back it up, and see what a key may do."""
     router = APIRouter(tags=["operations"], route_class=StrictRoute)
 
@@ -98,6 +103,6 @@ def operation_routes(service: DecisionService, metrics: Metrics, backups: Path |
         """What the key of this request may do. Without keys, on loopback, everyone is admin."""
         access = access_of(request)
         may = list(REACH[access.role])
-        return JSONResponse({"tenant": access.tenant, "role": access.role, "may": may})
+        return JSONResponse({"tenant": access.tenant, "role": access.role, "may": may, "mirror": mirror})
 
     return router

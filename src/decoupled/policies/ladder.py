@@ -1,0 +1,286 @@
+"""The ladder: our policy. Several ways to exploit share one exploration, and a hedge learns how often to use each."""
+
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..base.arrays import Floats, Ints
+from ..base.validation import as_float, number_from, set_number
+from ..errors import ParameterError, invalid_value
+from ..kernels.compose import START
+from ..kernels.laws import ladder
+from ..kernels.laws import ladder_state as at_place
+from ..kernels.laws.ladder_rungs import prepare_for
+from ..kernels.laws.winner_law import pareto_winner_law
+from ..kernels.state import ROUND, State
+from .base import Policy
+from .ftpl import FTPL, MANY_CENTRED
+
+C_EXPLOIT = 3.0  # of the form with strata, which has one rate of exploitation
+
+
+@dataclass(frozen=True, repr=False)
+class Ladder(Policy):
+    r"""Several exploitation rates, the *rungs*, on one set of estimates, and a hedge that learns how often to play each.
+
+    What is exploited does not change what is seen, so all rungs share the exploration and the estimates $\hat L$, and
+    the losses of all of them are estimated from the same observations. With $u_i = \hat L_i - \min_k \hat L_k$ and
+    $\sigma_i$ the rank of arm $i$, each round
+
+    - draws a rung by its weight $\pi_k$; rung $k$ exploits $\arg\min_i (u_i - r_i / (c_k \kappa_t))$ with Pareto(3) draws
+      $r_i$, and the last rung exploits the arm with the smallest mean loss;
+    - explores $j_t$ with probabilities $p = (1 - \gamma) ((1 - g) q / \sum q + g v) + \gamma / K$, where $q_i = \min(1 / (1 + c_1 \kappa_t u_i),
+      \sigma_i^{-1/3})^2$, and $v$ has one half on the arm with the smallest mean and one half on its challenger, the arm
+      that is hardest to tell from it (on unseen arms while there are any);
+    - learns $\hat L_i \leftarrow \hat L_i + b_i + 1[j_t = i] (\ell - b_i) / p_i$ for every arm $i$, where $b_i$ is at most a
+      running mean of the losses seen, and so small that one observation takes at most half of an arm's own gap, plus
+      $1 / (2 c_1 \kappa_t)$, off its estimate (the *soft gate*);
+    - estimates each rung's loss, from which AdaHedge learns the weights $\pi$.
+
+    The rates fall with the spread of the losses seen, $\kappa_t = K^{-1/6} / \sqrt{n_t}$, in units of the largest surprise
+    so far. So decisions do not depend on the scale and level of the losses, and the first loss only sets the level.
+    From 4,096 arms on it is `FTPL` in strata, with centred losses and one exploitation rate. See docs/ladder.md.
+
+    Args:
+        rungs: the scales of the exploitation rates $c_k$: one to four increasing numbers above 0. The first is also
+            that of exploration.
+        prior: how much each rung is trusted at first: a number above 0 for each, the last for the rung on means if
+            there is one. Empty for equal ones.
+        hedge_rate: what is divided by AdaHedge's regret to give its learning rate, above 0. The larger, the sooner the
+            weights follow the rungs' estimated losses.
+        mean_rate: how fast the running mean of the losses moves, from 0 to below 1. At first it is a plain mean.
+        least_spread: what a round adds to the spread at least, as a share of its unit, from 0 to below 1.
+        top_two_share: the largest share $g$ of the exploration for the arm with the smallest mean and its challenger,
+            from 0 to below 1; their share grows with the weight of the rung on means. 0: no such rung.
+        top_two_floor: which part of that share they have at least, from 0 to below 1.
+        uniform_share: the share $\gamma$ of the exploration that all arms have in equal parts, from 0 to below 1. With 0,
+            an arm that was bad for long and becomes good may never be seen again.
+
+    >>> import decoupled as dc
+    >>> learner = dc.Ladder().start(arms=4, seed=1)
+    >>> for _ in range(100):
+    ...     decision = learner.decide()
+    ...     learner.observe(decision, loss=0.2 if decision.explore == 3 else 0.8)
+    >>> learner.exploitation_probabilities().round(2).tolist()
+    [0.0, 0.0, 0.0, 1.0]
+    """
+
+    rungs: tuple[float, ...] = field(default=(0.5, 8.0), metadata={"depth": 1})
+    prior: tuple[float, ...] = field(default=(0.1, 0.15, 0.75), metadata={"depth": 1})
+    hedge_rate: float = 3.0
+    mean_rate: float = 0.15
+    least_spread: float = 0.01
+    top_two_share: float = 0.5
+    top_two_floor: float = 0.2
+    uniform_share: float = 0.02
+
+    layout = at_place.LAYOUT
+    params_type = at_place.Params
+    functions = ladder.FUNCTIONS
+    baseline = "baseline"
+    any_baseline = True
+    branching: ClassVar[tuple[str, ...]] = ("rungs", "top_two_share")
+    common_rows = 1  # the table of rank limits
+    kept = at_place.KEPT
+
+    def __post_init__(self) -> None:
+        for name in ("mean_rate", "least_spread", "top_two_share", "top_two_floor", "uniform_share"):
+            default = type(self).__dataclass_fields__[name].default
+            number = number_from(name, getattr(self, name), 0.0, 1.0, f"the default is {default}")
+            object.__setattr__(self, name, number)
+        set_number(self, "hedge_rate", 0.0, 1e100, "the default is 3")
+        self._check_rungs()
+        self._check_prior()
+
+    def _check_rungs(self) -> None:
+        rungs = _numbers(self.rungs)
+        if (
+            rungs is None
+            or not 1 <= len(rungs) <= at_place.MOST_RATES
+            or list(rungs) != sorted(set(rungs))
+            or not 0.0 < rungs[0] <= rungs[-1] < 1e100
+        ):
+            rule = f"must be 1 to {at_place.MOST_RATES} increasing numbers above 0 and below 1e+100"
+            raise ParameterError(invalid_value("rungs", self.rungs, rule, "the default is (0.5, 8.0)"))
+        object.__setattr__(self, "rungs", rungs)
+
+    def _check_prior(self) -> None:
+        prior, count = _numbers(self.prior), self.rung_count
+        if (
+            prior is None
+            or len(prior) not in (0, count)
+            or not all(1e-100 < each < 1e100 for each in prior)
+        ):
+            many = "a number" if count == 1 else f"{count} numbers"
+            rule = f"must be {many} above 1e-100 and below 1e+100, one for each rung, where top_two_share > 0 adds a last rung"
+            raise ParameterError(invalid_value("prior", self.prior, rule, "use () for equal ones"))
+        object.__setattr__(self, "prior", prior)
+
+    def __repr__(self) -> str:
+        values = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
+        return f"Ladder({', '.join(f'{name}={value!r}' for name, value, default in values if value != default)})"
+
+    @property
+    def rung_count(self) -> int:
+        """The number of rungs, with the one on means."""
+        return len(self.rungs) + (self.top_two_share > 0.0)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return (
+            cls(),
+            cls(rungs=(0.5, 2.0, 8.0), prior=(1.0, 2.0, 3.0), hedge_rate=2.0, top_two_share=0.0),
+            cls(rungs=(1.0,), prior=(), least_spread=0.1, mean_rate=0.3, top_two_floor=0.5),
+            cls(rungs=(2.0,), prior=(), top_two_share=0.0, uniform_share=0.0),
+        )
+
+    @property
+    def fading(self) -> tuple[str, ...]:
+        """All that is learned but levels, units and means, which forget with their counts."""
+        kept = ("rise", "least", "largest", "means", "centred_means")
+        return tuple(name for name in self.layout.learned if name not in kept)
+
+    def to_dict(self) -> dict[str, Any]:
+        # JSON has no tuples.
+        return {**super().to_dict(), "rungs": list(self.rungs), "prior": list(self.prior)}
+
+    def params(self) -> Any:
+        rates = [rate / self.rungs[0] for rate in self.rungs] + [-1.0] * (self.top_two_share > 0.0)
+        priors = list(self.prior or (1.0,) * len(rates))
+        empty = [0.0] * (at_place.MOST_RUNGS - len(rates))
+        made: Any = self.params_type
+        return made(
+            c=self.rungs[0],
+            mean_rate=self.mean_rate,
+            least_spread=self.least_spread,
+            hedge_rate=self.hedge_rate,
+            top_two_share=self.top_two_share,
+            top_two_floor=self.top_two_floor,
+            uniform_share=self.uniform_share,
+            rungs=len(rates),
+            **{f"rate_{m}": rate for m, rate in enumerate(rates + empty)},
+            **{f"prior_{m}": prior / sum(priors) for m, prior in enumerate(priors + empty)},
+        )
+
+    # Many arms
+
+    def at(self, arms: int) -> Policy:
+        return self if arms < MANY_CENTRED else _for_many(self).at(arms)
+
+    def among(self, arms: int, whole: int) -> Policy:
+        return self if whole < MANY_CENTRED else _for_many(self).at(arms)
+
+    def init_form(self, state: State, known: tuple[str, ...]) -> None:
+        """After strata: every arm counts as seen once, with the mean loss that its estimate says."""
+        rounds = state.scalars[ROUND] - 1.0
+        if "counts" in known or rounds <= 0.0:
+            return
+        row = self.layout.row
+        means = np.clip(row(state, "estimates") / rounds, 0.0, 1.0)
+        row(state, "counts")[:] = 1.0
+        row(state, "means")[:] = means
+        row(state, "centred_means")[:] = means - means.mean()
+        row(state, "seen")[:] = rounds
+        row(state, "largest")[:] = 0.5  # so that the rates are those of strata
+        row(state, "spread_floor")[:] = self.least_spread * rounds
+
+    def init_new_arms(self, state: State, first: int) -> None:
+        super().init_new_arms(state, first)
+        for name in ("counts", "means", "centred_means"):  # nobody has seen them
+            self.layout.row(state, name)[first:] = 0.0
+
+    # Baselines
+
+    def baselines(self, state: State) -> tuple[Ints, Floats]:
+        arms = np.arange(state.floats.shape[1] if state.scalars[ROUND] > 1.0 else 0)
+        return arms, state.floats[at_place.BASELINE, arms]
+
+    def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
+        super().set_baselines(state, places, values)
+        everyone = len(places) == state.floats.shape[1]
+        state.scalars[at_place.HIGHEST] = values.max(initial=0.0)
+        state.scalars[at_place.COVERED] = at_place.ALL_ARMS if everyone else at_place.SOME_ARMS
+        state.scalars[at_place.JUDGED] = at_place.NOBODY
+
+    def clear_baselines(self, state: State) -> None:
+        state.scalars[at_place.COVERED] = at_place.NO_ARMS  # the update fills in those of its own round
+
+    def prepare(self, state: State, arm: int) -> None:
+        if self.rung_count > 1 and state.scalars[at_place.JUDGED] != arm:
+            prepare_for(self.params(), state, arm)
+
+    def most_predicted(self, state: State) -> Floats:
+        """The bound of the soft gate, least + p_i * (1 + rate * gap) / (2 * rate); see `fill_baselines`."""
+        scalars, estimates = state.scalars, state.floats[at_place.ESTIMATES]
+        least = min(scalars[at_place.LEAST], START + scalars[at_place.RISE])
+        unit = np.inf if scalars[at_place.LARGEST] == 0.0 else 1.0 / scalars[at_place.ETA]
+        most: Floats = least + 0.5 * self.exploration_law(state) * (unit + estimates - estimates.min())
+        return most
+
+    def unknown(self, state: State) -> NDArray[np.bool_]:
+        unseen: NDArray[np.bool_] = state.floats[at_place.COUNTS] == 0.0  # baselines move all estimates
+        return unseen
+
+    # Laws
+
+    def exploitation_law(self, state: State) -> Floats:
+        """The mixture of the rungs' laws."""
+        scalars, estimates = state.scalars, state.floats[at_place.ESTIMATES]
+        gaps, leader = estimates - estimates.min(), int(scalars[at_place.LEADER])
+        law = np.zeros(len(gaps))
+        for rung in range(self.rung_count):
+            weight, rate = scalars[at_place.WEIGHT + rung], scalars[at_place.RATE + rung]
+            if rate < 0.0:
+                law += weight * (np.arange(len(gaps)) == leader if leader >= 0 else 1.0 / len(gaps))
+            else:
+                law += weight * pareto_winner_law(scalars[at_place.ETA] * rate * gaps, at_place.ALPHA)
+        return law
+
+    def exploration_law(self, state: State) -> Floats:
+        """The surrogates, with the shares of the two best arms and of all."""
+        row, scalars = self.layout.row, state.scalars
+        mixed, leader, challenger = (
+            scalars[at_place.MIXED],
+            scalars[at_place.LEADER],
+            scalars[at_place.CHALLENGER],
+        )
+        law = np.empty(state.floats.shape[1])
+        law[row(state, "order")] = row(state, "surrogate") / row(state, "surrogate_sum")
+        law *= 1.0 - self.uniform_share - mixed
+        law += self.uniform_share / len(law)
+        if mixed == 0.0:
+            return law
+        others = mixed
+        if leader >= 0.0:
+            others = mixed * (1.0 - at_place.LEADERS_SHARE)
+            law[int(leader)] += mixed - others
+        unseen = self.unknown(state)
+        if unseen.any():
+            law[unseen] += others / np.count_nonzero(unseen)
+        else:
+            law[int(leader if challenger < 0.0 else challenger)] += others
+        return law
+
+
+# Every decision among some of many arms needs this, and checking parameters takes time.
+@lru_cache(maxsize=64)
+def _for_many(policy: Ladder) -> FTPL:
+    """The form for many arms, which knows nothing of the ladder."""
+    options = {
+        "estimator": "centred",
+        "c_exploit": C_EXPLOIT,
+        "lam": policy.mean_rate,
+        "schedule": "losses",
+    }
+    return FTPL(c=policy.rungs[0], ranking="auto", **options)  # type: ignore[arg-type]
+
+
+def _numbers(values: object) -> tuple[float, ...] | None:
+    """The values as numbers; None if one is not a number."""
+    if not isinstance(values, (list, tuple, np.ndarray)):
+        return None
+    numbers = [as_float(each) for each in values]
+    return None if None in numbers else tuple(each for each in numbers if each is not None)

@@ -1,0 +1,225 @@
+"""Where a request ends, which of its headers are whose, and what a client may not do with them."""
+
+import base64
+import json
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.mirrors.running import Fixed, RunningMirror, UpstreamProcess, connected, mirror, write_config
+
+Arms = dict[str, UpstreamProcess]
+ALL = '[mirror]\nshare = 1.0\nrepeat = ["* /*"]\n'
+
+
+def asked(running: RunningMirror, request: bytes) -> tuple[bytes, bytes]:
+    """The head and the body of the answer to a request that asks for the end of the connection."""
+    with connected(running.url) as connection:
+        connection.sendall(request)
+        head, _, body = b"".join(iter(lambda: connection.recv(65536), b"")).partition(b"\r\n\r\n")
+    return head, body
+
+
+def arrived(answer: tuple[bytes, bytes]) -> tuple[dict[str, Any], dict[str, str]]:
+    """What an arm says it got, and its headers."""
+    got: dict[str, Any] = json.loads(answer[1])
+    return got, dict(got["headers"])
+
+
+def raw(answer: bytes) -> str:
+    """The target that makes an arm send these bytes."""
+    return f"/raw:{base64.urlsafe_b64encode(answer).decode()}"
+
+
+def test_a_trailer_is_no_header(arms: Arms, tmp_path: Path) -> None:
+    request = (
+        b"POST /echo?trailer HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"5\r\nhello\r\n0\r\nX-Admin: 1\r\nX-Forwarded-For: 6.6.6.6\r\nContent-Length: 0\r\n\r\n"
+    )
+    with mirror(write_config(tmp_path, arms, ALL), Fixed()) as running:
+        got, headers = arrived(asked(running, request))
+        running.settled()
+    [copy] = [each for each in arms["next"].seen() if "?trailer" in each["target"]]
+    assert base64.b64decode(got["body"]) == base64.b64decode(copy["body"]) == b"hello"
+    for seen in (headers, dict(copy["headers"])):
+        assert "x-admin" not in seen
+        assert seen["x-forwarded-for"] == "127.0.0.1"
+
+
+def test_a_client_cannot_strip_headers_by_naming_them(arms: Arms, tmp_path: Path) -> None:
+    lines = '[mirror]\nshare = 1.0\ndry_run_header = "X-Dry-Run"\n'
+    request = (
+        b"POST /echo?named HTTP/1.1\r\nHost: a\r\nConnection: close, content-length, X-Dry-Run, x-user\r\n"
+        b"Content-Length: 5\r\nX-Dry-Run: 1\r\nX-User: bob\r\n\r\nhello"
+    )
+    with mirror(write_config(tmp_path, arms, lines), Fixed()) as running:
+        got, headers = arrived(asked(running, request))
+        running.settled()
+    [copy] = [each for each in arms["next"].seen() if "?named" in each["target"]]
+    for body, seen in ((got["body"], headers), (copy["body"], dict(copy["headers"]))):
+        assert base64.b64decode(body) == b"hello"
+        assert seen["content-length"] == "5"
+        assert seen["x-dry-run"] == "1"
+        assert seen["x-user"] == "bob"
+        assert "connection" not in seen
+
+
+def test_all_lines_of_x_forwarded_for_are_passed_on(arms: Arms, tmp_path: Path) -> None:
+    request = (
+        b"GET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
+        b"X-Forwarded-For: 10.0.0.1\r\nX-Forwarded-For: 10.0.0.2\r\n\r\n"
+    )
+    with mirror(write_config(tmp_path, arms, ALL), Fixed()) as running:
+        _, headers = arrived(asked(running, request))
+    assert headers["x-forwarded-for"] == "10.0.0.1, 10.0.0.2, 127.0.0.1"
+
+
+@pytest.mark.parametrize(("dry_run", "passed"), [("", False), ('dry_run_header = "X-Mirrored"\n', True)])
+def test_a_client_cannot_pass_for_a_copy(arms: Arms, tmp_path: Path, dry_run: str, passed: bool) -> None:
+    lines = f'{ALL}headers = {{ X-Mirrored = "1" }}\n{dry_run}'
+    with mirror(write_config(tmp_path, arms, lines), Fixed()) as running:
+        answer = running.http.get("/echo?forged", headers={"X-Mirrored": "yes"})
+        running.settled()
+    served = dict(answer.json()["headers"])
+    copy = dict([each for each in arms["next"].seen() if "?forged" in each["target"]][-1]["headers"])
+    assert ("x-mirrored" in served) == passed
+    assert copy["x-mirrored"] == "1"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 304 Not Modified\r\nContent-Length: 1234\r\nETag: x\r\n\r\n",
+        b"HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n",
+    ],
+)
+def test_an_answer_without_a_body_leaves_the_connection_as_it_was(
+    arms: Arms, tmp_path: Path, answer: bytes
+) -> None:
+    with (
+        mirror(write_config(tmp_path, arms, ALL), Fixed()) as running,
+        connected(running.url) as connection,
+    ):
+        connection.sendall(f"GET {raw(answer)} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        head = connection.recv(65536)
+        connection.sendall(b"GET /ok HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        following = b"".join(iter(lambda: connection.recv(65536), b""))
+        status = running.settled()
+    assert head.startswith(answer[:12])
+    assert head.endswith(b"\r\n\r\n")
+    assert following.startswith(b"HTTP/1.1 200")
+    assert following.endswith(b"stable")
+    assert status["served"]["stable"] == {answer[9:12].decode(): 1, "200": 1}
+    assert status["failed"] == {}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nX-Bad: a\x01b\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        b"HTTP/1.1 999 Whatever\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
+    ],
+)
+def test_a_head_that_cannot_be_passed_on_is_a_502_and_counted(
+    arms: Arms, tmp_path: Path, answer: bytes
+) -> None:
+    decider = Fixed(explore="next")
+    with mirror(write_config(tmp_path, arms, ALL), decider) as running:
+        found = running.http.post(raw(answer))
+        assert found.status_code == 502
+        assert "gave no valid answer" in found.json()["detail"]
+        status = running.settled()
+    assert status["failed"] == {"stable": 1}
+    assert [loss for _, loss in decider.losses.values()] == [1.0]  # the copy got the same answer
+
+
+def test_what_nobody_asked_for_is_not_the_next_answer(arms: Arms, tmp_path: Path) -> None:
+    stale = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nstale!"
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nmine" + stale
+    with mirror(write_config(tmp_path, arms, ALL), Fixed()) as running:
+        assert running.http.get(raw(answer)).content == b"mine"
+        assert running.http.get("/ok").content == b"stable"
+        running.settled()
+
+
+@pytest.mark.parametrize(
+    "target", ["/events:3", "/ok", raw(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nto the end")]
+)
+def test_an_http_1_0_client_gets_no_chunks(arms: Arms, tmp_path: Path, target: str) -> None:
+    with mirror(write_config(tmp_path, arms, ALL), Fixed()) as running:
+        head, body = asked(running, f"GET {target} HTTP/1.0\r\n\r\n".encode())
+        running.settled()
+    assert head.startswith(b"HTTP/1.1 200")
+    assert b"chunked" not in head.lower()
+    assert body in (b"stable", b"to the end", b"".join(b"data: stable %d\n\n" % n for n in range(3)))
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status", "reason"),
+    [
+        ("GET /ok HTTP/2.0", 505, "version"),
+        ("CONNECT example.org:443 HTTP/1.1", 400, "target"),
+        ("GET ok HTTP/1.1", 400, "target"),
+    ],
+)
+def test_what_is_for_no_arm_is_refused(
+    arms: Arms, tmp_path: Path, request_line: str, status: int, reason: str
+) -> None:
+    with mirror(write_config(tmp_path, arms, ALL), Fixed()) as running:
+        head, body = asked(running, f"{request_line}\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
+        counted = running.status()["refused"]
+    assert head.startswith(b"HTTP/1.1 %d" % status)
+    assert json.loads(body)["status"] == status
+    assert {name for name, count in counted.items() if count} == {reason}
+
+
+def test_headers_that_come_at_once_are_limited_too(arms: Arms, tmp_path: Path) -> None:
+    lines = "".join(f"X-{n}: {'a' * 1000}\r\n" for n in range(70))
+    request = f"GET /ok HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{lines}\r\n"
+    with mirror(write_config(tmp_path, arms, ALL), Fixed()) as running:
+        head, _ = asked(running, request.encode())
+    assert head[9:12] in (b"431", b"400")  # 400 if they came in parts
+
+
+def test_a_whole_address_is_a_path_to_an_arm(arms: Arms, tmp_path: Path) -> None:
+    with mirror(write_config(tmp_path, arms, ALL), Fixed()) as running:
+        request = (
+            b"GET http://shop.example/echo?a=1 HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n"
+        )
+        got, headers = arrived(asked(running, request))
+    assert got["target"] == "/echo?a=1"
+    assert headers["x-forwarded-host"] == "shop.example"
+
+
+def test_a_request_that_a_shutdown_cuts_off_gets_a_503(
+    arms: Arms, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with mirror(write_config(tmp_path, arms, f"drain = 1\n{ALL}"), Fixed()) as running:
+        answers: list[bytes] = []
+        request = b"GET /x?stable=hang&next=ok HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        client = threading.Thread(target=lambda: answers.append(b"\r\n\r\n".join(asked(running, request))))
+        before = arms["stable"].open()
+        client.start()
+        while arms["stable"].open() == before:
+            pass
+        running.end()
+        client.join(60)
+    assert answers[0].startswith(b"HTTP/1.1 503")
+    assert json.loads(answers[0].partition(b"\r\n\r\n")[2])["detail"] == "the mirror is ending; ask again"
+    assert "Traceback" not in caplog.text
+
+
+def test_a_half_sent_request_is_not_served(arms: Arms, tmp_path: Path) -> None:
+    with (
+        mirror(write_config(tmp_path, arms, ALL), Fixed()) as running,
+        connected(running.url) as connection,
+    ):
+        connection.sendall(b"GET /ok HTTP/1.1\r\nHost: a\r\n")
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(65536) == b""
