@@ -41,7 +41,7 @@ class RoundBaseline:
 def baseline_to_json(baseline: Baseline) -> list[Any]:
     """Baselines as plain values."""
     serials, values, free, kept = baseline
-    return [serials.tolist(), values.tolist(), free, *([list(kept.items())] if kept else [])]
+    return [serials.tolist(), values.tolist(), free, *([sorted(kept.items())] if kept else [])]
 
 
 def baseline_from_json(content: list[Any]) -> Baseline:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..base.arrays import Ints
 from ..environments import Adversary, Alternating, Bernoulli, Drifting, Environment, PunishLast
+from ..kernels.random.hashed import secret_of
 from ..kernels.rounds import drive_adaptive
 from ..policies import FTPL, Exp3, Ladder, Policy, TsallisINF
 from ..simulation.cpu import checked_table, run_streams, table_loop
@@ -134,7 +135,7 @@ class _Run:
 
     def __init__(self, policy: Policy, arms: int, seed: int, run: int) -> None:
         self.noise, self.draws = run_streams(seed, run)
-        self.params, self.state = policy.params(), policy.layout.new_state(arms)
+        self.params, self.state = policy.params(), policy.layout.new_state(arms, secret_of(self.draws))
         self.local, self.total = np.zeros(2, np.uint64), 0.0
         self.arm_losses = np.zeros(arms)
 

@@ -8,6 +8,7 @@ from ..environments.base import Adversary
 from ..errors import UnsupportedError
 from ..kernels.dispatch import decide, init, update
 from ..kernels.jit import compiled
+from ..kernels.random.hashed import secret_of
 from ..kernels.random.noise import draw_loss
 from ..kernels.rounds import Table
 from ..kernels.state import State
@@ -53,6 +54,6 @@ def draws_per_round(
     counts = np.empty(runs)
     for run in range(runs):
         noise, draws = run_streams(seed, run)
-        state = policy.layout.new_state(environment.arms)
+        state = policy.layout.new_state(environment.arms, secret_of(draws))
         counts[run] = _count(policy.params(), state, draws, noise, np.zeros(2, np.uint64), table)
     return counts / horizon

@@ -150,7 +150,7 @@ def test_a_policy_may_be_an_object_a_dict_or_a_name(service: Service) -> None:
             created = client.put_experiment(f"policy-{i}", policy=given, arms=["a", "b"])
             assert created["policy"] == stored
             assert asyncio.run(same(f"policy-{i}", given)) == created
-        with pytest.raises(ParameterError, match=r"policy = 3: must be a policy.*for example dc\.FTPL"):
+        with pytest.raises(ParameterError, match=r"policy = 3: must be a policy.*for example dc\.Ladder"):
             client.put_experiment("policy-x", policy=3, arms=["a", "b"])  # type: ignore[arg-type]
         with pytest.raises(Invalid, match=r"policy\.name = 'FTLP'.*did you mean 'FTPL'"):
             client.put_experiment("policy-x", policy="FTLP", arms=["a", "b"])
