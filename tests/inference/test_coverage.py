@@ -153,7 +153,7 @@ def break_the_boundary(monkeypatch: pytest.MonkeyPatch, times: float, start: flo
     monkeypatch.setattr(boundary, "_PSI", boundary._PSI / times)
     monkeypatch.setattr(boundary, "_PSI_DIFFERENCE", boundary._PSI_DIFFERENCE / times)
     monkeypatch.setattr(watching, "margin", times)
-    monkeypatch.setattr(pairs, "_PRIOR", pairs._PRIOR * start)
+    monkeypatch.setattr(pairs, "PRIOR", pairs.PRIOR * start)
 
 
 def test_a_boundary_that_is_too_narrow_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

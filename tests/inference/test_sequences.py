@@ -223,9 +223,7 @@ def test_a_round_that_could_explore_every_arm_left_is_comparable() -> None:
 
 
 def test_shares_never_add_up_to_more_than_the_risk() -> None:
-    for start in (0.9, 0.5):
-        assert sum(of_batch(batch, start) for batch in range(1000)) == pytest.approx(1.0, abs=1e-3)
-    assert sum(of_batch(batch) for batch in range(1000)) < 1.0
+    assert 0.999 < sum(of_batch(batch) for batch in range(1000)) < 1.0
 
 
 @pytest.mark.parametrize("drift", [True, False])

@@ -167,7 +167,7 @@ def bets_wrong(run: Run, values: Floats, weights: Floats, risk: float) -> bool:
     truth = np.cumsum(weights * (run.means[:, first] - run.means[:, second]), axis=0)
     share = float(shares.of_pairs(Sums.start(run.arms), np.array([1]), 0)[0])
     goal, won = -np.log(risk * share), np.full(values.shape, -np.inf)
-    for bet, prior in zip(pairs.BETS, np.log(pairs._PRIOR), strict=True):
+    for bet, prior in zip(pairs.BETS, np.log(pairs.PRIOR), strict=True):
         won = np.logaddexp(won, prior + np.cumsum(np.log1p(bet * values), axis=0) - bet * truth)
     return bool((won >= goal).any())
 

@@ -39,9 +39,11 @@ from ..kernels.betting import REACHED, PairTotals
 from .boundary import log_sum_exp, root
 
 MOST = 100  # arms; the sums grow with the square of their number
-# Large bets win soonest when arms differ much, and small ones when they differ little. Most of the money is on the first.
-BETS: Floats = 0.9 * np.power(0.5, np.arange(12.0))
-_PRIOR: Floats = 1.0 / np.arange(1.0, 13.0) / np.sum(1.0 / np.arange(1.0, 13.0))
+# Large bets win soonest when arms differ much, and small ones when they differ little. Most of the money is on the first:
+# a small bet waits for many observations anyway, and what it started with matters less then.
+BETS: Floats = 0.95 * np.power(0.5, np.arange(12.0))
+_SHARES = np.arange(1.0, len(BETS) + 1.0) ** -1.5
+PRIOR: Floats = _SHARES / _SHARES.sum()
 
 
 @dataclass(slots=True)
@@ -62,7 +64,7 @@ class Pairs:
         square = (slots, slots)
         return cls(
             np.arange(slots),
-            np.tile(_PRIOR, (slots * slots, 1)),
+            np.tile(PRIOR, (slots * slots, 1)),
             np.zeros((slots * slots, len(BETS)), np.int64),
             *(np.zeros(square) for _ in range(2)),
             np.full(square, np.inf),
@@ -99,7 +101,7 @@ class Pairs:
         old = len(self.owners)
         wide = old + more
         self.owners = np.concatenate([self.owners, np.full(more, -1)])
-        cube, powers = np.tile(_PRIOR, (wide, wide, 1)), np.zeros((wide, wide, len(BETS)), np.int64)
+        cube, powers = np.tile(PRIOR, (wide, wide, 1)), np.zeros((wide, wide, len(BETS)), np.int64)
         cube[:old, :old] = self.won.reshape(old, old, -1)
         powers[:old, :old] = self.powers.reshape(old, old, -1)
         self.won, self.powers = (each.reshape(wide * wide, -1) for each in (cube, powers))
@@ -112,7 +114,7 @@ class Pairs:
             square = (len(self.owners), len(self.owners))
             self.owners[slot] = -1
             for each, empty in (
-                *((self.won.reshape(*square, -1), _PRIOR), (self.powers.reshape(*square, -1), 0)),
+                *((self.won.reshape(*square, -1), PRIOR), (self.powers.reshape(*square, -1), 0)),
                 *((self.weights, 0.0), (self.gains, 0.0), (self.goals, np.inf)),
             ):
                 each[slot] = each[:, slot] = empty
@@ -126,7 +128,7 @@ class Pairs:
 
     def evidence_after(self, times: float, ones: Ints, two: int) -> Floats:
         """The same for one other slot, if everything won is multiplied in proportion."""
-        prior = np.log(_PRIOR)
+        prior = np.log(PRIOR)
         found: Floats = log_sum_exp(prior + times * (self._logs(ones, two) - prior))[0]
         return found
 
@@ -158,18 +160,17 @@ class Pairs:
 
     def to_dict(self) -> dict[str, Any]:
         """The sums as plain values."""
-        numbers = {name: pack_floats(getattr(self, name).ravel()) for name in _NUMBERS}
-        return {"owners": pack_ints(self.owners), "powers": pack_ints(self.powers.ravel()), **numbers}
+        ints = {name: pack_ints(getattr(self, name).ravel()) for name in _INTS}
+        return {**ints, **{name: pack_floats(getattr(self, name).ravel()) for name in _FLOATS}}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Pairs":
         """Restore the result of `to_dict`."""
-        owners = unpack_ints(content["owners"])
-        slots = len(owners)
-        logs, *squares = (unpack_floats(content[name]) for name in _NUMBERS)
-        return cls(
-            owners, logs.reshape(slots * slots, -1), *(each.reshape(slots, slots) for each in squares)
-        )
+        owners, powers = (unpack_ints(content[name]) for name in _INTS)
+        won, *squares = (unpack_floats(content[name]) for name in _FLOATS)
+        slots, bets = len(owners), len(BETS)
+        rows = won.reshape(slots * slots, bets), powers.reshape(slots * slots, bets)
+        return cls(owners, *rows, *(each.reshape(slots, slots) for each in squares))
 
 
-_NUMBERS = ("won", "weights", "gains", "goals")
+_INTS, _FLOATS = ("owners", "powers"), ("won", "weights", "gains", "goals")

@@ -3,8 +3,7 @@
 There are three families: the mean loss of every arm and of what was exploited; the difference of any two arms; the
 difference between any arm and what was exploited. Each holds as a whole, at all moments, with probability 1 - risk.
 Arms that come later need a share too. So the arms of the start have nine tenths of the risk, and the b-th addition has
-a tenth of it, divided by b (b + 1): the shares never add up to more than 1, however often arms are added. For the
-difference of two arms, which decides a verdict, it is one half and the other half.
+a tenth of it, divided by b (b + 1): the shares never add up to more than 1, however often arms are added.
 """
 
 from typing import TYPE_CHECKING
@@ -16,16 +15,16 @@ from ..base.arrays import Floats, Ints
 if TYPE_CHECKING:
     from .sums import Sums
 
-_START, _START_OF_PAIRS = 0.9, 0.5
+_START = 0.9
 
 
-def of_batch(batch: int, start: float = _START) -> float:
-    """The share of all arms that came together, where those of the start have this one.
+def of_batch(batch: int) -> float:
+    """The share of all arms that came together.
 
     >>> [of_batch(0), round(of_batch(1), 4), round(of_batch(2), 4)]
     [0.9, 0.05, 0.0167]
     """
-    return start if batch == 0 else (1.0 - start) / (batch * (batch + 1))
+    return _START if batch == 0 else (1.0 - _START) / (batch * (batch + 1))
 
 
 def of_arms(sums: "Sums") -> tuple[Floats, float]:
@@ -49,7 +48,7 @@ def of_pairs(sums: "Sums", firsts: Ints, second: int) -> Floats:
 
 def of_new_pairs(sums: "Sums") -> float:
     """The same in a comparison that began anew when arms were last added."""
-    return of_batch(sums.batches, _START_OF_PAIRS) / max(sums.compared[-1], 1)
+    return of_batch(sums.batches) / max(sums.compared[-1], 1)
 
 
 def of_rivals(sums: "Sums", arm: int, rivals: Ints) -> Floats:
@@ -60,6 +59,6 @@ def of_rivals(sums: "Sums", arm: int, rivals: Ints) -> Floats:
 
 
 def _in_batches(batches: Ints, counts: Ints) -> Floats:
-    whole = np.array([of_batch(batch, _START_OF_PAIRS) for batch in range(len(counts))])
+    whole = np.array([of_batch(batch) for batch in range(len(counts))])
     shares: Floats = whole[batches] / np.maximum(counts[batches], 1)
     return shares

@@ -241,15 +241,13 @@ class Ladder(Policy):
 
     def exploration_law(self, state: State) -> Floats:
         """The surrogates, with the shares of the two best arms and of all."""
-        row, scalars = self.layout.row, state.scalars
-        mixed, leader, challenger = (
-            scalars[at_place.MIXED],
-            scalars[at_place.LEADER],
-            scalars[at_place.CHALLENGER],
-        )
-        law = np.empty(state.floats.shape[1])
-        law[row(state, "order")] = row(state, "surrogate") / row(state, "surrogate_sum")
-        law *= 1.0 - self.uniform_share - mixed
+        # Every decision of a watched learner needs this, so rows are read by number.
+        places = slice(at_place.SURROGATE_SUM, at_place.UNSEEN + 1)
+        whole, mixed, leader, challenger, unseen = state.scalars[places].tolist()
+        shares = state.floats[at_place.SURROGATE] / whole
+        shares *= 1.0 - self.uniform_share - mixed
+        law = np.empty(len(shares))
+        law[state.ints[at_place.ORDER]] = shares
         law += self.uniform_share / len(law)
         if mixed == 0.0:
             return law
@@ -257,9 +255,8 @@ class Ladder(Policy):
         if leader >= 0.0:
             others = mixed * (1.0 - at_place.LEADERS_SHARE)
             law[int(leader)] += mixed - others
-        unseen = self.unknown(state)
-        if unseen.any():
-            law[unseen] += others / np.count_nonzero(unseen)
+        if unseen > 0.0:
+            law[self.unknown(state)] += others / unseen
         else:
             law[int(leader if challenger < 0.0 else challenger)] += others
         return law
