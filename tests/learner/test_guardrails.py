@@ -346,7 +346,7 @@ def test_equal_arms_release_no_incumbent_whatever_was_seen_before_it_was_set() -
 
 
 def test_decisions_from_before_and_logs_do_not_release_an_incumbent() -> None:
-    learner = dc.Exp3().start(["a", "b"], seed=7)
+    learner = dc.Ladder().start(["a", "b"], seed=7)
     made = learner.decide(count=600)
     learner.guardrails = dc.Guardrails(incumbent="a")
     learner.replay([("a", 0.5, 1.0), ("b", 0.5, 0.0)] * 300)
@@ -356,7 +356,7 @@ def test_decisions_from_before_and_logs_do_not_release_an_incumbent() -> None:
             each.observe(decision.id, loss=float(decision.explore == "a"))
         assert each.verdict().out == ("a",)
         assert each.incumbent_released is False
-    for _ in range(200):
+    for _ in range(2_000):
         for each in (learner, twin):
             decision = each.decide()
             each.observe(decision, loss=float(decision.explore == "a"))

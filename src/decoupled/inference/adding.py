@@ -64,8 +64,8 @@ def _packed(sums: Sums, seen: Sequence[Observation]) -> Observed:
         if followed and law is not None:
             row = len(laws)
             laws.append(law)
-        elif followed and whole and len(live) > 1:
-            share = 1.0 / len(live)
+        elif followed and whole:
+            share = 1.0 / sums.contenders
         elif followed and part and len(some) > 1:
             row, share = len(laws), 1.0 / len(some)
             laws.append(np.bincount(some, minlength=len(sums.batch)).astype(np.float64))

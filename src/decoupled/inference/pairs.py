@@ -64,7 +64,7 @@ class Pairs:
         square = (slots, slots)
         return cls(
             np.arange(slots),
-            np.tile(PRIOR, (slots * slots, 1)),
+            np.broadcast_to(PRIOR, (slots * slots, len(BETS))).copy(),
             np.zeros((slots * slots, len(BETS)), np.int64),
             *(np.zeros(square) for _ in range(2)),
             np.full(square, np.inf),
@@ -101,7 +101,8 @@ class Pairs:
         old = len(self.owners)
         wide = old + more
         self.owners = np.concatenate([self.owners, np.full(more, -1)])
-        cube, powers = np.tile(PRIOR, (wide, wide, 1)), np.zeros((wide, wide, len(BETS)), np.int64)
+        shape = (wide, wide, len(BETS))
+        cube, powers = np.broadcast_to(PRIOR, shape).copy(), np.zeros(shape, np.int64)
         cube[:old, :old] = self.won.reshape(old, old, -1)
         powers[:old, :old] = self.powers.reshape(old, old, -1)
         self.won, self.powers = (each.reshape(wide * wide, -1) for each in (cube, powers))
