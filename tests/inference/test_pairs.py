@@ -72,8 +72,8 @@ def test_what_was_won_is_that_of_the_definition() -> None:
         bet_on, weights = parts(seen, one, two)
         won = np.log(PRIOR) + np.log1p(np.outer(bet_on, BETS)).sum(axis=0)
         pairs = sequences.sums.pairs
-        assert np.log(pairs.won[3 * one + two]) == pytest.approx(won)
-        assert pairs.weights[one, two] == pytest.approx(sum(weights))
+        assert pairs._logs(one, two) == pytest.approx(won)
+        assert pairs.weight(one, two) == pytest.approx(sum(weights))
         low = difference_now(sequences.sums, one, two, drift=True).low
         at_low = np.logaddexp.reduce(won - BETS * sum(weights) * low)
         assert low == -1.0 or at_low == pytest.approx(GOAL, abs=1e-6)

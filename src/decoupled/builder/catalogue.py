@@ -171,7 +171,7 @@ def _betting() -> tuple[Observed, ArmTotals, PairTotals]:
     return (
         Observed(rows, table, table),
         ArmTotals(table, rows, ints, numbers),
-        PairTotals(ints, numbers, table, rows, table, table, table, numbers, numbers),
+        PairTotals(ints, numbers, table, rows, table, table, table, numbers, numbers, numbers),
     )
 
 

@@ -76,11 +76,12 @@ def leader(sums: Sums, arms: Ints, basis: Basis) -> int:
     apart = np.flatnonzero(slots < 0)
     if len(followed) == 0:
         return int(np.argmin(means))
-    both = np.ix_(slots[followed], slots[followed])
-    weights = sums.pairs.weights[both]
-    known = weights > 0.0
+    rows, columns = slots[followed][:, None], slots[followed][None, :]
+    weights = sums.pairs.weight(rows, columns)
+    known = (weights > 0.0) & (rows != columns)
     # How much an arm loses by against the one that does best against it; 0 if it was compared with none.
-    behind = np.where(known, sums.pairs.gains[both] / np.where(known, weights, 1.0), -np.inf).max(axis=1)
+    apart_by = sums.pairs.gains[rows, columns] / np.where(known, weights, 1.0)
+    behind = np.where(known, apart_by, -np.inf).max(axis=1)
     first = followed[int(np.argmin(np.where(known.any(axis=1), behind, 0.0)))]
     candidates = np.append(first, apart)
     return int(candidates[int(np.argmin(means[candidates]))])

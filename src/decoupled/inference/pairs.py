@@ -35,7 +35,7 @@ import numpy as np
 
 from ..base.arrays import Floats, Ints
 from ..base.packed import pack_floats, pack_ints, unpack_floats, unpack_ints
-from ..kernels.betting import REACHED, PairTotals
+from ..kernels.betting import LARGE, LESS, REACHED, PairTotals
 from .boundary import log_sum_exp, root
 
 MOST = 100  # arms; the sums grow with the square of their number
@@ -56,6 +56,7 @@ class Pairs:
     weights: Floats
     gains: Floats
     goals: Floats
+    common: Floats
 
     @classmethod
     def start(cls, arms: int) -> "Pairs":
@@ -68,6 +69,7 @@ class Pairs:
             np.zeros((slots * slots, len(BETS)), np.int64),
             *(np.zeros(square) for _ in range(2)),
             np.full(square, np.inf),
+            _nothing_common(),
         )
 
     def copy(self) -> "Pairs":
@@ -76,7 +78,7 @@ class Pairs:
 
     def totals(self) -> PairTotals:
         """The arrays as compiled code takes them."""
-        rest = (self.won, self.powers, self.weights, self.gains, self.goals)
+        rest = (self.won, self.powers, self.weights, self.gains, self.goals, self.common)
         return PairTotals(self.owners, BETS, *rest, np.empty(len(self.owners)), np.empty(len(BETS)))
 
     def slots(self, arms: Iterable[int]) -> Ints:
@@ -90,35 +92,50 @@ class Pairs:
         free = np.flatnonzero(self.owners < 0).tolist()
         old = len(self.owners)
         more = min(max(len(arms) - len(free), 0), MOST - old)
+        self._share_common()
         if more > 0:
             self._widen(more)
             free += range(old, old + more)
         found = free[: len(arms)]
+        for slot in found:
+            self._clear(slot)
         self.owners[found] = arms[: len(found)]
         return found
+
+    def _share_common(self) -> None:
+        """Give every pair its own part of what they have in common: new arms have none."""
+        self.won *= self.common[:-1]
+        small = self.won < LESS
+        self.won[small] *= LARGE
+        self.powers[small] -= 1
+        self.weights += np.tri(len(self.owners), k=-1) * self.common[-1]
+        self.common = _nothing_common()
 
     def _widen(self, more: int) -> None:
         old = len(self.owners)
         wide = old + more
         self.owners = np.concatenate([self.owners, np.full(more, -1)])
-        shape = (wide, wide, len(BETS))
-        cube, powers = np.broadcast_to(PRIOR, shape).copy(), np.zeros(shape, np.int64)
-        cube[:old, :old] = self.won.reshape(old, old, -1)
+        won, powers = (np.zeros((wide, wide, len(BETS)), each.dtype) for each in (self.won, self.powers))
+        won[:old, :old] = self.won.reshape(old, old, -1)
         powers[:old, :old] = self.powers.reshape(old, old, -1)
-        self.won, self.powers = (each.reshape(wide * wide, -1) for each in (cube, powers))
+        self.won, self.powers = won.reshape(wide * wide, -1), powers.reshape(wide * wide, -1)
         self.weights, self.gains = (np.pad(each, (0, more)) for each in (self.weights, self.gains))
         self.goals = np.pad(self.goals, (0, more), constant_values=np.inf)
+
+    def _clear(self, slot: int) -> None:
+        """Nothing is known of the arm in this slot."""
+        square = (len(self.owners), len(self.owners), -1)
+        for each, empty in (
+            *((self.won.reshape(square), PRIOR), (self.powers.reshape(square), 0)),
+            *((self.weights, 0.0), (self.gains, 0.0), (self.goals, np.inf)),
+        ):
+            each[slot] = each[:, slot] = empty
 
     def dismiss(self, arm: int) -> None:
         """Free the slot of a retired arm."""
         for slot in np.flatnonzero(self.owners == arm).tolist():
-            square = (len(self.owners), len(self.owners))
             self.owners[slot] = -1
-            for each, empty in (
-                *((self.won.reshape(*square, -1), PRIOR), (self.powers.reshape(*square, -1), 0)),
-                *((self.weights, 0.0), (self.gains, 0.0), (self.goals, np.inf)),
-            ):
-                each[slot] = each[:, slot] = empty
+            self.goals[slot] = self.goals[:, slot] = np.inf
 
     # What they say
 
@@ -135,12 +152,17 @@ class Pairs:
 
     def difference(self, one: int, two: int) -> float:
         """The estimated loss of the arm in a slot minus that of another; 0 if nothing is known."""
-        weight = float(self.weights[one, two])
+        weight = float(self.weight(one, two))
         return float(self.gains[one, two]) / weight if weight > 0.0 else 0.0
+
+    def weight(self, one: Any, two: Any) -> Floats:
+        """The sum of the weights of the rounds that compare the arms in these slots, or in arrays of them."""
+        found: Floats = self.weights[np.maximum(one, two), np.minimum(one, two)] + self.common[-1]
+        return found
 
     def lower(self, one: int, two: int, risk: float) -> float:
         """A lower bound of that difference."""
-        weight = self.weights[one, two]
+        weight = self.weight(one, two)
         if weight == 0.0:
             return -1.0
         logs, goal = self._logs(one, two)[None, :], np.array([-np.log(risk)])
@@ -154,7 +176,7 @@ class Pairs:
 
     def _logs(self, one: Any, two: Any) -> Floats:
         row = one * len(self.owners) + two
-        found: Floats = np.log(self.won[row]) + 1000.0 * np.log(2.0) * self.powers[row]
+        found: Floats = np.log(self.won[row] * self.common[:-1]) + np.log(2.0) * 1000.0 * self.powers[row]
         return found
 
     # Saving
@@ -168,10 +190,16 @@ class Pairs:
     def from_dict(cls, content: dict[str, Any]) -> "Pairs":
         """Restore the result of `to_dict`."""
         owners, powers = (unpack_ints(content[name]) for name in _INTS)
-        won, *squares = (unpack_floats(content[name]) for name in _FLOATS)
+        won, *squares, common = (unpack_floats(content[name]) for name in _FLOATS)
         slots, bets = len(owners), len(BETS)
         rows = won.reshape(slots * slots, bets), powers.reshape(slots * slots, bets)
-        return cls(owners, *rows, *(each.reshape(slots, slots) for each in squares))
+        return cls(
+            owners, *rows, *(each.reshape(slots, slots) for each in squares), common.reshape(bets + 1)
+        )
 
 
-_INTS, _FLOATS = ("owners", "powers"), ("won", "weights", "gains", "goals")
+def _nothing_common() -> Floats:
+    return np.append(np.ones(len(BETS)), 0.0)
+
+
+_INTS, _FLOATS = ("owners", "powers"), ("won", "weights", "gains", "goals", "common")

@@ -22,7 +22,8 @@ COMMON, SERVED, LEVEL = 0, 4, 8
 
 REACHED = -1.0
 LARGE, LEAST = 2.0**1000, 2.0**-1000  # as powers of two they change no other digit
-MOST, LESS = 2.0**900, 2.0**-500
+MOST, LESS, LEAST_COMMON = 2.0**900, 2.0**-300, 2.0**-100  # so a positive power means 2^600 at least
+TINY = 1e-300  # instead of a branch for arms without a chance
 RATE = 1.0 / 64.0  # of the level; about the mean of the last 64 losses
 
 
@@ -53,18 +54,20 @@ class ArmTotals(NamedTuple):
 class PairTotals(NamedTuple):
     """What is summed for pairs of arms. Each such arm has a slot.
 
-    What a bet has won is `won` times 2^(1000 powers): neither overflows, and multiplying is all that an observation takes.
+    What a bet has won is `won` times `common` times 2^(1000 powers): nothing overflows, and multiplying is all that an
+    observation takes.
 
     Attributes:
         owners: the arm of each slot, -1 if it is free.
         bets: the bets.
         won: for each two slots, row by row, what the bets "the first is worse" have won.
         powers: of 2^1000, the same.
-        weights: the sum of the weights, for each two slots.
+        weights: the sum of the weights, for each two slots, below the diagonal.
         gains: the sum of what was bet on.
         goals: what the bets must have won together to be enough; infinite if no more is wanted, `REACHED` once it was.
+        common: a factor for each bet, which is the same for all pairs; and, last, a part of the weights that is.
         chances: room for a number for each slot.
-        still: room for a number for each bet.
+        again: room for a number for each bet.
     """
 
     owners: Ints
@@ -74,8 +77,9 @@ class PairTotals(NamedTuple):
     weights: Floats
     gains: Floats
     goals: Floats
+    common: Floats
     chances: Floats
-    still: Floats
+    again: Floats
 
 
 @compiled
@@ -156,25 +160,26 @@ def _add_to_pairs(seen: Observed, arms: ArmTotals, pairs: PairTotals, n: int) ->
         if arm == seen.rows[n, EXPLORE]:
             explored = slot
     above = seen.numbers[n, LOSS] - arms.flow[LEVEL]
-    if share > 0.0:
-        enough = _bet_by_weight(seen, pairs, n, explored, above)
-    else:
-        arms.rounds[LAW_ROUNDS] += 1
-        enough = _bet_by_law(pairs, explored, above)
     arms.flow[LEVEL] += RATE * above
-    return enough
+    for k in range(len(pairs.bets)):
+        pairs.again[k] = 1.0
+    if share == 0.0:
+        arms.rounds[LAW_ROUNDS] += 1
+        return _bet_by_law(pairs, explored, above)
+    if law < 0:
+        _bet_on_none(pairs, share)
+    else:
+        _bet_on_some(pairs, share)
+    return explored >= 0 and _bet_by_weight(seen, pairs, n, explored, above)
 
 
 @compiled
 def _bet_by_law(pairs: PairTotals, explored: int, above: float) -> bool:
     chances, enough = pairs.chances, False
     for one in range(len(chances)):
-        if chances[one] > 0.0:
-            for two in range(one):
-                if chances[two] > 0.0:
-                    weight = chances[one] * chances[two] / (chances[one] + chances[two])
-                    pairs.weights[one, two] += weight
-                    pairs.weights[two, one] += weight
+        for two in range(one):
+            weight = chances[one] * chances[two] / (chances[one] + chances[two] + TINY)
+            pairs.weights[one, two] += weight
     if explored < 0:
         return False
     for slot in range(len(chances)):
@@ -189,26 +194,46 @@ def _bet_by_law(pairs: PairTotals, explored: int, above: float) -> bool:
 
 @compiled
 def _bet_by_weight(seen: Observed, pairs: PairTotals, n: int, explored: int, above: float) -> bool:
+    """Add what the explored arm tells. The stake of the round, which every pair pays, is paid already."""
     weight, loss, share = seen.numbers[n, WEIGHT], seen.numbers[n, LOSS], seen.numbers[n, SHARE]
-    slots, enough = len(pairs.owners), False
+    enough = False
     for k in range(len(pairs.bets)):
-        pairs.still[k] = 1.0 - share * pairs.bets[k]
+        pairs.again[k] = 1.0 / (1.0 - share * pairs.bets[k])
+    for slot in range(len(pairs.owners)):
+        if slot != explored and pairs.chances[slot] > 0.0:
+            pairs.gains[explored, slot] += share * weight * above
+            pairs.gains[slot, explored] -= share * weight * above
+            enough |= _bet(pairs, explored, slot, share * (weight * loss - 1.0))
+            enough |= _bet(pairs, slot, explored, share * (weight * (1.0 - loss) - 1.0))
+    return enough
+
+
+@compiled
+def _bet_on_none(pairs: PairTotals, share: float) -> None:
+    """Let every pair pay its stake: a factor that all have in common, so it is kept once."""
+    pairs.common[len(pairs.bets)] += share
+    small = False
+    for k in range(len(pairs.bets)):
+        pairs.common[k] *= 1.0 - share * pairs.bets[k]
+        small |= pairs.common[k] < LEAST_COMMON
+    if small:
+        for k in range(len(pairs.bets)):
+            for row in range(len(pairs.won)):
+                _multiply(pairs, row, k, pairs.common[k])
+            pairs.common[k] = 1.0
+
+
+@compiled
+def _bet_on_some(pairs: PairTotals, share: float) -> None:
+    """The same for the pairs that could be explored in this round."""
+    slots = len(pairs.owners)
     for one in range(slots):
         for two in range(slots):
-            if one == two or pairs.chances[one] == 0.0 or pairs.chances[two] == 0.0:
-                continue
-            pairs.weights[one, two] += share
-            if one == explored:
-                pairs.gains[one, two] += share * weight * above
-                enough |= _bet(pairs, one, two, share * (weight * loss - 1.0))
-            elif two == explored:
-                pairs.gains[one, two] -= share * weight * above
-                enough |= _bet(pairs, one, two, share * (weight * (1.0 - loss) - 1.0))
-            else:
-                row = one * slots + two
+            if one != two and pairs.chances[one] > 0.0 and pairs.chances[two] > 0.0:
+                if two < one:
+                    pairs.weights[one, two] += share
                 for k in range(len(pairs.bets)):
-                    _multiply(pairs, row, k, pairs.still[k])
-    return enough
+                    _multiply(pairs, one * slots + two, k, 1.0 - share * pairs.bets[k])
 
 
 @compiled
@@ -216,10 +241,10 @@ def _bet(pairs: PairTotals, one: int, two: int, part: float) -> bool:
     """Bet that arm `one` is worse than arm `two`; whether that has now won enough."""
     row, whole = one * len(pairs.owners) + two, 0.0
     for k in range(len(pairs.bets)):
-        _multiply(pairs, row, k, 1.0 + pairs.bets[k] * part)
+        _multiply(pairs, row, k, (1.0 + pairs.bets[k] * part) * pairs.again[k])
         power = pairs.powers[row, k]
         if power == 0:
-            whole += pairs.won[row, k]
+            whole += pairs.won[row, k] * pairs.common[k]
         elif power > 0:
             whole = math.inf
     goal = pairs.goals[one, two]

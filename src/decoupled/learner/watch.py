@@ -32,6 +32,9 @@ class Drawn(NamedTuple):
     law: Floats | None
 
 
+_UNKNOWN = Drawn(None, None)
+
+
 class Watch:
     """Confidence sequences over the arms of a learner, which are numbered by their serials."""
 
@@ -127,7 +130,7 @@ class Watch:
     def _take(self, key: str) -> Drawn:
         self._with_law.pop(key, None)
         self.before.discard(key)
-        return self.drawn.pop(key, Drawn(None, None))
+        return self.drawn.pop(key, _UNKNOWN)
 
     def _weight(self, decision: Decision, law: Floats | None) -> float | None:
         if not self.weighs and law is None:

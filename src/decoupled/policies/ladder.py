@@ -244,11 +244,12 @@ class Ladder(Policy):
         # Every decision of a watched learner needs this, so rows are read by number.
         places = slice(at_place.SURROGATE_SUM, at_place.UNSEEN + 1)
         whole, mixed, leader, challenger, unseen = state.scalars[places].tolist()
-        shares = state.floats[at_place.SURROGATE] / whole
-        shares *= 1.0 - self.uniform_share - mixed
-        law = np.empty(len(shares))
-        law[state.ints[at_place.ORDER]] = shares
-        law += self.uniform_share / len(law)
+        law = np.empty(state.floats.shape[1])
+        law[state.ints[at_place.ORDER]] = state.floats[at_place.SURROGATE] * (
+            (1.0 - self.uniform_share - mixed) / whole
+        )
+        if self.uniform_share > 0.0:
+            law += self.uniform_share / len(law)
         if mixed == 0.0:
             return law
         others = mixed
