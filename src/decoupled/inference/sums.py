@@ -146,6 +146,8 @@ class Sums:
         self.retired[arm] = True
         self.pairs.dismiss(arm)
         self.settled = {pair: each for pair, each in self.settled.items() if arm not in pair}
+        # A pair that contradicted one with this arm may be settled now.
+        self._set_goals(np.flatnonzero(self.pairs.owners >= 0).tolist())
 
     def _set_goals(self, slots: Collection[int]) -> None:
         """Set what the bets must win for each pair with one of these slots. Without drift another kind settles them."""
@@ -157,6 +159,10 @@ class Sums:
             others = taken[taken != slot]
             shared = shares.of_pairs(self, pairs.owners[others], int(pairs.owners[slot]))
             pairs.goals[slot, others] = pairs.goals[others, slot] = 1.0 / (self.risk * shared)
+        for pair in self.settled:
+            one, two = pairs.slots(pair).tolist()
+            if min(one, two) >= 0:
+                pairs.goals[one, two] = np.inf
 
     def settle(self, worse: int, better: int, shown: Interval) -> None:
         """Note that an arm was shown to be worse, unless the other one was shown to be worse than it before."""

@@ -59,12 +59,13 @@ class Guarded:
             )
         with self._lock:
             rules.check_arms(self._arms)
-            new = rules.incumbent is not None and rules.incumbent != self._guard.rules.incumbent
+            another = rules.incumbent != self._guard.rules.incumbent
             self._guard = self._guard.following(rules)
             if rules.incumbent is not None and self._watch is None:
                 self._start_watch(rules.risk, rules.drift)
-            if new and self._watch is not None:
-                self._watch.start_trial(self._waiting.decisions, self._running.serials)
+            if another and self._watch is not None:
+                tried = rules.incumbent is not None
+                self._watch.set_trial(self._running.serials, self._waiting.decisions if tried else None)
             self._rebind()
 
     @property

@@ -55,10 +55,13 @@ class Watch:
         """Watch arms of which nothing is known."""
         return cls(_followed(Sequences(serials.born, risk, drift=drift, coupled=coupled), serials), weighs)
 
-    def start_trial(self, pending: Iterable[str], serials: Serials) -> None:
-        """From now on, judge an incumbent by what these pending decisions, and all that was observed, do not tell."""
-        self.before, self.trial = set(pending), None
-        if self.before or self.sequences.observed > 0:
+    def set_trial(self, serials: Serials, pending: Iterable[str] | None) -> None:
+        """From now on, judge an incumbent by what neither these pending decisions tell nor what was observed.
+
+        None ends it: there is no incumbent.
+        """
+        self.before, self.trial = set(pending or ()), None
+        if pending is not None and (self.before or self.sequences.observed > 0):
             coupled = self.sequences.sums.coupled
             self.trial = _followed(Sequences(serials.born, self.sequences.risk, coupled=coupled), serials)
 
