@@ -23,8 +23,8 @@ def observations(count: int, arms: int, seed: int) -> list[Observation]:
     for _ in range(count):
         law = rng.dirichlet(np.ones(arms))
         explore = int(rng.choice(arms, p=law))
-        weight = 1.0 / float(law[explore])
-        weight = chance.choice((weight, weight, weight, None, 1.0))
+        known = 1.0 / float(law[explore])
+        weight = chance.choice((known, known, known, None, 1.0))
         available = chance.choice((None, None, range(arms), tuple({explore, chance.randrange(arms)})))
         exploit = chance.choice((None, explore, *range(arms)))
         seen_law = None if chance.random() < 0.2 else law

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..base.arrays import Floats
 from ..kernels.betting import OTHER_ROUNDS, ArmTotals, Observed, add_observations
 from .comparisons import look
 from .differences import difference_now
@@ -46,7 +47,8 @@ def _add(sums: Sums, seen: Sequence[Observation]) -> None:
 def _packed(sums: Sums, seen: Sequence[Observation]) -> Observed:
     """The observations as compiled code takes them."""
     live, followed, coupled = set(sums.live), len(sums.pairs.owners) > 0, int(sums.coupled)
-    rows, numbers, laws = [], [], []
+    rows, numbers = [], []
+    laws: list[Floats] = []
     for explore, weight, loss, exploit, available, law in seen:
         row, share, served = -1, 0.0, exploit is not None
         if weight == 1.0:  # no other arm had a chance

@@ -62,14 +62,15 @@ class Pairs:
     def start(cls, arms: int) -> "Pairs":
         """Nothing is known yet. With too many arms no pair is followed."""
         slots = arms if arms <= MOST else 0
-        square = (slots, slots)
+        square, rows = (slots, slots), (slots * slots, len(BETS))
         return cls(
-            np.arange(slots),
-            np.broadcast_to(PRIOR, (slots * slots, len(BETS))).copy(),
-            np.zeros((slots * slots, len(BETS)), np.int64),
-            *(np.zeros(square) for _ in range(2)),
-            np.full(square, np.inf),
-            _nothing_common(),
+            owners=np.arange(slots),
+            won=np.broadcast_to(PRIOR, rows).copy(),
+            powers=np.zeros(rows, np.int64),
+            weights=np.zeros(square),
+            gains=np.zeros(square),
+            goals=np.full(square, np.inf),
+            common=_nothing_common(),
         )
 
     def copy(self) -> "Pairs":
@@ -115,7 +116,7 @@ class Pairs:
         old = len(self.owners)
         wide = old + more
         self.owners = np.concatenate([self.owners, np.full(more, -1)])
-        won, powers = (np.zeros((wide, wide, len(BETS)), each.dtype) for each in (self.won, self.powers))
+        won, powers = np.zeros((wide, wide, len(BETS))), np.zeros((wide, wide, len(BETS)), np.int64)
         won[:old, :old] = self.won.reshape(old, old, -1)
         powers[:old, :old] = self.powers.reshape(old, old, -1)
         self.won, self.powers = won.reshape(wide * wide, -1), powers.reshape(wide * wide, -1)
@@ -189,13 +190,15 @@ class Pairs:
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Pairs":
         """Restore the result of `to_dict`."""
-        owners, powers = (unpack_ints(content[name]) for name in _INTS)
-        won, *squares, common = (unpack_floats(content[name]) for name in _FLOATS)
-        slots, bets = len(owners), len(BETS)
-        rows = won.reshape(slots * slots, bets), powers.reshape(slots * slots, bets)
-        return cls(
-            owners, *rows, *(each.reshape(slots, slots) for each in squares), common.reshape(bets + 1)
-        )
+        floats = {name: unpack_floats(content[name]) for name in _FLOATS}
+        ints = {name: unpack_ints(content[name]) for name in _INTS}
+        slots, bets = len(ints["owners"]), len(BETS)
+        shapes = dict.fromkeys(("weights", "gains", "goals"), (slots, slots))
+        shapes |= dict.fromkeys(("won", "powers"), (slots * slots, bets))
+        shaped: dict[str, Any] = {
+            name: values.reshape(shapes.get(name, len(values))) for name, values in (floats | ints).items()
+        }
+        return cls(**shaped)
 
 
 def _nothing_common() -> Floats:

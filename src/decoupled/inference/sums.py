@@ -128,9 +128,8 @@ class Sums:
         self.counts[:, OTHER_ROUNDS] += self.rounds[ROUNDS]
         self.rounds[[ROUNDS, COMPARED]] = 0
         self.flow[COMMON : COMMON + 4] = 0.0
-        self.moments, self.counts = (
-            np.pad(each, ((0, count), (0, 0))) for each in (self.moments, self.counts)
-        )
+        self.moments = np.pad(self.moments, ((0, count), (0, 0)))
+        self.counts = np.pad(self.counts, ((0, count), (0, 0)))
         self.batch = np.pad(self.batch, (0, count), constant_values=batch)
         self.retired = np.pad(self.retired, (0, count))
         live = self.contenders = len(self.live)
