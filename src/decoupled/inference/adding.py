@@ -47,7 +47,8 @@ def _add(sums: Sums, seen: Sequence[Observation]) -> None:
 def _packed(sums: Sums, seen: Sequence[Observation]) -> Observed:
     """The observations as compiled code takes them."""
     live, followed, coupled = set(sums.live), len(sums.pairs.owners) > 0, int(sums.coupled)
-    rows, numbers = [], []
+    rows: list[int] = []
+    numbers: list[float] = []
     laws: list[Floats] = []
     for explore, weight, loss, exploit, available, law in seen:
         row, share, served = -1, 0.0, exploit is not None
@@ -71,12 +72,12 @@ def _packed(sums: Sums, seen: Sequence[Observation]) -> Observed:
         elif followed and part and len(some) > 1:
             row, share = len(laws), 1.0 / len(some)
             laws.append(np.bincount(some, minlength=len(sums.batch)).astype(np.float64))
-        rows.append((
+        rows += (
             *(explore, -1 if exploit is None else exploit, row),
             *(weight is not None, whole, served, coupled),
-        ))  # fmt: skip
-        numbers.append((0.0 if weight is None else weight, loss, share))
+        )  # fmt: skip
+        numbers += (0.0 if weight is None else weight, loss, share)
     return Observed(
-        np.array(rows, np.int64), np.array(numbers),
+        np.array(rows, np.int64).reshape(len(seen), -1), np.array(numbers).reshape(len(seen), -1),
         np.array(laws) if laws else np.empty((0, len(sums.batch))),
     )  # fmt: skip
