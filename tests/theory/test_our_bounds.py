@@ -360,17 +360,3 @@ def test_arguments_are_checked() -> None:
         bounds.theorem_c([0.25] * 7, switch=1)
     with pytest.raises(dc.ParameterError, match="alpha"):
         bounds.theorem_c([0.25] * 7, alpha=3.5)
-
-
-def test_the_ladder_has_the_factors_of_theorem_t2() -> None:
-    factors = [bounds.ladder_terms(arms).factor for arms in (2, 8, 64, 1_024)]
-    assert factors == pytest.approx([49.5, 74.8, 99.9, 109.4], abs=0.05)
-    assert (
-        max(bounds.ladder_terms(arms).factor for arms in (*range(2, 200, 9), *range(200, 4_096, 97)))
-        < 109.6
-    )
-    # In the end only the factor counts, and a smaller uniform share costs a constant alone.
-    assert bounds.theorem_t2(10**12, 8) == pytest.approx(factors[1] * math.sqrt(8e12), rel=1e-3)
-    parts = [bounds.ladder_terms(8, share) for share in (0.02, 0.001)]
-    assert parts[1].factor < parts[0].factor
-    assert parts[1].constant > parts[0].constant + 7_000

@@ -83,7 +83,9 @@ def _view(policy: Ladder, state: State, losses: Floats) -> LadderRound:
     rates = [eta * rate / policy.rungs[0] for rate in policy.rungs]
     two_best = np.zeros(arms)
     if policy.top_two_share > 0.0:
-        others = policy.layout.row(state, "counts") == 0.0  # unseen arms, and the challenger if there are none
+        others = (
+            policy.layout.row(state, "counts") == 0.0
+        )  # unseen arms, and the challenger if there are none
         if not others.any():
             others[int(one["challenger"])] = True
         two_best = 0.5 * others / others.sum()

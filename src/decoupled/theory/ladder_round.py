@@ -1,5 +1,6 @@
 """One round of `Ladder` in the terms of theorem T2: every quantity of its proof, computed exactly."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -58,7 +59,7 @@ class LadderRound(CentredRound):
 
     @property
     def range(self) -> float:
-        """omega = B - a, the range of the gate."""
+        """The range of the gate, B - a."""
         return self.mean - self.least
 
     @cached_property
@@ -86,6 +87,7 @@ class LadderRound(CentredRound):
 
     @cached_property
     def p(self) -> Floats:
+        """The exploration probabilities."""
         p: Floats = self.base + (1.0 - self.numbers.policy.uniform_share) * self.lent * self.two_best
         return p
 
@@ -99,6 +101,7 @@ class LadderRound(CentredRound):
 
     @cached_property
     def b(self) -> Floats:
+        """The baselines."""
         return self.gated(self.p)
 
     @cached_property
@@ -111,14 +114,14 @@ class LadderRound(CentredRound):
     def drift(self) -> float:
         """delta, what the drift of the baselines adds to n."""
         missing = self.b.max() - self.gated(self.base)
-        unit = 4.0 * min(1.0, 2.0 * self.unit) * self.moment.arms ** (-2.0 / 3.0)
+        unit = 4.0 * min(1.0, 2.0 * self.unit) * math.pow(self.moment.arms, -2.0 / 3.0)
         return unit * float((self.q**2) @ missing)
 
     # Losses: what was not yet seen, and the rest.
 
     @property
     def surprises(self) -> Floats:
-        """s of every arm."""
+        """By how much the loss of every arm differs from its baseline."""
         s: Floats = np.abs(self.losses - self.b)
         return s
 
@@ -135,11 +138,13 @@ class LadderRound(CentredRound):
     @property
     def records(self) -> Floats:
         """The surprises upwards that are records."""
-        return np.where((self.losses >= self.b) & (self.surprises > RECORD * self.unit), self.surprises, 0.0)
+        return np.where(
+            (self.losses >= self.b) & (self.surprises > RECORD * self.unit), self.surprises, 0.0
+        )
 
     @property
     def plain(self) -> Floats:
-        """s tilde: the surprises without records, and without what is below all that was seen."""
+        """The surprises without records, and without what is below all that was seen."""
         fall = np.maximum(self.b - np.maximum(self.losses, self.least), 0.0)
         return np.where(self.losses >= self.b, self.surprises * (self.records == 0.0), fall)
 

@@ -103,4 +103,5 @@ class World:
         self.means, self.note = lambda t: table.rows[table.row_at[t]], lambda t, exploit: None
 
     def draw(self, mean: float, noise: Words, local: Words) -> float:
+        """A loss with this mean."""
         return draw_loss(self._kind, self._concentration, mean, noise, local)

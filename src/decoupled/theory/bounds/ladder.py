@@ -32,7 +32,7 @@ class Numbers:
     @property
     def h(self) -> float:
         """The rate of the first rung, times the root of n."""
-        return self.policy.rungs[0] * self.arms ** (-1.0 / 6.0)
+        return self.policy.rungs[0] * math.pow(self.arms, -1.0 / 6.0)
 
     @cached_property
     def ranks(self) -> Floats:
@@ -73,12 +73,12 @@ class Numbers:
     def stability(self) -> float:
         """M, what stability costs of a unit of n, over the root of n."""
         jump = FALL / 8.0 * self.whole**2
-        return curvature_constant() * self.growth * self.h * max(jump, self.arms ** (2.0 / 3.0))
+        return curvature_constant() * self.growth * self.h * max(jump, math.pow(self.arms, 2.0 / 3.0))
 
     @property
     def drift_share(self) -> float:
         """2 Z_K K^(-2/3): the drift of a round is at most 4 r^2 times this."""
-        return 2.0 * self.squares * self.arms ** (-2.0 / 3.0)
+        return 2.0 * self.squares * math.pow(self.arms, -2.0 / 3.0)
 
     @property
     def step(self) -> float:
@@ -88,13 +88,17 @@ class Numbers:
     @property
     def drift_rate(self) -> float:
         """C_delta: the drift of a round is at most C_delta r^4 / n."""
-        return 32.0 * self.arms ** (1.0 / 3.0) * (self.whole * self.h) ** 2
+        return 32.0 * math.pow(self.arms, 1.0 / 3.0) * (self.whole * self.h) ** 2
+
+    @property
+    def low_cost(self) -> float:
+        """K / gamma, what losses below all that was seen cost, over the fall of the least loss."""
+        return self.arms / self.policy.uniform_share
 
     @property
     def unseen(self) -> float:
         """What losses beyond all that was seen cost in all: those below, those above, and records."""
-        above = self.whole * (1.0 + self.record_factor * RECORD / (RECORD - 1.0))
-        return self.arms / self.policy.uniform_share + above
+        return self.low_cost + self.whole * (1.0 + self.record_factor * RECORD / (RECORD - 1.0))
 
     # The judge
 
@@ -127,7 +131,7 @@ class Numbers:
     @property
     def jump(self) -> float:
         """The largest estimated loss of a rung, without its baselines."""
-        return max(self.whole * self.arms ** (2.0 / 3.0), 1.0 / self.leader_share)
+        return max(self.whole * math.pow(self.arms, 2.0 / 3.0), 1.0 / self.leader_share)
 
     @property
     def range_cost(self) -> float:
@@ -275,8 +279,8 @@ def theorem_t2b(gaps: Sequence[float], policy: Ladder | None = None, zeta: float
     k, least, c = float(of.arms), float(others.min()), of.policy.rungs[0]
     grown = 4.0 * of.penalty_step / c
     # A0 and A1, the factors of sqrt(K) and of K^(1/6) sum (8 w)^(2/3).
-    any_state = c * k ** (-2.0 / 3.0) * of.any_state + grown * winner_constant()
-    on_event = c * k ** (-1.0 / 3.0) * of.on_event(zeta) + 1.5 * grown
+    any_state = c * math.pow(k, -2.0 / 3.0) * of.any_state + grown * winner_constant()
+    on_event = c * math.pow(k, -1.0 / 3.0) * of.on_event(zeta) + 1.5 * grown
     late = math.ceil((of.h * (RECORD * of.whole + 1.0) / zeta) ** 2 / theta)
     bracket = 2.0 * math.sqrt(8.0 * self_bounding_factor(3.0) * any_state * on_event**3)
     bracket = 4.0 / 3.0 * (bracket + 4.0 * any_state**2 / LEAST_OFF_EVENT)

@@ -15,7 +15,9 @@ GATE = Inequality("eta (b - a) / p <= (1 + eta u) / 2", "ladder, T2 (I5)", OURS)
 BELOW = Inequality("w of rung 1 <= q, with ties that share", "ladder, L12", OURS)
 LOWS = Inequality("sum of losses below all seen <= K / share E[fall of the least]", "ladder, L9", OURS)
 HIGHS = Inequality("sum w (loss - B - r) <= S' E[growth of r]", "ladder, L9", OURS)
-STABILITY = Inequality("stability of a ladder's round <= jumps + drift + what was not seen", "ladder, L10", OURS)
+STABILITY = Inequality(
+    "stability of a ladder's round <= jumps + drift + what was not seen", "ladder, L10", OURS
+)
 DRIFT = Inequality("4 r sum d q^2 <= K^(2/3) delta", "ladder, L11", OURS)
 MASS = Inequality("delta <= C_delta r^4 / n", "ladder, L11", OURS)
 STEP = Inequality("4 s^2 + delta without records <= 4 N r^2", "ladder, L11", OURS)
@@ -24,7 +26,9 @@ CHANCES = Inequality("sum E w_hat^2 / q <= Z_W", "ladder, L13", OURS)
 SQUARE = Inequality("E sum pi A^2 <= V_A", "ladder, L13", OURS)
 RANGE = Inequality("|A| <= max(S' K^(2/3), 1 / p_leader)", "ladder, L13", OURS)
 SMALL = Inequality("E sum pi (A - that of the best arm)^2 <= C_A (1 - w_best)", "ladder, L13", OURS)
-ANY = Inequality("stability of a ladder's round <= eta r^2 sqrt(K) {A0} + what was not seen", "ladder, L14", OURS)
+ANY = Inequality(
+    "stability of a ladder's round <= eta r^2 sqrt(K) {A0} + what was not seen", "ladder, L14", OURS
+)
 LATE = Inequality(
     "on D_t, late: stability of a ladder's round <= eta r^2 Y {A1} + what was not seen", "ladder, L14", OURS
 )
@@ -56,7 +60,7 @@ def _unseen(played: LadderRound) -> Iterator[Sides]:
     of = played.numbers
     lows, seen = played.lows, float(played.p @ played.lows)
     if lows.any():
-        yield Sides(LOWS, float(lows.sum()), of.arms / of.policy.uniform_share * seen)
+        yield Sides(LOWS, float(lows.sum()), of.low_cost * seen)
     growth = float(played.p @ np.maximum(played.surprises - played.unit, 0.0))
     if played.highs.any():
         yield Sides(HIGHS, float(played.moment.moments.law @ played.highs), of.whole * growth)
@@ -118,4 +122,3 @@ def _judge(played: LadderRound) -> Iterator[Sides]:
     inner = played.leader == moment.best or played.q[moment.best] >= 0.5
     mean_square = float(weights @ (centred if inner else about) @ squares)
     yield Sides(SMALL, mean_square, of.small_variance * float(weights @ lost))
-
