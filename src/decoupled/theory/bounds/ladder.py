@@ -71,7 +71,7 @@ class Numbers:
 
     @property
     def stability(self) -> float:
-        """M, what stability costs of a unit of n, over the root of n."""
+        """What stability costs of a unit of n, over the root of n."""
         jump = FALL / 8.0 * self.whole**2
         return curvature_constant() * self.growth * self.h * max(jump, math.pow(self.arms, 2.0 / 3.0))
 
@@ -199,7 +199,7 @@ def ladder_numbers(arms: int, policy: Ladder | None = None) -> Numbers:
         raise ParameterError(
             invalid_value("policy", policy, "must be a Ladder", "theorem T2 is about no other")
         )
-    number_in("uniform_share", policy.uniform_share, 0.0, 1.0, "with 0 the theorem is false")
+    number_in("uniform_share", policy.uniform_share, 0.0, 1.0, "with 0 there is no bound")
     if policy.at(arms_of(arms)) is not policy:
         rule = "must be below 4096"
         raise ParameterError(invalid_value("arms", arms, rule, "from there on Ladder is another policy"))
@@ -239,13 +239,13 @@ def ladder_terms(arms: int, policy: Ladder | None = None) -> LadderTerms:
 def theorem_t2(horizon: int, arms: int, policy: Ladder | None = None, *, width: float = 1.0) -> float:
     r"""Theorem T2a: the regret of `Ladder()` against any adversary, with feedback in the same round.
 
-    $$\mathbb E \mathrm{Reg}_T \le \rho \left(A(K) \sqrt{KT} + C(K)\right) + 10^{-12} \frac{G}{c_1} \sqrt K$$
+    $$\mathbb E \mathrm{Reg}_T \le x \left(A(K) \sqrt{KT} + C(K)\right) + 10^{-12} \frac{G}{c_1} \sqrt K$$
 
     Args:
         horizon: the number of rounds $T$.
         arms: the number of arms $K$, below 4,096.
         policy: the ladder; `Ladder()` if None.
-        width: $\rho$, the width of an interval in $[0, 1]$ that holds all losses. The policy need not know it.
+        width: $x$, the width of an interval in $[0, 1]$ that holds all losses. The policy need not know it.
 
     >>> from decoupled import theory
     >>> round(theory.bounds.theorem_t2(horizon=1_000_000, arms=8))
