@@ -35,8 +35,8 @@ def table(losses: Any) -> dc.environments.LossTable:
 
 
 def growing(arms: int, rounds: int) -> dc.environments.LossTable:
-    """Losses whose scale grows by half every ten rounds, from 1e-5 to 1, and alternate below and above."""
-    scale = np.minimum(1e-5 * 1.5 ** (np.arange(rounds) // 10), 1.0)
+    """Losses whose scale grows by half every five rounds, from 1e-5 to 1, and alternate below and above."""
+    scale = np.minimum(1e-5 * 1.5 ** (np.arange(rounds) // 5), 1.0)
     signs = np.random.default_rng(1).choice([-1.0, 1.0], (rounds, arms))
     return table(0.5 + 0.5 * scale[:, None] * signs)
 
@@ -49,15 +49,15 @@ def rising(arms: int, rounds: int) -> dc.environments.LossTable:
 WORLDS: dict[str, dc.environments.Environment] = {
     "alternating": dc.environments.Alternating(6, 0.2),
     "punishing": dc.environments.PunishLast(5),
-    "growing": growing(4, 301),
-    "rising": rising(3, 301),
-    "flat": table(np.full((301, 3), 0.3)),
+    "growing": growing(4, 151),
+    "rising": rising(3, 151),
+    "flat": table(np.full((151, 3), 0.3)),
 }
 
 
 @cache
 def played(world: str, policy: dc.Ladder | None = None) -> LadderPath:
-    return run_ladder(dc.Ladder() if policy is None else policy, WORLDS[world], 300, 0)
+    return run_ladder(dc.Ladder() if policy is None else policy, WORLDS[world], 150, 0)
 
 
 def path_sides() -> list[Sides]:
@@ -73,11 +73,11 @@ def fresh(rounds: list[LadderRound]) -> list[LadderRound]:
 
 @cache
 def _drawn() -> list[LadderRound]:
-    return list(drawn_ladder_rounds(np.random.default_rng(3), 90))
+    return list(drawn_ladder_rounds(np.random.default_rng(3), 60))
 
 
 def round_sides() -> list[Sides]:
-    along = [each for world in WORLDS for each in played(world).rounds[::60]]
+    along = [each for world in WORLDS for each in played(world).rounds[::40]]
     return [sides for at in fresh([*_drawn(), *along]) for sides in ladder_round.sides(at)]
 
 
@@ -202,7 +202,7 @@ def test_the_mean_square_of_a_chance(shifts: list[float]) -> None:
 
 
 def test_the_check_of_a_ladder() -> None:
-    report = theory.check(WORLDS["growing"], dc.Ladder(), horizon=200, rounds=20)
+    report = theory.check(WORLDS["growing"], dc.Ladder(), horizon=140, rounds=20)
     assert report.surprises == []
     sources = {line.inequality.source for line in report.lines}
     assert {"ladder, L1", "ladder, L7", *(f"ladder, L{n}" for n in (9, 10, 11, 12, 13, 14))} <= sources
