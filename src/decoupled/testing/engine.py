@@ -75,7 +75,7 @@ def _check_drawn(case: Case, state: State, drawn: Drawn) -> None:
 
 def _bytes(policy: Policy, state: State) -> tuple[bytes, ...]:
     """A state without what a decision notes for its own update."""
-    copy = State(*(part.copy() for part in state))
+    copy = State(state.scalars.copy(), state.floats.copy(), state.ints.copy())
     for name in policy.kept:
         policy.layout.row(copy, name)[...] = 0
     return tuple(part.tobytes() for part in copy)
