@@ -59,9 +59,13 @@ class Guarded:
             )
         with self._lock:
             rules.check_arms(self._arms)
+            another = rules.incumbent != self._guard.rules.incumbent
             self._guard = self._guard.following(rules)
             if rules.incumbent is not None and self._watch is None:
                 self._start_watch(rules.risk, rules.drift)
+            if another and self._watch is not None:
+                tried = rules.incumbent is not None
+                self._watch.set_trial(self._running.serials, self._waiting.decisions if tried else None)
             self._rebind()
 
     @property
@@ -104,14 +108,14 @@ class Guarded:
         return self._guard.serve(drawn, self._arms, part, self._waiting.tag)
 
     def _judge_incumbent(self, watch: "Watch") -> None:
-        """Release the incumbent once the sequences show that another arm is better."""
+        """Release the incumbent once what was observed since it was set shows that another arm is better."""
         guard = self._guard
-        if guard.rules.incumbent is not None and guard.is_due(watch.sequences.observed):
+        if guard.rules.incumbent is not None and guard.is_due(watch.judges.observed):
             from ..inference.beaten import is_beaten
 
             rules = guard.rules
             serial = self._running.serials.of_one(self._arms.place(rules.incumbent))
-            guard.released = is_beaten(watch.sequences, serial, rules.risk, rules.drift)
+            guard.released = is_beaten(watch.judges, serial, rules.risk, rules.drift)
 
 
 def _check_type(rules: object) -> None:

@@ -449,8 +449,8 @@ class Learner(Guarded, Watchable):
             for arm, weight, loss in checked:
                 self._running.learn(arm, weight, loss)  # a log has no baselines
                 if self._watch is not None:
-                    self._watch.replay(self._running.serials.of_one(arm), weight, loss)
-                    self._judge_incumbent(self._watch)
+                    incumbent = self._guard.rules.incumbent is not None
+                    self._watch.replay(self._running.serials.of_one(arm), weight, loss, incumbent=incumbent)
         return len(checked)
 
     def forget(self, decision: Decision | str) -> None:
