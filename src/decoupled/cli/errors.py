@@ -1,18 +1,27 @@
 """Error handling that the commands share."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 
 import typer
 
 from ..base.extras import as_missing_extra
 from ..base.sigint import held_while_compiling
-from ..errors import DecoupledError
+from ..errors import DecoupledError, argument_of
+
+# The exit statuses of every command; 0 if it succeeds.
+WRONG, WRONG_COMMAND_LINE, INTERRUPTED = 1, 2, 130
 
 
 @contextmanager
-def report_errors(kept: str = "nothing was written") -> Iterator[None]:
-    """End a command with one line after an error of this package, a file error or an interruption."""
+def report_errors(
+    kept: str = "nothing was written", *, arguments: Container[str | None] = ()
+) -> Iterator[None]:
+    """End a command with one line after an error of this package, a file error or an interruption.
+
+    The command line is wrong if the error is about a flag, or about one of `arguments`, the names that errors have for
+    what a user gave there.
+    """
     try:
         with held_while_compiling():
             yield
@@ -21,13 +30,15 @@ def report_errors(kept: str = "nothing was written") -> Iterator[None]:
         request = getattr(error, "request_id", None)
         if request is not None and getattr(error, "status", 0) >= 500:  # only the service's log tells more
             typer.echo(f"The id of the request is {request}.", err=True)
-        raise typer.Exit(2) from None
+        named = argument_of(error)
+        usage = named in arguments or (named or "").startswith("--")
+        raise typer.Exit(WRONG_COMMAND_LINE if usage else WRONG) from None
     except ModuleNotFoundError as error:
         missing = as_missing_extra(error, "this command")
         if missing is None:
             raise
         typer.echo(f"error: {missing}", err=True)
-        raise typer.Exit(2) from None
+        raise typer.Exit(WRONG) from None
     except KeyboardInterrupt:
         typer.echo(f"interrupted: {kept}", err=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None

@@ -88,28 +88,39 @@ class Waiting:
         """The number of decisions made."""
         return self.counter.value
 
-    def add(
+    def made_from(
         self,
         chosen: Chosen,
         arm: int,
         covered: Covered,
         baseline: Recorded,
         guarded: tuple[Arm, str] | None = None,
-    ) -> Decision:
-        """Make a decision, and wait for its feedback. `guarded`: what the policy drew, and the guardrail's name."""
-        self.counter.value = made = self.counter.value + 1
-        name = f"{self.tag}-{made}"
+    ) -> Pending:
+        """The next decision, as `add` takes it. `guarded`: what the policy drew, and the guardrail's name."""
+        name = f"{self.tag}-{self.made + 1}"
         decision: Decision = (
             _new_tuple(Decision, (name, *chosen))  # twice as fast as Decision(...)
             if guarded is None
             else _new_tuple(GuardedDecision, (name, *chosen)).marked(*guarded)
         )
-        decisions = self.decisions
-        decisions[name] = (decision, arm, covered, baseline)
-        if len(decisions) > self.limit:
-            del decisions[next(iter(decisions))]
-            self.forgotten += 1
-        return decision
+        return decision, arm, covered, baseline
+
+    def add(self, pending: Pending, made: int, oldest: str | None, forgotten: int) -> None:
+        """Wait for the feedback of a decision, the one of this number, and forget the oldest; this may be repeated."""
+        self.decisions[pending[0].id] = pending
+        self.counter.value = made
+        if oldest is not None:
+            self.forget(oldest, forgotten)
+
+    @property
+    def oldest(self) -> str | None:
+        """The id of the decision that is forgotten when the next is made; None if there is room."""
+        return next(iter(self.decisions)) if len(self.decisions) >= self.limit else None
+
+    def forget(self, key: str, forgotten: int) -> None:
+        """Stop waiting for a decision's feedback, after which so many are forgotten; this may be repeated."""
+        self.decisions.pop(key, None)
+        self.forgotten = forgotten
 
     def find(self, decision: Decision | str) -> Pending:
         """The record of a pending decision, given the decision or its id."""
@@ -119,16 +130,15 @@ class Waiting:
             return pending
         raise FeedbackError(f"decision {shown(key)}: {self._why_unknown(key, pending)}")
 
-    def add_arm(self, newcomer: int) -> None:
-        """Record that arms from this serial on are new: decisions made so far could not choose them."""
-        for name, (decision, arm, covered, baseline) in self.decisions.items():
-            if covered is None:
-                self.decisions[name] = (decision, arm, newcomer, baseline)
-
-    def forget(self, decision: Decision | str) -> None:
-        """Stop waiting for a decision's feedback."""
-        del self.decisions[self.find(decision)[0].id]
-        self.forgotten += 1
+    def with_arm(self, newcomer: int) -> "Waiting":
+        """A copy that knows that arms from this serial on are new: decisions made so far could not choose them."""
+        copy = Waiting(self.tag, self.limit)
+        copy.counter, copy.forgotten = self.counter, self.forgotten
+        copy.decisions = {
+            name: (decision, arm, newcomer if covered is None else covered, baseline)
+            for name, (decision, arm, covered, baseline) in self.decisions.items()
+        }
+        return copy
 
     def _why_unknown(self, key: object, pending: Pending | None) -> str:
         tag, _, number = key.rpartition("-") if isinstance(key, str) else ("", "", "")

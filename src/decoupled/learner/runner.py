@@ -1,6 +1,8 @@
 """A running policy: its state, its random stream, and the compiled calls on them."""
 
+from collections.abc import Callable
 from ctypes import c_int64
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..base.arrays import Floats, Ints, Words
 from ..kernels.dispatch import bound
+from ..kernels.numba_later import jit_disabled
 from ..kernels.random.hashed import secret_of
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, State
 from .arm_ids import Serials
@@ -41,6 +44,10 @@ class Running:
         self.calls = bound(self.entries, self.values, state, stream)
         self.calls.init()
         self.baseline = policy.baseline
+        # Whether an update is one step, which no signal interrupts; and whether what comes before it changes only what
+        # is derived, even if baselines were predicted.
+        self._in_one_step = not (policy.in_python or policy.interpreted or jit_disabled())
+        self._any_baseline = self.form.any_baseline
         # The baselines of the decisions of this round, and the number of these decisions, or more if the baselines are
         # computed. A decision whose feedback comes before the next leaves the object for the next round.
         self.shared: list[RoundBaseline | None] = [None]
@@ -146,6 +153,28 @@ class Running:
 
     # Learning
 
+    def undo(self, pending: Pending) -> tuple[Callable[[], None], bool]:
+        """What takes back a `settle` that was interrupted; and whether its update, one step, is the last to change the state.
+
+        If so, a settle that has not come to the update has only written baselines, which are derived.
+        """
+        _, _, covered, baseline = pending
+        predicted = type(baseline) is tuple and baseline[2] and not self._any_baseline
+        if self._in_one_step and covered is None and self.serials.kept is None and not predicted:
+            return self.calls.init, True
+        return self.undo_all(), False
+
+    def undo_all(self) -> Callable[[], None]:
+        """What takes back everything that is learned from now on."""
+        scalars, floats, ints = self.state
+        return partial(self._restore, State(scalars.copy(), floats.copy(), ints.copy()), self.shared[0])
+
+    def _restore(self, state: State, shared: RoundBaseline | None) -> None:
+        for mine, saved in zip(self.state, state, strict=True):
+            mine[:] = saved
+        self.shared[0] = shared
+        self.sharing.value = max(self.sharing.value, 2)  # it may have been computed
+
     def settle(self, pending: Pending, loss: float) -> None:
         """Learn from the feedback of a decision, which may have explored an arm that was retired since."""
         decision, serial, covered, baseline = pending
@@ -181,9 +210,10 @@ class Running:
             else:
                 self._restore_baseline(arm, known)
         self.calls.update(arm, weight, loss)
-        self._start_round(reusing=alone)
+        self.start_round(reusing=alone)
 
-    def _start_round(self, *, reusing: bool) -> None:
+    def start_round(self, *, reusing: bool = False) -> None:
+        """Forget the baselines of the round before; with `reusing`, keep the object, which no decision has."""
         self.sharing.value = 0
         if not reusing:
             self.shared[0] = None
@@ -244,7 +274,7 @@ class Running:
         for mine, new in zip(self.state, left, strict=True):
             mine[:] = new
         self.calls.init()
-        self._start_round(reusing=False)
+        self.start_round()
 
     def weighs(self) -> bool:
         """Whether learning depends on the weight of an observation; a mean does not."""

@@ -32,6 +32,9 @@ class Drawn(NamedTuple):
     law: Floats | None
 
 
+_NOTHING = Drawn(None, None)
+
+
 class Watch:
     """Confidence sequences over the arms of a learner, which are numbered by their serials."""
 
@@ -54,22 +57,24 @@ class Watch:
 
     # Deciding
 
-    def draw(
-        self, decision: Decision, exploit: int | None, part: Ints | None, running: Running, limit: int
-    ) -> None:
-        """Remember a decision: the place of its exploited arm, and the places it was drawn from (None for all)."""
+    def drawn_by(
+        self, decision: Decision, exploit: int | None, part: Ints | None, running: Running
+    ) -> Drawn:
+        """What to keep of a decision, given the place of its exploited arm and those it was drawn from (None for all)."""
         law = None
         if decision.propensity is not None and (self.sequences.pairs_arms or not self.weighs):
             law = self._law_of(part, running)
-        self.drawn[decision.id] = Drawn(None if exploit is None else running.serials.of_one(exploit), law)
-        if law is not None:
-            self._with_law[decision.id] = None
-            if len(self._with_law) * len(law) > MOST_NUMBERS:
+        return Drawn(None if exploit is None else running.serials.of_one(exploit), law)
+
+    def keep(self, key: str, drawn: Drawn) -> None:
+        """Keep this of a decision until its feedback comes; this may be repeated."""
+        self.drawn[key] = drawn
+        if drawn.law is not None:
+            self._with_law[key] = None
+            while len(self._with_law) * len(drawn.law) > MOST_NUMBERS:
                 oldest = next(iter(self._with_law))
-                del self._with_law[oldest]
                 self.drawn[oldest] = self.drawn[oldest]._replace(law=None)
-        if len(self.drawn) > limit:
-            self._take(next(iter(self.drawn)))
+                self._with_law.pop(oldest)
 
     def _law_of(self, part: Ints | None, running: Running) -> Floats:
         """The law of exploration by serial. Decisions of the same round share it."""
@@ -84,10 +89,10 @@ class Watch:
 
     # Learning
 
-    def observe(self, pending: Pending, loss: float) -> None:
-        """Add the feedback of a decision. One that was made before the watch began tells nothing of what was exploited."""
+    def observed_by(self, pending: Pending, loss: float) -> Observation:
+        """The feedback of a decision. One that was made before the watch began tells nothing of what was exploited."""
         decision, serial, covered, _ = pending
-        exploit, law = self._take(decision.id)
+        exploit, law = self.drawn.get(decision.id, _NOTHING)
         arms = self.sequences.count
         if law is not None and len(law) < arms:  # arms that came later had no chance
             law = np.pad(law, (0, arms - len(law)))
@@ -96,19 +101,21 @@ class Watch:
         weight, available = self._weight(decision, law), _available(covered)
         if law is not None and not self.weighs:
             available = tuple(np.flatnonzero(law).tolist())
-        self.sequences.add(Observation(serial, weight, loss, exploit, available, law))
+        return Observation(serial, weight, loss, exploit, available, law)
+
+    def settle(self, key: str, seen: Observation, number: int) -> None:
+        """Add the feedback of a decision, after so many others; this may be repeated."""
+        self.forget(key)
+        self.sequences.add_once(number, seen)
 
     def replay(self, serial: int, weight: float, loss: float) -> None:
         """Add a record of a log."""
         self.sequences.add(Observation(serial, weight, loss))
 
     def forget(self, key: str) -> None:
-        """A decision will have no feedback."""
-        self._take(key)
-
-    def _take(self, key: str) -> Drawn:
+        """Forget a decision, which will have no feedback any more; this may be repeated."""
         self._with_law.pop(key, None)
-        return self.drawn.pop(key, Drawn(None, None))
+        self.drawn.pop(key, None)
 
     def _weight(self, decision: Decision, law: Floats | None) -> float | None:
         if not self.weighs and law is None:
@@ -117,14 +124,20 @@ class Watch:
 
     # Arms
 
-    def follow(self, serials: Serials) -> None:
-        """Add and retire arms, so that those left are those of the learner."""
-        known = self.sequences.count
+    def copy(self) -> "Watch":
+        """The same, with sequences that go on independently; what is kept of pending decisions is shared."""
+        copy = Watch(self.sequences.copy(), self.weighs)
+        copy.drawn, copy._with_law = self.drawn, self._with_law
+        return copy
+
+    def following(self, serials: Serials) -> "Watch":
+        """A copy with arms added and retired, so that those left are those of the learner."""
+        copy, known = self.copy(), self.sequences.count
         if serials.born > known:
-            self.sequences.add_arms(serials.born - known)
-        for gone in set(self.sequences.live) - set(_live(serials)):
-            self.sequences.retire(gone)
-        self._law = None
+            copy.sequences.add_arms(serials.born - known)
+        for gone in set(copy.sequences.live) - set(_live(serials)):
+            copy.sequences.retire(gone)
+        return copy
 
     # Saving
 
