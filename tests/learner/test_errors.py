@@ -148,7 +148,6 @@ def test_bad_seeds(value: Any) -> None:
         "01",
         ("0", "1"),
         (False, True),
-        (-1e308, 1e308),
         (0, 10**400),
         (0, 1j),
     ],
@@ -157,6 +156,13 @@ def test_bad_seeds(value: Any) -> None:
 def test_bad_loss_ranges(value: Any) -> None:
     case = Case(value, "must be two finite numbers, the lower first", "the default is (0, 1)")
     message = raised(dc.ParameterError, lambda: dc.FTPL().start(arms=2, loss_range=value))
+    check(message, "loss_range", case)
+
+
+def test_a_loss_range_too_wide_for_floats() -> None:
+    """Both ends are finite numbers, and their difference is not."""
+    case = Case((-1e308, 1e308), "is too wide: the difference of its ends is no finite number", "a larger unit")
+    message = raised(dc.ParameterError, lambda: dc.FTPL().start(arms=2, loss_range=(-1e308, 1e308)))
     check(message, "loss_range", case)
 
 

@@ -18,7 +18,7 @@ warnings.simplefilter("ignore")    # later versions of Python warn of forks with
 arms = [str(n) for n in range(50)]
 plain, seeded, watched = (dc.FTPL().start(arms, seed=seed) for seed in (None, 7, None))
 watched.watch()
-meter, over = dc.Meter(dc.Budget(share=0.5)), threading.Event()
+meter, over = dc.Meter(dc.Budget(rate=(100, 60))), threading.Event()
 inherited = seeded.decide()
 
 def work():

@@ -259,7 +259,7 @@ def places_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
 BAD: list[Any] = [None, -1, 0.5, 1e308, 10**30, "x", True, [], {}, [[]], [-1], "remove"]
 
 
-@pytest.mark.parametrize("policy", [dc.FTPL(), dc.FTPL.recommended(), dc.TopTwo()], ids=repr)
+@pytest.mark.parametrize("policy", [dc.FTPL(), dc.Ladder(), dc.TopTwo()], ids=repr)
 def test_a_state_that_nobody_wrote_is_refused_or_works(policy: dc.Policy) -> None:
     """With a good checksum, as from a program that edits states; never another error, and no round before the first."""
     learner = policy.start(["a", "b", "c", "d"], seed=7)

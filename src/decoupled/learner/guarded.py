@@ -99,7 +99,7 @@ class Guarded(TakesTurns):
     @in_turn
     def _serve(self, some: list[object] | None) -> Served:
         part = self._part(some)
-        drawn = self._running.draw(part)[0]
+        drawn = self._running.draw_exploited(part)
         exploit, guard = self._served(drawn, part)
         return Served(self._arms.names[exploit], self._arms.names[drawn], guard)
 

@@ -335,7 +335,7 @@ class Learner(Guarded, Watchable):
             self._unfinished = None
             if decision is not None:
                 return decision
-        return self._draw(part, self._baseline(part, expected), exploiting=exploiting)
+        return self._draw(1, part, self._baseline(part, expected), exploiting)[0]
 
     def _unmake(self, made: int) -> None:
         """Take back the decision that was made after so many others, if it was; this may be repeated."""
@@ -350,8 +350,7 @@ class Learner(Guarded, Watchable):
         part = self._part(some)
         shared = self._baseline(part, expected)
         self._running.record_baselines()
-        among = None if part is None else self._running.only(part)
-        return [self._draw(part, shared, exploiting=True, among=among) for _ in range(count)]
+        return self._draw(count, part, shared, exploiting=True)
 
     def explore(
         self, *, available: Iterable[Arm] | None = None, baseline: Predictions | None = None
@@ -411,41 +410,60 @@ class Learner(Guarded, Watchable):
         predicted = None if expected is None else scaled_predictions(expected, self._arms, self._losses)
         return self._running.baseline_of(part, predicted)
 
-    def _draw(
-        self, part: Ints | None, baseline: Recorded, exploiting: bool, among: Running | None = None
-    ) -> Decision:
+    def _draw(self, count: int, part: Ints | None, baseline: Recorded, exploiting: bool) -> list[Decision]:
+        """Make decisions, all of them in one step."""
+        running, waiting = self._running, self._waiting
+        if part is None and running.keeps_with(baseline):  # what is derived changes until all are drawn
+            init = running.calls.init
+            self._unfinished = Unfinished(NEVER, init, (), init)
+        among = running if part is None else running.only(part)
+        first = waiting.made + 1
+        made = [
+            self._drawn(number, among, part, baseline, exploiting) for number in range(first, first + count)
+        ]
+        oldest = waiting.oldest(count)
+        self._commit(self._wait_for, made, first + count - 1, oldest, waiting.forgotten + len(oldest))
+        return [pending[0] for pending, _ in made]
+
+    def _drawn(
+        self, number: int, among: Running, part: Ints | None, baseline: Recorded, exploiting: bool
+    ) -> "tuple[Pending, Drawn | None]":
+        """The decision of this number, as it will be kept, and what the watch will keep of it."""
         running, names = self._running, self._arms.names
-        exploit, explore, weight, propensity = (
-            running.calls.decide() if part is None else running.draw(part, among)
-        )
+        exploit, explore, weight, propensity = among.calls.decide()
         if part is None:
             running.keep_with(baseline, explore)
+        else:
+            exploit, explore = int(part[exploit]), int(part[explore])
         known = propensity if propensity == propensity else None  # NaN means unknown
         guarded = None
         if exploiting and self._guard.rules:
-            drawn = exploit
-            exploit, guard = self._served(drawn, part)
-            guarded = None if guard is None else (names[drawn], guard)
+            own = exploit
+            exploit, guard = self._served(own, part)
+            guarded = None if guard is None else (names[own], guard)
         chosen = (running.round, names[exploit] if exploiting else None, names[explore], known, weight)
         serials = running.serials
         covered = None if part is None else tuple(serials.of(part).tolist())
-        waiting, watch = self._waiting, self._watch
-        pending = waiting.made_from(chosen, serials.of_one(explore), covered, baseline, guarded)
-        drawn = None
-        if watch is not None:
-            drawn = watch.drawn_by(pending[0], exploit if exploiting else None, part, running)
-        oldest = waiting.oldest
-        self._commit(self._wait_for, pending, waiting.made + 1, oldest, waiting.forgotten + 1, drawn)
-        return pending[0]
+        decision = self._waiting.decision(number, chosen, guarded)
+        pending = decision, serials.of_one(explore), covered, baseline
+        if self._watch is None:
+            return pending, None
+        return pending, self._watch.drawn_by(decision, exploit if exploiting else None, part, running)
 
     def _wait_for(
-        self, pending: Pending, made: int, oldest: str | None, forgotten: int, drawn: "Drawn | None"
+        self, made: "list[tuple[Pending, Drawn | None]]", number: int, oldest: list[str], forgotten: int
     ) -> None:
-        self._waiting.add(pending, made, oldest, forgotten)
-        if self._watch is not None and drawn is not None:
-            self._watch.keep(pending[0].id, drawn)
-            if oldest is not None:
-                self._watch.forget(oldest)
+        """Wait for the feedback of decisions, the last of this number, and forget the oldest; this may be repeated."""
+        waiting, watch = self._waiting, self._watch
+        for pending, drawn in made:
+            waiting.decisions[pending[0].id] = pending
+            if watch is not None and drawn is not None:
+                watch.keep(pending[0].id, drawn)
+        for key in oldest:
+            waiting.decisions.pop(key, None)
+            if watch is not None:
+                watch.forget(key)
+        waiting.counter.value, waiting.forgotten = number, forgotten
 
     def _part(self, some: list[object] | None) -> Ints | None:
         """The places of the available arms. The caller must hold the lock, since places shift."""
@@ -600,9 +618,10 @@ class Learner(Guarded, Watchable):
         self._commit(self._forget, key, self._waiting.forgotten + 1)
 
     def _forget(self, key: str, forgotten: int) -> None:
-        self._waiting.forget(key, forgotten)
+        self._waiting.decisions.pop(key, None)
         if self._watch is not None:
             self._watch.forget(key)
+        self._waiting.forgotten = forgotten
 
     # Adding and retiring arms
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from ctypes import c_int64
+from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -88,39 +89,19 @@ class Waiting:
         """The number of decisions made."""
         return self.counter.value
 
-    def made_from(
-        self,
-        chosen: Chosen,
-        arm: int,
-        covered: Covered,
-        baseline: Recorded,
-        guarded: tuple[Arm, str] | None = None,
-    ) -> Pending:
-        """The next decision, as `add` takes it. `guarded`: what the policy drew, and the guardrail's name."""
-        name = f"{self.tag}-{self.made + 1}"
+    def decision(self, number: int, chosen: Chosen, guarded: tuple[Arm, str] | None = None) -> Decision:
+        """The decision of this number. `guarded`: what the policy drew, and the guardrail's name."""
+        name = f"{self.tag}-{number}"
         decision: Decision = (
             _new_tuple(Decision, (name, *chosen))  # twice as fast as Decision(...)
             if guarded is None
             else _new_tuple(GuardedDecision, (name, *chosen)).marked(*guarded)
         )
-        return decision, arm, covered, baseline
+        return decision
 
-    def add(self, pending: Pending, made: int, oldest: str | None, forgotten: int) -> None:
-        """Wait for the feedback of a decision, the one of this number, and forget the oldest; this may be repeated."""
-        self.decisions[pending[0].id] = pending
-        self.counter.value = made
-        if oldest is not None:
-            self.forget(oldest, forgotten)
-
-    @property
-    def oldest(self) -> str | None:
-        """The id of the decision that is forgotten when the next is made; None if there is room."""
-        return next(iter(self.decisions)) if len(self.decisions) >= self.limit else None
-
-    def forget(self, key: str, forgotten: int) -> None:
-        """Stop waiting for a decision's feedback, after which so many are forgotten; this may be repeated."""
-        self.decisions.pop(key, None)
-        self.forgotten = forgotten
+    def oldest(self, count: int) -> list[str]:
+        """The ids of the decisions to forget when so many are made, the oldest."""
+        return list(islice(self.decisions, max(len(self.decisions) + count - self.limit, 0)))
 
     def find(self, decision: Decision | str) -> Pending:
         """The record of a pending decision, given the decision or its id."""

@@ -15,6 +15,7 @@ from .runner import Running
 RecordLike: TypeAlias = Sequence[Any] | Mapping[Any, Any]
 """A row of a log: (explored arm, propensity, loss), or a mapping with the keys "explore", "propensity" and "loss"."""
 
+CALLER = 5  # the frames from `warnings.warn` to whoever called `Learner.replay`
 _NAMED = 10  # how many arms a warning names
 _KEYS = {"explore", "propensity", "loss"}
 
@@ -69,7 +70,7 @@ def warn_of_unseen(records: list[Record], arms: ArmNames, running: Running) -> N
     unseen[[record.arm for record in records]] = False
     if unseen.any():
         names = [arms.names[place] for place in np.flatnonzero(unseen).tolist()]
-        warnings.warn(_unseen_message(names), UnseenArmWarning, stacklevel=3)
+        warnings.warn(_unseen_message(names), UnseenArmWarning, stacklevel=CALLER)
 
 
 def _unseen_message(names: list[Any]) -> Message:

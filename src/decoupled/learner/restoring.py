@@ -23,6 +23,7 @@ from .saving import FORMAT, VERSION, WRITER, Parts
 if TYPE_CHECKING:  # loaded when a learner is watched
     from .watch import Watch
 
+COUNTS = ("counts", "seen")  # how often something was seen, as floats
 LARGEST = 1e150  # above everything that can be learned, and its square is finite
 
 
@@ -68,6 +69,8 @@ def _state(content: dict[str, Any], policy: RunnablePolicy, arms: int) -> State:
     for name, values in rows.items():  # before anything is made for so many arms
         shape = (1,) if name in layout.scalars else (arms, arms) if name in layout.pairs else (arms,)
         _check(name, f"{values.size} numbers", values.shape == shape)
+        counted = name in COUNTS or name in layout.ints or name in layout.pairs
+        _check(name, "a negative number", not counted or bool((values >= 0).all()))
     secret = content["secret"]
     _check("secret", secret, isinstance(secret, float) and secret.is_integer() and 0.0 <= secret < 2.0**52)
     state = layout.new_state(arms, secret)

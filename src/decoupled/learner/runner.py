@@ -75,15 +75,9 @@ class Running:
             self.policy, self.layout.restrict(self.state, part, form.layout), self.stream, form=form
         )
 
-    def draw(self, part: Ints | None, among: "Running | None" = None) -> tuple[int, int, float, float]:
-        """Draw the arm to exploit and the arm to explore, with its weight and propensity.
-
-        `among` is `only(part)`, for callers that draw more than once.
-        """
-        if part is None:
-            return self.calls.decide()
-        exploit, explore, weight, propensity = (among or self.only(part)).draw(None)
-        return int(part[exploit]), int(part[explore]), weight, propensity
+    def draw_exploited(self, part: Ints | None) -> int:
+        """Draw the arm to exploit, among some arms or all."""
+        return self.calls.decide()[0] if part is None else int(part[self.only(part).calls.decide()[0]])
 
     def baseline_of(self, part: Ints | None, predicted: tuple[Ints, Floats] | None = None) -> Recorded:
         """The baselines of decisions made now, None if all are 0.
@@ -132,9 +126,13 @@ class Running:
         kept: list[float] = self.state.scalars[self.kept].tolist()
         return kept
 
+    def keeps_with(self, baseline: Recorded) -> bool:
+        """Whether `keep_with` adds anything."""
+        return bool(self.kept) and isinstance(baseline, tuple)
+
     def keep_with(self, baseline: Recorded, arm: int) -> None:
         """Add to the baselines of a decision, some of which were predicted, what else it keeps of the state."""
-        if not self.kept or not isinstance(baseline, tuple):
+        if not self.keeps_with(baseline) or not isinstance(baseline, tuple):
             return
         self._restore_baseline(arm, baseline)
         serial = self.serials.of_one(arm)
