@@ -161,7 +161,9 @@ def test_bad_loss_ranges(value: Any) -> None:
 
 def test_a_loss_range_too_wide_for_floats() -> None:
     """Both ends are finite numbers, and their difference is not."""
-    case = Case((-1e308, 1e308), "is too wide: the difference of its ends is no finite number", "a larger unit")
+    case = Case(
+        (-1e308, 1e308), "is too wide: the difference of its ends is no finite number", "a larger unit"
+    )
     message = raised(dc.ParameterError, lambda: dc.FTPL().start(arms=2, loss_range=(-1e308, 1e308)))
     check(message, "loss_range", case)
 

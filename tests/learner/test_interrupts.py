@@ -99,7 +99,9 @@ OTHERS: dict[str, Act] = {
     "pending": lambda case: case.learner.pending,
     "fork": lambda case: case.learner.fork(seed=3),
 }
-PREDICTED: dict[str, Act] = {"decide predicted": lambda case: case.learner.decide(baseline={"a": 0.5, "b": 0.25})}
+PREDICTED: dict[str, Act] = {
+    "decide predicted": lambda case: case.learner.decide(baseline={"a": 0.5, "b": 0.25})
+}
 WATCHED: dict[str, Act] = {
     "unwatch": lambda case: case.learner.unwatch(),
     "verdict": lambda case: case.learner.verdict(),
@@ -113,7 +115,13 @@ COMBINATIONS = [
     *((kind, False, name) for kind in ("centred", "means", "python") for name in OBSERVE),
     ("sums", False, "watch"),
 ]
-ACTS: dict[str, Act] = {**OBSERVE, **OTHERS, **PREDICTED, **WATCHED, "watch": lambda case: case.learner.watch()}
+ACTS: dict[str, Act] = {
+    **OBSERVE,
+    **OTHERS,
+    **PREDICTED,
+    **WATCHED,
+    "watch": lambda case: case.learner.watch(),
+}
 
 
 @pytest.mark.parametrize(("kind", "watched", "name"), COMBINATIONS)

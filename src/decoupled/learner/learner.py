@@ -46,7 +46,7 @@ from .runner import Running
 from .saving import Parts, to_text
 from .seeds import Seed, randomness
 from .unfinished import NEVER, Unfinished
-from .watchable import Watchable
+from .watchable import Watchable, check_watchable
 
 if TYPE_CHECKING:  # loaded when a learner is watched
     from ..inference.sums import Observation
@@ -683,7 +683,10 @@ class Learner(Guarded, Watchable):
             self._replace(arms=arms, running=running, guard=guard, watch=self._watching_arms(running))
 
     def _watching_arms(self, running: Running) -> "Watch | None":
-        return None if self._watch is None else self._watch.following(running.serials)
+        if self._watch is None:
+            return None
+        check_watchable(running.state.floats.shape[1])
+        return self._watch.following(running.serials)
 
     # Inspecting
 

@@ -133,7 +133,11 @@ def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | Non
     for exploit, law in watch.drawn.values():
         if exploit is not None:
             _whole("watch", exploit, 0, born - 1)
-        _check("watch", "a law", law is None or (law.ndim == 1 and len(law) <= born and bool((law >= 0.0).all())))
+        _check(
+            "watch",
+            "a law",
+            law is None or (law.ndim == 1 and len(law) <= born and bool((law >= 0.0).all())),
+        )
     return watch
 
 

@@ -156,11 +156,14 @@ class Running:
 
         If so, a settle that has not come to the update has only written baselines, which are derived.
         """
-        _, _, covered, baseline = pending
+        _, serial, covered, baseline = pending
         predicted = type(baseline) is tuple and baseline[2] and not self._any_baseline
-        if self._in_one_step and covered is None and self.serials.kept is None and not predicted:
-            return self.calls.init, True
-        return self.undo_all(), False
+        if not self._in_one_step or covered is not None or predicted:
+            return self.undo_all(), False
+        gone = self.serials.kept is not None and self.serials.place(serial) is None
+        if gone and self.policy.cumulative is None:
+            return self.undo_all(), False
+        return self.calls.init, True
 
     def undo_all(self) -> Callable[[], None]:
         """What takes back everything that is learned from now on."""

@@ -16,6 +16,18 @@ if TYPE_CHECKING:  # loaded when a learner is watched
     from .watch import Watch
 
 
+MOST_WATCHED = 10_000  # arms
+
+
+def check_watchable(arms: int) -> None:
+    """Raise an error if a learner has too many arms to be watched: with 10^6 of them, a verdict takes minutes."""
+    if arms > MOST_WATCHED:
+        raise UnsupportedError(
+            f"watch(): this learner has {arms:,} arms, and confidence sequences are kept of at most {MOST_WATCHED:,}, "
+            "because they say next to nothing about so many; watch a learner of fewer arms"
+        )
+
+
 class Watchable(TakesTurns):
     """The part of a learner that watches it. It costs a learner that is not watched nothing."""
 
@@ -91,6 +103,7 @@ class Watchable(TakesTurns):
         from .watch import Watch
 
         policy, serials = self._running.policy, self._running.serials
+        check_watchable(len(self._arms))
         weighs = policy.cumulative is not None
         return Watch.start(serials, risk, drift, policy.coupled, weighs)
 
