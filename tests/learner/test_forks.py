@@ -35,21 +35,26 @@ def child():
     meter.decide(seeded)
     return found, seeded.round, len(seeded.pending), watched.sequences.observed == watched.round - 1
 
+def run(act):
+    ours, theirs = os.pipe()
+    number = os.fork()
+    if number == 0:
+        os.write(theirs, json.dumps(act()).encode())
+        os._exit(0)
+    os.close(theirs)
+    with os.fdopen(ours) as answer:
+        found = json.loads(answer.read())
+    os.waitpid(number, 0)
+    return found
+
 thread = threading.Thread(target=work, daemon=True)
 thread.start()
 results = []
 for _ in range(12):
-    ours, theirs = os.pipe()
-    number = os.fork()
-    if number == 0:
-        os.write(theirs, json.dumps(child()).encode())
-        os._exit(0)
-    os.close(theirs)
-    with os.fdopen(ours) as answer:
-        results.append(json.loads(answer.read()))
-    os.waitpid(number, 0)
+    results.append(run(child))
 over.set()
 thread.join()
+grandchild, child = run(lambda: [run(lambda: played(plain)), played(plain)])
 refusals = []
 for answer in results:
     for learner, (ids, _) in zip((plain, seeded, watched), answer[0]):
@@ -58,7 +63,8 @@ for answer in results:
         except dc.FeedbackError as error:
             refusals.append(str(error))
 mine = [played(each) for each in (plain, seeded, watched)]
-print(json.dumps({"children": results, "mine": mine, "refusals": refusals, "round": seeded.round}))
+print(json.dumps({"children": results, "mine": mine, "refusals": refusals, "round": seeded.round,
+                  "family": [grandchild, child]}))
 """
 
 
@@ -80,6 +86,13 @@ def test_no_two_processes_share_ids_or_draws(runs: list[dict[str, Any]]) -> None
         ids = [each for one in played for each in one[0]]
         assert len(set(ids)) == len(ids) == 13 * 8
         assert len({tuple(each[1]) for each in played}) == 13
+
+
+def test_a_child_of_a_child_is_another_one(runs: list[dict[str, Any]]) -> None:
+    """It is the first child of its parent, as that one is of its own."""
+    grandchild, child = runs[0]["family"]
+    assert not set(grandchild[0]) & set(child[0])
+    assert grandchild[1] != child[1]
 
 
 def test_the_parent_takes_no_feedback_of_its_children(runs: list[dict[str, Any]]) -> None:

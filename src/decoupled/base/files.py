@@ -11,7 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 TEMPORARY = "."  # the prefix of unfinished files
-ABANDONED = 60.0  # seconds; an unfinished file that nobody has written to for so long is left over from a killed process
+ABANDONED = (
+    600.0  # seconds; an unfinished file that nobody wrote to for so long is left over from a killed process
+)
 
 
 def write_atomically(

@@ -2,14 +2,15 @@
 
 Python runs the handler of a signal in the main thread, after a call or where a function or a round of a loop begins, and
 the handler may raise. So a lock that is taken by `with` is never left behind, and an assignment that comes first in
-`with` or `finally` is made before any handler runs. Nothing here calls `acquire` but the hook that runs before a fork.
+`with` or `finally` is made before any handler runs.
 """
 
 import os
 from collections.abc import Callable
 from functools import wraps
-from threading import Lock, get_ident
-from time import monotonic
+from itertools import compress
+from operator import methodcaller
+from threading import Lock, get_ident, local
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
@@ -20,7 +21,7 @@ _Found = TypeVar("_Found")
 _Mine = TypeVar("_Mine", bound="TakesTurns")
 
 NOBODY = 0  # is no thread's number
-PATIENCE = 1.0  # seconds that a fork waits for calls in other threads
+PATIENCE = 1.0  # seconds that a fork waits for a call in another thread
 
 
 class TakesTurns:
@@ -42,7 +43,7 @@ class TakesTurns:
         """Come last in every call, also after an error. If it is interrupted, the next `_begin` makes up for it."""
 
     def _forked(self, number: int) -> None:
-        """Begin anew in a process that was forked, as the parent's child of this number."""
+        """Begin anew in a process that was forked, the parent's child of this number."""
         self._open()
 
 
@@ -94,29 +95,36 @@ def _reentry(call: str, kind: str) -> ReentryError:
 
 # Forks
 
+
+class _Held(local):
+    """The locks that a thread asked for before it forked, and whether it got each."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+        self.got: list[bool] = []
+
+
 _forkable: "WeakValueDictionary[int, TakesTurns]" = WeakValueDictionary()
-_held: list[Any] = []  # the locks that are held while this process is forked
+_held = _Held()
 _forks = 0
+# Called by `map`, so that no handler runs between taking a lock and noting that it is taken.
+_take, _release = methodcaller("acquire", timeout=PATIENCE), methodcaller("release")
 
 
 def _close() -> None:
     """Wait until nobody is inside: a call of another thread would stay half done in the child."""
-    deadline = monotonic() + PATIENCE
-    for each in _all():
-        lock = each._lock
-        if each._owner != get_ident() and lock.acquire(timeout=max(deadline - monotonic(), 0.0)):
-            _held.append(lock)
+    _held.asked = [each._lock for each in _all() if each._owner != get_ident()]
+    _held.got = []
+    _held.got.extend(map(_take, _held.asked))
 
 
 def _in_parent() -> None:
     global _forks
     _forks += 1
-    while _held:
-        _held.pop().release()
+    any(map(_release, compress(_held.asked, _held.got)))
 
 
 def _in_child() -> None:
-    _held.clear()
     for each in _all():
         each._forked(_forks)
 

@@ -1,5 +1,6 @@
 """Error handling that the commands share."""
 
+import re
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 
@@ -7,20 +8,18 @@ import typer
 
 from ..base.extras import as_missing_extra
 from ..base.sigint import held_while_compiling
-from ..errors import DecoupledError, argument_of
+from ..errors import DecoupledError
 
 # The exit statuses of every command; 0 if it succeeds.
 WRONG, WRONG_COMMAND_LINE, INTERRUPTED = 1, 2, 130
 
 
 @contextmanager
-def report_errors(
-    kept: str = "nothing was written", *, arguments: Container[str | None] = ()
-) -> Iterator[None]:
+def report_errors(kept: str = "nothing was written", *, arguments: Container[str] = ()) -> Iterator[None]:
     """End a command with one line after an error of this package, a file error or an interruption.
 
-    The command line is wrong if the error is about a flag, or about one of `arguments`, the names that errors have for
-    what a user gave there.
+    The command line is wrong if the message begins with a flag or with one of `arguments`, the names that errors have
+    for what a user gave there.
     """
     try:
         with held_while_compiling():
@@ -30,8 +29,8 @@ def report_errors(
         request = getattr(error, "request_id", None)
         if request is not None and getattr(error, "status", 0) >= 500:  # only the service's log tells more
             typer.echo(f"The id of the request is {request}.", err=True)
-        named = argument_of(error)
-        usage = named in arguments or (named or "").startswith("--")
+        [named] = re.findall(r"^[\w.-]*", str(error))
+        usage = named.startswith("--") or named in arguments
         raise typer.Exit(WRONG_COMMAND_LINE if usage else WRONG) from None
     except ModuleNotFoundError as error:
         missing = as_missing_extra(error, "this command")

@@ -180,7 +180,7 @@ def keys_add(
     """Make a key and show it once; only its digest is stored."""
     from ..service.http.auth import checked_role, digest_of, new_key
 
-    with report_errors(), _opened(settings["store"]) as service:
+    with report_errors(arguments=("role", "tenant")), _opened(settings["store"]) as service:
         key = new_key()
         made = service.keys.add(checked_tenant(tenant), checked_role(role), digest_of(key), label).result()
         typer.echo(f"Key {made.id} ({made.role} of {made.tenant}); it is shown only once:", err=True)

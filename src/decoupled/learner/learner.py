@@ -109,9 +109,8 @@ class Learner(Guarded, Watchable):
         self._arms, self._losses, self._running, self._waiting, self._guard, self._watch = parts
         self._policy = self._running.policy
         self._unfinished: Unfinished | None = None
-        self._child: int | None = (
-            None  # of the parent, if this process was forked and nobody has called since
-        )
+        # The numbers of this process and those above it, each as a child, if it was forked since the last call.
+        self._forks: tuple[int, ...] = ()
         self._bind()
         self._open()
         self._end()
@@ -161,8 +160,8 @@ class Learner(Guarded, Watchable):
             else:
                 left.undo()
             self._unfinished = None
-        if self._child is not None:
-            self._separate(self._child)
+        if self._forks:
+            self._separate()
 
     def _replace(self, **parts: Any) -> None:
         """Replace some parts of the learner, by their names."""
@@ -175,11 +174,11 @@ class Learner(Guarded, Watchable):
 
     def _forked(self, number: int) -> None:
         self._open()
-        self._child, self._switch.stopped = number, True  # the next call does the rest
+        self._forks, self._switch.stopped = (*self._forks, number), True  # the next call does the rest
 
-    def _separate(self, number: int) -> None:
+    def _separate(self) -> None:
         """Draw other arms than the parent of this process and its other children, under other ids."""
-        words = [*self._running.stream.tolist(), self._waiting.made, number]
+        words = [*self._running.stream.tolist(), self._waiting.made, *self._forks]
         self._commit(self._renew, *self._descended(*randomness(np.random.SeedSequence(words))))
 
     def _descended(self, stream: Words, tag: str) -> tuple[Words, str]:
@@ -192,7 +191,7 @@ class Learner(Guarded, Watchable):
         self._running.stream[:] = stream
         self._waiting.tag, self._waiting.counter.value = tag, 0
         self._bind()
-        self._child = None
+        self._forks = ()
 
     def __repr__(self) -> str:
         return (

@@ -14,10 +14,10 @@ A_RUN = 24  # bytes: its regret, for every policy, while results are put togethe
 A_CHECKPOINT = 100  # bytes: a number of Python's, its place in arrays, and its text in the plan
 
 
-def check_sizes(
+def checked_sizes(
     policies: int, environment: Environment, horizon: object, runs: object, checkpoints: object
-) -> None:
-    """Raise an error if the horizon, the number of runs or that of checkpoints needs more memory than there is."""
+) -> tuple[int, int]:
+    """The horizon and the number of runs; an error if these or the checkpoints need more memory than there is."""
     rounds = _bounded("horizon", horizon, "the paper has 10,000")
     count = _bounded("runs", runs, "the paper has 1,000")
     if not isinstance(environment, Adversary):  # which has no table
@@ -26,6 +26,7 @@ def check_sizes(
     points = _points(checkpoints, rounds)
     if points is not None:
         _check("checkpoints", checkpoints, A_CHECKPOINT * points, "choose fewer checkpoints")
+    return rounds, count
 
 
 def check_curves(policies: int, runs: int, checkpoints: int) -> None:

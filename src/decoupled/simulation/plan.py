@@ -16,7 +16,7 @@ from ..environments import Environment
 from ..errors import ParameterError, UnsupportedError, invalid_value
 from ..kernels.jit import is_ours, source_digest
 from ..policies import Policy
-from .admission import check_sizes
+from .admission import checked_sizes
 from .traffic import DIRECT, Traffic, check_traffic
 
 Checkpoints: TypeAlias = int | str | Sequence[int] | dict[str, Any]
@@ -134,7 +134,7 @@ def make_plan(
             f"device = {device!r}: cannot run {policy.label}, which is plain Python; use device='cpu', or compile the "
             "policy"
         )
-    check_sizes(len(chosen), world, horizon, runs, checkpoints)
+    horizon, runs = checked_sizes(len(chosen), world, horizon, runs, checkpoints)
     seed = whole_number("seed", seed, 0, "any will do, such as 0")
     one_of("device", device, DEVICES)
     rounds = checkpoint_rounds(checkpoints, horizon)
