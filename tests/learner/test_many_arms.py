@@ -11,7 +11,7 @@ from decoupled.learner.watchable import MOST_WATCHED
 def test_exact_probabilities_of_too_many_arms_are_refused(policy: dc.Policy) -> None:
     learner = policy.start(MOST_ARMS + 1, seed=7)
     with pytest.raises(
-        dc.UnsupportedError, match="at most 100,000.*name the arms you ask about with available="
+        dc.UnsupportedError, match=r"at most 100,000.*name the arms you ask about with available="
     ):
         learner.exploitation_probabilities()
     assert learner.exploitation_probabilities(available=range(10)).sum() == pytest.approx(1.0)

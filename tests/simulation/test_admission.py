@@ -55,7 +55,9 @@ def test_what_fits_is_planned() -> None:
 
 
 def test_the_curves_of_all_runs_are_refused() -> None:
-    with pytest.raises(dc.ParameterError, match="curves = 'runs': needs 16 GB of memory.*curves='moments'"):
+    with pytest.raises(
+        dc.ParameterError, match=r"curves = 'runs': needs 16 GB of memory.*curves='moments'"
+    ):
         dc.simulate(
             [dc.FTPL(), dc.Exp3()], WORLD, horizon=10_000, runs=100_000, checkpoints=10_000, curves="runs"
         )

@@ -45,7 +45,7 @@ from .restoring import from_text
 from .runner import Running
 from .saving import Parts, to_text
 from .seeds import Seed, randomness
-from .unfinished import NEVER, Unfinished
+from .unfinished import NEVER, Unfinished, undone_by
 from .watchable import Watchable, check_watchable
 
 if TYPE_CHECKING:  # loaded when a learner is watched
@@ -325,8 +325,7 @@ class Learner(Guarded, Watchable):
         part = self._part(some)
         watch = self._watch
         if watch is not None and part is None and expected is None and exploiting:
-            undo = partial(self._unmake, self._waiting.made)
-            self._unfinished = Unfinished(NEVER, undo, (), undo)
+            self._unfinished = undone_by(partial(self._unmake, self._waiting.made))
             decision: Decision | None = self._inner.decide()
             if decision is not None:
                 place = self._places[decision.exploit]
@@ -413,8 +412,7 @@ class Learner(Guarded, Watchable):
         """Make decisions, all of them in one step."""
         running, waiting = self._running, self._waiting
         if part is None and running.keeps_with(baseline):  # what is derived changes until all are drawn
-            init = running.calls.init
-            self._unfinished = Unfinished(NEVER, init, (), init)
+            self._unfinished = undone_by(running.calls.init)
         among = running if part is None else running.only(part)
         first = waiting.made + 1
         made = [
@@ -590,7 +588,7 @@ class Learner(Guarded, Watchable):
             check_randomised(checked, self._arms, self._running)
         warn_of_unseen(checked, self._arms, self._running)  # first, since warnings may be errors
         watch = self._watch if self._watch is None else self._watch.copy()
-        self._unfinished = Unfinished(NEVER, undo := self._running.undo_all(), (), undo)
+        self._unfinished = undone_by(self._running.undo_all())
         for arm, weight, loss in checked:
             self._running.learn(arm, weight, loss)  # a log has no baselines
             if watch is not None:

@@ -21,3 +21,8 @@ class Unfinished(NamedTuple):
     rest: Callable[..., object]
     arguments: tuple[Any, ...]
     undo: Callable[[], object] = lambda: None
+
+
+def undone_by(undo: Callable[[], object]) -> Unfinished:
+    """A call that is taken back if it is interrupted."""
+    return Unfinished(NEVER, undo, (), undo)

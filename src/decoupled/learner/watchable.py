@@ -24,7 +24,7 @@ def check_watchable(arms: int) -> None:
     if arms > MOST_WATCHED:
         raise UnsupportedError(
             f"watch(): this learner has {arms:,} arms, and confidence sequences are kept of at most {MOST_WATCHED:,}, "
-            "because they say next to nothing about so many; watch a learner of fewer arms"
+            "because they say next to nothing about so many; do without, or choose fewer arms"
         )
 
 
