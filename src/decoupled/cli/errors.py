@@ -15,11 +15,13 @@ WRONG, WRONG_COMMAND_LINE, INTERRUPTED = 1, 2, 130
 
 
 @contextmanager
-def report_errors(kept: str = "nothing was written", *, arguments: Container[str] = ()) -> Iterator[None]:
+def report_errors(
+    kept: str = "nothing was written", *, arguments: Container[str] = (), flags: bool = True
+) -> Iterator[None]:
     """End a command with one line after an error of this package, a file error or an interruption.
 
     The command line is wrong if the message begins with a flag or with one of `arguments`, the names that errors have
-    for what a user gave there.
+    for what a user gave there; not without `flags`, because a variable or a file may have set what a flag names.
     """
     try:
         with held_while_compiling():
@@ -30,7 +32,7 @@ def report_errors(kept: str = "nothing was written", *, arguments: Container[str
         if request is not None and getattr(error, "status", 0) >= 500:  # only the service's log tells more
             typer.echo(f"The id of the request is {request}.", err=True)
         [named] = re.findall(r"^[\w.-]*", str(error))
-        usage = named.startswith("--") or named in arguments
+        usage = (flags and named.startswith("--")) or named in arguments
         raise typer.Exit(WRONG_COMMAND_LINE if usage else WRONG) from None
     except ModuleNotFoundError as error:
         missing = as_missing_extra(error, "this command")

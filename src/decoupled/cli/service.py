@@ -39,7 +39,7 @@ def add_to(app: typer.Typer) -> None:
 @takes_serve_options(SERVE, warn=True)
 def serve(settings: Settings) -> None:
     """Run the decision service: decisions over HTTP, and everything it acknowledges is on disk."""
-    with report_errors("the service has ended"), ends_on_sigterm():
+    with report_errors("the service has ended", flags=False), ends_on_sigterm():
         with loading():
             from ..service.http.limits import Limits
             from ..service.http.server import Serving, run
