@@ -3,6 +3,7 @@
 import json
 import random
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -211,7 +212,9 @@ class Timer:
 
 
 @pytest.fixture
-def timer() -> Iterator[Timer]:
+def timer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Timer]:
+    # A finalizer's interrupt is not raised; pytest's report of it would be interrupted in turn.
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)
     timer = Timer()
     before = signal.signal(signal.SIGALRM, timer.handle)
     yield timer
