@@ -107,8 +107,9 @@ install: $(COMPILER_STAMP) ## Create .venv with locked versions, for running and
 	@$(MAKE) --silent --no-print-directory --jobs 2 $(DEV_STAMP) $(MANIFEST)
 
 # Once there, it is built anew by `make native` alone: until then, Numba compiles what an edit made stale.
+# `make install DECOUPLED_NATIVE=off` leaves it out.
 $(MANIFEST): | $(COMPILER_STAMP)
-	@$(NATIVE) || true
+	@[ "$(DECOUPLED_NATIVE)" = off ] || $(NATIVE) || true
 
 $(VENV)/bin/python $(WHEEL_VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \

@@ -21,7 +21,7 @@ FEWER = 100  # runs; the page has 1,000
 def shown() -> dict[str, list[tuple[float, float]]]:
     """The rows of the table on the page: for each policy, a mean and a half-width in each column."""
     section = PAGE.split("## What we saw on recorded losses")[1].split("\n## ")[0]
-    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| `")]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if re.match(r"\| [^|]*`", line)]
     cells = {name: [CELL.fullmatch(cell) for cell in rest] for name, *rest in rows}
     assert all(all(row) for row in cells.values())
     return {

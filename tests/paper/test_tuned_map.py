@@ -72,12 +72,6 @@ def test_the_winners_that_the_documentation_names() -> None:
     assert beyond("EXP3", tuned_map.INFINITE, 5.6)[-1] == pytest.approx(1.35, abs=0.005)
 
 
-def test_the_documentation_s_table_is_the_map_s() -> None:
-    page = (DATA.parents[1] / "gpu.md").read_text()
-    for row in tuned_map.winners(tuned_map.read(DATA)).rows:
-        assert "| " + " | ".join(row) + " |" in page.replace("**", "")
-
-
 def test_maps_are_reported() -> None:
     points = tuned_map.read(DATA)
     pictures = tuned_map.maps(points)

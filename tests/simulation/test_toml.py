@@ -40,13 +40,13 @@ def plans_of(text: str, folder: Path) -> list[object]:
     return list(read_specification(path))
 
 
-def test_a_preset_is_a_name_and_sweeps(tmp_path: Path) -> None:
-    text = GOOD.replace('name = "FollowTheLeader"', 'name = "Ladder"\nkappa = [0.1, 0.2]')
+def test_a_parameter_of_the_ladder_sweeps(tmp_path: Path) -> None:
+    text = GOOD.replace('name = "FollowTheLeader"', 'name = "Ladder"\nuniform_share = [0.02, 0.1]')
     plan = plans_of(text, tmp_path)[0]
     assert isinstance(plan, Plan)
     assert [policy.label for policy in plan.policies[-2:]] == [
         "Ladder",
-        "Ladder(kappa=0.2)",
+        "Ladder(uniform_share=0.1)",
     ]
 
 

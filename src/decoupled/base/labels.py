@@ -20,7 +20,7 @@ def short_labels(shown: Sequence[Description]) -> list[str]:
     ['FTPL(c=0.5)', 'FTPL(c=2)', 'Exp3']
     >>> tuned = dc.FTPL(c=0.5, ranking="strata", estimator="centred", c_exploit=3, schedule="losses")
     >>> short_labels([dc.FTPL(), dc.Ladder(), tuned])
-    ['FTPL', 'Ladder', "FTPL(ranking='strata', …)"]
+    ['FTPL', 'Ladder', 'FTPL(c=0.5, c_exploit=3, …)']
     """
     names = [_shortened(each, shown) for each in shown]
     for kind in {type(each) for each in shown}:

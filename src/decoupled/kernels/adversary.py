@@ -14,7 +14,7 @@ from .numba_later import overload
 class Memory(NamedTuple):
     """An adversary's memory: two arrays of any length, zero at the start.
 
-    Args:
+    Attributes:
         floats: numbers.
         ints: whole numbers.
 
@@ -32,7 +32,7 @@ class Memory(NamedTuple):
 class AdversaryFunctions(NamedTuple):
     """The compiled functions of one adversary.
 
-    Args:
+    Attributes:
         losses: `losses(params, memory, t, out)` fills the mean loss of every arm in round t = 0, 1, ...
         note: `note(params, memory, t, exploit)` records the arm exploited in that round.
 

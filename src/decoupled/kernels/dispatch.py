@@ -21,7 +21,7 @@ from .state import ROUND, State
 class Functions(NamedTuple):
     """The compiled functions of one policy.
 
-    Args:
+    Attributes:
         init: `init(params, state)` fills every derived row from the learned ones, which are zero at the start.
         decide: `decide(params, state, stream)` returns (exploit, explore, weight, propensity) and changes only the
             stream. An unknown propensity is NaN.

@@ -19,7 +19,7 @@ from .state import State
 class Table(NamedTuple):
     """The losses of an oblivious environment.
 
-    Args:
+    Attributes:
         rows: mean losses, rows x arms, each in [0, 1].
         row_at: the row of each round.
         noise: how a loss is drawn from its mean: 0 (`BERNOULLI`), 1 (`NONE`, the loss is its mean) or 2 (`BETA`).

@@ -47,7 +47,7 @@ class Layout(NamedTuple):
 
     Learned rows are saved; the policy's `init` derives all others from them.
 
-    Args:
+    Attributes:
         scalars: the policy's own scalars. They come after the shared ones, `round`, `arms` and `secret`.
         floats: the rows of `State.floats`.
         ints: the rows of `State.ints`.

@@ -60,7 +60,7 @@ def score(policy: Policy, instances: Sequence[Instance], runs: int, seed: int = 
     SMOOTHING * sqrt(K * T) is added to both regrets, so that an instance with almost no regret does not
     dominate the score.
 
-    >>> from decoupled import FTPL
+    >>> from decoupled import Ladder
     >>> from decoupled.paper.family import family, score
     >>> score(Ladder(), family(2, seed=0), runs=10).mean < 1
     True

@@ -41,7 +41,7 @@ class LateBloomer(Simulated):
     name = "late-bloomer"
     title = "An arm that becomes good late"
     about = "three arms without noise, of which one is bad for long and then the best"
-    origin = "ours, [how it works](beyond-appendix.md#how-it-works)"
+    origin = "ours, [how it works](beyond-appendix.md#the-ladder-in-detail)"
     in_quick = False
 
     def plans(self, scale: Scale) -> dict[str, Plan]:

@@ -14,7 +14,7 @@ from ...learner.preferences import Preference
 class Undelivered(NamedTuple):
     """Feedback to deliver: the loss or the reward of the arm that a decision explored, or a preference.
 
-    Args:
+    Attributes:
         decision: the id of the decision.
         loss: the loss of the explored arm.
         reward: its reward, in place of the loss.

@@ -98,10 +98,10 @@ class ExperimentFilters(TypedDict, total=False):
     Attributes:
         sort: "name" (the default), "-name", "created_at", or "-created_at" for the newest first.
         status: "active" or "archived"; both by default.
-        policy: the name of their policy, such as "FTPL".
+        policy: the name of their policy, such as "Ladder".
         prefix: what their names begin with.
 
-    >>> filters: ExperimentFilters = {"sort": "-created_at", "policy": "FTPL"}
+    >>> filters: ExperimentFilters = {"sort": "-created_at", "policy": "Ladder"}
     >>> [each["name"] for each in client.iter_experiments(**filters)]
     ['models']
     """
