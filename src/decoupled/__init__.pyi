@@ -12,6 +12,7 @@ from .errors import FeedbackError as FeedbackError
 from .errors import LossError as LossError
 from .errors import MissingExtraError as MissingExtraError
 from .errors import ParameterError as ParameterError
+from .errors import ReentryError as ReentryError
 from .errors import StateError as StateError
 from .errors import StorageError as StorageError
 from .errors import UnseenArmWarning as UnseenArmWarning

@@ -5,6 +5,7 @@
     |-- ArmError           arms that are unknown, repeated or too few        (also a ValueError)
     |-- LossError          a loss that is not a number in the declared range (also a ValueError)
     |-- FeedbackError      feedback for a decision that is not pending       (also a LookupError)
+    |-- ReentryError       a call from inside another, as by a signal handler (also a RuntimeError)
     |-- StateError         a saved state that cannot be read                 (also a ValueError)
     |-- StorageError       results that cannot be written or read back       (also an OSError)
     |-- ContractError      a policy that breaks the contract of all policies (also an AssertionError)
@@ -128,6 +129,22 @@ class FeedbackError(DecoupledError, LookupError):
     Traceback (most recent call last):
         ...
     decoupled.errors.FeedbackError: decision '20c6ed6d9d7b-1': is not pending: its feedback was already applied, or it was forgotten; send feedback once for each decision
+    """
+
+
+class ReentryError(DecoupledError, RuntimeError):
+    """A call from inside another call of the same object: by the handler of a signal, a finalizer or a callback.
+
+    It would wait for itself. Nothing has changed, and the other call goes on once the handler returns.
+
+    >>> import decoupled as dc
+    >>> learner = dc.FTPL().start(arms=2, seed=0)
+    >>> meter = dc.Meter(dc.Budget(share=0.5), clock=lambda: meter.decide(learner))    # a callback that calls back
+    >>> try:
+    ...     meter.decide(learner)
+    ... except dc.ReentryError as error:
+    ...     print(error.problem[:80])
+    decide(): this thread is inside another call of the same Meter, so it would wait
     """
 
 

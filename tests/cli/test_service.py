@@ -56,11 +56,11 @@ def made_key(store: Path, *options: str) -> str:
 def test_without_keys_only_loopback_is_served(tmp_path: Path) -> None:
     store = str(tmp_path / "store.db")
     result = run(app, ["serve", "--store", store, "--host", "0.0.0.0", "--port", "0"])
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     assert f"decoupled keys add --store {store}" in result.output
     assert made_key(Path(store)), "it was created, so that a key can be added"
     result = run(app, ["serve", "--store", store, "--tls-key", str(tmp_path / "none.pem")])
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     assert "together" in result.output
 
 
@@ -78,7 +78,7 @@ def test_keys_are_made_rotated_and_revoked(tmp_path: Path) -> None:
     lines = run(app, ["keys", "list", "--store", str(store)]).output
     assert (lines.count("active"), lines.count("revoked")) == (1, 1)
     again = run(app, ["keys", "revoke", name, "--store", str(store)])
-    assert again.exit_code == 2
+    assert again.exit_code == 1
     assert "not an active key" in again.output
     for option, word in (("--role=root", "is not a role"), ("--tenant=a/b", "tenant")):
         refused = run(app, ["keys", "add", "--store", str(store), option])
@@ -109,20 +109,20 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         key_file = tmp_path / "key"
         key_file.write_text(key + "\n")
         with_key = ["--key-file", str(key_file)]
-        assert run(app, ["client", "show"]).exit_code == 2
+        assert run(app, ["client", "show"]).exit_code == 1
         created = run(app, ["client", "create", "colours", "red", "blue", *with_key])
         assert created.exit_code == 0, created.output
         assert json.loads(created.output)["policy"] == json.loads(dc.Ladder().to_json())
         wrong = run(app, ["client", "create", "colours", "red", "blue", "--policy", "{", *with_key])
         assert (wrong.exit_code, "is not JSON" in wrong.output) == (2, True)
         taken = run(app, ["serve", "--store", str(tmp_path / "other.db"), "--port", url.rsplit(":", 1)[1]])
-        assert (taken.exit_code, "is in use" in taken.output) == (2, True)
+        assert (taken.exit_code, "is in use" in taken.output) == (1, True)
         decision = json.loads(run(app, ["client", "decide", "colours", *with_key]).output)
         assert decision["send_back_the_loss_of"] == decision["explore"]
         other = {"red": "blue", "blue": "red"}[decision["explore"]]
         sent = ["client", "feedback", decision["id"], "--loss", "0.25", *with_key]
         refused = run(app, [*sent, "--arm", other])
-        assert (refused.exit_code, other in refused.output) == (2, True)
+        assert (refused.exit_code, other in refused.output) == (1, True)
         given = run(app, [*sent, "--arm", decision["explore"]])
         assert json.loads(given.output)["loss"] == 0.25
         assert json.loads(run(app, ["client", "show", "colours", *with_key]).output)["applied"] == 1
@@ -137,7 +137,7 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert [each["observed"] for each in answer["arms"]] == [each["observed"] for each in found["arms"]]
         assert run(app, ["client", "archive", "colours", *with_key]).exit_code == 0
         conflict = run(app, ["client", "decide", "colours", *with_key])
-        assert (conflict.exit_code, "archived" in conflict.output) == (2, True)
+        assert (conflict.exit_code, "archived" in conflict.output) == (1, True)
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
         text = log.read_text()
@@ -158,7 +158,7 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert run(app, ["backup", str(backup), "--store", str(store)]).exit_code == 0
     result = run(app, ["restore", str(backup), "--store", str(restored)])
     assert result.exit_code == 0, result.output
-    assert run(app, ["restore", str(backup), "--store", str(restored)]).exit_code == 2, (
+    assert run(app, ["restore", str(backup), "--store", str(restored)]).exit_code == 1, (
         "it is not empty any more"
     )
 
@@ -172,7 +172,7 @@ def check_logs(folder: Path, decision: str, with_key: list[str]) -> None:
     assert decision in written
     file.write_text("mine")
     refused = run(app, [*log, str(file), *with_key])
-    assert (refused.exit_code, "--force" in refused.output, file.read_text()) == (2, True, "mine")
+    assert (refused.exit_code, "--force" in refused.output, file.read_text()) == (1, True, "mine")
     assert run(app, [*log, str(file), "--force", *with_key]).exit_code == 0
     assert file.read_text() == written
     assert run(app, [*log, str(folder / "log.PARQUET"), *with_key]).exit_code == 0
@@ -195,7 +195,7 @@ def check_settings(with_key: list[str]) -> None:
     assert (told["loss_range"], told["deadline_seconds"], told["expired_loss"]) == ([-1.0, 3.0], 60.0, -0.5)
     assert run(app, ["client", "create", "paths", "north", "south", *options, *with_key]).exit_code == 0
     other = run(app, ["client", "create", "paths", "north", "south", *options[:-1], "8", *with_key])
-    assert other.exit_code == 2, "another seed is another experiment"
+    assert other.exit_code == 1, "another seed is another experiment"
     assert "seed is another one" in " ".join(other.output.split())
 
 
@@ -303,7 +303,7 @@ def test_a_missing_extra_is_an_error_of_one_line(tmp_path: Path, monkeypatch: py
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "decoupled.service.http.server", raising=False)
     result = run(app, ["serve", "--store", str(tmp_path / "store.db")])
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     assert "pip install 'decoupled-bandits[service]'" in result.output
 
 
@@ -315,7 +315,7 @@ def test_messages_in_the_shell_have_remedies_of_the_shell(
     with served(tmp_path, open_to_all=False) as service:
         monkeypatch.setenv("DECOUPLED_URL", service.url)
         missing = run(app, ["client", "show"])
-        assert (missing.exit_code, missing.stdout) == (2, "")
+        assert (missing.exit_code, missing.stdout) == (1, "")
         assert missing.stderr == (
             f"error: key: is missing; {service.url} needs one; pass --key-file, or set DECOUPLED_KEY\n"
         )
@@ -344,7 +344,7 @@ def test_messages_in_the_shell_have_remedies_of_the_shell(
             )  # from the box it is drawn in
             assert f"{rule}; give the loss of the explored arm" in words
     gone = run(app, ["client", "feedback", decision, "--loss", "1", *with_key])
-    assert gone.exit_code == 2
+    assert gone.exit_code == 1
     assert f"PUT {service.url}/v1/decisions/{decision}/feedback: no answer (ConnectError" in gone.stderr
     assert "is `decoupled serve` running there? pass its address with --url" in gone.stderr
     assert "outbox" not in gone.stderr

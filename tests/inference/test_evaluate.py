@@ -212,7 +212,8 @@ def test_the_result_is_a_table_plain_values_and_a_picture(tmp_path: Path) -> Non
     [
         ({"propensity": None}, "2000 of 2000 observed decisions have no propensity"),
         ({"propensity": 1.0}, "none of the 2000 decisions with a loss could explore every arm"),
-        ({"propensity": 0.0}, r"log\[0\].propensity = 0.0: must be a probability above 0"),
+        ({"propensity": 0.0}, r"log\[0\].propensity = 0.0: must be a probability of at least 1e-50"),
+        ({"propensity": 1e-320}, r"log\[0\].propensity = 1e-320: must be a probability of at least 1e-50"),
         ({"propensity": "high"}, r"log\[0\].propensity = 'high': is not a number"),
         ({"loss": None}, "has 2000 decisions and no loss"),
         ({"loss": 1.5}, r"log\[0\].loss = 1.5: must lie in \[0.0, 1.0\]"),

@@ -280,6 +280,7 @@ def test_machine_code_that_fails_changes_nothing(part: str) -> None:
     broken = NativeFunction(part, failing, failing, Signature((), ()))
     learner._running.entries = learner._running.entries._replace(**{part: broken})
     learner._bind()
+    learner._end()
     with pytest.raises(RuntimeError, match=f"{part}: the shipped machine code failed"):
         learner.decide() if part == "decide" else learner.observe(decision, 0.5)
     assert learner.pending == (decision,)
@@ -302,8 +303,9 @@ def test_nothing_leaks(policy: dc.Policy) -> None:
             learner.observe(learner.decide(), 0.5)
             learner._quick_observe(lost, 0.5)
             learner._quick_observe(lost, nan)
-            with learner._lock:
-                learner._quick_decide()
+            learner._begin()
+            learner._quick_decide()
+            learner._end()
 
     rounds(100)
     gc.collect()
@@ -344,9 +346,10 @@ def test_nothing_happens_while_another_thread_is_inside() -> None:
     learner = dc.FTPL().start(3, seed=7)
     decision = learner.decide()
     before = learner.to_json()
-    with learner._lock:
-        assert learner._quick_decide() is None
-        assert learner._quick_observe(decision, 0.5) is False
+    learner._begin()
+    assert learner._quick_decide() is None
+    assert learner._quick_observe(decision, 0.5) is False
+    learner._end()
     assert learner.to_json() == before
     assert learner._quick_observe(decision, 0.5) is True
 

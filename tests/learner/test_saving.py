@@ -7,7 +7,7 @@ import pickle
 import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import decoupled as dc
+from decoupled.base.signed_json import seal
 from support.policies import forms
 
 every_policy = pytest.mark.parametrize("policy", forms(), ids=repr)
@@ -243,6 +244,59 @@ def test_a_missing_file_is_the_systems_error(tmp_path: Path) -> None:
         dc.Learner.load(tmp_path / "nowhere.json")
     with pytest.raises(FileNotFoundError):
         small().save(tmp_path / "no folder" / "learner.json")
+
+
+def places_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of everything within a value."""
+    items = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    for key, each in items:
+        yield (*path, key)
+        yield from places_in(each, (*path, key))
+
+
+BAD: list[Any] = [None, -1, 0.5, 1e308, 10**30, "x", True, [], {}, [[]], [-1], "remove"]
+
+
+@pytest.mark.parametrize("policy", [dc.FTPL(), dc.Ladder(), dc.TopTwo()], ids=repr)
+def test_a_state_that_nobody_wrote_is_refused_or_works(policy: dc.Policy) -> None:
+    """With a good checksum, as from a program that edits states; never another error, and no round before the first."""
+    learner = policy.start(["a", "b", "c", "d"], seed=7)
+    learner.watch()
+    learner.guardrails = dc.Guardrails(incumbent="a", floors={"b": 0.1}, down=["d"])
+    for loss in (0.25, 0.75):
+        learner.observe(learner.decide(), loss)
+    learner.decide(available=["a", "b"])
+    learner.retire_arms(["c"])
+    learner.decide()
+    good = json.loads(learner.to_json())["content"]
+    # Of the sums of a watch, the smallest: it is tried out as a whole.
+    paths = [path for path in places_in(good) if path[0] != "watch" or len(path) < 4]
+    paths = [path for path in paths if "pairs" not in path]
+    chance = random.Random(1)
+    chosen = [(path, bad) for path in paths for bad in BAD if len(path) == 1 or chance.random() < 0.25]
+    refused = 0
+    for path, bad in chosen:
+        content = json.loads(json.dumps(good))
+        home = content
+        for key in path[:-1]:
+            home = home[key]
+        if bad == "remove":
+            del home[path[-1]]
+        else:
+            home[path[-1]] = bad
+        try:
+            changed = dc.Learner.from_json(seal("decoupled-learner", 1, content))
+        except dc.StateError:
+            refused += 1
+            continue
+        assert changed.round >= 1, path
+        changed.decide()
+        for decision in changed.pending:
+            changed.observe(decision, 0.5)
+        changed.to_json()
+    assert refused > len(chosen) / 2
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:

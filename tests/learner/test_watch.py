@@ -162,6 +162,14 @@ def test_a_replayed_log_counts() -> None:
     assert learner.verdict().basis == "running"
 
 
+def test_the_smallest_propensity_of_a_log_leaves_intervals() -> None:
+    learner = watched(dc.FTPL())
+    learner.replay([("a", 0.5, 0.5), ("b", 0.25, 0.25), ("c", 0.25, 0.75)] * 20 + [("b", 1e-50, 0.5)] * 3)
+    for low, high in [each[1:] for each in learner.intervals().values()]:
+        assert 0.0 <= low < high <= 1.0
+    learner.verdict()
+
+
 @pytest.mark.parametrize(
     "policy", [dc.UCB1(), dc.ThompsonSampling(), dc.CoupledFTPL(), dc.TopTwo()], ids=repr
 )

@@ -106,5 +106,5 @@ def test_the_check_finds_a_judge_that_is_not_there(tmp_path: Path) -> None:
     file = tmp_path / "mirror.toml"
     file.write_text(f"[loss.judge]\npython = 'no_such_judge:compare'\n{ARMS}")
     said = CliRunner().invoke(app, ["mirror", "--check", str(file)])
-    assert said.exit_code == 2
+    assert said.exit_code == 1
     assert "the module no_such_judge is not found" in said.output

@@ -185,7 +185,7 @@ def test_a_module_that_cannot_be_loaded_is_named_at_the_start(
     with pytest.raises(ParameterError, match=words), mirror(file, Fixed()) as running:
         running.ended.wait(60)
     checked = CliRunner().invoke(app, ["mirror", "--check", str(file)])
-    assert checked.exit_code == 2
+    assert checked.exit_code == 1
     assert words in checked.output
 
 

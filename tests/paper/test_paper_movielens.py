@@ -61,7 +61,7 @@ def test_a_damaged_file_is_refused_by_name_and_line_before_anything_is_run(tmp_p
     folder.mkdir()
     (folder / "u.data").write_text("\n".join(lines) + "\n")
     done = reproduce([*COMMAND, str(tmp_path / "out"), "--data", str(tmp_path)])
-    assert done.exit_code == 2
+    assert done.exit_code == 1
     assert "u.data" in done.stderr
     assert "line 42" in done.stderr
     assert not (tmp_path / "out" / "movielens").exists()

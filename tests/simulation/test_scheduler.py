@@ -171,11 +171,11 @@ def test_ctrl_c_keeps_finished_blocks(tmp_path: Path) -> None:
 def test_a_full_disk_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, calls = write_atomically, []
 
-    def full(path: Path, content: str | bytes) -> None:
+    def full(path: Path, content: str | bytes, **options: bool) -> None:
         calls.append(path)
         if len(calls) > 3:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        real(path, content)
+        real(path, content, **options)
 
     monkeypatch.setattr(store_module, "write_atomically", full)
     with pytest.raises(dc.StorageError, match=r"No space left.*finished blocks are kept.*free some space"):

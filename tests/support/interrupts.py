@@ -1,38 +1,43 @@
-"""Interrupt a call wherever a signal could: its handler runs after a call of C code, or when a function begins."""
+"""Run the handler of a signal wherever a signal could: after a call of C code, or when a function begins."""
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from types import FrameType
+from typing import NoReturn
 
 
 class Interrupted(BaseException):
     """What the handler of a signal raises; like `KeyboardInterrupt`, it is no `Exception`."""
 
 
-def interrupted_at(point: int, act: Callable[[], object]) -> bool:
-    """Run a call and raise `Interrupted` at this point of it. Return False if it has fewer."""
-    left = point
+def handled_at(point: int, handler: Callable[[], object], act: Callable[[], object]) -> int:
+    """Run a call, and a handler at this point of it. Return how many points there were."""
+    passed = 0
 
     def look(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal left
+        nonlocal passed
         if event in ("call", "c_return"):
-            left -= 1
-            if left < 0:
-                raise Interrupted
+            passed += 1
+            if passed == point + 1:
+                handler()
 
-    sys.setprofile(look)
+    sys.setprofile(look)  # it does not look at what the handler does
     try:
         act()
-    except Interrupted:
-        return True
     finally:
         sys.setprofile(None)
-    return False
+    return passed
 
 
-def at_every_point(start: Callable[[], Callable[[], object]]) -> Iterator[int]:
-    """Interrupt a call at its first point, its second, and so on; `start` prepares it anew. Yield each point."""
-    point = 0
-    while interrupted_at(point, start()):
+def _interrupt() -> NoReturn:
+    raise Interrupted
+
+
+def at_every_point(start: Callable[[], Callable[[], object]], most: int = 40) -> Iterator[int]:
+    """Interrupt a call at every point, or at so many of them; `start` prepares it anew. Yield each point."""
+    points = handled_at(sys.maxsize, _interrupt, start())
+    for point in range(0, points, points // most + 1):
+        with suppress(Interrupted):
+            handled_at(point, _interrupt, start())
         yield point
-        point += 1

@@ -3,22 +3,32 @@
 import errno
 import hashlib
 import os
+import re
 import secrets
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 TEMPORARY = "."  # the prefix of unfinished files
+ABANDONED = (
+    600.0  # seconds; an unfinished file that nobody wrote to for so long is left over from a killed process
+)
 
 
-def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, overwrite: bool = True) -> None:
-    """Write a file atomically: a reader sees the old content or the new, even after a crash."""
-    with replacing(path, overwrite=overwrite) as temporary:
+def write_atomically(
+    path: str | os.PathLike[str], content: str | bytes, *, overwrite: bool = True, tidy: bool = True
+) -> None:
+    """Write a file atomically: a reader sees the old content or the new, even after a crash.
+
+    With `tidy`, what a process that was killed left behind when it wrote this file is removed.
+    """
+    with replacing(path, overwrite=overwrite, tidy=tidy) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[Path]:
+def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, tidy: bool = True) -> Iterator[Path]:
     """Yield a temporary file to fill, which then replaces `path`; after a failure it is deleted.
 
     Without `overwrite`, an existing file stays and raises `FileExistsError`.
@@ -26,6 +36,8 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
     target = Path(path)
     if not overwrite and os.path.lexists(target):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path))
+    if tidy:
+        remove_abandoned(target.parent, target.name)
     # Not from tempfile: a file made by open() has the user's default permissions.
     temporary = target.with_name(f"{TEMPORARY}{target.name}.{secrets.token_hex(8)}")
     try:
@@ -37,6 +49,17 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def remove_abandoned(folder: Path, name: str | None = None) -> None:
+    """Remove the unfinished files of killed processes: those that were to become the file `name`, or any."""
+    pattern = re.compile(
+        rf"{re.escape(TEMPORARY)}{'.+' if name is None else re.escape(name)}\.[0-9a-f]{{16}}"
+    )
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if pattern.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > ABANDONED:
+                Path(entry).unlink(missing_ok=True)
 
 
 def _linked(temporary: Path, target: Path) -> bool:

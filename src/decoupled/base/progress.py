@@ -41,4 +41,6 @@ def duration(seconds: float) -> str:
         return f"{max(seconds, 0.1):.1f} seconds"
     if seconds < 5400:
         return f"{seconds / 60:.0f} minutes"
-    return f"{seconds / 3600:.1f} hours"
+    if seconds < 3 * 86_400:
+        return f"{seconds / 3600:.1f} hours"
+    return f"{seconds / 86_400:,.0f} days"

@@ -13,6 +13,10 @@ def _ending(body: str) -> str:
     return f',"checksum":"{digest}"}}'
 
 
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
 def seal(kind: str, version: int, content: dict[str, Any]) -> str:
     """The content as JSON text with the format's name, its version and a checksum."""
     body = json.dumps(
@@ -26,7 +30,7 @@ def unseal(text: str | bytes, kind: str, version: int, writer: str) -> dict[str,
     remedy = f"give the text that {writer} wrote"
     try:
         whole = text if isinstance(text, str) else bytes(text).decode()
-        sealed = json.loads(whole)
+        sealed = json.loads(whole, parse_constant=_refuse)
     except (ValueError, TypeError, RecursionError) as error:
         raise StateError(f"state: is not readable JSON ({error}); {remedy}") from None
     for key in ("format", "version", "content", "checksum"):

@@ -58,7 +58,12 @@ class Description:
         return type(self).__name__ + (f"({', '.join(shown_values)})" if shown_values else "")
 
     def to_dict(self) -> dict[str, Any]:
-        """The name and every parameter, as plain values."""
+        """The name and every parameter, also those at their defaults, which `print` may leave out, as plain values.
+
+        >>> import decoupled as dc
+        >>> dc.TsallisINF().to_dict()["schedule"]
+        'rounds'
+        """
         nested = {
             field.name: value.to_dict()
             for field in fields(self)  # type: ignore[arg-type]

@@ -8,6 +8,8 @@ from numbers import Real
 from ..errors import ParameterError, invalid_value, near_name
 
 MOST_ROUNDS = 10**15  # whole numbers up to here are exact as floats
+# Far below any real propensity, and far enough from overflow that no sum of squared weights reaches it.
+LEAST_PROPENSITY = 1e-50
 
 
 def as_float(value: object) -> float | None:

@@ -292,7 +292,7 @@ def client_log(
     """Write the log of an experiment to a file."""
     from ..service.client.log_file import format_of
 
-    with report_errors(), connected(url, key_file) as service:
+    with report_errors(arguments=("format", "file")), connected(url, key_file) as service:
         kind = format_of(file, format)
         check_new(file, force)
         service.log(name, file, kind, overwrite=force, tags=tags_of(tag))

@@ -109,5 +109,5 @@ def client_replay(
     key_file: KeyFile = None,
 ) -> None:
     """Let an experiment learn from a log. The same log again learns nothing twice."""
-    with report_errors(), connected(url, key_file) as service:
+    with report_errors(arguments=("file",)), connected(url, key_file) as service:
         show(service.replay(name, file, unrandomised=unrandomised))

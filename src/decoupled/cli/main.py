@@ -91,7 +91,8 @@ def reproduce(
         typer.echo(f"The paper's experiments, {count:,} runs each. The first time, this compiles code.")
     if data:
         os.environ[FOLDER_VARIABLE] = str(data)  # also for the processes that compile
-    with report_errors("finished work is kept; run the same command with --resume to continue"):
+    kept = "finished work is kept; run the same command with --resume to continue"
+    with report_errors(kept, arguments=("experiment", "device")):
         sections = paper.reproduce(experiments or [], scale, folder, resume=resume, quiet=quiet)
         print_claims(sections, folder)
     if quick:
@@ -126,7 +127,8 @@ def simulate(
     from ..simulation.toml import read_specification
     from .simulate import estimate, run_all
 
-    with report_errors("finished blocks are kept; run the same command to continue"):
+    kept = "finished blocks are kept; run the same command to continue"
+    with report_errors(kept, arguments=("device",)):
         plans = read_specification(specification)
         if dry_run:
             typer.echo(estimate(plans, workers, device))
@@ -156,7 +158,7 @@ def bench(
     """Measure speed, mostly as ratios of two things timed in turn."""
     from .bench import run_bench
 
-    with report_errors():
+    with report_errors(arguments=("group",)):
         run_bench(groups or [], repetitions, out, soak, against)
 
 

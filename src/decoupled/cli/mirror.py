@@ -49,7 +49,7 @@ def mirror(
     ] = False,
 ) -> None:
     """Serve each request from one upstream, mirror some to another, and learn which is best."""
-    with report_errors("the mirror has ended"), ends_on_sigterm():
+    with report_errors("the mirror has ended", flags=False), ends_on_sigterm():
         found = read(settings, config)
         if check:
             from ..mirror.explain import doubts, explained

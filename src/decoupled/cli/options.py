@@ -32,7 +32,7 @@ def takes(
         names = [each.name for each in own]
 
         def run(**values: Any) -> None:
-            with report_errors():
+            with report_errors(arguments=("CONFIG.toml",)):
                 settings = resolve(values)
             command(settings=settings, **{name: values[name] for name in names})
 

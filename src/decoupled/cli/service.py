@@ -39,7 +39,7 @@ def add_to(app: typer.Typer) -> None:
 @takes_serve_options(SERVE, warn=True)
 def serve(settings: Settings) -> None:
     """Run the decision service: decisions over HTTP, and everything it acknowledges is on disk."""
-    with report_errors("the service has ended"), ends_on_sigterm():
+    with report_errors("the service has ended", flags=False), ends_on_sigterm():
         with loading():
             from ..service.http.limits import Limits
             from ..service.http.server import Serving, run
@@ -180,7 +180,7 @@ def keys_add(
     """Make a key and show it once; only its digest is stored."""
     from ..service.http.auth import checked_role, digest_of, new_key
 
-    with report_errors(), _opened(settings["store"]) as service:
+    with report_errors(arguments=("role", "tenant")), _opened(settings["store"]) as service:
         key = new_key()
         made = service.keys.add(checked_tenant(tenant), checked_role(role), digest_of(key), label).result()
         typer.echo(f"Key {made.id} ({made.role} of {made.tenant}); it is shown only once:", err=True)

@@ -110,7 +110,7 @@ def estimate(plans: Sequence[Plan], workers: int | None, device: str = "cpu") ->
         seconds *= plan.runs * plan.horizon / count
         whole += seconds
         size = plan.block_size() if plan.device == "cpu" else block_size(plan, cards())
-        blocks = sum(1 for _ in plan.blocks(size))
+        blocks = plan.block_count(size)
         lines += [
             ", ".join(filter(None, (f"{plan.environment!r}", plan.traffic.label))),
             *(f"    {policy!r}" for policy in plan.policies),

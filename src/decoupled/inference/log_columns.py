@@ -13,7 +13,7 @@ import numpy as np
 
 from ..base.arrays import Bools, Floats, Ints
 from ..base.extras import needed_for
-from ..base.validation import is_missing, kind_of
+from ..base.validation import LEAST_PROPENSITY, is_missing, kind_of
 from ..decision import Arm
 from ..errors import ArmError, LossError, Message, ParameterError, invalid_value, near_name, shown
 from .log_annotations import Predicted, predictions, tagged
@@ -278,10 +278,13 @@ def _check_losses(loss: Floats, seen: Bools, loss_range: tuple[float, float]) ->
 
 
 def _check_propensities(propensity: Floats, seen: Bools) -> None:
-    wrong = np.flatnonzero(seen & ~np.isnan(propensity) & ~((propensity > 0.0) & (propensity <= 1.0)))
+    wrong = np.flatnonzero(
+        seen & ~np.isnan(propensity) & ~((propensity >= LEAST_PROPENSITY) & (propensity <= 1.0))
+    )
     if len(wrong) > 0:
         place = int(wrong[0])
-        rule, remedy = "must be a probability above 0", "log the probability of the explored arm"
+        rule = f"must be a probability of at least {LEAST_PROPENSITY:g}"
+        remedy = "log the probability of the explored arm"
         raise ParameterError(
             invalid_value(f"log[{place}].propensity", float(propensity[place]), rule, remedy)
         )

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..base.packed import pack_ints, unpack_ints
+from ..base.turns import in_turn
 from ..decision import Decision, GuardedDecision
-from ..errors import StateError
 from .learner import Learner
 from .pending import Pending, Waiting, baseline_from_json, baseline_to_json, recorded
+from .restoring import restoring
 from .saving import as_text as as_text
 from .saving import to_content
 
@@ -21,6 +22,7 @@ _NONE = -1  # no baseline
 _FIELDS = len(Decision._fields) - 1
 
 
+@in_turn
 def to_columns(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
     """The learner without its pending decisions, and what these have beyond the fields of `Decision`.
 
@@ -34,19 +36,18 @@ def to_columns(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
     >>> twin.pending == learner.pending, twin.decide() == learner.decide()
     (True, True)
     """
-    with learner._lock:
-        parts = learner._parts
-        waiting, watch = parts.waiting, parts.watch
-        parts.running.record_baselines()
-        bare = Waiting(waiting.tag, waiting.limit)
-        bare.counter.value, bare.forgotten = waiting.made, waiting.forgotten
-        content = to_content(
-            parts._replace(waiting=bare, watch=None if watch is None else watch.without_drawn())
-        )
-        columns = _of_waiting(waiting)
-        if watch is not None:
-            columns |= watch.law_columns(waiting.decisions)
-        return content, columns
+    parts = learner._parts
+    waiting, watch = parts.waiting, parts.watch
+    parts.running.record_baselines()
+    bare = Waiting(waiting.tag, waiting.limit)
+    bare.counter.value, bare.forgotten = waiting.made, waiting.forgotten
+    content = to_content(
+        parts._replace(waiting=bare, watch=None if watch is None else watch.without_drawn())
+    )
+    columns = _of_waiting(waiting)
+    if watch is not None:
+        columns |= watch.law_columns(waiting.decisions)
+    return content, columns
 
 
 def _of_waiting(waiting: Waiting) -> dict[str, Any]:
@@ -82,12 +83,8 @@ def from_columns(text: str, columns: dict[str, Any], chosen: Iterable[Sequence[A
     After those may come what the policy drew and the guardrail that replaced it.
     """
     learner = Learner.from_json(text)
-    try:
+    with restoring("state of its pending decisions", "give what was written"):
         _fill(learner, columns, chosen)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise StateError(
-            f"state: its pending decisions cannot be restored ({type(error).__name__}: {error}); give what was written"
-        ) from error
     return learner
 
 

@@ -41,10 +41,11 @@ class Guard:
 
         A look costs more than an observation, so looks become rarer: the last one is ten observations old, or 5 %.
         """
-        if self.rules.incumbent is None or self.released or observed < self.next_look:
-            return False
-        self.next_look = observed + max(10, observed // 20)
-        return True
+        return self.rules.incumbent is not None and not self.released and observed >= self.next_look
+
+    def looked(self, observed: int, released: bool) -> None:
+        """Remember what a look found after so many observations."""
+        self.released, self.next_look = released, observed + max(10, observed // 20)
 
     def available(self, part: Ints | None, arms: ArmNames) -> Ints | None:
         """The places of the available arms, without those that are down; None for all."""

@@ -1,10 +1,10 @@
 """The calls of a learner that are about its guardrails."""
 
 from collections.abc import Iterable
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from ..base.arrays import Ints
+from ..base.turns import TakesTurns, in_turn
 from ..decision import Arm, Served
 from ..errors import ParameterError, UnsupportedError, invalid_value
 from .arms import ArmNames, listed_available
@@ -17,22 +17,21 @@ if TYPE_CHECKING:  # loaded when a learner is watched
     from .watch import Watch
 
 
-class Guarded:
+class Guarded(TakesTurns):
     """The part of a learner that applies guardrails to the arm to exploit."""
 
     _arms: ArmNames
     _running: Running
     _waiting: Waiting
     _guard: Guard
-    _lock: Lock
     _watch: "Watch | None"
 
     if TYPE_CHECKING:  # the other parts of a learner have these
 
-        def _rebind(self) -> None: ...
+        def _replace(self, **parts: object) -> None: ...
         def _refuse_coupled(self, call: str) -> None: ...
         def _part(self, some: list[object] | None) -> Ints | None: ...
-        def _start_watch(self, risk: float, drift: bool) -> None: ...
+        def _new_watch(self, risk: float, drift: bool) -> "Watch": ...
 
     @property
     def guardrails(self) -> Guardrails:
@@ -57,16 +56,18 @@ class Guarded:
                 f"guardrails: {type(self._running.policy).__name__} plays the standard game and learns from the arm "
                 "that is served, so another must not be served; use a decoupled policy such as FTPL"
             )
-        with self._lock:
-            rules.check_arms(self._arms)
-            another = rules.incumbent != self._guard.rules.incumbent
-            self._guard = self._guard.following(rules)
-            if rules.incumbent is not None and self._watch is None:
-                self._start_watch(rules.risk, rules.drift)
-            if another and self._watch is not None:
-                tried = rules.incumbent is not None
-                self._watch.set_trial(self._running.serials, self._waiting.decisions if tried else None)
-            self._rebind()
+        self._guard_by(rules)
+
+    @in_turn
+    def _guard_by(self, rules: Guardrails) -> None:
+        rules.check_arms(self._arms)
+        watch = self._watch
+        if rules.incumbent is not None and watch is None:
+            watch = self._new_watch(rules.risk, rules.drift)
+        if watch is not None and rules.incumbent != self._guard.rules.incumbent:
+            tried = rules.incumbent is not None
+            watch = watch.with_trial(self._running.serials, self._waiting.decisions if tried else None)
+        self._replace(guard=self._guard.following(rules), watch=watch)
 
     @property
     def incumbent_released(self) -> bool | None:
@@ -96,12 +97,14 @@ class Guarded:
         Served(exploit='c', drawn='b', guard='pinned', limited_by=None)
         """
         self._refuse_coupled("serve")
-        some = listed_available(available)
-        with self._lock:
-            part = self._part(some)
-            drawn = self._running.draw(part)[0]
-            exploit, guard = self._served(drawn, part)
-            return Served(self._arms.names[exploit], self._arms.names[drawn], guard)
+        return self._serve(listed_available(available))
+
+    @in_turn
+    def _serve(self, some: list[object] | None) -> Served:
+        part = self._part(some)
+        drawn = self._running.draw_exploited(part)
+        exploit, guard = self._served(drawn, part)
+        return Served(self._arms.names[exploit], self._arms.names[drawn], guard)
 
     def _served(self, drawn: int, part: Ints | None) -> tuple[int, str | None]:
         """The place of the arm to serve instead of the one drawn, and the guardrail that chose it."""
@@ -115,7 +118,8 @@ class Guarded:
 
             rules = guard.rules
             serial = self._running.serials.of_one(self._arms.place(rules.incumbent))
-            guard.released = is_beaten(watch.judges, serial, rules.risk, rules.drift)
+            released = is_beaten(watch.judges, serial, rules.risk, rules.drift)
+            guard.looked(watch.judges.observed, released)
 
 
 def _check_type(rules: object) -> None:

@@ -2,13 +2,16 @@
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
-from threading import Lock
-from typing import Any, ClassVar, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
-from ..base.arrays import Floats, Ints
+import numpy as np
+
+from ..base.arrays import Floats, Ints, Words
 from ..base.files import write_atomically
+from ..base.turns import in_turn
 from ..base.validation import whole_number
 from ..decision import Arm, Decision
 from ..errors import (
@@ -20,21 +23,34 @@ from ..errors import (
     invalid_value,
 )
 from ..kernels.state import SHARED_SCALARS
+from ..native.quick import NOT_QUICK, Switch
 from .arms import ArmNames, Arms, listed, listed_available
 from .guard import Guard
 from .guarded import Guarded
 from .guardrails import Guardrails
 from .loss_range import LossRange
-from .pending import Recorded, Waiting
+from .pending import Pending, Recorded, Waiting
 from .plain_round import plain_round
 from .predictions import Predictions, listed_predictions, scaled_predictions
 from .preferences import Preference, preference_loss
 from .protocol import RunnablePolicy
-from .replay import RecordLike, check_randomised, checked_records, listed_records, warn_of_unseen
+from .replay import (
+    RecordLike,
+    check_randomised,
+    checked_records,
+    listed_records,
+    warn_of_unseen,
+)
+from .restoring import from_text
 from .runner import Running
-from .saving import Parts, from_text, to_text
+from .saving import Parts, to_text
 from .seeds import Seed, randomness
-from .watchable import Watchable
+from .unfinished import NEVER, Unfinished, undone_by
+from .watchable import Watchable, check_watchable
+
+if TYPE_CHECKING:  # loaded when a learner is watched
+    from ..inference.sums import Observation
+    from .watch import Drawn, Place, Watch
 
 DEFAULT_PENDING = 100_000
 
@@ -47,7 +63,9 @@ class Learner(Guarded, Watchable):
     decisions. So you can call them any number of times between two observations, and feedback may come late, out of
     order, or never. Use `add_arms` and `retire_arms` to change the arms at any time.
 
-    A learner is thread-safe: calls from several threads run one after another.
+    A learner is thread-safe: calls from several threads run one after another. An interrupt, such as Ctrl-C, loses at most
+    the call in progress: either it has done all that it does, or nothing. In a forked process a learner has a random stream
+    of its own, and the ids of its decisions differ from those of the parent.
 
     Args:
         policy: the policy to run, such as `Ladder()`.
@@ -90,30 +108,90 @@ class Learner(Guarded, Watchable):
     def _set_parts(self, parts: Parts) -> None:
         self._arms, self._losses, self._running, self._waiting, self._guard, self._watch = parts
         self._policy = self._running.policy
-        self._lock = Lock()
-        # For the two calls of every round: they take a third of the time of `with`.
-        self._acquire, self._release = self._lock.acquire, self._lock.release
+        self._unfinished: Unfinished | None = None
+        # The numbers of this process and those above it, each as a child, if it was forked since the last call.
+        self._forks: tuple[int, ...] = ()
         self._bind()
+        self._open()
+        self._end()
 
     def _bind(self) -> None:
         """Bind the calls of a plain round to the parts of the learner."""
         self._running.pending = self._waiting.decisions
-        self._quick_decide, self._quick_observe, self._stop_quick = plain_round(self._parts, self._lock)
-
-    def _rebind(self) -> None:
-        self._stop_quick()
-        self._bind()
+        calls = plain_round(self._parts)
+        if self._watch is None and calls is not NOT_QUICK:
+            self._quick_decide, self._quick_observe, self._switch = calls
+            self._inner = NOT_QUICK
+        else:  # what the watch needs comes with every call, so they are made in turn
+            self._quick_decide, self._quick_observe, self._switch = NOT_QUICK._replace(switch=Switch())
+            self._inner = calls
+            calls.switch.stopped = False
+        if self._inner is not NOT_QUICK:
+            self._places: dict[Arm | None, int] = {name: at for at, name in enumerate(self._arms.names)}
 
     @property
     def _parts(self) -> Parts:
         return Parts(self._arms, self._losses, self._running, self._waiting, self._guard, self._watch)
 
-    def _replace(self, arms: ArmNames, running: Running) -> None:
-        self._stop_quick()
-        self._arms, self._running = arms, running
-        if self._watch is not None:
-            self._watch.follow(running.serials)
+    # One call at a time, and all of it or nothing
+
+    def _begin(self) -> None:
+        if self._switch.stopped:  # a call was interrupted
+            self._finish()
+        self._switch.stopped = True
+
+    def _end(self) -> None:
+        if self._unfinished is not None:  # a call was interrupted, or failed
+            self._finish()
+        self._switch.stopped = False
+
+    def _commit(self, rest: Callable[..., object], *arguments: Any) -> None:
+        """Make a call that may be repeated. If it is interrupted, the next call of the learner repeats it."""
+        self._unfinished = Unfinished(None, rest, arguments)
+        rest(*arguments)
+        self._unfinished = None
+
+    def _finish(self) -> None:
+        """Do what an interrupted call left to do, or take it back."""
+        left = self._unfinished
+        if left is not None:
+            if left.due is None or left.due == self._running.round:
+                left.rest(*left.arguments)
+            else:
+                left.undo()
+            self._unfinished = None
+        if self._forks:
+            self._separate()
+
+    def _replace(self, **parts: Any) -> None:
+        """Replace some parts of the learner, by their names."""
+        self._commit(self._set, parts)
+
+    def _set(self, parts: dict[str, Any]) -> None:
+        for name, part in parts.items():
+            setattr(self, f"_{name}", part)
         self._bind()
+
+    def _forked(self, number: int) -> None:
+        self._open()
+        self._forks, self._switch.stopped = (*self._forks, number), True  # the next call does the rest
+
+    def _separate(self) -> None:
+        """Draw other arms than the parent of this process and its other children, under other ids."""
+        words = [*self._running.stream.tolist(), self._waiting.made, *self._forks]
+        self._commit(self._renew, *self._descended(*randomness(np.random.SeedSequence(words))))
+
+    def _descended(self, stream: Words, tag: str) -> tuple[Words, str]:
+        # The new ids differ from the old ones even if the seed is the same.
+        lineage = f"{self._waiting.tag}-{self._waiting.made}-{tag}".encode()
+        return stream, hashlib.sha256(lineage).hexdigest()[:12]
+
+    def _renew(self, stream: Words, tag: str) -> None:
+        """Go on with another random stream, and with ids of another tag."""
+        self._running.stream[:] = stream
+        self._waiting.tag, self._waiting.counter.value = tag, 0
+        self._bind()
+        self._forks = ()
 
     def __repr__(self) -> str:
         return (
@@ -148,10 +226,10 @@ class Learner(Guarded, Watchable):
         return self._running.round
 
     @property
+    @in_turn
     def pending(self) -> tuple[Decision, ...]:
         """The decisions that await feedback, oldest first."""
-        with self._lock:
-            return tuple(pending[0] for pending in self._waiting.decisions.values())
+        return tuple(pending[0] for pending in self._waiting.decisions.values())
 
     @property
     def forgotten(self) -> int:
@@ -159,6 +237,7 @@ class Learner(Guarded, Watchable):
         return self._waiting.forgotten
 
     @property
+    @in_turn
     def place_in_stream(self) -> bytes:
         """The position in the random stream. If you log it with each decision, you can check the log draw by draw.
 
@@ -231,29 +310,45 @@ class Learner(Guarded, Watchable):
         """
         if count is None and available is None and baseline is None:
             decision: Decision | None = self._quick_decide()
-            if decision is not None:  # nearly always
-                return decision
-            self._acquire()
-            try:
-                part = self._part(None)
-                return self._draw(part, self._running.baseline_of(part), exploiting=True)
-            finally:
-                self._release()
+            return self._decide(None, None) if decision is None else decision  # nearly always it is there
         some, expected = listed_available(available), self._predictions(baseline)
         if count is None:
-            with self._lock:
-                part = self._part(some)
-                return self._draw(part, self._baseline(part, expected), exploiting=True)
+            return self._decide(some, expected)
         repeats = whole_number("count", count, 1, "leave it out for a single decision")
         if repeats > self._waiting.limit:
             rule = f"must not exceed max_pending = {self._waiting.limit}"
             raise ParameterError(invalid_value("count", count, rule, "raise max_pending in start()"))
-        with self._lock:
-            part = self._part(some)
-            shared = self._baseline(part, expected)
-            self._running.record_baselines()
-            among = None if part is None else self._running.only(part)
-            return [self._draw(part, shared, exploiting=True, among=among) for _ in range(repeats)]
+        return self._decide_often(repeats, some, expected)
+
+    @in_turn
+    def _decide(self, some: list[object] | None, expected: Any, *, exploiting: bool = True) -> Decision:
+        part = self._part(some)
+        watch = self._watch
+        if watch is not None and part is None and expected is None and exploiting:
+            self._unfinished = undone_by(partial(self._unmake, self._waiting.made))
+            decision: Decision | None = self._inner.decide()
+            if decision is not None:
+                place = self._places[decision.exploit]
+                watch.keep(decision.id, watch.drawn_by(decision, place, None, self._running))
+            self._unfinished = None
+            if decision is not None:
+                return decision
+        return self._draw(1, part, self._baseline(part, expected), exploiting)[0]
+
+    def _unmake(self, made: int) -> None:
+        """Take back the decision that was made after so many others, if it was; this may be repeated."""
+        key = f"{self._waiting.tag}-{made + 1}"
+        self._waiting.decisions.pop(key, None)
+        self._waiting.counter.value = made
+        if self._watch is not None:
+            self._watch.forget(key)
+
+    @in_turn
+    def _decide_often(self, count: int, some: list[object] | None, expected: Any) -> list[Decision]:
+        part = self._part(some)
+        shared = self._baseline(part, expected)
+        self._running.record_baselines()
+        return self._draw(count, part, shared, exploiting=True)
 
     def explore(
         self, *, available: Iterable[Arm] | None = None, baseline: Predictions | None = None
@@ -273,10 +368,7 @@ class Learner(Guarded, Watchable):
         True
         """
         self._refuse_coupled("explore")
-        some, expected = listed_available(available), self._predictions(baseline)
-        with self._lock:
-            part = self._part(some)
-            return self._draw(part, self._baseline(part, expected), exploiting=False)
+        return self._decide(listed_available(available), self._predictions(baseline), exploiting=False)
 
     def exploit(self, *, available: Iterable[Arm] | None = None) -> Arm:
         """Draw an arm to use now. It needs no feedback and does not advance the schedule.
@@ -293,10 +385,7 @@ class Learner(Guarded, Watchable):
         (['b', 'c', 'a', 'b'], 1, ())
         """
         self._refuse_coupled("exploit")
-        some = listed_available(available)
-        with self._lock:
-            part = self._part(some)
-            return self._arms.names[self._served(self._running.draw(part)[0], part)[0]]
+        return self._serve(listed_available(available)).exploit
 
     def _refuse_coupled(self, call: str) -> None:
         if self._policy.coupled:
@@ -319,31 +408,59 @@ class Learner(Guarded, Watchable):
         predicted = None if expected is None else scaled_predictions(expected, self._arms, self._losses)
         return self._running.baseline_of(part, predicted)
 
-    def _draw(
-        self, part: Ints | None, baseline: Recorded, exploiting: bool, among: Running | None = None
-    ) -> Decision:
+    def _draw(self, count: int, part: Ints | None, baseline: Recorded, exploiting: bool) -> list[Decision]:
+        """Make decisions, all of them in one step."""
+        running, waiting = self._running, self._waiting
+        if part is None and running.keeps_with(baseline):  # what is derived changes until all are drawn
+            self._unfinished = undone_by(running.calls.init)
+        among = running if part is None else running.only(part)
+        first = waiting.made + 1
+        made = [
+            self._drawn(number, among, part, baseline, exploiting) for number in range(first, first + count)
+        ]
+        oldest = waiting.oldest(count)
+        self._commit(self._wait_for, made, first + count - 1, oldest, waiting.forgotten + len(oldest))
+        return [pending[0] for pending, _ in made]
+
+    def _drawn(
+        self, number: int, among: Running, part: Ints | None, baseline: Recorded, exploiting: bool
+    ) -> "tuple[Pending, Drawn | None]":
+        """The decision of this number, as it will be kept, and what the watch will keep of it."""
         running, names = self._running, self._arms.names
-        exploit, explore, weight, propensity = (
-            running.calls.decide() if part is None else running.draw(part, among)
-        )
+        exploit, explore, weight, propensity = among.calls.decide()
         if part is None:
             running.keep_with(baseline, explore)
+        else:
+            exploit, explore = int(part[exploit]), int(part[explore])
         known = propensity if propensity == propensity else None  # NaN means unknown
         guarded = None
         if exploiting and self._guard.rules:
-            drawn = exploit
-            exploit, guard = self._served(drawn, part)
-            guarded = None if guard is None else (names[drawn], guard)
+            own = exploit
+            exploit, guard = self._served(own, part)
+            guarded = None if guard is None else (names[own], guard)
         chosen = (running.round, names[exploit] if exploiting else None, names[explore], known, weight)
         serials = running.serials
-        if part is None and serials.kept is None:
-            decision = self._waiting.add(chosen, explore, None, baseline, guarded)
-        else:
-            covered = None if part is None else tuple(serials.of(part).tolist())
-            decision = self._waiting.add(chosen, serials.of_one(explore), covered, baseline, guarded)
-        if self._watch is not None:
-            self._watch.draw(decision, exploit if exploiting else None, part, running, self._waiting.limit)
-        return decision
+        covered = None if part is None else tuple(serials.of(part).tolist())
+        decision = self._waiting.decision(number, chosen, guarded)
+        pending = decision, serials.of_one(explore), covered, baseline
+        if self._watch is None:
+            return pending, None
+        return pending, self._watch.drawn_by(decision, exploit if exploiting else None, part, running)
+
+    def _wait_for(
+        self, made: "list[tuple[Pending, Drawn | None]]", number: int, oldest: list[str], forgotten: int
+    ) -> None:
+        """Wait for the feedback of decisions, the last of this number, and forget the oldest; this may be repeated."""
+        waiting, watch = self._waiting, self._watch
+        for pending, drawn in made:
+            waiting.decisions[pending[0].id] = pending
+            if watch is not None and drawn is not None:
+                watch.keep(pending[0].id, drawn)
+        for key in oldest:
+            waiting.decisions.pop(key, None)
+            if watch is not None:
+                watch.forget(key)
+        waiting.counter.value, waiting.forgotten = number, forgotten
 
     def _part(self, some: list[object] | None) -> Ints | None:
         """The places of the available arms. The caller must hold the lock, since places shift."""
@@ -383,24 +500,46 @@ class Learner(Guarded, Watchable):
         >>> learner.observe(prompt, loss=120)
         >>> learner.observe(late.id, reward=200)
         """
-        if reward is None and preference is None and self._quick_observe(decision, loss):  # nearly always
-            return
+        if reward is None and preference is None:
+            pending = self._waiting.decisions.get(decision) if type(decision) is str else None
+            if self._quick_observe(decision if pending is None else pending[0], loss):  # nearly always
+                return
         if preference is not None:
             loss = self._preferred(preference, loss, reward)
-        scaled = self._losses.scaled(loss, reward)
-        self._acquire()
-        try:
-            pending = self._waiting.find(decision)
-            if preference is not None and pending[0].exploit is None:
-                problem = f"decision {pending[0].id!r}: has no exploited arm to compare with"
-                raise FeedbackError(Message(problem, "make decisions to compare with decide()"))
-            self._running.settle(pending, scaled)
-            del self._waiting.decisions[pending[0].id]  # last, so that a failing solver loses no feedback
-            if self._watch is not None:
-                self._watch.observe(pending, scaled)
-                self._judge_incumbent(self._watch)
-        finally:
-            self._release()
+        self._observe(decision, loss, self._losses.scaled(loss, reward), compared=preference is not None)
+
+    @in_turn
+    def _observe(self, decision: Decision | str, loss: object, scaled: float, *, compared: bool) -> None:
+        pending = self._waiting.find(decision)
+        if compared and pending[0].exploit is None:
+            problem = f"decision {pending[0].id!r}: has no exploited arm to compare with"
+            raise FeedbackError(Message(problem, "make decisions to compare with decide()"))
+        self._settle(pending, loss, scaled)
+        if self._watch is not None:
+            self._judge_incumbent(self._watch)
+
+    def _settle(self, pending: Pending, loss: object, scaled: float) -> None:
+        running, watch = self._running, self._watch
+        seen = None if watch is None else watch.observed_by(pending, scaled)
+        undo, at_once = running.undo(pending)
+        rest = pending[0].id, seen, None if watch is None else watch.place_of(pending[0].id)
+        self._unfinished = Unfinished(running.round + 1 if at_once else NEVER, self._resettled, rest, undo)
+        if not self._inner.observe(pending[0], loss):
+            running.settle(pending, scaled)
+        if at_once:
+            self._settled(*rest)
+            self._unfinished = None
+        else:
+            self._commit(self._settled, *rest)
+
+    def _settled(self, key: str, seen: "Observation | None", place: "Place | None") -> None:
+        self._waiting.decisions.pop(key, None)
+        if self._watch is not None and seen is not None and place is not None:
+            self._watch.settle(key, seen, place)
+
+    def _resettled(self, *rest: Any) -> None:
+        self._running.start_round()  # an interrupted `Running.settle` may not have come to it
+        self._settled(*rest)
 
     def _preferred(self, preference: Preference, loss: object, reward: object) -> float:
         if loss is not None or reward is not None:
@@ -440,19 +579,25 @@ class Learner(Guarded, Watchable):
         >>> learner.estimates().tolist()
         [1.8, 0.4]
         """
-        given = listed_records(records)
-        with self._lock:
-            checked = checked_records(given, self._arms, self._losses)
-            if not unrandomised:
-                check_randomised(checked, self._arms, self._running)
-            warn_of_unseen(checked, self._arms, self._running)  # first, since warnings may be errors
-            for arm, weight, loss in checked:
-                self._running.learn(arm, weight, loss)  # a log has no baselines
-                if self._watch is not None:
-                    incumbent = self._guard.rules.incumbent is not None
-                    self._watch.replay(self._running.serials.of_one(arm), weight, loss, incumbent=incumbent)
+        return self._replay(listed_records(records), unrandomised)
+
+    @in_turn
+    def _replay(self, given: list[Any], unrandomised: bool) -> int:
+        checked = checked_records(given, self._arms, self._losses)
+        if not unrandomised:
+            check_randomised(checked, self._arms, self._running)
+        warn_of_unseen(checked, self._arms, self._running)  # first, since warnings may be errors
+        watch = self._watch if self._watch is None else self._watch.copy()
+        incumbent = self._guard.rules.incumbent is not None
+        self._unfinished = undone_by(self._running.undo_all())
+        for arm, weight, loss in checked:
+            self._running.learn(arm, weight, loss)  # a log has no baselines
+            if watch is not None:
+                watch.replay(self._running.serials.of_one(arm), weight, loss, incumbent=incumbent)
+        self._commit(setattr, self, "_watch", watch)
         return len(checked)
 
+    @in_turn
     def forget(self, decision: Decision | str) -> None:
         """Stop waiting for the feedback of a pending decision; the estimates stay unbiased.
 
@@ -465,10 +610,14 @@ class Learner(Guarded, Watchable):
         >>> learner.pending, learner.forgotten
         ((), 1)
         """
-        with self._lock:
-            self._waiting.forget(decision)
-            if self._watch is not None:
-                self._watch.forget(decision if isinstance(decision, str) else decision.id)
+        key = self._waiting.find(decision)[0].id
+        self._commit(self._forget, key, self._waiting.forgotten + 1)
+
+    def _forget(self, key: str, forgotten: int) -> None:
+        self._waiting.decisions.pop(key, None)
+        if self._watch is not None:
+            self._watch.forget(key)
+        self._waiting.forgotten = forgotten
 
     # Adding and retiring arms
 
@@ -491,12 +640,14 @@ class Learner(Guarded, Watchable):
         >>> learner.arms, learner.estimates().tolist()
         (('a', 'b', 'c'), [1.8, 0.4, 0.4])
         """
-        given = listed("names", names)
-        with self._lock:
-            if given:
-                arms, running = self._arms.extended(given), self._running.extended(len(given))
-                self._waiting.add_arm(self._running.serials.born)
-                self._replace(arms, running)
+        self._add_arms(listed("names", names))
+
+    @in_turn
+    def _add_arms(self, given: list[object]) -> None:
+        if given:
+            arms, running = self._arms.extended(given), self._running.extended(len(given))
+            waiting = self._waiting.with_arm(self._running.serials.born)
+            self._replace(arms=arms, running=running, waiting=waiting, watch=self._watching_arms(running))
 
     def retire_arms(self, names: Iterable[Arm]) -> None:
         """Retire arms: they are not drawn again, and the estimates of the others stay as they are.
@@ -516,14 +667,22 @@ class Learner(Guarded, Watchable):
         >>> decision.explore, learner.arms, learner.round, learner.estimates().tolist()
         ('b', ('a', 'c'), 2, [0.0, 0.0])
         """
-        given = listed("names", names)
-        with self._lock:
-            gone = self._arms.places(given)
-            if len(gone) > 0:
-                self._guard.rules.check_retiring(given)
-                arms, running = self._arms.without(gone), self._running.without(gone)
-                self._guard = self._guard.following(self._guard.rules.without(given))
-                self._replace(arms, running)
+        self._retire_arms(listed("names", names))
+
+    @in_turn
+    def _retire_arms(self, given: list[object]) -> None:
+        gone = self._arms.places(given)
+        if len(gone) > 0:
+            self._guard.rules.check_retiring(given)
+            arms, running = self._arms.without(gone), self._running.without(gone)
+            guard = self._guard.following(self._guard.rules.without(given))
+            self._replace(arms=arms, running=running, guard=guard, watch=self._watching_arms(running))
+
+    def _watching_arms(self, running: Running) -> "Watch | None":
+        if self._watch is None:
+            return None
+        check_watchable(running.state.floats.shape[1])
+        return self._watch.following(running.serials)
 
     # Inspecting
 
@@ -540,11 +699,7 @@ class Learner(Guarded, Watchable):
         >>> dc.FTPL().start(arms=4, seed=7).exploitation_probabilities().round(6).tolist()
         [0.25, 0.25, 0.25, 0.25]
         """
-        some = listed_available(available)
-        with self._lock:
-            part = self._part(some)
-            law = self._running.law("exploitation_law", part)
-            return self._guard.law(law, self._arms, part) if guarded and self._guard.rules else law
+        return self._law("exploitation_law", listed_available(available), guarded=guarded)
 
     def exploration_probabilities(self, *, available: Iterable[Arm] | None = None) -> Floats:
         """The exact probability that `decide` now explores each arm, in the order of `arms`.
@@ -557,10 +712,15 @@ class Learner(Guarded, Watchable):
         >>> learner.exploration_probabilities(available=[0, 2]).round(3).tolist()
         [0.5, 0.0, 0.5]
         """
-        some = listed_available(available)
-        with self._lock:
-            return self._running.law("exploration_law", self._part(some))
+        return self._law("exploration_law", listed_available(available))
 
+    @in_turn
+    def _law(self, name: str, some: list[object] | None, *, guarded: bool = False) -> Floats:
+        part = self._part(some)
+        law = self._running.law(name, part)
+        return self._guard.law(law, self._arms, part) if guarded and self._guard.rules else law
+
+    @in_turn
     def estimates(self) -> Floats:
         """What is learned about each arm, for losses scaled to [0, 1]; see the policy for the meaning.
 
@@ -568,9 +728,9 @@ class Learner(Guarded, Watchable):
         >>> dc.FTPL().start(arms=3, seed=7).estimates().tolist()
         [0.0, 0.0, 0.0]
         """
-        with self._lock:
-            return self._running.form.estimates(self._running.state)
+        return self._running.form.estimates(self._running.state)
 
+    @in_turn
     def diagnostics(self) -> dict[str, float]:
         """The scalars of the policy's state, by name.
 
@@ -578,9 +738,8 @@ class Learner(Guarded, Watchable):
         >>> dc.TsallisINF().start(arms=8, seed=7).diagnostics()["steps"]
         2.0
         """
-        with self._lock:
-            names = SHARED_SCALARS + self._running.layout.scalars
-            return dict(zip(names, self._running.state.scalars.tolist(), strict=True))
+        names = SHARED_SCALARS + self._running.layout.scalars
+        return dict(zip(names, self._running.state.scalars.tolist(), strict=True))
 
     # Saving
 
@@ -601,14 +760,11 @@ class Learner(Guarded, Watchable):
         """
         stream, tag = randomness(seed)
         copy = self.from_json(self.to_json())
-        waiting = copy._waiting
-        # The new ids differ from the old ones even if the seed is the same.
-        lineage = f"{self._waiting.tag}-{waiting.made}-{tag}".encode()
-        copy._running.stream[:] = stream
-        waiting.tag, waiting.counter.value = hashlib.sha256(lineage).hexdigest()[:12], 0
-        copy._bind()
+        copy._renew(*copy._descended(stream, tag))
+        copy._end()
         return copy
 
+    @in_turn
     def to_json(self) -> str:
         """The whole state as text: what is learned, the pending decisions and the random stream.
 
@@ -618,8 +774,7 @@ class Learner(Guarded, Watchable):
         >>> twin.decide() == learner.decide()
         True
         """
-        with self._lock:
-            return to_text(self._parts)
+        return to_text(self._parts)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:

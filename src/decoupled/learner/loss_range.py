@@ -22,9 +22,12 @@ class LossRange(NamedTuple):
             low, high = (as_float(end) for end in ends)  # type: ignore[attr-defined]
         except (TypeError, ValueError):
             low = high = None
-        if low is None or high is None or not low < high or not math.isfinite(high - low):
+        if low is None or high is None or not low < high:
             rule = "must be two finite numbers, the lower first"
             raise ParameterError(invalid_value("loss_range", ends, rule, "the default is (0, 1)"))
+        if not math.isfinite(high - low):
+            rule = "is too wide: the difference of its ends is no finite number"
+            raise ParameterError(invalid_value("loss_range", ends, rule, "measure losses in a larger unit"))
         return cls(low, high)
 
     def scaled(self, loss: object, reward: object = None) -> float:

@@ -4,9 +4,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from ..base.turns import TakesTurns, in_turn
 from ..decision import Arm, Decision, Served
 from ..errors import UnsupportedError
 from .budget import Budget
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .learner import Learner
 
 
-class Meter:
+class Meter(TakesTurns):
     """A budget as it is spent. Let it decide for your learner.
 
     Args:
@@ -37,11 +37,12 @@ class Meter:
 
     def __init__(self, budget: Budget, *, clock: Callable[[], float] = time.time) -> None:
         self.budget = budget
-        self._clock, self._lock = clock, Lock()
+        self._clock = clock
         self.decisions = self.explored = 0
         self.spent = self.spent_in_period = Decimal(0)
         self._times: deque[float] = deque()  # of the explorations that count for the rate
         self._period: int | None = None
+        self._open()
 
     def decide(self, learner: "Learner", *, available: Iterable[Arm] | None = None) -> Decision | Served:
         """A decision with both arms if the budget allows it, and otherwise an arm to use, which takes no feedback.
@@ -58,17 +59,19 @@ class Meter:
             raise UnsupportedError(
                 f"budget: {name} plays the standard game, where every decision explores; use a decoupled policy"
             )
-        some = None if available is None else list(available)
-        with self._lock:
-            now = self._clock()
-            limit = self.limit(learner.arms if some is None else some, now)
-            if limit is not None:
-                served = learner.serve(available=some)
-                self.count(None, now)
-                return served._replace(limited_by=limit)
-            decision = learner.decide(available=some)
-            self.count(decision.explore, now)
-            return decision
+        return self._decide(learner, None if available is None else list(available))
+
+    @in_turn
+    def _decide(self, learner: "Learner", some: list[Arm] | None) -> Decision | Served:
+        now = self._clock()
+        limit = self.limit(learner.arms if some is None else some, now)
+        if limit is not None:
+            served = learner.serve(available=some)
+            self.count(None, now)
+            return served._replace(limited_by=limit)
+        decision = learner.decide(available=some)
+        self.count(decision.explore, now)
+        return decision
 
     def limit(self, arms: Iterable[Arm], now: float) -> str | None:
         """The part of the budget that keeps the next decision from exploring one of these arms; None if it may.
@@ -102,17 +105,19 @@ class Meter:
             explored: the arm that the decision explores; None if it explores none.
             now: the time in seconds.
         """
-        self.decisions += 1
         if explored is None:
+            self.decisions += 1
             return
-        self.explored += 1
+        cost = Decimal(0) if self.budget.cost is None else _exact(self.budget.cost_of(explored))
+        self._begin_period(now)
         if self.budget.rate is not None:
-            self._times.append(now)
-        if self.budget.cost is not None:
-            cost = _exact(self.budget.cost_of(explored))
-            self.spent += cost
-            self._begin_period(now)
-            self.spent_in_period += cost
+            self._times.append(
+                now
+            )  # first: if there is an interrupt, one too many is counted rather than one too few
+        self.decisions += 1
+        self.explored += 1
+        self.spent += cost
+        self.spent_in_period += cost
 
     def _in_window(self, now: float) -> int:
         """How many explorations are in the window that ends now."""

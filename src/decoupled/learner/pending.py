@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from ctypes import c_int64
+from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -88,28 +89,19 @@ class Waiting:
         """The number of decisions made."""
         return self.counter.value
 
-    def add(
-        self,
-        chosen: Chosen,
-        arm: int,
-        covered: Covered,
-        baseline: Recorded,
-        guarded: tuple[Arm, str] | None = None,
-    ) -> Decision:
-        """Make a decision, and wait for its feedback. `guarded`: what the policy drew, and the guardrail's name."""
-        self.counter.value = made = self.counter.value + 1
-        name = f"{self.tag}-{made}"
+    def decision(self, number: int, chosen: Chosen, guarded: tuple[Arm, str] | None = None) -> Decision:
+        """The decision of this number. `guarded`: what the policy drew, and the guardrail's name."""
+        name = f"{self.tag}-{number}"
         decision: Decision = (
             _new_tuple(Decision, (name, *chosen))  # twice as fast as Decision(...)
             if guarded is None
             else _new_tuple(GuardedDecision, (name, *chosen)).marked(*guarded)
         )
-        decisions = self.decisions
-        decisions[name] = (decision, arm, covered, baseline)
-        if len(decisions) > self.limit:
-            del decisions[next(iter(decisions))]
-            self.forgotten += 1
         return decision
+
+    def oldest(self, count: int) -> list[str]:
+        """The ids of the decisions to forget when so many are made, the oldest."""
+        return list(islice(self.decisions, max(len(self.decisions) + count - self.limit, 0)))
 
     def find(self, decision: Decision | str) -> Pending:
         """The record of a pending decision, given the decision or its id."""
@@ -119,16 +111,15 @@ class Waiting:
             return pending
         raise FeedbackError(f"decision {shown(key)}: {self._why_unknown(key, pending)}")
 
-    def add_arm(self, newcomer: int) -> None:
-        """Record that arms from this serial on are new: decisions made so far could not choose them."""
-        for name, (decision, arm, covered, baseline) in self.decisions.items():
-            if covered is None:
-                self.decisions[name] = (decision, arm, newcomer, baseline)
-
-    def forget(self, decision: Decision | str) -> None:
-        """Stop waiting for a decision's feedback."""
-        del self.decisions[self.find(decision)[0].id]
-        self.forgotten += 1
+    def with_arm(self, newcomer: int) -> "Waiting":
+        """A copy that knows that arms from this serial on are new: decisions made so far could not choose them."""
+        copy = Waiting(self.tag, self.limit)
+        copy.counter, copy.forgotten = self.counter, self.forgotten
+        copy.decisions = {
+            name: (decision, arm, newcomer if covered is None else covered, baseline)
+            for name, (decision, arm, covered, baseline) in self.decisions.items()
+        }
+        return copy
 
     def _why_unknown(self, key: object, pending: Pending | None) -> str:
         tag, _, number = key.rpartition("-") if isinstance(key, str) else ("", "", "")

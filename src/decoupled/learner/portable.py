@@ -8,12 +8,10 @@ from typing import Any, NamedTuple
 
 from ..base.signed_json import seal, unseal
 from ..decision import Arm
-from ..errors import StateError
 from .guardrails import Guardrails
 from .learner import Learner
-from .saving import FORMAT, VERSION
-
-_WRITER = "Learner.to_json()"
+from .restoring import restoring
+from .saving import FORMAT, VERSION, WRITER
 
 
 class Saved(NamedTuple):
@@ -35,18 +33,14 @@ class Saved(NamedTuple):
 
 def described(text: str | bytes) -> Saved:
     """Read a saved learner without starting it, which may have to compile its policy; `StateError` if it is damaged."""
-    content = unseal(text, FORMAT, VERSION, _WRITER)
-    try:
+    content = unseal(text, FORMAT, VERSION, WRITER)
+    with restoring():
         low, high = content["loss_range"]
         rules = Guardrails.from_dict(content.get("guard", {}).get("rules", {}))
         watch = content.get("watch", {}).get("sequences", {})
         names = content["arms"]
         arms = list(range(names)) if isinstance(names, int) else list(names)
         return Saved(content["policy"], arms, (low, high), rules, watch.get("risk"), watch.get("drift"))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise StateError(
-            f"state: cannot be restored ({type(error).__name__}: {error}); give the text that {_WRITER} wrote"
-        ) from error
 
 
 def portable(text: str | bytes, max_pending: int, *, renumbered: bool = False) -> str:
@@ -65,7 +59,7 @@ def portable(text: str | bytes, max_pending: int, *, renumbered: bool = False) -
     learner = Learner.from_json(text)
     for decision in learner.pending:
         learner.forget(decision)
-    content = unseal(learner.to_json(), FORMAT, VERSION, _WRITER)
+    content = unseal(learner.to_json(), FORMAT, VERSION, WRITER)
     content["max_pending"] = max_pending
     if renumbered and content.pop("serials", None) is not None:
         content.pop("watch", None)

@@ -30,6 +30,14 @@ class RunnablePolicy(Protocol):
         """The row of baselines that a pending decision keeps, or None."""
 
     @property
+    def in_python(self) -> bool:
+        """Whether its steps are plain Python."""
+
+    @property
+    def interpreted(self) -> bool:
+        """Whether a step needs the Python interpreter."""
+
+    @property
     def any_baseline(self) -> bool:
         """Whether the update takes any baselines, and otherwise those of the state."""
 

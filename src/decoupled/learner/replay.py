@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..base.validation import as_float, is_missing, kind_of
+from ..base.validation import LEAST_PROPENSITY, as_float, is_missing, kind_of
 from ..errors import ArmError, LossError, Message, ParameterError, UnseenArmWarning, invalid_value, shown
 from .arms import ArmNames
 from .loss_range import LossRange
@@ -15,6 +15,7 @@ from .runner import Running
 RecordLike: TypeAlias = Sequence[Any] | Mapping[Any, Any]
 """A row of a log: (explored arm, propensity, loss), or a mapping with the keys "explore", "propensity" and "loss"."""
 
+CALLER = 5  # the frames from `warnings.warn` to whoever called `Learner.replay`
 _NAMED = 10  # how many arms a warning names
 _KEYS = {"explore", "propensity", "loss"}
 
@@ -69,7 +70,7 @@ def warn_of_unseen(records: list[Record], arms: ArmNames, running: Running) -> N
     unseen[[record.arm for record in records]] = False
     if unseen.any():
         names = [arms.names[place] for place in np.flatnonzero(unseen).tolist()]
-        warnings.warn(_unseen_message(names), UnseenArmWarning, stacklevel=3)
+        warnings.warn(_unseen_message(names), UnseenArmWarning, stacklevel=CALLER)
 
 
 def _unseen_message(names: list[Any]) -> Message:
@@ -89,9 +90,8 @@ def _checked(place: int, record: Any, arms: ArmNames, losses: LossRange) -> Reco
     if is_missing(propensity):
         raise _no_propensity(f"records[{place}].propensity = {shown(propensity)}: is missing")
     chance = as_float(propensity)
-    # Far below any real propensity, and far enough from overflow that no sum of estimates reaches it.
-    if chance is None or not 1e-200 <= chance <= 1.0:
-        rule = "must be a probability of at least 1e-200"
+    if chance is None or not LEAST_PROPENSITY <= chance <= 1.0:
+        rule = f"must be a probability of at least {LEAST_PROPENSITY:g}"
         remedy = "log the probability with which the arm was explored"
         raise ParameterError(invalid_value(f"records[{place}].propensity", propensity, rule, remedy))
     try:

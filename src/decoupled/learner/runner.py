@@ -1,6 +1,8 @@
 """A running policy: its state, its random stream, and the compiled calls on them."""
 
+from collections.abc import Callable
 from ctypes import c_int64
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..base.arrays import Floats, Ints, Words
 from ..kernels.dispatch import bound
+from ..kernels.numba_later import jit_disabled
 from ..kernels.random.hashed import secret_of
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, State
 from .arm_ids import Serials
@@ -41,6 +44,10 @@ class Running:
         self.calls = bound(self.entries, self.values, state, stream)
         self.calls.init()
         self.baseline = policy.baseline
+        # Whether an update is one step, which no signal interrupts; and whether what comes before it changes only what
+        # is derived, even if baselines were predicted.
+        self._in_one_step = not (policy.in_python or policy.interpreted or jit_disabled())
+        self._any_baseline = self.form.any_baseline
         # The baselines of the decisions of this round, and the number of these decisions, or more if the baselines are
         # computed. A decision whose feedback comes before the next leaves the object for the next round.
         self.shared: list[RoundBaseline | None] = [None]
@@ -68,15 +75,9 @@ class Running:
             self.policy, self.layout.restrict(self.state, part, form.layout), self.stream, form=form
         )
 
-    def draw(self, part: Ints | None, among: "Running | None" = None) -> tuple[int, int, float, float]:
-        """Draw the arm to exploit and the arm to explore, with its weight and propensity.
-
-        `among` is `only(part)`, for callers that draw more than once.
-        """
-        if part is None:
-            return self.calls.decide()
-        exploit, explore, weight, propensity = (among or self.only(part)).draw(None)
-        return int(part[exploit]), int(part[explore]), weight, propensity
+    def draw_exploited(self, part: Ints | None) -> int:
+        """Draw the arm to exploit, among some arms or all."""
+        return self.calls.decide()[0] if part is None else int(part[self.only(part).calls.decide()[0]])
 
     def baseline_of(self, part: Ints | None, predicted: tuple[Ints, Floats] | None = None) -> Recorded:
         """The baselines of decisions made now, None if all are 0.
@@ -125,9 +126,13 @@ class Running:
         kept: list[float] = self.state.scalars[self.kept].tolist()
         return kept
 
+    def keeps_with(self, baseline: Recorded) -> bool:
+        """Whether `keep_with` adds anything."""
+        return bool(self.kept) and isinstance(baseline, tuple)
+
     def keep_with(self, baseline: Recorded, arm: int) -> None:
         """Add to the baselines of a decision, some of which were predicted, what else it keeps of the state."""
-        if not self.kept or not isinstance(baseline, tuple):
+        if not self.keeps_with(baseline) or not isinstance(baseline, tuple):
             return
         self._restore_baseline(arm, baseline)
         serial = self.serials.of_one(arm)
@@ -145,6 +150,31 @@ class Running:
         )
 
     # Learning
+
+    def undo(self, pending: Pending) -> tuple[Callable[[], None], bool]:
+        """What takes back a `settle` that was interrupted; and whether its update, one step, is the last to change the state.
+
+        If so, a settle that has not come to the update has only written baselines, which are derived.
+        """
+        _, serial, covered, baseline = pending
+        predicted = type(baseline) is tuple and baseline[2] and not self._any_baseline
+        if not self._in_one_step or covered is not None or predicted:
+            return self.undo_all(), False
+        gone = self.serials.kept is not None and self.serials.place(serial) is None
+        if gone and self.policy.cumulative is None:
+            return self.undo_all(), False
+        return self.calls.init, True
+
+    def undo_all(self) -> Callable[[], None]:
+        """What takes back everything that is learned from now on."""
+        scalars, floats, ints = self.state
+        return partial(self._restore, State(scalars.copy(), floats.copy(), ints.copy()), self.shared[0])
+
+    def _restore(self, state: State, shared: RoundBaseline | None) -> None:
+        for mine, saved in zip(self.state, state, strict=True):
+            mine[:] = saved
+        self.shared[0] = shared
+        self.sharing.value = max(self.sharing.value, 2)  # it may have been computed
 
     def settle(self, pending: Pending, loss: float) -> None:
         """Learn from the feedback of a decision, which may have explored an arm that was retired since."""
@@ -181,9 +211,10 @@ class Running:
             else:
                 self._restore_baseline(arm, known)
         self.calls.update(arm, weight, loss)
-        self._start_round(reusing=alone)
+        self.start_round(reusing=alone)
 
-    def _start_round(self, *, reusing: bool) -> None:
+    def start_round(self, *, reusing: bool = False) -> None:
+        """Forget the baselines of the round before; with `reusing`, keep the object, which no decision has."""
         self.sharing.value = 0
         if not reusing:
             self.shared[0] = None
@@ -244,7 +275,7 @@ class Running:
         for mine, new in zip(self.state, left, strict=True):
             mine[:] = new
         self.calls.init()
-        self._start_round(reusing=False)
+        self.start_round()
 
     def weighs(self) -> bool:
         """Whether learning depends on the weight of an observation; a mean does not."""

@@ -35,6 +35,13 @@ class Drawn(NamedTuple):
 _UNKNOWN = Drawn(None, None)
 
 
+class Place(NamedTuple):
+    """The number of observations before one: of all, and of an incumbent's trial, None if it is not part of it."""
+
+    number: int
+    of_trial: int | None
+
+
 class Watch:
     """Confidence sequences over the arms of a learner, which are numbered by their serials."""
 
@@ -55,15 +62,17 @@ class Watch:
         """Watch arms of which nothing is known."""
         return cls(_followed(Sequences(serials.born, risk, drift=drift, coupled=coupled), serials), weighs)
 
-    def set_trial(self, serials: Serials, pending: Iterable[str] | None) -> None:
-        """From now on, judge an incumbent by what neither these pending decisions tell nor what was observed.
+    def with_trial(self, serials: Serials, pending: Iterable[str] | None) -> "Watch":
+        """A copy that judges an incumbent by what neither these pending decisions tell nor what was observed.
 
         None ends it: there is no incumbent.
         """
-        self.before, self.trial = set(pending or ()), None
-        if pending is not None and (self.before or self.sequences.observed > 0):
-            coupled = self.sequences.sums.coupled
-            self.trial = _followed(Sequences(serials.born, self.sequences.risk, coupled=coupled), serials)
+        copy = self.copy()
+        copy.before, copy.trial = set(pending or ()), None
+        if pending is not None and (copy.before or copy.sequences.observed > 0):
+            coupled = copy.sequences.sums.coupled
+            copy.trial = _followed(Sequences(serials.born, copy.sequences.risk, coupled=coupled), serials)
+        return copy
 
     @property
     def judges(self) -> Sequences:
@@ -72,22 +81,24 @@ class Watch:
 
     # Deciding
 
-    def draw(
-        self, decision: Decision, exploit: int | None, part: Ints | None, running: Running, limit: int
-    ) -> None:
-        """Remember a decision: the place of its exploited arm, and the places it was drawn from (None for all)."""
+    def drawn_by(
+        self, decision: Decision, exploit: int | None, part: Ints | None, running: Running
+    ) -> Drawn:
+        """What to keep of a decision, given the place of its exploited arm and those it was drawn from (None for all)."""
         law = None
         if decision.propensity is not None and (self.sequences.pairs_arms or not self.weighs):
             law = self._law_of(part, running)
-        self.drawn[decision.id] = Drawn(None if exploit is None else running.serials.of_one(exploit), law)
-        if law is not None:
-            self._with_law[decision.id] = None
-            if len(self._with_law) * len(law) > MOST_NUMBERS:
+        return Drawn(None if exploit is None else running.serials.of_one(exploit), law)
+
+    def keep(self, key: str, drawn: Drawn) -> None:
+        """Keep this of a decision until its feedback comes; this may be repeated."""
+        self.drawn[key] = drawn
+        if drawn.law is not None:
+            self._with_law[key] = None
+            while len(self._with_law) * len(drawn.law) > MOST_NUMBERS:
                 oldest = next(iter(self._with_law))
-                del self._with_law[oldest]
                 self.drawn[oldest] = self.drawn[oldest]._replace(law=None)
-        if len(self.drawn) > limit:
-            self._take(next(iter(self.drawn)))
+                self._with_law.pop(oldest)
 
     def _law_of(self, part: Ints | None, running: Running) -> Floats:
         """The law of exploration by serial. Decisions of the same round share it."""
@@ -102,11 +113,10 @@ class Watch:
 
     # Learning
 
-    def observe(self, pending: Pending, loss: float) -> None:
-        """Add the feedback of a decision. One that was made before the watch began tells nothing of what was exploited."""
+    def observed_by(self, pending: Pending, loss: float) -> Observation:
+        """The feedback of a decision. One that was made before the watch began tells nothing of what was exploited."""
         decision, serial, covered, _ = pending
-        counts = decision.id not in self.before
-        exploit, law = self._take(decision.id)
+        exploit, law = self.drawn.get(decision.id, _UNKNOWN)
         arms = self.sequences.count
         if law is not None and len(law) < arms:  # arms that came later had no chance
             law = np.pad(law, (0, arms - len(law)))
@@ -115,10 +125,19 @@ class Watch:
         weight, available = self._weight(decision, law), _available(covered)
         if law is not None and not self.weighs:
             available = tuple(np.flatnonzero(law).tolist())
-        seen = Observation(serial, weight, loss, exploit, available, law)
-        self.sequences.add(seen)
-        if self.trial is not None and counts:
-            self.trial.add(seen)
+        return Observation(serial, weight, loss, exploit, available, law)
+
+    def place_of(self, key: str) -> Place:
+        """Which observation that of a decision will be."""
+        tried = self.trial is not None and key not in self.before
+        return Place(self.sequences.observed, self.judges.observed if tried else None)
+
+    def settle(self, key: str, seen: Observation, place: Place) -> None:
+        """Add the feedback of a decision; this may be repeated."""
+        self.forget(key)
+        self.sequences.add_once(place.number, seen)
+        if self.trial is not None and place.of_trial is not None:
+            self.trial.add_once(place.of_trial, seen)
 
     def replay(self, serial: int, weight: float, loss: float, *, incumbent: bool) -> None:
         """Add a record of a log. An incumbent is not judged by it: whoever set it may have known the log."""
@@ -127,13 +146,10 @@ class Watch:
         self.sequences.add(Observation(serial, weight, loss))
 
     def forget(self, key: str) -> None:
-        """A decision will have no feedback."""
-        self._take(key)
-
-    def _take(self, key: str) -> Drawn:
+        """Forget a decision, which will have no feedback any more; this may be repeated."""
         self._with_law.pop(key, None)
         self.before.discard(key)
-        return self.drawn.pop(key, _UNKNOWN)
+        self.drawn.pop(key, None)
 
     def _weight(self, decision: Decision, law: Floats | None) -> float | None:
         if not self.weighs and law is None:
@@ -142,12 +158,20 @@ class Watch:
 
     # Arms
 
-    def follow(self, serials: Serials) -> None:
-        """Add and retire arms, so that those left are those of the learner."""
-        for each in (self.sequences, self.trial):
+    def copy(self) -> "Watch":
+        """The same, with sequences that go on independently; what is kept of pending decisions is shared."""
+        copy = Watch(self.sequences.copy(), self.weighs)
+        copy.drawn, copy._with_law, copy.before = self.drawn, self._with_law, self.before
+        copy.trial = None if self.trial is None else self.trial.copy()
+        return copy
+
+    def following(self, serials: Serials) -> "Watch":
+        """A copy with arms added and retired, so that those left are those of the learner."""
+        copy = self.copy()
+        for each in (copy.sequences, copy.trial):
             if each is not None:
                 _followed(each, serials)
-        self._law = None
+        return copy
 
     # Saving
 

@@ -1,8 +1,8 @@
 """The calls of a learner that is watched: confidence sequences by the names of the arms, and verdicts."""
 
-from threading import Lock
 from typing import TYPE_CHECKING
 
+from ..base.turns import TakesTurns, in_turn
 from ..decision import Arm
 from ..errors import ParameterError, UnsupportedError
 from .arms import ArmNames
@@ -16,23 +16,36 @@ if TYPE_CHECKING:  # loaded when a learner is watched
     from .watch import Watch
 
 
-class Watchable:
+MOST_WATCHED = 10_000  # arms
+
+
+def check_watchable(arms: int) -> None:
+    """Raise an error if a learner has too many arms to be watched: with 10^6 of them, a verdict takes minutes."""
+    if arms > MOST_WATCHED:
+        raise UnsupportedError(
+            f"watch(): this learner has {arms:,} arms, and confidence sequences are kept of at most {MOST_WATCHED:,}, "
+            "because they say next to nothing about so many; do without, or choose fewer arms"
+        )
+
+
+class Watchable(TakesTurns):
     """The part of a learner that watches it. It costs a learner that is not watched nothing."""
 
     _arms: ArmNames
     _losses: LossRange
     _running: Running
-    _lock: Lock
     _watch: "Watch | None"
 
-    def _rebind(self) -> None:
-        raise NotImplementedError
+    if TYPE_CHECKING:  # the other parts of a learner have these
+
+        def _replace(self, **parts: object) -> None: ...
 
     @property
     def watched(self) -> bool:
         """Whether `watch` was called."""
         return self._watch is not None
 
+    @in_turn
     def watch(self, risk: float = 0.05, *, drift: bool = True) -> None:
         """Keep confidence sequences from now on, for `intervals`, `served`, `difference` and `verdict`.
 
@@ -56,12 +69,11 @@ class Watchable:
         >>> low < 0.2 < high
         True
         """
-        with self._lock:
-            if self._watch is not None:
-                raise ParameterError("watch(): this learner is watched already; call it once")
-            self._start_watch(risk, drift)
-            self._rebind()
+        if self._watch is not None:
+            raise ParameterError("watch(): this learner is watched already; call it once")
+        self._replace(watch=self._new_watch(risk, drift))
 
+    @in_turn
     def unwatch(self) -> None:
         """Drop the confidence sequences. What is learned stays as it is.
 
@@ -72,13 +84,12 @@ class Watchable:
         >>> learner.watched
         False
         """
-        with self._lock:
-            self._watch = None
-            self._rebind()
+        self._replace(watch=None)
 
     @property
+    @in_turn
     def sequences(self) -> "Sequences":
-        """The confidence sequences. They number arms in the order in which these came, also after some are retired.
+        """A copy of the confidence sequences, which number arms in the order in which these came, also if some are retired.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
@@ -86,15 +97,17 @@ class Watchable:
         >>> learner.sequences
         <Sequences of 2 arms, risk 0.05, 0 observations>
         """
-        return self._watching("sequences").sequences
+        return self._watching("sequences").sequences.copy()
 
-    def _start_watch(self, risk: float, drift: bool) -> None:
+    def _new_watch(self, risk: float, drift: bool) -> "Watch":
         from .watch import Watch
 
         policy, serials = self._running.policy, self._running.serials
+        check_watchable(len(self._arms))
         weighs = policy.cumulative is not None
-        self._watch = Watch.start(serials, risk, drift, policy.coupled, weighs)
+        return Watch.start(serials, risk, drift, policy.coupled, weighs)
 
+    @in_turn
     def verdict(self, *, risk: float | None = None, drift: bool | None = None) -> "Verdict":
         """Say which arm is best, as far as that is decided; see `decoupled.inference.Verdict`.
 
@@ -104,33 +117,33 @@ class Watchable:
         """
         from ..inference.verdicts import verdict
 
-        with self._lock:
-            watch = self._watching("verdict")
-            names: list[Arm] = [""] * watch.sequences.count
-            for place, name in enumerate(self._arms.names):
-                names[self._running.serials.of_one(place)] = name
-            return verdict(watch.sequences, names, risk=risk, drift=drift)
+        watch = self._watching("verdict")
+        names: list[Arm] = [""] * watch.sequences.count
+        for place, name in enumerate(self._arms.names):
+            names[self._running.serials.of_one(place)] = name
+        return verdict(watch.sequences, names, risk=risk, drift=drift)
 
+    @in_turn
     def intervals(self, *, drift: bool | None = None) -> "dict[Arm, Interval]":
         """The estimated mean loss of each arm, with an interval that holds at every moment at once.
 
         Args:
             drift: whether losses may drift; None for what `watch` was told.
         """
-        with self._lock:
-            found = self._watching("intervals").sequences.arms(drift=drift)
-            of = self._running.serials.of_one
-            return {name: found[of(i)].scaled(*self._losses) for i, name in enumerate(self._arms.names)}
+        found = self._watching("intervals").sequences.arms(drift=drift)
+        of = self._running.serials.of_one
+        return {name: found[of(i)].scaled(*self._losses) for i, name in enumerate(self._arms.names)}
 
+    @in_turn
     def served(self, *, drift: bool | None = None) -> "Interval":
         """The estimated mean loss of what was exploited, with an interval that holds at every moment at once.
 
         Args:
             drift: whether losses may drift; None for what `watch` was told.
         """
-        with self._lock:
-            return self._watching("served").sequences.served(drift=drift).scaled(*self._losses)
+        return self._watching("served").sequences.served(drift=drift).scaled(*self._losses)
 
+    @in_turn
     def regret(self, *, drift: bool | None = None) -> "Interval | None":
         """How much more was lost in all than by always exploiting the arm that looks best now, with its interval.
 
@@ -151,10 +164,10 @@ class Watchable:
         """
         from ..inference.regrets import regret
 
-        with self._lock:
-            found = regret(self._watching("regret").sequences, drift=drift)
-            return None if found is None else found.scaled(*self._losses, difference=True)
+        found = regret(self._watching("regret").sequences, drift=drift)
+        return None if found is None else found.scaled(*self._losses, difference=True)
 
+    @in_turn
     def difference(self, arm: Arm, other: Arm | None = None, *, drift: bool | None = None) -> "Interval":
         """The mean loss of an arm minus that of another, or of what was exploited, with its interval.
 
@@ -174,14 +187,13 @@ class Watchable:
         >>> learner.difference("small", "large").low > 0.0
         True
         """
-        with self._lock:
-            sequences, of = self._watching("difference").sequences, self._running.serials.of_one
-            first = of(self._arms.place(arm))
-            if other is None:
-                found = sequences.against_served(first, drift=drift)
-            else:
-                found = sequences.difference(first, of(self._arms.place(other)), drift=drift)
-            return found.scaled(*self._losses, difference=True)
+        sequences, of = self._watching("difference").sequences, self._running.serials.of_one
+        first = of(self._arms.place(arm))
+        if other is None:
+            found = sequences.against_served(first, drift=drift)
+        else:
+            found = sequences.difference(first, of(self._arms.place(other)), drift=drift)
+        return found.scaled(*self._losses, difference=True)
 
     def _watching(self, call: str) -> "Watch":
         if self._watch is None:

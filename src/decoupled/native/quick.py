@@ -5,9 +5,9 @@ the lock, the id, the tuples and the dictionary of pending decisions. A built-in
 does only the plain case, and otherwise returns at once, with nothing changed, so that the methods in Python do it or say
 what is wrong.
 
-The functions do not take the learner's lock. They hold the interpreter lock and run no Python code between looking
-whether the learner's lock is free and the end, so to other threads each is a single step. An interpreter without that
-lock does not use them.
+The functions take no lock of the learner. They hold the interpreter lock and run no Python code between looking at the
+switch, which stops them while another call is inside, and the end. So to other threads, and to the handlers of signals,
+each is a single step. An interpreter without that lock does not use them.
 """
 
 import ctypes
@@ -16,6 +16,7 @@ import sysconfig
 from collections.abc import Callable, Sequence
 from ctypes import addressof
 from functools import cache
+from threading import Lock
 from typing import Any, NamedTuple
 
 from . import load
@@ -50,6 +51,7 @@ FUNCTIONS = [
     "Py_DecRef",
     "Py_IncRef",
 ]
+_locked = Lock().locked  # quick.c asks it as well as the switch, and it is always free
 _OBJECTS = (None, True, False, float, str, RuntimeError)
 
 
@@ -64,7 +66,13 @@ class _Method(ctypes.Structure):
     )
 
 
-class _Learner(ctypes.Structure):
+class Switch:
+    """While it is `stopped`, the two calls do nothing, also in a thread that is about to make them."""
+
+    stopped = True
+
+
+class _Learner(ctypes.Structure, Switch):
     """The structure of the same name in quick.c."""
 
     _fields_ = (
@@ -92,7 +100,6 @@ class QuickParts(NamedTuple):
     has_baselines: bool
     shared: list[Any]
     sharing: ctypes.c_int64
-    locked: Callable[[], bool]
 
 
 class QuickCalls(NamedTuple):
@@ -100,12 +107,10 @@ class QuickCalls(NamedTuple):
 
     decide: Callable[[], Any]  # returns None if it did nothing
     observe: Callable[[Any, Any], bool]  # takes a decision and a loss; returns False if it did nothing
-    stop: Callable[
-        [], None
-    ]  # from then on the others do nothing, also in a thread that is about to call them
+    switch: Switch
 
 
-NOT_QUICK = QuickCalls(lambda: None, lambda decision, loss: False, lambda: None)
+NOT_QUICK = QuickCalls(lambda: None, lambda decision, loss: False, Switch())
 
 
 def quick_calls(
@@ -122,13 +127,13 @@ def quick_calls(
         *(_address(decide.holding_lock), _address(update.holding_lock), blocks.first, blocks.second),
         *(blocks.first + blocks.drawn, blocks.first + blocks.observed),
         *(arrays[1][parts.round_at :].ctypes.data, addressof(parts.made), addressof(parts.sharing)),
-        *(parts.limit, parts.has_baselines, False, len(tag), *parts.loss_range),
-        *(id(each) for each in (parts.pending, parts.names, parts.shared, parts.locked)),
+        *(parts.limit, parts.has_baselines, True, len(tag), *parts.loss_range),
+        *(id(each) for each in (parts.pending, parts.names, parts.shared, _locked)),
         *(id(parts.decision), id(blank), tag),
     )
     # The functions own this tuple, and with it everything that the structure points to.
     myself = (addressof(learner), learner, blocks, parts, blank)
-    return QuickCalls(methods[0](myself), methods[1](myself), lambda: setattr(learner, "stopped", True))
+    return QuickCalls(methods[0](myself), methods[1](myself), learner)
 
 
 def _suited(functions: Sequence[Any], arrays: tuple[Any, ...], parts: QuickParts) -> bool:

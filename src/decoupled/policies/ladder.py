@@ -43,7 +43,11 @@ class Ladder(Policy):
 
     The rates fall with the spread of the losses seen, $\kappa_t = K^{-1/6} / \sqrt{n_t}$, in units of the largest surprise
     so far. So decisions do not depend on the scale and level of the losses, and the first loss only sets the level.
-    From 4,096 arms on it is `FTPL` in strata, with centred losses and one exploitation rate. See docs/ladder.md.
+    From 4,096 arms on it is `FTPL` in strata, with centred losses and one exploitation rate.
+
+    Theorem T2 holds for 2 to 4,095 arms and feedback in the same round: regret is $O(\sqrt{KT})$ against any adversary
+    that does not know the seed, and constant in $T$ in the stochastically constrained regime. docs/ladder.md says what
+    exactly the policy is and docs/ladder-proof.md has the proof; `theory.bounds.theorem_t2` is the bound.
 
     Args:
         rungs: the scales of the exploitation rates $c_k$: one to four increasing numbers above 0. The first is also
@@ -58,7 +62,7 @@ class Ladder(Policy):
             from 0 to below 1; their share grows with the weight of the rung on means. 0: no such rung.
         top_two_floor: which part of that share they have at least, from 0 to below 1.
         uniform_share: the share $\gamma$ of the exploration that all arms have in equal parts, from 0 to below 1. With 0,
-            an arm that was bad for long and becomes good may never be seen again.
+            an arm that was bad for long and becomes good may never be seen again, and there is no bound.
 
     >>> import decoupled as dc
     >>> learner = dc.Ladder().start(arms=4, seed=1)
@@ -67,6 +71,11 @@ class Ladder(Policy):
     ...     learner.observe(decision, loss=0.2 if decision.explore == 3 else 0.8)
     >>> learner.exploitation_probabilities().round(2).tolist()
     [0.0, 0.0, 0.0, 1.0]
+
+    Parameters at their defaults are not printed; `to_dict()` has all of them:
+
+    >>> dc.Ladder(), dc.Ladder().to_dict()["uniform_share"], dc.Ladder().to_dict()["prior"]
+    (Ladder(), 0.02, [0.1, 0.15, 0.75])
     """
 
     rungs: tuple[float, ...] = field(default=(0.5, 8.0), metadata={"depth": 1})

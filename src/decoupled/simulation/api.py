@@ -15,6 +15,7 @@ from ..base.validation import one_of, whole_number
 from ..environments import Environment
 from ..errors import ParameterError, invalid_value
 from ..policies import Policy
+from .admission import check_curves
 from .blocks import RESULTS_FILE, TIMINGS_FILE, BlockStore, explained
 from .curves import Moments
 from .plan import DEFAULT_CHECKPOINTS, Checkpoints, Plan, make_plan
@@ -124,6 +125,8 @@ def run_plan(
     _check_kind("out", out, (str, os.PathLike), "give the path of a folder")
     _check_threads(plan.device, workers, executor)
     numbers = len(plan.policies) * plan.runs * len(plan.checkpoints)
+    if curves == "runs":
+        check_curves(len(plan.policies), plan.runs, len(plan.checkpoints))
     keep = curves == "runs" or (curves == "auto" and numbers <= MOST_NUMBERS)
     found = _devices(plan)
     size = size or found.block_size or plan.block_size(workers or 1)

@@ -4,14 +4,13 @@ import errno
 import io
 import json
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
-from ..base.files import TEMPORARY, read_with_checksum, with_checksum, write_atomically
+from ..base.files import read_with_checksum, remove_abandoned, with_checksum, write_atomically
 from ..errors import StorageError
 from .cpu import BlockResult
 from .plan import Block, Plan
@@ -65,10 +64,9 @@ class BlockStore:
         return size
 
     def _sweep(self) -> None:
-        """Remove the partial files of a killed run; those of a run still going in another process are younger."""
-        for path in self.folder.rglob(f"{TEMPORARY}*"):
-            if time.time() - path.stat().st_mtime > 60.0:
-                path.unlink(missing_ok=True)
+        """Remove the partial files of a killed run."""
+        for folder in (self.folder, self._blocks):
+            remove_abandoned(folder)
 
     def timings(self) -> list[dict[str, float]]:
         """The timings that earlier parts of this run saved, if any."""
@@ -94,7 +92,8 @@ class BlockStore:
         buffer = io.BytesIO()
         np.savez(buffer, regret=result.regret, plays=result.plays)
         with explained(self.folder):
-            write_atomically(self._path(block), with_checksum(buffer.getvalue()))
+            # There may be very many blocks, and `_sweep` has looked for what is left of them.
+            write_atomically(self._path(block), with_checksum(buffer.getvalue()), tidy=False)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from ..environments import Environment
 from ..errors import ParameterError, UnsupportedError, invalid_value
 from ..kernels.jit import is_ours, source_digest
 from ..policies import Policy
+from .admission import checked_sizes
 from .traffic import DIRECT, Traffic, check_traffic
 
 Checkpoints: TypeAlias = int | str | Sequence[int] | dict[str, Any]
@@ -80,6 +81,10 @@ class Plan:
         seconds_a_run = self.horizon * a_round
         return max(1, min(int(BLOCK_SECONDS / seconds_a_run), -(-self.runs // max(16, 4 * workers))))
 
+    def block_count(self, size: int) -> int:
+        """How many blocks there are."""
+        return len(self.policies) * -(-self.runs // size)
+
     def blocks(self, size: int) -> Iterator[Block]:
         """All blocks; runs advance slowest, so that what is finished covers every policy alike."""
         for first in range(0, self.runs, size):
@@ -129,8 +134,7 @@ def make_plan(
             f"device = {device!r}: cannot run {policy.label}, which is plain Python; use device='cpu', or compile the "
             "policy"
         )
-    horizon = whole_number("horizon", horizon, 1, "the paper has 10,000")
-    runs = whole_number("runs", runs, 1, "the paper has 1,000")
+    horizon, runs = checked_sizes(len(chosen), world, horizon, runs, checkpoints)
     seed = whole_number("seed", seed, 0, "any will do, such as 0")
     one_of("device", device, DEVICES)
     rounds = checkpoint_rounds(checkpoints, horizon)

@@ -5,14 +5,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..base.arrays import Ints
 from ..base.validation import as_float, number_in, whole_number
 from ..environments.base import Environment
 from ..errors import ParameterError, invalid_value
-from ..policies import FTPL
+from ..policies import FTPL, Ladder
 from .bounds.gates import HALF, Gate
 from .centred_round import CentredRound
 from .inequality import Tally
-from .lemmas import all_sides, in_order, one_round, path
+from .ladder_path import run_ladder
+from .lemmas import all_sides, in_order, ladder_path, ladder_round, one_round, path
 from .moment import Moment
 from .probabilities import checked_estimates
 from .report import Report
@@ -21,7 +23,7 @@ from .trajectory import run
 
 def check(
     environment: Environment,
-    policy: FTPL | None = None,
+    policy: FTPL | Ladder | None = None,
     horizon: int = 1_000,
     *,
     rounds: int = 40,
@@ -29,15 +31,18 @@ def check(
     zeta: float = 0.1,
     whole_path: bool = True,
 ) -> Report:
-    """Run FTPL and evaluate both sides of every inequality that the proofs use.
+    """Run FTPL or a ladder and evaluate both sides of every inequality that the proofs use.
 
     The lemmas about one round are evaluated in `rounds` rounds, spaced evenly in the logarithm of time, at a
     loss of 1, which is the hardest case. The decomposition of the regret and the unbiasedness of the estimates
     are evaluated over the whole trajectory. Probabilities are exact, so every violation is real.
 
+    For a `Ladder` these are the lemmas of theorem T2, with the losses that were drawn for all arms, and what the theorem
+    assumes of the policy: that its own compiled code explores, centres and slows down as the proof says.
+
     Args:
         environment: where losses come from; arm i* is the best fixed arm by mean loss.
-        policy: the FTPL policy to run, with any alpha above 1; `FTPL()` if None.
+        policy: the FTPL policy to run, with any alpha above 1, or a ladder; `FTPL()` if None.
         horizon: how many rounds to play.
         rounds: in how many of them to evaluate the lemmas.
         seed: an integer; the same seed gives the same report.
@@ -51,23 +56,42 @@ def check(
     []
     >>> report["on D_t with <=: w_best >= 1 / (2 e)"].violations > 0  # the event needs a strict inequality
     True
+    >>> dc.theory.check(rivals, dc.Ladder(), horizon=100, seed=0).surprises
+    []
     """
     policy = FTPL() if policy is None else policy
-    if not isinstance(policy, FTPL) or not policy.published:
-        rule = "must be the paper's FTPL policy, with importance weighting and one rate"
-        remedy = "the proofs are about that policy; for example dc.FTPL()"
+    if not isinstance(policy, Ladder) and (not isinstance(policy, FTPL) or not policy.published):
+        rule = "must be the paper's FTPL policy, with importance weighting and one rate, or a Ladder"
+        remedy = "the proofs are about these policies; for example dc.FTPL()"
         raise ParameterError(invalid_value("policy", policy, rule, remedy))
     number_in("zeta", zeta, 0.0, 1.0, "the paper has 0.1")
     horizon = whole_number("horizon", horizon, 1, "the default is 1000")
     count = whole_number("rounds", rounds, 1, "the default is 40")
-    trajectory = run(policy, environment, horizon, whole_number("seed", seed, 0, "the default is 0"))
+    seed = whole_number("seed", seed, 0, "the default is 0")
+    chosen = np.unique(np.geomspace(1.0, horizon, count).round().astype(np.int64))
+    if isinstance(policy, Ladder):
+        return _check_ladder(environment, policy, horizon, chosen, seed, whole_path)
+    trajectory = run(policy, environment, horizon, seed)
     tally = Tally()
-    for round_ in np.unique(np.geomspace(1.0, horizon, count).round().astype(np.int64)):
+    for round_ in chosen:
         moment = trajectory.moment(int(round_), zeta)
         tally.add(all_sides(moment), moment)
     if whole_path:
         for round_, sides in path.whole(trajectory, zeta):
             tally.add([sides], trajectory.moment(round_, zeta))
+    return Report(in_order(tally))
+
+
+def _check_ladder(
+    environment: Environment, policy: Ladder, horizon: int, chosen: Ints, seed: int, whole_path: bool
+) -> Report:
+    """The lemmas of theorem T2 in some rounds after the first, and those about the whole path."""
+    played, tally = run_ladder(policy, environment, horizon, seed), Tally()
+    for place in chosen - 1:
+        at = played.rounds[place]
+        tally.add(ladder_round.sides(at), at.moment)
+    for round_, sides in ladder_path.whole(played) if whole_path else ():
+        tally.add([sides], played.rounds[round_ - 2].moment)
     return Report(in_order(tally))
 
 

@@ -5,18 +5,25 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..base.arrays import Floats
+from ..policies import Ladder
 from .bounds.gates import Gate
+from .bounds.ladder import RECORD, ladder_numbers
 from .centred_round import CentredRound
 from .inequality import Tally
-from .lemmas import hedge, in_order, one_round, running_mean
+from .ladder_round import LadderRound
+from .lemmas import hedge, in_order, ladder_round, one_round, running_mean
 from .moment import Moment
 from .report import Report
 
 _GATES = (Gate(), Gate(1.0, 0.25), Gate(2.0, 0.5))
+_LADDERS = (Ladder(), Ladder(uniform_share=0.3, top_two_floor=0.5), Ladder(prior=(), top_two_share=0.0))
 
 
 def drawn_report(alpha: float, count: int, seed: int = 0) -> Report:
-    """L5 and the steps of theorems C and E in random rounds, and L7 and L8 for random sequences, `count` of each."""
+    """L5 and the steps of theorems C and E in random rounds, and L7 and L8 for random sequences, `count` of each.
+
+    At alpha = 3, the shape of `Ladder`, also L9 to L14 in random rounds of ladders.
+    """
     rng = np.random.default_rng([seed, round(1e6 * alpha)])
     tally = Tally()
     for played in drawn_rounds(rng, alpha, count):
@@ -29,6 +36,8 @@ def drawn_report(alpha: float, count: int, seed: int = 0) -> Report:
         tally.add(
             running_mean.sides(sequence, float(rng.uniform(0.01, 0.9))), Moment(np.zeros(2), 1.0, alpha)
         )
+    for at in drawn_ladder_rounds(rng, count) if alpha == 3.0 else ():
+        tally.add(ladder_round.sides(at), at.moment)
     return Report(in_order(tally))
 
 
@@ -52,6 +61,53 @@ def drawn_rounds(rng: np.random.Generator, alpha: float, count: int) -> Iterator
         best = 0 if place % 3 == 0 else int(rng.integers(arms))
         moment = Moment(gaps / eta, eta, alpha, best)
         yield CentredRound(moment, eps, float(rng.uniform(0.05, 1.0)), losses, gate, rungs)
+
+
+def drawn_ladder_rounds(rng: np.random.Generator, count: int) -> Iterator[LadderRound]:
+    """Rounds of ladders in any unit, with losses below and above all that was seen; every third is late, on D_t.
+
+    States need not lie on a path: the lemmas hold wherever (I1) to (I3) do.
+    """
+    for place in range(count):
+        arms, late = int(rng.integers(2, 12)), place % 3 == 0
+        of = ladder_numbers(arms, _LADDERS[int(rng.integers(len(_LADDERS)))])
+        unit = 10.0 ** rng.uniform(-3.0, 0.0)
+        slow = 10.0 ** rng.uniform(0.0, 4.0)
+        if late:
+            slow = (of.h * (RECORD * of.whole + 1.0) / 0.1) ** 2 * float(rng.uniform(1.0, 3.0))
+        eta = of.h / (2.0 * unit * np.sqrt(slow))
+        shifts = rng.exponential(1.0, arms) * 10.0 ** rng.uniform(-1.0, 2.0) * (rng.random(arms) < 0.7)
+        if late:
+            shifts = (2.0 * arms) ** (1.0 / 3.0) + rng.exponential(2.0, arms)
+            shifts[0] = 0.0
+        span = unit * float(rng.choice([0.0, rng.random(), 1.0]))
+        least = float(rng.uniform(0.0, 1.0 - span))
+        leader, other = rng.permutation(arms)[:2]
+        two_best = 0.5 * (np.arange(arms) == leader) + 0.5 * (np.arange(arms) == other)
+        yield LadderRound(
+            Moment(shifts / eta, eta, 3.0, 0 if late else int(rng.integers(arms))),
+            eta,
+            least + span,
+            _drawn_around(rng, arms, least, span, unit),
+            rungs=[eta * rate / of.policy.rungs[0] for rate in of.policy.rungs],
+            numbers=of,
+            least=least,
+            unit=unit,
+            weights=rng.dirichlet(np.full(of.policy.rung_count, 0.5)),
+            two_best=two_best,
+            leader=int(leader) if of.policy.top_two_share > 0.0 else -1,
+        )
+
+
+def _drawn_around(rng: np.random.Generator, arms: int, least: float, span: float, unit: float) -> Floats:
+    """Losses in [0, 1] of several kinds: among those seen, at the end of what is no record, or beyond all seen."""
+    kinds: Floats = np.array([0.0, least, least + span, least + span + RECORD * unit, 1.0])
+    kind = int(rng.integers(3))
+    losses = kinds[rng.integers(len(kinds), size=arms)] if kind else rng.uniform(least, least + span, arms)
+    if kind == 2:
+        losses = np.full(arms, losses[0])
+    clipped: Floats = np.clip(losses, 0.0, 1.0)
+    return clipped
 
 
 def drawn_experts(rng: np.random.Generator) -> tuple[Floats, Floats, float]:

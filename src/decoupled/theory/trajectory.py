@@ -54,7 +54,7 @@ def run(policy: FTPL, environment: Environment, horizon: int, seed: int) -> Traj
     state = policy.layout.new_state(arms)
     entries.init(params, *state)
     eta, estimates = policy.layout.row(state, "eta"), policy.layout.row(state, "estimates")
-    world = _World(environment, horizon)
+    world = World(environment, horizon)
     kept = Trajectory(
         policy.alpha,
         np.empty((horizon + 1, arms)),
@@ -80,7 +80,7 @@ def run(policy: FTPL, environment: Environment, horizon: int, seed: int) -> Traj
     return kept
 
 
-class _World:
+class World:
     """Mean losses round by round, from a table or an adaptive adversary."""
 
     means: Callable[[int], Floats]
@@ -103,4 +103,5 @@ class _World:
         self.means, self.note = lambda t: table.rows[table.row_at[t]], lambda t, exploit: None
 
     def draw(self, mean: float, noise: Words, local: Words) -> float:
+        """A loss with this mean."""
         return draw_loss(self._kind, self._concentration, mean, noise, local)

@@ -53,7 +53,7 @@ def run(*arguments: str | Path) -> Result:
 def failed(*arguments: str | Path) -> str:
     """The error message of a command that fails, which is one line."""
     result = run(*arguments)
-    assert result.exit_code == 2, result.output
+    assert result.exit_code == 1, result.output
     [line] = result.output.splitlines()
     return line
 

@@ -15,11 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ...base.arrays import Floats
+from ...errors import UnsupportedError
 from ..jit import compiled
 from ..powers import inverse_power
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
 _TAIL = 1e-8
+MOST_ARMS = 100_000
 _FRECHET_FLOOR = 40.0  # if z ** -alpha is above this, the leader's F is below exp(-40)
 
 
@@ -80,8 +82,14 @@ def _add_law(shifts: Floats, alpha: float, frechet: bool, at: Grid, hazards: Flo
 def winner_law(shifts: Floats, alpha: float, frechet: bool) -> Floats:
     """The law w for shifts v = eta * gap (the smallest is 0) and Pareto(alpha) or Frechet(alpha) perturbations.
 
-    The absolute error is below 1e-12 for any shifts; the cost is about 450 evaluations per arm (Frechet 510).
+    The absolute error is below 1e-12 for any shifts; the cost is about 450 evaluations per arm (Frechet 510). So there
+    may not be more than `MOST_ARMS`, for which it takes half a second.
     """
+    if len(shifts) > MOST_ARMS:
+        raise UnsupportedError(
+            f"arms: there are {len(shifts):,}, and exact probabilities of a perturbed leader are computed for at most "
+            f"{MOST_ARMS:,}, because many more take minutes; name the arms you ask about with available=[...]"
+        )
     law = np.zeros(len(shifts))
     _add_law(shifts, alpha, frechet, grid(len(shifts), alpha, frechet), np.empty(len(shifts)), law)
     return law

@@ -4,8 +4,8 @@
 `lower_bound_order` come from the work it is compared with. Where a source hides a constant in an O, or was
 not available, the docstring says so and explains what is used instead.
 
-`theorem_a` to `theorem_e3` and `theorem_t2` are this project's own. The page "The ladder: theorems and proofs" of the documentation
-proves them, and `compare` shows them next to the paper's.
+`theorem_a` to `theorem_e3`, `theorem_t2` and `theorem_t2b` are this project's own. The page "The ladder: theorems and
+proofs" of the documentation proves them, and `compare` shows them next to the paper's.
 """
 
 from .adversarial import first_round_constant, penalty_constant, stability_constant, theorem1
@@ -22,7 +22,7 @@ from .constrained import (
     theorem_c,
 )
 from .gates import Gate
-from .ladder import LadderTerms, ladder_terms, theorem_t2
+from .ladder import LadderTerms, ladder_terms, theorem_t2, theorem_t2b
 from .others import (
     lower_bound_order,
     rouyer_seldin,
@@ -81,6 +81,7 @@ __all__ = [
     "theorem_e2",
     "theorem_e3",
     "theorem_t2",
+    "theorem_t2b",
     "useful_from",
     "winner_constant",
     "zimmert_seldin",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from .adversarial import theorem1
 from .centred import optimal_c_exploit, theorem_a, theorem_b
+from .ladder import theorem_t2
 from .rungs import theorem_e2
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def compare(arms: Sequence[int] = (2, 8, 64, 1024)) -> "pd.DataFrame":
 
     >>> from decoupled import theory
     >>> theory.bounds.compare(arms=[8])["useful from"].tolist()
-    [1244769, 4923, 523, 3597, 4727, 12097]
+    [1244769, 4923, 523, 3597, 4727, 48770]
     """
     import pandas as pd
 
@@ -65,9 +66,7 @@ def _rows(arms: int) -> "list[tuple[int, str, float, float, int]]":
         f"theorem A, c = {best:.2f}": lambda horizon: theorem_a(horizon, arms, c_exploit=best),
         "theorem B, HALF, c_exploit = 0.5": lambda horizon: theorem_b(horizon, arms),
         "theorem E2, rounds, exact": lambda horizon: theorem_e2(horizon, arms),
-        "theorem E2, losses, shared": lambda horizon: theorem_e2(
-            horizon, arms, schedule="losses", what="shared"
-        ),
+        "theorem T2, Ladder()": lambda horizon: theorem_t2(horizon, arms),
     }
     return [(arms, name, *_parts(bound, arms), useful_from(bound)) for name, bound in bounds.items()]
 

@@ -11,10 +11,7 @@ from .constants import arms_of, rank_sum, ratio_sum
 from .constrained import theorem_c
 from .gates import HALF, Gate
 
-WINNER_ESTIMATES = ("exact", "shared", "independent")
 SCHEDULES = ("rounds", "losses")
-
-_VARIANCE = {"exact": 0.5, "shared": 1.0, "independent": 4.0}
 
 
 def prior_factor(prior: float, l0: float = 3.0) -> float:
@@ -32,34 +29,27 @@ def prior_factor(prior: float, l0: float = 3.0) -> float:
     return 1.0 + math.log(1.0 / prior) / number_in("l0", l0, 0.0, remedy="ours is 3")
 
 
-def mixing_overhead(
-    horizon: int, arms: int, alpha: float = 3.0, l0: float = 3.0, what: str = "exact"
-) -> float:
+def mixing_overhead(horizon: int, arms: int, alpha: float = 3.0, l0: float = 3.0) -> float:
     r"""The bound on $\mathbb E[\Delta_T]$ in theorem E1: $\sqrt{L_0 V T} + (2 L_0 / 3 + 1) S$.
 
-    $V$ bounds the expected variance of the rungs' losses in a round, $S$ their range. If a rung's loss uses the
-    probability $w_j$, $V = (S_K Z_2 + 1) / 2$ and $S = S_K + 1$. If it uses the conditional probability given the
-    perturbations of the other arms, $V$ doubles if the rungs share their perturbations, and grows eightfold if they
-    do not; and $S = S_K K^{(\alpha + 1) / (2 \alpha)} + 1$.
+    $V = (S_K Z_2 + 1) / 2$ bounds the expected variance of the rungs' losses in a round, $S = S_K + 1$ their range, if
+    the probabilities $w_j$ are exact. `ladder_terms` has the numbers of `Ladder`, which estimates them.
 
     Args:
         horizon: the number of rounds.
         arms: the number of arms.
         alpha: the shape of the perturbations, above 1.
         l0: L0, the scale of AdaHedge's rate.
-        what: the estimate of $w_j$: "exact", or the conditional probability with "shared" or "independent" draws.
 
     >>> from decoupled import theory
-    >>> [round(theory.bounds.mixing_overhead(10_000, 8, what=what)) for what in ("exact", "shared")]
-    [476, 701]
+    >>> round(theory.bounds.mixing_overhead(10_000, 8))
+    476
     """
     alpha, rounds = shape_of(alpha), size_of(horizon, arms) / arms_of(arms)
-    one_of("what", what, WINNER_ESTIMATES)
     number_in("l0", l0, 0.0, remedy="ours is 3")
     total = rank_sum(arms, alpha)
-    variance = _VARIANCE[what] * (total * ratio_sum(alpha) + 1.0)
-    reach = total if what == "exact" else total * math.pow(arms, 0.5 + 0.5 / alpha)
-    return math.sqrt(l0 * variance * rounds) + (2.0 * l0 / 3.0 + 1.0) * (reach + 1.0)
+    variance = 0.5 * (total * ratio_sum(alpha) + 1.0)
+    return math.sqrt(l0 * variance * rounds) + (2.0 * l0 / 3.0 + 1.0) * (total + 1.0)
 
 
 def theorem_e1(rung_regret: float, overhead: float, prior: float = 0.05, l0: float = 3.0) -> float:
@@ -92,13 +82,12 @@ def theorem_e2(
     l0: float = 3.0,
     prior: float = 0.05,
     schedule: str = "rounds",
-    what: str = "exact",
     theta: float = 0.01,
 ) -> float:
     """Theorem E2: the ladder against any adversary, by its first rung.
 
     The first rung obeys theorem B, or theorem D1 if the rates fall with the losses; theorem E1 adds the rest. The
-    other rungs need no condition. `schedule="losses"` is the form of `FTPL(gate="soft", rungs=...)`.
+    other rungs need no condition. For `Ladder`, see `theorem_t2`.
 
     Args:
         horizon: the number of rounds.
@@ -109,7 +98,6 @@ def theorem_e2(
         l0: L0, the scale of AdaHedge's rate.
         prior: the prior probability of the first rung.
         schedule: "rounds" or "losses".
-        what: see `mixing_overhead`.
         theta: for rates that fall with the losses, see `theorem_d1`.
 
     >>> from decoupled import theory
@@ -121,7 +109,7 @@ def theorem_e2(
         first = theorem_b(horizon, arms, alpha, c_exploit, gate)
     else:
         first = theorem_d1(horizon, arms, alpha, c_exploit, gate, theta=theta)
-    return theorem_e1(first, mixing_overhead(horizon, arms, alpha, l0, what), prior, l0)
+    return theorem_e1(first, mixing_overhead(horizon, arms, alpha, l0), prior, l0)
 
 
 def theorem_e3(
@@ -142,8 +130,7 @@ def theorem_e3(
     $$\mathrm{Reg}_T \le 2 \mathrm{Reg}^{(1)} + \frac{k^2 L_0 (8 S_K + 2)}{\Delta_{\min}}
     + 2 k \left(\frac{2 L_0}{3} + 1\right) (S_K + 1)$$
 
-    with $k$ = `prior_factor` and $\mathrm{Reg}^{(1)}$ from theorem C, or D3 if the rates fall with the losses. For conditional probabilities only the order
-    is known, because the constants have not been worked out. See `theorem_c` and `theorem_e2` for the arguments.
+    with $k$ = `prior_factor` and $\mathrm{Reg}^{(1)}$ from theorem C, or D3 if the rates fall with the losses. See `theorem_c` and `theorem_e2` for the arguments.
 
     Args:
         gaps: the gaps of the other arms, given the past; one 0, for the best arm, is allowed.

@@ -1,7 +1,7 @@
 """The steps of the proofs as inequalities, one file per group; each file computes both sides in a state.
 
 The paper's lemmas come first. The lemmas of the ladder, L1 to L8, are in `winner`, `jumps`, `one_round`, `hedge`,
-`running_mean` and, for L1, in `path`.
+`running_mean` and, for L1, in `path`. Those of theorem T2, L9 to L14, are in `ladder_round` and `ladder_path`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,6 +13,8 @@ from . import (
     exploration,
     hedge,
     jumps,
+    ladder_path,
+    ladder_round,
     one_round,
     path,
     penalty,
@@ -25,7 +27,7 @@ from . import (
 _GROUPS = (probabilities, exploration, penalty, stability, best_arm, winner, jumps)
 _ORDER = [
     inequality
-    for group in (*_GROUPS, path, one_round, hedge, running_mean)
+    for group in (*_GROUPS, path, one_round, hedge, running_mean, ladder_round, ladder_path)
     for inequality in vars(group).values()
     if isinstance(inequality, Inequality)
 ]

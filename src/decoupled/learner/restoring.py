@@ -1,0 +1,171 @@
+"""A learner from text. Nothing in the text is trusted, not even if its checksum is right: a program may have edited it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..base.packed import unpack_floats
+from ..base.signed_json import unseal
+from ..base.validation import MOST_ROUNDS, number_in, whole_number
+from ..errors import MissingExtraError, ParameterError, StateError, invalid_value
+from ..kernels.state import ROUND, State
+from .arm_ids import Serials
+from .arms import ArmNames
+from .guard import Guard
+from .loss_range import LossRange
+from .pending import Pending, Waiting
+from .protocol import RunnablePolicy
+from .runner import Running
+from .saving import FORMAT, VERSION, WRITER, Parts
+
+if TYPE_CHECKING:  # loaded when a learner is watched
+    from ..inference.sequences import Sequences
+    from .watch import Watch
+
+COUNTS = ("counts", "seen")  # how often something was seen, as floats
+LARGEST = 1e150  # above everything that can be learned, and its square is finite
+
+
+def from_text(text: str | bytes, policies: Any) -> Parts:
+    """Restore the result of `to_text`; `policies` finds every policy by name."""
+    content = unseal(text, FORMAT, VERSION, WRITER)
+    with restoring():
+        return _restored(content, policies.from_dict(content["policy"]))
+
+
+@contextmanager
+def restoring(what: str = "state", remedy: str = f"give the text that {WRITER} wrote") -> Iterator[None]:
+    """Turn whatever goes wrong with content that nobody wrote into a `StateError`."""
+    try:
+        yield
+    except (StateError, MissingExtraError):
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise StateError(f"{what}: cannot be restored ({reason}); {remedy}") from error
+
+
+def _restored(content: dict[str, Any], policy: RunnablePolicy) -> Parts:
+    arms, losses = ArmNames.checked(content["arms"]), LossRange.checked(content["loss_range"])
+    state = _state(content, policy, len(arms))
+    stream = np.zeros(2, np.uint64)
+    stream[:] = [_whole("stream", int(word, 16), 0, 2**64 - 1) for word in content["stream"]]
+    serials = _serials(content, len(arms))
+    waiting = Waiting.from_json(content, _whole("max_pending", content["max_pending"], 1))
+    _check_waiting(waiting, content, int(state.scalars[ROUND]), serials.born)
+    guard = Guard.from_json(content)
+    guard.rules.check_arms(arms)
+    for name in ("draws", "next_look"):
+        _whole(name, getattr(guard, name), 0)
+    _check("released", guard.released, isinstance(guard.released, bool))
+    running = Running(policy, state, stream, serials)
+    return Parts(arms, losses, running, waiting, guard, _watch(content, waiting, serials.born))
+
+
+def _state(content: dict[str, Any], policy: RunnablePolicy, arms: int) -> State:
+    layout = policy.at(arms).layout
+    rows = {name: _numbers(name, content["learned"][name]) for name in layout.learned}
+    for name, values in rows.items():  # before anything is made for so many arms
+        shape = (1,) if name in layout.scalars else (arms, arms) if name in layout.pairs else (arms,)
+        _check(name, f"{values.size} numbers", values.shape == shape)
+        counted = name in COUNTS or name in layout.ints or name in layout.pairs
+        _check(name, "a negative number", not counted or bool((values >= 0).all()))
+    secret = content["secret"]
+    _check("secret", secret, isinstance(secret, float) and secret.is_integer() and 0.0 <= secret < 2.0**52)
+    state = layout.new_state(arms, secret)
+    state.scalars[ROUND] = _whole("round", content["round"], 1)
+    for name, values in rows.items():
+        layout.row(state, name)[:] = values
+    return state
+
+
+def _serials(content: dict[str, Any], arms: int) -> Serials:
+    if "serials" not in content:
+        return Serials(arms)
+    born, kept = content["serials"]
+    places = np.array(kept, np.int64)
+    _check("serials", kept, places.shape == (arms,) and bool((np.diff(places, prepend=-1) > 0).all()))
+    return Serials(_whole("serials", born, int(places[-1]) + 1), places)
+
+
+def _check_waiting(waiting: Waiting, content: dict[str, Any], now: int, born: int) -> None:
+    _check("tag", waiting.tag, isinstance(waiting.tag, str))
+    for name in ("made", "forgotten"):
+        _whole(name, content[name], 0)
+    _check("pending", "its ids", len(waiting.decisions) == len(content["pending"]) <= waiting.limit)
+    for serials, values, free, *kept in content["baselines"]:
+        _check("baselines", serials, all(_whole("baselines", each, 0, born - 1) >= 0 for each in serials))
+        _check("baselines", values, _numbers("baselines", values).shape == (len(serials),))
+        _check("baselines", free, isinstance(free, bool))
+        for serial, numbers in kept[0] if kept else ():
+            _whole("baselines", serial, 0, born - 1)
+            _check("baselines", numbers, _numbers("baselines", numbers).ndim == 1)
+    for pending in waiting.decisions.values():
+        _check_pending(pending, now, born)
+
+
+def _check_pending(pending: Pending, now: int, born: int) -> None:
+    decision, serial, covered, _ = pending
+    _check("pending", decision.id, isinstance(decision.id, str))
+    _whole("pending", decision.round, 1, now)
+    number_in("pending", decision.weight, 0.0)
+    if decision.propensity is not None:
+        _check("pending", decision.propensity, 0.0 < decision.propensity <= 1.0)
+    _whole("pending", serial, 0, born - 1)
+    if isinstance(covered, tuple):
+        _check("pending", covered, serial in [_whole("pending", each, 0, born - 1) for each in covered])
+    elif covered is not None:
+        _check("pending", covered, serial < _whole("pending", covered, 1, born))
+
+
+def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | None":
+    if "watch" not in content:
+        return None
+    from .watch import Watch
+
+    watch = Watch.from_json(content["watch"])
+    for each in (watch.sequences, watch.trial):
+        if each is not None:
+            _check("watch", each, each.count == born)
+            _try_out(each.copy())
+    _check("watch", "its decisions", watch.before <= waiting.decisions.keys())
+    _check("watch", watch.weighs, isinstance(watch.weighs, bool))
+    _check("watch", "its decisions", watch.drawn.keys() <= waiting.decisions.keys())
+    for exploit, law in watch.drawn.values():
+        if exploit is not None:
+            _whole("watch", exploit, 0, born - 1)
+        _check(
+            "watch",
+            "a law",
+            law is None or (law.ndim == 1 and len(law) <= born and bool((law >= 0.0).all())),
+        )
+    return watch
+
+
+def _try_out(sequences: "Sequences") -> None:
+    """Use the sequences once: they are many sums, and what is wrong with one of them shows."""
+    live = sequences.live
+    law = np.zeros(sequences.count)
+    law[live] = 1.0 / len(live)
+    sequences.update(live[0], float(len(live)), loss=0.5, exploit=live[0], law=law)
+    found = [*sequences.bounds(drift=True), sequences.estimates(drift=False)]
+    _check("watch", "its sums", bool(np.isfinite(found).all()))
+
+
+def _numbers(name: str, row: Any) -> Any:
+    values = unpack_floats(row) if isinstance(row, str) else np.array(row)
+    _check(name, "its numbers", values.dtype.kind in "fiu" and bool((np.abs(values) < LARGEST).all()))
+    return values
+
+
+def _whole(name: str, value: object, low: int, high: int = MOST_ROUNDS) -> int:
+    number = whole_number(name, value, low, "it was changed")
+    _check(name, value, number <= high)
+    return number
+
+
+def _check(name: str, value: object, holds: bool) -> None:
+    if not holds:
+        raise ParameterError(invalid_value(name, value, "cannot be", "it was changed"))
