@@ -300,3 +300,78 @@ def test_a_best_incumbent_is_left_in_at_most_the_stated_share_of_runs() -> None:
     left = sum(bool(played("a", equal, 150, seed, risk=0.3)[0].incumbent_released) for seed in range(40))
     assert left < 23
     assert not any(played("b", SLOW, 150, seed)[0].incumbent_released for seed in range(3))
+
+
+def watched_long(losses: dict[str, float], rounds: int = 1_500) -> dc.Learner:
+    """A learner that was watched while arm `a` turned out to be worse."""
+    learner = dc.Ladder().start(list(losses), seed=7)
+    learner.watch()
+    observed(learner, losses, rounds)
+    assert learner.verdict().out == ("a",)
+    return learner
+
+
+def observed(learner: dc.Learner, losses: dict[str, float], rounds: int) -> int:
+    """Play until the incumbent is released, at most so long; how long it took."""
+    luck = random.Random(rounds)
+    for turn in range(rounds):
+        if learner.incumbent_released:
+            return turn
+        decision = learner.decide()
+        learner.observe(decision, loss=float(luck.random() < losses[str(decision.explore)]))
+    return rounds
+
+
+def test_an_incumbent_is_released_on_evidence_since_it_was_set() -> None:
+    losses = {"a": 0.6, "b": 0.3}
+    learner = watched_long(losses)
+    learner.guardrails = dc.Guardrails(incumbent="a")
+    twin = dc.Learner.from_json(learner.to_json())
+    assert observed(learner, losses, 20) == 20, "too few to tell"
+    took = observed(learner, losses, 3_000)
+    assert 20 < took < 3_000
+    assert observed(twin, losses, 20) == 20
+    assert observed(twin, losses, 3_000) == took, "a saved learner knows since when"
+    fresh = dc.Learner(dc.Ladder(), list(losses), seed=7, guardrails=dc.Guardrails(incumbent="a"))
+    observed(fresh, losses, 20)
+    assert (twin.to_json() == learner.to_json(), observed(fresh, losses, 3_000) < 3_000) == (True, True)
+
+
+def test_equal_arms_release_no_incumbent_whatever_was_seen_before_it_was_set() -> None:
+    learner = watched_long({"a": 0.6, "b": 0.3})
+    learner.guardrails = dc.Guardrails(incumbent="a")
+    observed(learner, {"a": 0.4, "b": 0.4}, 1_000)
+    assert learner.incumbent_released is False
+    assert learner.verdict().out == ("a",), "the verdict counts everything"
+
+
+def test_decisions_from_before_and_logs_do_not_release_an_incumbent() -> None:
+    learner = dc.Ladder().start(["a", "b"], seed=7)
+    made = learner.decide(count=600)
+    learner.guardrails = dc.Guardrails(incumbent="a")
+    learner.replay([("a", 0.5, 1.0), ("b", 0.5, 0.0)] * 300)
+    twin = dc.Learner.from_json(learner.to_json())
+    for each in (learner, twin):
+        for decision in made:
+            each.observe(decision.id, loss=float(decision.explore == "a"))
+        assert each.verdict().out == ("a",)
+        assert each.incumbent_released is False
+    for _ in range(2_000):
+        for each in (learner, twin):
+            decision = each.decide()
+            each.observe(decision, loss=float(decision.explore == "a"))
+    assert learner.incumbent_released is True
+    assert learner.to_json() == twin.to_json()
+
+
+def test_another_incumbent_is_judged_from_its_own_start() -> None:
+    losses = {"a": 0.6, "b": 0.2, "c": 0.7}
+    learner = dc.Learner(dc.Ladder(), list(losses), seed=7, guardrails=dc.Guardrails(incumbent="a"))
+    observed(learner, losses, 2_000)
+    assert learner.incumbent_released
+    learner.guardrails = learner.guardrails.updated(incumbent="c")
+    assert observed(learner, losses, 10) == 10
+    learner.guardrails = learner.guardrails.updated(holdout=0.1)  # the same incumbent goes on
+    learner.add_arms(["d"])
+    learner.retire_arms(["a"])
+    assert observed(learner, {**losses, "d": 0.9}, 2_000) < 2_000

@@ -9,6 +9,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.inference import Sequences, regret
+from decoupled.kernels.betting import LAW_ROUNDS, OTHER_ROUNDS, ROUNDS
 
 COST = {"a": 0.2, "b": 0.5, "c": 0.8, "d": 0.1}
 
@@ -139,10 +140,9 @@ def test_decisions_among_some_arms_count_for_those() -> None:
         learner.observe(learner.decide(available=["a", "b"]), loss=0.5)
     assert learner.intervals()["c"] == (0.5, 0.0, 1.0)
     assert learner.intervals()["a"].low > 0.0
-    assert learner.difference("a", "b").low == -1.0  # no round could explore every arm
-    assert learner._watch is not None
-    assert learner._watch.sequences.paired_difference(0, 1).low > -1.0
-    assert learner._watch.sequences.paired_difference(0, 2) == (0.0, -1.0, 1.0)
+    assert learner.difference("a") == (0.0, -1.0, 1.0)  # no round could explore every arm
+    assert learner.difference("a", "b").low > -1.0
+    assert learner.difference("a", "c") == (0.0, -1.0, 1.0)
 
 
 def test_rounds_that_only_exploit_or_explore_are_counted_as_such() -> None:
@@ -243,7 +243,7 @@ def test_rounds_that_could_not_explore_an_arm_do_not_count_for_it(policy: dc.Pol
         decision = learner.decide()
         learner.observe(decision, loss=float(luck.random() < 0.5))
     sums = learner.sequences.sums
-    assert [sums.rounds + arm.other_rounds for arm in sums.arms] == could.tolist()
+    assert (sums.rounds[ROUNDS] + sums.counts[:, OTHER_ROUNDS]).tolist() == could.tolist()
     assert (could.min() < 60) == (not isinstance(policy, dc.FollowTheLeader))
 
 
@@ -260,11 +260,10 @@ def test_laws_of_old_pending_decisions_are_dropped(monkeypatch: pytest.MonkeyPat
         for decision in (made_later, *made[:4]):
             each.observe(decision, loss=0.0)
         assert each.sequences.observed == 6
-        pairs = each.sequences.sums.pairs
-        assert pairs is not None
-        assert pairs.rounds == 4, "the newest three had their laws, and then one came"
+        with_law = each.sequences.sums.rounds[LAW_ROUNDS]
+        assert with_law == 4, "the newest three had their laws, and then one came"
     assert learner.to_json() == twin.to_json()
-    assert learner.sequences.sums.rounds == 6, "weights are enough for the intervals"
+    assert learner.sequences.sums.rounds[ROUNDS] == 6, "weights are enough for the intervals"
 
 
 def test_the_regret_is_that_of_what_was_exploited() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from decoupled.base.arrays import Bools, Floats, Ints
 from decoupled.decision import Decision
 from decoupled.environments import Alternating
-from decoupled.inference import shares
+from decoupled.inference import pairs, shares
 from decoupled.inference.boundary import log_wealth, log_wealth_of_difference
 from decoupled.inference.sums import Sums
 from decoupled.kernels.rounds import Table
@@ -132,7 +132,7 @@ def ever_wrong_difference(values: Floats, truth: Floats, risk: float) -> Bools:
 
 def arms_wrong(run: Run, risk: float) -> bool:
     """Whether an arm, or what was exploited, is ever outside its interval, with weights."""
-    share = shares.of_arms(Sums.start(run.arms, False))[1] / 2.0
+    share = shares.of_arms(Sums.start(run.arms))[1] / 2.0
     served = (run.explore == run.exploit) * run.weight
     truth = np.take_along_axis(run.means, run.exploit[:, None], axis=1)
     for loss, means, used in ((run.loss, run.means, truth), (1.0 - run.loss, 1.0 - run.means, 1.0 - truth)):
@@ -144,7 +144,7 @@ def arms_wrong(run: Run, risk: float) -> bool:
 
 def stationary_wrong(run: Run, risk: float) -> bool:
     """Whether an arm is ever outside the interval made of the losses seen of it."""
-    share = float(shares.of_arms(Sums.start(run.arms, False))[0][0]) / 2.0
+    share = float(shares.of_arms(Sums.start(run.arms))[0][0]) / 2.0
     for arm in range(run.arms):
         seen = run.explore == arm
         for loss, means in ((run.loss, run.means), (1.0 - run.loss, 1.0 - run.means)):
@@ -155,19 +155,26 @@ def stationary_wrong(run: Run, risk: float) -> bool:
 
 def differences_wrong(run: Run, risk: float) -> bool:
     """Whether the difference of two arms is ever outside its interval, with weights."""
-    share = shares.of_difference(Sums.start(run.arms, False))
     loss, gain = run.explored(run.weight * run.loss), run.explored(run.weight * (1.0 - run.loss))
     first, second = np.nonzero(~np.eye(run.arms, dtype=np.bool_))
-    return bool(
-        ever_wrong_difference(
-            loss[:, first] + gain[:, second] - 1.0, run.means[:, first] - run.means[:, second], risk * share
-        ).any()
-    )
+    values = (loss[:, first] + gain[:, second] - 1.0) / run.arms
+    return bets_wrong(run, values, np.full(values.shape, 1.0 / run.arms), risk)
+
+
+def bets_wrong(run: Run, values: Floats, weights: Floats, risk: float) -> bool:
+    """Whether bets on these values ever win so much that the true difference of two arms is outside its interval."""
+    first, second = np.nonzero(~np.eye(run.arms, dtype=np.bool_))
+    truth = np.cumsum(weights * (run.means[:, first] - run.means[:, second]), axis=0)
+    share = float(shares.of_pairs(Sums.start(run.arms), np.array([1]), 0)[0])
+    goal, won = -np.log(risk * share), np.full(values.shape, -np.inf)
+    for bet, prior in zip(pairs.BETS, np.log(pairs.PRIOR), strict=True):
+        won = np.logaddexp(won, prior + np.cumsum(np.log1p(bet * values), axis=0) - bet * truth)
+    return bool((won >= goal).any())
 
 
 def against_served_wrong(run: Run, risk: float) -> bool:
     """Whether the difference of an arm and what was exploited is ever outside its interval, with weights."""
-    share = shares.of_served_difference(Sums.start(run.arms, False))
+    share = shares.of_served_difference(Sums.start(run.arms))
     loss, gain = run.explored(run.weight * run.loss), run.explored(run.weight * (1.0 - run.loss))
     apart = np.arange(run.arms) != run.exploit[:, None]
     same = ((run.explore == run.exploit) * run.weight)[:, None]
@@ -183,21 +190,18 @@ def against_served_wrong(run: Run, risk: float) -> bool:
 def paired_wrong(run: Run, risk: float) -> bool:
     """Whether the difference of two arms is ever outside its interval, compared two by two."""
     assert run.laws is not None
-    arms = np.arange(run.arms)
     level = np.empty(len(run.loss))
     now = 0.5
     for n, loss in enumerate(run.loss.tolist()):
         level[n] = now
         now += (loss - now) / 64.0
     first, second = np.nonzero(~np.eye(run.arms, dtype=np.bool_))
-    share = float(shares.of_lasting_difference(Sums.start(run.arms, False), arms[1:2], 0)[0])
-    weights = np.minimum(run.laws[:, first], run.laws[:, second])
+    chance, other = run.laws[:, first], run.laws[:, second]
+    weights = chance * other / (chance + other)
     parts = run.explored(
         (run.loss - level) / np.take_along_axis(run.laws, run.explore[:, None], axis=1)[:, 0]
     )
-    values = weights * (parts[:, first] - parts[:, second])
-    truth = weights * (run.means[:, first] - run.means[:, second])
-    return bool(ever_wrong_difference(values, truth, risk * share).any())
+    return bets_wrong(run, weights * (parts[:, first] - parts[:, second]), weights, risk)
 
 
 def fixed_time_wrong(run: Run) -> bool:
@@ -221,3 +225,14 @@ def stationary(arms: int) -> Table:
 def alternating(arms: int) -> Table:
     """Zimmert and Seldin's alternating losses."""
     return Alternating(arms=arms, gap=0.125).table(200_000)
+
+
+def equal(arms: int) -> Table:
+    """Bernoulli losses with the mean 1/2 for every arm: nothing may be decided."""
+    return Table(np.full((1, arms), 0.5), np.zeros(10**6, np.int64))
+
+
+def turning(arms: int) -> Table:
+    """The best arm becomes the worst after 150 rounds, and again the best after 150 more."""
+    means = np.linspace(0.3, 0.7, arms)
+    return Table(np.array([means, means[::-1]]), np.arange(200_000) // 150 % 2)

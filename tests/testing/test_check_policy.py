@@ -15,6 +15,7 @@ from decoupled.kernels.random.sampling import draw_both, total
 from decoupled.kernels.state import ROUND, SHARED_SCALARS, Layout, State
 from decoupled.simulation.cpu import run_streams
 from decoupled.testing import engine
+from decoupled.testing.case import Case
 
 SUM = len(SHARED_SCALARS)
 ESTIMATES, WEIGHTS = 0, 1
@@ -107,6 +108,10 @@ class Suspect(dc.Policy):
 
 def test_a_sound_policy_passes() -> None:
     dc.testing.check_policy(Suspect())
+
+
+def test_a_decision_may_note_what_its_own_update_needs() -> None:
+    engine.check_sound(Case(dc.Ladder(), 5, 100, 0))  # `kept` names what the rungs will be judged with
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,14 @@ POLICIES: tuple[Policy, ...] = (
     FollowTheLeader(),
 )
 ARMS = (8, 256)
+WATCHED = (3, 8, 50)
 
 
-def pair(policy: Policy, arms: int) -> Callable[[], None]:
+def pair(policy: Policy, arms: int, *, watched: bool = False) -> Callable[[], None]:
     """A call that decides and observes once, on random losses with one good arm."""
     learner = policy.start(arms, seed=0)
+    if watched:
+        learner.watch()
     luck = random.Random(0)
 
     def step() -> None:
@@ -58,7 +61,7 @@ def river_pair(arms: int) -> Callable[[], None]:
 
 
 def measure(repetitions: int = 15) -> Iterator[Ratio]:
-    """One line per policy and number of arms."""
+    """One line per policy and number of arms, and what it costs to watch."""
     for arms in ARMS:
         for policy in POLICIES:
             yield race(
@@ -69,3 +72,12 @@ def measure(repetitions: int = 15) -> Iterator[Ratio]:
                 calls=1_000,
                 repetitions=repetitions,
             )
+    for arms in WATCHED:
+        yield race(
+            f"Ladder decide + observe, watched, K = {arms}",
+            pair(Ladder(), arms, watched=True),
+            "not watched",
+            pair(Ladder(), arms),
+            calls=1_024,
+            repetitions=repetitions,
+        )

@@ -9,6 +9,7 @@ from ..environments import AdaptiveAlternating, PunishLast
 from ..environments.base import Adversary
 from ..errors import DecoupledError
 from ..kernels import late, merging
+from ..kernels.betting import ArmTotals, Observed, PairTotals, add_observations
 from ..kernels.dispatch import Entries, compiled_entries, register
 from ..kernels.late import OWN_FLOATS, OWN_INTS, Late, Rules, drive_adaptive_late, drive_late
 from ..kernels.laws import ladder_state, leader_tiered, winner_law, winner_moments
@@ -105,6 +106,7 @@ def _common() -> Group:
         (winner_moments._add_pairs, (numbers, 2.0, True, nodes, numbers, table)),
         (leader_tiered.fill_exploration_law, (2.0, 1.0, tiered.layout.new_state(ARMS), numbers)),
         (against_best, (np.zeros(ARMS, np.int64), table, numbers)),
+        (add_observations, (*_betting(), 0)),
         (merging.merge_groups, (table, 1, numbers, numbers)),
         # What the round loops of policies in plain Python call.
         (uniform, (_stream(),)),
@@ -161,6 +163,16 @@ def _entry_points(policy: Policy) -> Iterator[Export]:
     for part, function in compiled_entries(kind)._asdict().items():
         held = part, getattr(policy.functions, part)
         yield Export(full_name(part, name_of(kind)), function, getattr(arguments, part), held)
+
+
+def _betting() -> tuple[Observed, ArmTotals, PairTotals]:
+    numbers, table = np.zeros(ARMS), np.zeros((ARMS, ARMS))
+    ints, rows = np.zeros(ARMS, np.int64), np.zeros((ARMS, ARMS), np.int64)
+    return (
+        Observed(rows, table, table),
+        ArmTotals(table, rows, ints, numbers),
+        PairTotals(ints, numbers, table, rows, table, table, table, numbers, numbers, numbers),
+    )
 
 
 def _stream() -> Any:

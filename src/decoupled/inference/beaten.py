@@ -3,9 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..base.arrays import Floats, Ints
+from ..base.arrays import Bools, Floats, Ints
 from ..base.validation import number_in
 from . import comparisons
 from .comparisons import Basis
@@ -15,12 +14,12 @@ from .sequences import Sequences
 class Comparison(NamedTuple):
     """The arms that are not retired, each with the smallest risk at which it is shown to be worse than another.
 
-    `gone` marks those for which that is at most the risk allowed.
+    `gone` marks those that were shown to be, at the risk allowed.
     """
 
     live: Ints
     chances: Floats
-    gone: NDArray[np.bool_]
+    gone: Bools
     basis: Basis
     risk: float
 
@@ -35,10 +34,16 @@ def compared(sequences: Sequences, risk: float | None = None, drift: bool | None
     >>> compared(sequences).gone.tolist()
     [True, False]
     """
-    limit = sequences.risk if risk is None else number_in("risk", risk, 0.0, 1.0, "the default is 0.05")
-    basis = comparisons.basis_of(sequences.sums, sequences.drift if drift is None else bool(drift))
-    live = np.array(sequences.live, np.int64)
-    chances = comparisons.chances(sequences.sums, live, basis)
+    sums = sequences.sums
+    limit = sums.risk if risk is None else number_in("risk", risk, 0.0, 1.0, "the default is 0.05")
+    allows = sums.drift if drift is None else bool(drift)
+    basis = comparisons.basis_of(sums, allows)
+    live = np.array(sums.live, np.int64)
+    chances = comparisons.chances(sums, live, basis)
+    if (limit, allows) == (sums.risk, sums.drift):
+        # An arm that was out stays out, also if the evidence has become less since.
+        gone = np.isin(live, [worse for worse, _ in sums.settled])
+        return Comparison(live, np.where(gone, np.minimum(chances, limit), chances), gone, basis, limit)
     gone = chances <= limit
     if gone.all():  # each is worse than another in the rounds that compare these two: they take turns
         gone[:] = False
@@ -46,7 +51,7 @@ def compared(sequences: Sequences, risk: float | None = None, drift: bool | None
 
 
 def is_beaten(sequences: Sequences, arm: int, risk: float, drift: bool) -> bool:
-    """Whether it is shown, at this risk, that another arm is better than this one.
+    """Whether it is shown, at this risk, that another arm is better than this one, which was chosen beforehand.
 
     >>> from decoupled.inference import Sequences
     >>> sequences = Sequences(arms=2)
@@ -55,5 +60,5 @@ def is_beaten(sequences: Sequences, arm: int, risk: float, drift: bool) -> bool:
     >>> is_beaten(sequences, 0, risk=0.05, drift=True), is_beaten(sequences, 1, risk=0.05, drift=True)
     (True, False)
     """
-    found = compared(sequences, risk, drift)
-    return bool(found.gone[found.live == arm].any())
+    sums = sequences.sums
+    return comparisons.chance_of(sums, arm, comparisons.basis_of(sums, drift)) <= risk

@@ -92,18 +92,18 @@ def log_wealth(count: Floats, total: Floats, squares: Floats, mean: Floats) -> t
     """The logarithm of the supermartingale of `lower_mean` for a given running mean, and its slope in that mean."""
     bets, price = _terms(squares, total, count, of_difference=False)
     exponents = bets * (total - count * mean)[:, None] - price
-    logarithm, weights = _log_sum_exp(exponents)
+    logarithm, weights = log_sum_exp(exponents)
     return logarithm, -count * (weights @ bets)
 
 
 def log_wealth_of_difference(total: Floats, squares: Floats) -> Floats:
     """The logarithm of the supermartingale of `lower_difference` for a running mean of 0. Arrays of any shape."""
     exponents = total[..., None] * BETS - squares[..., None] * _PSI_DIFFERENCE + _LOG_SHARE_DIFFERENCE
-    return _log_sum_exp(exponents)[0]
+    return log_sum_exp(exponents)[0]
 
 
-def _log_sum_exp(exponents: Floats) -> tuple[Floats, Floats]:
-    """Over the last axis; and the share of each term in the sum."""
+def log_sum_exp(exponents: Floats) -> tuple[Floats, Floats]:
+    """The logarithm of the sum of exp(exponents) over the last axis, and the share of each term in the sum."""
     top = exponents.max(axis=-1, keepdims=True)
     terms = np.exp(exponents - top)
     sums = terms.sum(axis=-1, keepdims=True)
@@ -121,11 +121,11 @@ def _lower(count: Any, total: Any, squares: Any, risk: Any, of_difference: bool)
     if known.any():
         n, s, q, goal = n[known], s[known], q[known], -np.log(chance[known])
         bets, price = _terms(q, s, n, of_difference)
-        bounds[known] = _root(bets, bets * s[:, None] - price, n, goal)
+        bounds[known] = root(bets, bets * s[:, None] - price, n, goal)
     return bounds.reshape(shape)
 
 
-def _root(bets: Floats, at_zero: Floats, count: Floats, goal: Floats) -> Floats:
+def root(bets: Floats, at_zero: Floats, count: Floats, goal: Floats) -> Floats:
     """Where log sum exp(at_zero - bets count m) falls to the goal, as a function of m, by Newton's method.
 
     It is convex and falling, and at the start, the best bound by a single bet, it is not below the goal. So every step
@@ -134,7 +134,7 @@ def _root(bets: Floats, at_zero: Floats, count: Floats, goal: Floats) -> Floats:
     slopes = bets * count[:, None]
     mean: Floats = ((at_zero - goal[:, None]) / slopes).max(axis=1)
     for _ in range(_NEWTON):
-        logarithm, weights = _log_sum_exp(at_zero - slopes * mean[:, None])
+        logarithm, weights = log_sum_exp(at_zero - slopes * mean[:, None])
         step = (logarithm - goal) / (weights * slopes).sum(axis=1)
         mean = mean + np.maximum(step, 0.0)
         if not np.any(step > 1e-9):

@@ -1,7 +1,8 @@
-"""Three ways to compare arms for a verdict. Each gives p-values and a look ahead.
+"""How arms are compared for a verdict: p-values, who leads, and a look ahead.
 
-`running` compares running means by importance weights, `paired` compares arms two by two in rounds whose law is known,
-and `stationary` compares the losses seen of each arm and relies on means that do not change.
+`paired` and `running` are one comparison, with the law of exploration known or not; see `pairs`. Arms beyond the most that
+are followed as pairs are compared by running means. `stationary` compares the losses seen of each arm and relies on
+means that do not change.
 """
 
 from collections.abc import Callable
@@ -10,9 +11,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from ..base.arrays import Floats, Ints
+from ..kernels.betting import LAW_ROUNDS, PLAIN, SEEN
 from . import shares
 from .boundary import log_wealth_of_difference, lower_mean
-from .evidence import paired_evidence, plain_evidence, weighted_evidence
+from .differences import comparable_means, difference_now
+from .evidence import plain_evidence, weighted_difference, weighted_evidence
 from .sums import Sums
 
 Basis: TypeAlias = Literal["running", "paired", "stationary"]
@@ -22,84 +25,142 @@ _FARTHEST = 1e6  # times the observations so far that a look ahead reaches
 
 
 def basis_of(sums: Sums, drift: bool) -> Basis:
-    """How to compare arms: two by two if losses may drift and a law of exploration was known."""
+    """How arms are compared: two by two if losses may drift and a law of exploration was known."""
     if not drift:
         return "stationary"
-    return "paired" if sums.pairs is not None and sums.pairs.rounds > 0 else "running"
+    return "paired" if sums.rounds[LAW_ROUNDS] > 0 else "running"
 
 
 def chances(sums: Sums, live: Ints, basis: Basis) -> Floats:
-    """For each of the arms, the smallest risk at which it is shown that another one is better."""
-    return _CHANCES[basis](sums, live)
+    """For each of the arms, the smallest risk at which it is shown now that another one is better."""
+    if basis == "stationary":
+        rival, evidence = _against_lowest(sums, live)
+        return _risks(evidence) / shares.of_pairs(sums, live, rival)
+    found = np.ones(len(live))
+    slots = sums.pairs.slots(live.tolist())
+    with_slot = slots >= 0
+    here = live[with_slot]
+    if len(here) > 1:
+        shared = np.stack([shares.of_pairs(sums, here, rival) for rival in here.tolist()], axis=1)
+        risks = _risks(sums.pairs.evidence(slots[with_slot], slots[with_slot])) / shared
+        np.fill_diagonal(risks, 1.0)
+        found[with_slot] = risks.min(axis=1)
+    if not with_slot.all():
+        evidence, _ = _evidence_apart(sums, live)
+        found = np.minimum(found, _risks(evidence.max(axis=1)) / shares.of_new_pairs(sums))
+    return found
 
 
-def times(sums: Sums, arms: Ints, leader: int, risk: float, basis: Basis) -> float:
-    """How many times the observations it takes until these arms are out, if all sums grow in proportion."""
-    return _TIMES[basis](sums, arms, leader, risk)
+def chance_of(sums: Sums, arm: int, basis: Basis) -> float:
+    """The same for one arm, if nothing is to be said about any other: the risk is shared by its rivals only."""
+    live = np.array(sums.live, np.int64)
+    rivals = live[live != arm]
+    if basis == "stationary":
+        rival, evidence = _against_lowest(sums, live)
+        risk = float(_risks(evidence[live == arm])[0])
+        return risk / float(shares.of_rivals(sums, arm, np.array([rival]))[0]) if rival != arm else 1.0
+    if sums.apart:
+        return float(chances(sums, live, basis)[live == arm][0])
+    mine, others = (sums.pairs.slots(each) for each in ([arm], rivals.tolist()))
+    risks = _risks(sums.pairs.evidence(mine, others)[0]) / shares.of_rivals(sums, arm, rivals)
+    return float(risks.min())
 
 
-def _running_chances(sums: Sums, live: Ints) -> Floats:
-    """The smallest risk at which weighted losses show, for each arm, that another one is better."""
-    evidence = weighted_evidence(sums, live)
-    chances: Floats = np.exp(-np.maximum(evidence.max(axis=1), 0.0)) / shares.of_difference(sums)
-    return chances
+def leader(sums: Sums, arms: Ints, basis: Basis) -> int:
+    """The place, among these arms, of the one that looks best by the evidence that compares them."""
+    means = comparable_means(sums, basis != "stationary")[arms]
+    if basis == "stationary":
+        return int(np.argmin(means))
+    slots = sums.pairs.slots(arms.tolist())
+    followed = np.flatnonzero(slots >= 0)
+    apart = np.flatnonzero(slots < 0)
+    if len(followed) == 0:
+        return int(np.argmin(means))
+    rows, columns = slots[followed][:, None], slots[followed][None, :]
+    weights = sums.pairs.weight(rows, columns)
+    known = (weights > 0.0) & (rows != columns)
+    # How much an arm loses by against the one that does best against it; 0 if it was compared with none.
+    apart_by = sums.pairs.gains[rows, columns] / np.where(known, weights, 1.0)
+    behind = np.where(known, apart_by, -np.inf).max(axis=1)
+    first = followed[int(np.argmin(np.where(known.any(axis=1), behind, 0.0)))]
+    candidates = np.append(first, apart)
+    return int(candidates[int(np.argmin(means[candidates]))])
 
 
-def _paired_chances(sums: Sums, live: Ints) -> Floats:
-    """The same from arms compared two by two."""
-    if sums.pairs is None:
-        return np.ones(len(live))
-    risks = np.exp(-np.maximum(paired_evidence(sums.pairs, live), 0.0))
-    shared = np.stack([shares.of_lasting_difference(sums, live, rival) for rival in live.tolist()], axis=1)
-    chances: Floats = (risks / shared).min(axis=1)
-    return chances
+def look(sums: Sums) -> None:
+    """Settle pairs that are not followed observation by observation, by the evidence of now."""
+    live = np.array(sums.live, np.int64)
+    if not sums.drift:
+        rival, evidence = _against_lowest(sums, live)
+        risks = _risks(evidence) / shares.of_pairs(sums, live, rival)
+        found = [(arm, rival) for arm in live[risks <= sums.risk].tolist()]
+    else:
+        weighted, rivals = _evidence_apart(sums, live)
+        enough = weighted >= -np.log(sums.risk * shares.of_new_pairs(sums))
+        found = [(int(live[row]), int(rivals[column])) for row, column in np.argwhere(enough).tolist()]
+    for pair in found:
+        if pair not in sums.settled:
+            sums.settle(*pair, difference_now(sums, *pair, sums.drift))
 
 
-def _stationary_chances(sums: Sums, live: Ints) -> Floats:
-    """The same from unweighted losses, in comparison with the arm whose upper end is the lowest."""
-    moments = np.array([sums.arms[arm].plain for arm in live.tolist()])
-    seen = np.array([sums.arms[arm].seen for arm in live.tolist()])
+def _risks(evidence: Floats) -> Floats:
+    risks: Floats = np.exp(-np.maximum(evidence, 0.0))
+    return risks
+
+
+def _against_lowest(sums: Sums, live: Ints) -> tuple[int, Floats]:
+    """The arm whose upper end is the lowest, and the evidence of unweighted losses that each arm is worse than it."""
+    moments, seen = sums.moments[live, PLAIN : PLAIN + 4], sums.counts[live, SEEN]
     rival = int(live[np.argmax(lower_mean(seen, moments[:, 2], moments[:, 3], 0.05))])
-    evidence = np.where(live == rival, 0.0, plain_evidence(sums, live, rival))
-    chances: Floats = np.exp(-np.maximum(evidence, 0.0)) / shares.of_lasting_difference(sums, live, rival)
-    return chances
+    return rival, np.where(live == rival, 0.0, plain_evidence(sums, live, rival))
 
 
-def _running_times(sums: Sums, arms: Ints, leader: int, risk: float) -> float:
+def _evidence_apart(sums: Sums, live: Ints) -> tuple[Floats, Ints]:
+    """The evidence of weighted losses about the pairs that are not followed; and the rivals."""
+    evidence, rivals = weighted_evidence(sums, live)
+    followed = np.isin(live, sums.pairs.owners)
+    return np.where(followed[:, None] & np.isin(rivals, sums.pairs.owners), 0.0, evidence), rivals
+
+
+# A look ahead
+
+
+def times(sums: Sums, arms: Ints, first: int, risk: float, basis: Basis) -> float:
     """How many times the observations it takes until these arms are out, if all sums grow in proportion."""
-    loss, losses = np.array([sums.arms[arm].comparable[:2] for arm in arms.tolist()]).T
-    gain, gains = sums.arms[leader].comparable[2:]
-    total = loss + gain - sums.rounds
-    squares = losses + gains + sums.rounds - 2.0 * (loss + gain)
-    return _times_of_differences(total, squares, -np.log(risk * shares.of_difference(sums)))
+    if basis == "stationary":
+        return _stationary_times(sums, arms, first, risk)
+    slots, slot = sums.pairs.slots(arms.tolist()), int(sums.pairs.slots([first])[0])
+    followed = (slots >= 0) & (slot >= 0)
+    found = [1.0]
+    if followed.any():
+        found.append(_paired_times(sums, arms[followed], slots[followed], first, slot, risk))
+    if not followed.all():
+        found.append(_running_times(sums, arms[~followed], first, risk))
+    return max(found)
 
 
-def _paired_times(sums: Sums, arms: Ints, leader: int, risk: float) -> float:
-    """The same from arms compared two by two."""
-    if sums.pairs is None:
+def _paired_times(sums: Sums, arms: Ints, slots: Ints, first: int, slot: int, risk: float) -> float:
+    if np.any(sums.pairs.gains[slots, slot] <= 0.0):
         return np.inf
-    total, squares = sums.pairs.differences[arms, leader], sums.pairs.squares[arms, leader]
-    goals = -np.log(risk * shares.of_lasting_difference(sums, arms, leader))
-    return _times_of_differences(total, squares, goals)
+    goals = -np.log(risk * shares.of_pairs(sums, arms, first))
+    return _times(lambda more: float(np.min(sums.pairs.evidence_after(more, slots, slot) - goals)))
 
 
-def _stationary_times(sums: Sums, arms: Ints, leader: int, risk: float) -> float:
-    """The same from unweighted losses."""
-    seen = np.array([sums.arms[arm].seen for arm in arms.tolist()])
-    if sums.arms[leader].seen == 0 or np.any(seen == 0):
-        return np.inf
-    goals = -np.log(risk * shares.of_lasting_difference(sums, arms, leader))
-    last = np.argmin(plain_evidence(sums, arms, leader) - goals)
-    slowest, goal = arms[last : last + 1], float(goals[last])
-    return _times(lambda times: float(plain_evidence(sums, slowest, leader, times=times)[0]) - goal)
-
-
-def _times_of_differences(total: Floats, squares: Floats, goals: float | Floats) -> float:
+def _running_times(sums: Sums, arms: Ints, first: int, risk: float) -> float:
+    total, squares = weighted_difference(sums, arms, np.array([first]))
     if np.any(total <= 0.0):
         return np.inf
-    return _times(
-        lambda times: float(np.min(log_wealth_of_difference(times * total, times * squares) - goals))
-    )
+    goal = -np.log(risk * shares.of_new_pairs(sums))
+    return _times(lambda more: float(np.min(log_wealth_of_difference(more * total, more * squares))) - goal)
+
+
+def _stationary_times(sums: Sums, arms: Ints, first: int, risk: float) -> float:
+    if np.any(sums.counts[np.append(arms, first), SEEN] == 0):
+        return np.inf
+    goals = -np.log(risk * shares.of_pairs(sums, arms, first))
+    last = np.argmin(plain_evidence(sums, arms, first) - goals)
+    slowest, goal = arms[last : last + 1], float(goals[last])
+    return _times(lambda more: float(plain_evidence(sums, slowest, first, times=more)[0]) - goal)
 
 
 def _times(surplus: Callable[[float], float]) -> float:
@@ -114,15 +175,3 @@ def _times(surplus: Callable[[float], float]) -> float:
         middle = np.sqrt(low * high)
         low, high = (low, middle) if surplus(middle) >= 0.0 else (middle, high)
     return high
-
-
-_CHANCES: dict[Basis, Callable[[Sums, Ints], Floats]] = {
-    "running": _running_chances,
-    "paired": _paired_chances,
-    "stationary": _stationary_chances,
-}
-_TIMES: dict[Basis, Callable[[Sums, Ints, int, float], float]] = {
-    "running": _running_times,
-    "paired": _paired_times,
-    "stationary": _stationary_times,
-}

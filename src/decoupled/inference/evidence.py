@@ -1,50 +1,47 @@
-"""Evidence that one arm is worse than another: the logarithm of a supermartingale that starts at 1.
+"""Evidence that one arm is worse than another, of arms that are not followed as `pairs`, and of losses seen unweighted.
 
-It exceeds log(1 / risk) at some moment with a probability of at most `risk`, unless the arm is worse. So exp(-evidence)
-is a p-value that may be watched, and a difference of arms is bounded below by the smallest one without enough evidence
-against it.
+It is the logarithm of a supermartingale that starts at 1. It exceeds log(1 / risk) at some moment with a probability of
+at most `risk`, unless the arm is worse. So exp(-evidence) is a p-value that may be watched, and a difference of arms is
+bounded below by the smallest one without enough evidence against it.
 
-Unlike `boundary`, this also serves arms whose losses are compared unweighted. If mu <= m <= nu for two arms, the
-evidence of the first arm against "my mean is at most m" and that of the second against "mine is at least m" come from
-different rounds. So their product is a supermartingale, and its minimum over m bears evidence against mu <= nu.
+Losses are compared unweighted like this. If mu <= m <= nu for two arms, the evidence of the first arm against "my mean is
+at most m" and that of the second against "mine is at least m" come from different rounds. So their product is a
+supermartingale, and its minimum over m bears evidence against mu <= nu.
 """
 
 import numpy as np
 
 from ..base.arrays import Floats, Ints
+from ..kernels.betting import COMPARABLE, OTHER, PLAIN, ROUNDS, SEEN
 from . import shares
 from .boundary import log_wealth, log_wealth_of_difference
-from .pairs import Pairs
 from .sums import Sums
 
 _RIVALS = 50
 _STEPS = 30  # halvings of an interval of means
 
 
-def weighted_evidence(sums: Sums, arms: Ints) -> Floats:
-    """The evidence that each of these arms (rows) is worse than a rival (columns), from weighted losses.
+def weighted_evidence(sums: Sums, arms: Ints) -> tuple[Floats, Ints]:
+    """The evidence that each of these arms (rows) is worse than a rival (columns), from weighted losses; and the rivals.
 
     The rivals are the arms with the most gains: all of them, unless there are many, since the evidence of every pair
     would take seconds with a thousand arms.
     """
-    moments = np.array([sums.arms[arm].comparable for arm in arms.tolist()])
+    moments = sums.moments[arms, COMPARABLE:OTHER]
     rivals = np.argsort(-moments[:, 2], kind="stable")[:_RIVALS]
-    loss, losses = moments[:, 0], moments[:, 1]
-    gain, gains = moments[rivals, 2], moments[rivals, 3]
-    either = loss[:, None] + gain
-    evidence: Floats = log_wealth_of_difference(
-        either - sums.rounds, losses[:, None] + gains + sums.rounds - 2.0 * either
-    )
+    total, squares = weighted_difference(sums, arms[:, None], arms[rivals])
+    evidence = log_wealth_of_difference(total, squares)
     evidence[rivals, np.arange(len(rivals))] = 0.0  # an arm is not its own rival
-    return evidence
+    return evidence, arms[rivals]
 
 
-def paired_evidence(pairs: Pairs, arms: Ints) -> Floats:
-    """The same from arms compared two by two."""
-    both = np.ix_(arms, arms)
-    evidence = log_wealth_of_difference(pairs.differences[both], pairs.squares[both])
-    np.fill_diagonal(evidence, 0.0)
-    return evidence
+def weighted_difference(sums: Sums, arms: Ints, rivals: Ints) -> tuple[Floats, Floats]:
+    """The sum and the sum of squares, over comparable rounds, of "loss of an arm + gain of a rival - 1"."""
+    rounds = sums.rounds[ROUNDS]
+    loss, losses = sums.moments[arms, COMPARABLE], sums.moments[arms, COMPARABLE + 1]
+    gain, gains = sums.moments[rivals, COMPARABLE + 2], sums.moments[rivals, COMPARABLE + 3]
+    either = loss + gain
+    return either - rounds, losses + gains + rounds - 2.0 * either
 
 
 def plain_evidence(sums: Sums, arms: Ints, rival: int, by: float = 0.0, times: float = 1.0) -> Floats:
@@ -52,11 +49,11 @@ def plain_evidence(sums: Sums, arms: Ints, rival: int, by: float = 0.0, times: f
 
     `times` multiplies all that was seen, for a look ahead.
     """
-    moments = times * np.array([sums.arms[arm].plain for arm in arms.tolist()])
-    seen = times * np.array([sums.arms[arm].seen for arm in arms.tolist()], np.float64)
-    other = times * np.array(sums.arms[rival].plain)
+    moments = times * sums.moments[arms, PLAIN:COMPARABLE]
+    seen = times * sums.counts[arms, SEEN]
+    other = times * sums.moments[rival, PLAIN:COMPARABLE]
     theirs_seen, gain, gains = (
-        np.full(len(seen), each) for each in (times * sums.arms[rival].seen, other[2], other[3])
+        np.full(len(seen), each) for each in (times * sums.counts[rival, SEEN], other[2], other[3])
     )
 
     def at(mean: Floats) -> tuple[Floats, Floats]:
@@ -73,10 +70,10 @@ def plain_evidence(sums: Sums, arms: Ints, rival: int, by: float = 0.0, times: f
     return at(0.5 * (low + high))[0]
 
 
-def lower_plain_difference(sums: Sums, risk: float, arm: int, rival: int) -> float:
+def lower_plain_difference(sums: Sums, arm: int, rival: int) -> float:
     """A lower bound of an arm's mean loss minus a rival's, if neither changes."""
     arms = np.array([arm])
-    enough = -np.log(risk * shares.of_lasting_difference(sums, arms, rival)[0])
+    enough = -np.log(sums.risk * shares.of_pairs(sums, arms, rival)[0])
     low, high = -1.0, 1.0
     while high - low > 1e-6:
         middle = 0.5 * (low + high)

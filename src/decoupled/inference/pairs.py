@@ -1,94 +1,208 @@
-"""Arms compared two by two, in rounds whose whole law of exploration is known.
+"""Arms compared two by two: what bets on "this arm is worse than that one" have won.
 
-Let p_n be the law of round n, l_n the loss seen and b_n any number in [0, 1] known before. For two arms i and j, and the
-weight w_n = min(p_n(i), p_n(j)), the number
+Let p_n be the law of exploration of round n, l_n the loss seen and b_n any number in [0, 1] known before. For two arms i
+and j, and the weight w_n = p_n(i) p_n(j) / (p_n(i) + p_n(j)), the number
 
     y_n = w_n (1{explored i} (l_n - b_n) / p_n(i) - 1{explored j} (l_n - b_n) / p_n(j))
 
-lies in [-1, 1], and its mean, given the past, is w_n times the difference of the two mean losses of that round: the
-level b_n cancels. So `boundary` applies to the sum of y_n, and covers the mean difference over the rounds, each counted
-with its weight. Losses may drift as they like. If only their level does, and the difference of the arms does not, it is
-that difference. An arm that is seldom explored is compared as precisely as the losses seen of it allow, since y_n is
-not divided by its small probability.
+lies in [-1, 1], and its mean, given the past, is w_n d_n, where d_n is the difference of the two mean losses of that
+round: the level b_n cancels. Whoever starts with 1 and bets the share lam of it on y_n, in each round, has
+
+    M_n(lam) = (1 + lam y_1) (1 + lam y_2) ... (1 + lam y_n).
+
+A factor has the mean 1 + lam w_n d_n <= exp(lam w_n d_n). So M_n(lam) exp(-lam (w_1 d_1 + ... + w_n d_n)) is a
+supermartingale that starts at 1, whatever the laws and the losses, and so is its average over some bets lam. By Ville's
+inequality it ever reaches 1 / risk with a probability of at most `risk`. If the weighted mean difference is 0 or less,
+the average of M_n(lam) is below it: that it reaches 1 / risk is evidence that arm i is worse. The smallest mean
+difference at which it does not is a lower bound. Losses may drift as they like.
+
+An arm that is seldom explored is compared as precisely as the losses seen of it allow, since y_n is not divided by its
+small probability. The weights are those that make the sum most precise if the difference does not change.
+
+In a round whose law is not known, but the weight W_n = 1 / p_n(explored arm) is, or estimated without bias,
+
+    y_n = c (1{explored i} W_n l_n + 1{explored j} W_n (1 - l_n) - 1)
+
+takes its place, with the weight c, 1 over the number of arms: it is at least -c, and its mean is c d_n. So one evidence
+has both kinds of rounds, and no risk is spent twice.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from ..base.arrays import Floats
+from ..base.arrays import Floats, Ints
+from ..base.packed import pack_floats, pack_ints, unpack_floats, unpack_ints
+from ..kernels.betting import LARGE, LESS, REACHED, PairTotals
+from .boundary import log_sum_exp, root
 
 MOST = 100  # arms; the sums grow with the square of their number
-_RATE = 1.0 / 64.0  # of the level; about the mean of the last 64 losses
+# Large bets win soonest when arms differ much, and small ones when they differ little. Most of the money is on the first:
+# a small bet waits for many observations anyway, and what it started with matters less then.
+BETS: Floats = 0.95 * np.power(0.5, np.arange(12.0))
+_SHARES = np.arange(1.0, len(BETS) + 1.0) ** -1.5
+PRIOR: Floats = _SHARES / _SHARES.sum()
 
 
 @dataclass(slots=True)
 class Pairs:
-    """The sums for all pairs of arms: of y (row minus column), of y^2, and of the weights."""
+    """The sums for pairs of arms; see `decoupled.kernels.betting.PairTotals`. An arm keeps its slot until it is retired."""
 
-    differences: Floats
-    squares: Floats
+    owners: Ints
+    won: Floats
+    powers: Ints
     weights: Floats
-    level: float = 0.5
-    rounds: int = 0
+    gains: Floats
+    goals: Floats
+    common: Floats
 
     @classmethod
     def start(cls, arms: int) -> "Pairs":
-        """Nothing is known yet."""
-        shape = (arms, arms)
-        return cls(np.zeros(shape), np.zeros(shape), np.zeros(shape))
+        """Nothing is known yet. With too many arms no pair is followed."""
+        slots = arms if arms <= MOST else 0
+        square, rows = (slots, slots), (slots * slots, len(BETS))
+        return cls(
+            owners=np.arange(slots),
+            won=np.broadcast_to(PRIOR, rows).copy(),
+            powers=np.zeros(rows, np.int64),
+            weights=np.zeros(square),
+            gains=np.zeros(square),
+            goals=np.full(square, np.inf),
+            common=_nothing_common(),
+        )
 
     def copy(self) -> "Pairs":
         """A copy that shares nothing with this one."""
-        return Pairs(
-            self.differences.copy(), self.squares.copy(), self.weights.copy(), self.level, self.rounds
-        )
+        return Pairs(*(getattr(self, each.name).copy() for each in fields(self)))
 
-    def add(self, explore: int, law: Floats, loss: float) -> None:
-        """Add a round: the explored arm, its law of exploration, and the loss."""
-        parts = np.minimum(law / law[explore], 1.0) * self.above_level(loss)
-        parts[explore] = 0.0
-        self.differences[explore] += parts
-        self.differences[:, explore] -= parts
-        parts *= parts
-        self.squares[explore] += parts
-        self.squares[:, explore] += parts
-        self.weights += np.minimum.outer(law, law)
-        self.rounds += 1
+    def totals(self) -> PairTotals:
+        """The arrays as compiled code takes them."""
+        rest = (self.won, self.powers, self.weights, self.gains, self.goals, self.common)
+        return PairTotals(self.owners, BETS, *rest, np.empty(len(self.owners)), np.empty(len(BETS)))
 
-    def above_level(self, loss: float) -> float:
-        """How far a loss is above the level, which then moves towards it."""
-        above = loss - self.level
-        self.level += _RATE * above
-        return above
+    def slots(self, arms: Iterable[int]) -> Ints:
+        """The slot of each of these arms, -1 if it has none."""
+        places = {arm: slot for slot, arm in enumerate(self.owners.tolist())}
+        return np.array([places.get(arm, -1) for arm in arms], np.int64)
 
-    def extended(self, count: int) -> "Pairs":
-        """With this many more arms."""
-        differences, squares, weights = (
-            np.pad(each, (0, count)) for each in (self.differences, self.squares, self.weights)
-        )
-        return Pairs(differences, squares, weights, self.level, self.rounds)
+    def admit(self, arms: Iterable[int]) -> list[int]:
+        """Give new arms a slot, as long as there are any; return the slots."""
+        arms = list(arms)
+        free = np.flatnonzero(self.owners < 0).tolist()
+        old = len(self.owners)
+        more = min(max(len(arms) - len(free), 0), MOST - old)
+        self._share_common()
+        if more > 0:
+            self._widen(more)
+            free += range(old, old + more)
+        found = free[: len(arms)]
+        for slot in found:
+            self._clear(slot)
+        self.owners[found] = arms[: len(found)]
+        return found
+
+    def _share_common(self) -> None:
+        """Give every pair its own part of what they have in common: new arms have none."""
+        self.won *= self.common[:-1]
+        small = self.won < LESS
+        self.won[small] *= LARGE
+        self.powers[small] -= 1
+        self.weights += np.tri(len(self.owners), k=-1) * self.common[-1]
+        self.common = _nothing_common()
+
+    def _widen(self, more: int) -> None:
+        old = len(self.owners)
+        wide = old + more
+        self.owners = np.concatenate([self.owners, np.full(more, -1)])
+        won, powers = np.zeros((wide, wide, len(BETS))), np.zeros((wide, wide, len(BETS)), np.int64)
+        won[:old, :old] = self.won.reshape(old, old, -1)
+        powers[:old, :old] = self.powers.reshape(old, old, -1)
+        self.won, self.powers = won.reshape(wide * wide, -1), powers.reshape(wide * wide, -1)
+        self.weights, self.gains = (np.pad(each, (0, more)) for each in (self.weights, self.gains))
+        self.goals = np.pad(self.goals, (0, more), constant_values=np.inf)
+
+    def _clear(self, slot: int) -> None:
+        """Nothing is known of the arm in this slot."""
+        square = (len(self.owners), len(self.owners), -1)
+        for each, empty in (
+            *((self.won.reshape(square), PRIOR), (self.powers.reshape(square), 0)),
+            *((self.weights, 0.0), (self.gains, 0.0), (self.goals, np.inf)),
+        ):
+            each[slot] = each[:, slot] = empty
+
+    def dismiss(self, arm: int) -> None:
+        """Free the slot of a retired arm."""
+        for slot in np.flatnonzero(self.owners == arm).tolist():
+            self.owners[slot] = -1
+            self.goals[slot] = self.goals[:, slot] = np.inf
+
+    # What they say
+
+    def evidence(self, ones: Ints, twos: Ints) -> Floats:
+        """The logarithms of what was won by betting that the arms in these slots (rows) are worse than those (columns)."""
+        found: Floats = log_sum_exp(self._logs(ones[:, None], twos[None, :]))[0]
+        return found
+
+    def evidence_after(self, times: float, ones: Ints, two: int) -> Floats:
+        """The same for one other slot, if everything won is multiplied in proportion."""
+        prior = np.log(PRIOR)
+        found: Floats = log_sum_exp(prior + times * (self._logs(ones, two) - prior))[0]
+        return found
+
+    def difference(self, one: int, two: int) -> float:
+        """The estimated loss of the arm in a slot minus that of another; 0 if nothing is known."""
+        weight = float(self.weight(one, two))
+        return float(self.gains[one, two]) / weight if weight > 0.0 else 0.0
+
+    def weight(self, one: Any, two: Any) -> Floats:
+        """The sum of the weights of the rounds that compare the arms in these slots, or in arrays of them."""
+        found: Floats = self.weights[np.maximum(one, two), np.minimum(one, two)] + self.common[-1]
+        return found
+
+    def lower(self, one: int, two: int, risk: float) -> float:
+        """A lower bound of that difference."""
+        weight = self.weight(one, two)
+        if weight == 0.0:
+            return -1.0
+        logs, goal = self._logs(one, two)[None, :], np.array([-np.log(risk)])
+        return max(float(root(BETS, logs, np.array([weight]), goal)[0]), -1.0)
+
+    def reached(self) -> Iterator[tuple[int, int]]:
+        """The pairs about which there is enough evidence now for the first time, as arms; no more is wanted of them."""
+        for one, two in np.argwhere(self.goals == REACHED).tolist():
+            self.goals[one, two] = np.inf
+            yield int(self.owners[one]), int(self.owners[two])
+
+    def _logs(self, one: Any, two: Any) -> Floats:
+        row = one * len(self.owners) + two
+        found: Floats = np.log(self.won[row] * self.common[:-1]) + np.log(2.0) * 1000.0 * self.powers[row]
+        return found
+
+    # Saving
 
     def to_dict(self) -> dict[str, Any]:
-        """The sums as plain values: each pair once, row by row."""
-        above = np.triu_indices(len(self.weights), 1)
-        return {
-            "differences": self.differences[above].tolist(),
-            "squares": self.squares[above].tolist(),
-            "weights": self.weights[above].tolist(),
-            "level": self.level,
-            "rounds": self.rounds,
-        }
+        """The sums as plain values."""
+        ints = {name: pack_ints(getattr(self, name).ravel()) for name in _INTS}
+        return {**ints, **{name: pack_floats(getattr(self, name).ravel()) for name in _FLOATS}}
 
     @classmethod
-    def from_dict(cls, arms: int, content: dict[str, Any]) -> "Pairs":
+    def from_dict(cls, content: dict[str, Any]) -> "Pairs":
         """Restore the result of `to_dict`."""
-        pairs = cls.start(arms)
-        pairs.level, pairs.rounds = content["level"], content["rounds"]
-        rows, columns = np.triu_indices(arms, 1)
-        for name, sign in (("differences", -1.0), ("squares", 1.0), ("weights", 1.0)):
-            values = np.array(content[name], np.float64)
-            matrix = getattr(pairs, name)
-            matrix[rows, columns], matrix[columns, rows] = values, sign * values
-        return pairs
+        floats = {name: unpack_floats(content[name]) for name in _FLOATS}
+        ints = {name: unpack_ints(content[name]) for name in _INTS}
+        slots, bets = len(ints["owners"]), len(BETS)
+        shapes = dict.fromkeys(("weights", "gains", "goals"), (slots, slots))
+        shapes |= dict.fromkeys(("won", "powers"), (slots * slots, bets))
+        shaped: dict[str, Any] = {
+            name: values.reshape(shapes.get(name, len(values))) for name, values in (floats | ints).items()
+        }
+        return cls(**shaped)
+
+
+def _nothing_common() -> Floats:
+    return np.append(np.ones(len(BETS)), 0.0)
+
+
+_INTS, _FLOATS = ("owners", "powers"), ("won", "weights", "gains", "goals", "common")

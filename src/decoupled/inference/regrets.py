@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from .comparisons import basis_of
+from ..kernels.betting import COMPARED, USED
+from .comparisons import basis_of, leader
 from .interval import Interval
 from .sequences import Sequences
 
 
 def best_looking(sequences: Sequences, *, drift: bool | None = None) -> int | None:
-    """The arm with the lowest estimated mean loss, of those that are not retired; None if no loss was seen.
+    """The arm that looks best by the evidence that compares them, of those not retired; None if no loss was seen.
 
     >>> from decoupled.inference.regrets import best_looking
     >>> sequences = Sequences(arms=2)
@@ -18,15 +19,15 @@ def best_looking(sequences: Sequences, *, drift: bool | None = None) -> int | No
     """
     if sequences.observed == 0:
         return None
-    basis = basis_of(sequences.sums, sequences.drift if drift is None else bool(drift))
-    live = sequences.live
-    return live[int(np.argmin(sequences.estimates(drift=basis == "running")[live]))]
+    sums = sequences.sums
+    live = np.array(sums.live, np.int64)
+    return int(live[leader(sums, live, basis_of(sums, sequences.drift if drift is None else bool(drift)))])
 
 
 def compared_rounds(sequences: Sequences, *, drift: bool | None = None) -> int:
     """The number of rounds that `regret` is over."""
-    allows = sequences.drift if drift is None else bool(drift)
-    return sequences.sums.compared if allows else sum(each.used for each in sequences.sums.arms)
+    allows, sums = sequences.drift if drift is None else bool(drift), sequences.sums
+    return int(sums.rounds[COMPARED] if allows else sums.counts[:, USED].sum())
 
 
 def regret(

@@ -1,6 +1,7 @@
 """Confidence sequences for the losses of arms, of what was exploited, and of their differences."""
 
 import operator
+import zlib
 from collections.abc import Collection, Sequence
 from typing import Any, Self
 
@@ -9,14 +10,28 @@ import numpy as np
 from ..base.arrays import Floats
 from ..base.validation import as_float, number_in, whole_number
 from ..errors import ArmError, LossError, ParameterError, StateError, invalid_value
+from ..kernels.betting import (
+    AGAINST,
+    COMMON,
+    COMPARABLE,
+    COMPARED,
+    OTHER,
+    OTHER_ROUNDS,
+    PLAIN,
+    ROUNDS,
+    SEEN,
+    SERVED,
+    SERVED_ROUNDS,
+    USED,
+)
 from . import shares
+from .adding import add_all
 from .boundary import lower_difference, lower_mean
-from .evidence import lower_plain_difference
+from .differences import comparable_means, difference, ratio
 from .interval import Interval
-from .sums import ArmSums, Observation, Sums, touched
-from .together import add_all
+from .sums import Observation, Sums
 
-FORMAT = 1
+FORMAT = 2
 AT_ONCE = 128  # observations; they are cheaper to add together
 _RISK = "the default is 0.05"
 
@@ -57,9 +72,8 @@ class Sequences:
 
     def __init__(self, arms: int, risk: float = 0.05, *, drift: bool = True, coupled: bool = False) -> None:
         count = whole_number("arms", arms, 2, "with one arm there is nothing to compare")
-        self._risk = number_in("risk", risk, 0.0, 1.0, _RISK)
-        self._drift = bool(drift)
-        self._set(Sums.start(count, bool(coupled)))
+        chance = number_in("risk", risk, 0.0, 1.0, _RISK)
+        self._set(Sums.start(count, bool(coupled), chance, bool(drift)))
 
     def _set(self, sums: Sums, seen: int = 0, unsummed: list[Observation] | None = None) -> None:
         """Replace everything in one step, so that an interrupt leaves either the old or the new.
@@ -74,24 +88,20 @@ class Sequences:
     @property
     def risk(self) -> float:
         """The probability with which an interval of a family may ever fail."""
-        return self._risk
+        return self._now[0].risk
 
     @property
     def drift(self) -> bool:
         """Whether the intervals allow for losses that drift, unless a call says otherwise."""
-        return self._drift
+        return self._now[0].drift
 
     @property
     def sums(self) -> Sums:
         """The sums that everything is computed from."""
-        return self._sums
-
-    @property
-    def _sums(self) -> Sums:
         summed, seen, unsummed = self._now
         if unsummed:
-            summed = summed.writable(touched(summed, unsummed))
-            add_all(summed, unsummed)
+            summed = summed.copy()
+            add_all(summed, unsummed, seen)
             self._set(summed, seen + len(unsummed))
         return summed
 
@@ -104,12 +114,12 @@ class Sequences:
     @property
     def count(self) -> int:
         """The number of arms, also of those that are retired."""
-        return len(self._now[0].arms)
+        return len(self._now[0].batch)
 
     @property
     def pairs_arms(self) -> bool:
-        """Whether there are few enough arms to compare them two by two."""
-        return self._now[0].pairs is not None
+        """Whether arms are compared two by two, by the law of exploration: all of them, unless there are too many."""
+        return len(self._now[0].pairs.owners) > 0
 
     @property
     def live(self) -> list[int]:
@@ -136,9 +146,9 @@ class Sequences:
             loss: its loss, in [0, 1].
             exploit: the arm that was exploited; None if none was.
             available: the arms that could be explored; None for all. Rounds that could not explore every arm count for
-                the arms that they could, and for what was exploited. They are left out of the differences.
+                the arms that they could, and for what was exploited. They are left out of the comparison with that.
             law: the probability with which each arm was explored in that round, 0 for those that could not be. Only
-                `paired_difference` and verdicts use it, and they gain much by it.
+                differences of two arms and verdicts use it, and they gain much by it.
 
         >>> from decoupled.inference import Sequences
         >>> Sequences(arms=2).update(explore=0, weight=2.0, loss=7.0)
@@ -169,7 +179,7 @@ class Sequences:
         unsummed = self._now[2]
         unsummed.append(seen)
         if len(unsummed) >= AT_ONCE:
-            self._sums  # noqa: B018
+            self.sums  # noqa: B018
 
     def add_once(self, number: int, seen: Observation) -> None:
         """Add the observation that comes after so many others, unless it was added already.
@@ -182,7 +192,10 @@ class Sequences:
             self.add(seen)
 
     def add_arms(self, count: int = 1) -> None:
-        """Add arms, numbered on from the last. Differences begin anew; the intervals of the other arms do not.
+        """Add arms, numbered on from the last. What is known of the other arms stays.
+
+        Only the comparison with what was exploited begins anew, and that of arms beyond the hundred that are compared
+        two by two.
 
         Args:
             count: how many arms to add, at least one.
@@ -194,7 +207,7 @@ class Sequences:
         [0, 1, 2]
         """
         newcomers = whole_number("count", count, 1, "give the number of new arms")
-        sums = self._sums.writable(range(self.count))
+        sums = self.sums.copy()
         sums.add_arms(newcomers)
         self._set(sums, self.observed)
 
@@ -210,9 +223,8 @@ class Sequences:
         >>> sequences.live
         [0, 2]
         """
-        place = self._place("arm", arm)
-        sums = self._sums.writable([place])
-        sums.arms[place].retired = True
+        place, sums = self._place("arm", arm), self.sums.copy()
+        sums.retire(place)
         self._set(sums, self.observed)
 
     def copy(self) -> Self:
@@ -226,7 +238,6 @@ class Sequences:
         (1, 0)
         """
         twin = type(self).__new__(type(self))
-        twin._risk, twin._drift = self._risk, self._drift
         sums, seen, unsummed = self._now
         twin._set(sums, seen, unsummed.copy())
         return twin
@@ -262,13 +273,14 @@ class Sequences:
             drift: whether losses may drift; None for what the sequences were made with.
             among: the numbers of the arms that the arrays are over; None for all.
         """
-        risks = self._risk * shares.of_arms(self._sums)[0] / 2.0
+        sums = self.sums
+        risks = sums.risk * shares.of_arms(sums)[0] / 2.0
         if among is not None:
             risks = risks[[self._place("among", arm) for arm in among]]
         rounds, moments = self._moments(self._allows_drift(drift), among)
         lows = lower_mean(rounds, moments[0], moments[1], risks)
         highs = 1.0 - lower_mean(rounds, moments[2], moments[3], risks)
-        return _ratio(moments[0], moments[2]), lows, highs
+        return ratio(moments[0], moments[2]), lows, highs
 
     def estimates(self, *, drift: bool | None = None) -> Floats:
         """The estimated mean loss of every arm: its weighted losses over their weights; 1/2 if none was seen.
@@ -277,7 +289,7 @@ class Sequences:
             drift: whether losses may drift; None for what the sequences were made with.
         """
         moments = self._moments(self._allows_drift(drift))[1]
-        return _ratio(moments[0], moments[2])
+        return ratio(moments[0], moments[2])
 
     def served(self, *, drift: bool | None = None) -> Interval:
         """The interval of the mean loss of what was exploited, over the observed rounds that exploited an arm.
@@ -285,67 +297,40 @@ class Sequences:
         Args:
             drift: whether losses may drift; None for what the sequences were made with.
         """
-        sums, used = self._sums, self.used()
+        sums, used = self.sums, self.used()
         if not self._allows_drift(drift):
             if not used.any():
                 return Interval(0.5, 0.0, 1.0)
             estimates, lows, highs = self.bounds(drift=False)
             return Interval.around(*(float(used @ each) for each in (estimates, lows, highs)))
-        risk = self._risk * shares.of_arms(sums)[1] / 2.0
-        loss, losses, gain, gains = sums.served
-        low = lower_mean(sums.served_rounds, loss, losses, risk)
-        high = 1.0 - lower_mean(sums.served_rounds, gain, gains, risk)
-        return Interval.around(float(_ratio(np.array(loss), np.array(gain))), float(low), float(high))
+        risk = sums.risk * shares.of_arms(sums)[1] / 2.0
+        loss, losses, gain, gains = sums.flow[SERVED : SERVED + 4]
+        low = lower_mean(sums.rounds[SERVED_ROUNDS], loss, losses, risk)
+        high = 1.0 - lower_mean(sums.rounds[SERVED_ROUNDS], gain, gains, risk)
+        return Interval.around(float(ratio(loss, gain)), float(low), float(high))
 
     def difference(self, arm: int, other: int, *, drift: bool | None = None) -> Interval:
         """The interval of one arm's mean loss minus another's: above 0 if the other arm is better.
+
+        A verdict and this interval have the same evidence: an arm is out if, and only if, its difference to another one
+        is above 0. If losses may drift, it covers the mean difference over rounds that are weighted by the chance to
+        explore both arms; see `decoupled.inference.pairs`. Once it is above 0 it stays so while the arms are the same:
+        should the evidence become less, the interval that showed it is given.
 
         Args:
             arm: the number of an arm.
             other: the number of the arm to compare it with.
             drift: whether losses may drift; None for what the sequences were made with.
-        """
-        arm, other = self._place("arm", arm), self._place("other", other)
-        if arm == other:
-            return Interval(0.0, 0.0, 0.0)
-        estimates = self.estimates(drift=drift)
-        estimate = float(estimates[arm] - estimates[other])
-        low, high = (self._lower_difference(*pair, drift) for pair in ((arm, other), (other, arm)))
-        return Interval.around(estimate, low, -high)
-
-    def _lower_difference(self, arm: int, other: int, drift: bool | None) -> float:
-        if not self._allows_drift(drift):
-            return lower_plain_difference(self._sums, self._risk, arm, other)
-        risk = self._risk * shares.of_difference(self._sums)
-        return float(lower_difference(*self.pair(arm, other), risk))
-
-    def paired_difference(self, arm: int, other: int) -> Interval:
-        """The interval of one arm's mean loss minus another's, over rounds weighted by the chance to explore both.
-
-        The weight of a round is the smaller of the two probabilities. Losses may drift; if the difference of the two
-        arms does not, the interval covers it. Only rounds whose law is known count. See `decoupled.inference.pairs`.
-
-        Args:
-            arm: the number of an arm.
-            other: the number of the arm to compare it with.
 
         >>> from decoupled.inference import Sequences
         >>> sequences = Sequences(arms=2)
         >>> for n in range(2_000):
         ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75, law=[0.5, 0.5])
-        >>> [round(each, 2) for each in sequences.paired_difference(0, 1)]
+        >>> [round(each, 2) for each in sequences.difference(0, 1)]
         [0.5, 0.46, 0.55]
         """
         arm, other = self._place("arm", arm), self._place("other", other)
-        pairs = self._sums.pairs
-        if pairs is None or arm == other or pairs.weights[arm, other] == 0.0:
-            return Interval(0.0, 0.0, 0.0) if arm == other else Interval(0.0, -1.0, 1.0)
-        weight, total, squares = (
-            float(each[arm, other]) for each in (pairs.weights, pairs.differences, pairs.squares)
-        )
-        risk = self._risk * float(shares.of_lasting_difference(self._sums, np.array([arm]), other)[0])
-        ends = (lower_difference(weight, sign * total, squares, risk) for sign in (1.0, -1.0))
-        return Interval.around(total / weight, float(next(ends)), -float(next(ends)))
+        return difference(self.sums, arm, other, self._allows_drift(drift))
 
     def against_served(self, arm: int, *, drift: bool | None = None) -> Interval:
         """The interval of an arm's mean loss minus that of what was exploited: above 0 if the arm is worse.
@@ -354,32 +339,30 @@ class Sequences:
             arm: the number of the arm.
             drift: whether losses may drift; None for what the sequences were made with.
         """
-        mine, sums, used = self._arm(arm), self._sums, self.used()
+        place, sums, used = self._place("arm", arm), self.sums, self.used()
         if not used.any():
             return Interval(0.0, -1.0, 1.0)
-        estimates = self.estimates(drift=drift)
-        estimate = float(estimates[arm] - used @ estimates)
         if not self._allows_drift(drift):
-            _, lows, highs = self.bounds(drift=False)
-            apart = used.sum() - used[arm]  # the arm does not differ from itself
-            used[arm] = 0.0
-            low, high = apart * lows[arm] - used @ highs, apart * highs[arm] - used @ lows
+            estimates, lows, highs = self.bounds(drift=False)
+            apart = used.sum() - used[place]  # the arm does not differ from itself
+            estimate = float(estimates[place] - used @ estimates)
+            used[place] = 0.0
+            low, high = apart * lows[place] - used @ highs, apart * highs[place] - used @ lows
             return Interval.around(estimate, float(low), float(high))
-        risk = self._risk * shares.of_served_difference(sums)
-        above, aboves, below, belows = (
-            common + own for common, own in zip(sums.common, mine.against, strict=True)
-        )
-        low = lower_difference(sums.compared, above, aboves, risk)
-        high = -lower_difference(sums.compared, below, belows, risk)
+        risk, rounds = sums.risk * shares.of_served_difference(sums), sums.rounds[COMPARED]
+        common = sums.flow[COMMON : COMMON + 4]
+        above, aboves, below, belows = common + sums.moments[place, AGAINST : AGAINST + 4]
+        low = lower_difference(rounds, above, aboves, risk)
+        high = -lower_difference(rounds, below, belows, risk)
+        # By the same rounds: `common` has, less 1 in each, the gains and the losses of what was exploited.
+        served = ratio(common[2] + rounds, common[0] + rounds)
+        estimate = float(comparable_means(sums, drift=True)[place] - served) if rounds > 0 else 0.0
         return Interval.around(estimate, float(low), float(high))
 
     # Parts of the above
 
     def _allows_drift(self, drift: bool | None) -> bool:
-        return self._drift if drift is None else bool(drift)
-
-    def _arm(self, arm: int) -> ArmSums:
-        return self._sums.arms[self._place("arm", arm)]
+        return self.drift if drift is None else bool(drift)
 
     def _place(self, name: str, arm: object) -> int:
         try:
@@ -405,31 +388,26 @@ class Sequences:
 
     def _moments(self, drift: bool, among: Sequence[int] | None = None) -> tuple[Floats, Floats]:
         """For each arm, the number of rounds that its moments are over, and a row for each moment."""
-        arms, rounds = self._sums.arms, self._sums.rounds
-        if among is not None:
-            arms = [arms[place] for place in among]
+        sums = self.sums
+        rows = slice(None) if among is None else list(among)
+        moments, counts = sums.moments[rows], sums.counts[rows]
         if not drift:
-            return np.array([arm.seen for arm in arms], np.float64), np.array([arm.plain for arm in arms]).T
-        moments = np.array([arm.comparable for arm in arms]) + np.array([arm.other for arm in arms])
-        return np.array([rounds + arm.other_rounds for arm in arms], np.float64), moments.T
+            return counts[:, SEEN].astype(np.float64), moments[:, PLAIN:COMPARABLE].T
+        rounds = (sums.rounds[ROUNDS] + counts[:, OTHER_ROUNDS]).astype(np.float64)
+        return rounds, (moments[:, COMPARABLE:OTHER] + moments[:, OTHER:AGAINST]).T
 
-    def pair(self, arm: int, other: int) -> tuple[int, float, float]:
-        """The number of comparable rounds, and the sum and sum of squares of "loss of arm + gain of other - 1".
+    def seen(self, arm: int) -> int:
+        """How many losses of an arm were seen.
 
         Args:
-            arm: the number of an arm.
-            other: the number of the arm to compare it with.
+            arm: the number of the arm.
         """
-        n = self._sums.rounds
-        loss, losses = self._sums.arms[arm].comparable[:2]
-        gain, gains = self._sums.arms[other].comparable[2:]
-        return n, loss + gain - n, losses + gains + n - 2.0 * (loss + gain)
+        return int(self.sums.counts[self._place("arm", arm), SEEN])
 
     def used(self) -> Floats:
-        """The share of each arm in what was exploited, over the observed rounds."""
-        used = np.array([arm.used for arm in self._sums.arms], np.float64)
-        total: float = max(float(used.sum()), 1.0)
-        shared: Floats = used / total
+        """The share of each arm in what was exploited, over the observed rounds; all 0 if nothing was."""
+        used = self.sums.counts[:, USED]
+        shared: Floats = used / max(int(used.sum()), 1)
         return shared
 
     # Saving
@@ -442,7 +420,7 @@ class Sequences:
         >>> Sequences.from_dict(sequences.to_dict()).to_dict() == sequences.to_dict()
         True
         """
-        return {"format": FORMAT, "risk": self._risk, "drift": self._drift, **self._sums.to_dict()}
+        return {"format": FORMAT, **self.sums.to_dict()}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Self:
@@ -452,18 +430,17 @@ class Sequences:
             content: what `to_dict` returned.
         """
         try:
-            rest = dict(content)
-            found, risk, drift = rest.pop("format"), rest.pop("risk"), rest.pop("drift")
+            found = content["format"]
             if found != FORMAT:
                 raise StateError(f"format = {found!r}: must be {FORMAT}; update the package")
-            sequences = cls(len(rest["arms"]), risk, drift=drift)
-            sums = Sums.from_dict(rest)
-            sequences._set(sums, sum(arm.seen for arm in sums.arms))
-        except (KeyError, TypeError, ParameterError) as error:
+            sums = Sums.from_dict(content)
+        except (KeyError, TypeError, ValueError, zlib.error) as error:
             raise StateError(
                 f"sequences: cannot be restored ({type(error).__name__}: {error}); "
                 "give the result of Sequences.to_dict()"
             ) from error
+        sequences = cls.__new__(cls)
+        sequences._set(sums, int(sums.counts[:, SEEN].sum()))
         return sequences
 
 
@@ -472,10 +449,3 @@ def _checked_loss(loss: object) -> float:
     if number is None or not 0.0 <= number <= 1.0:
         raise LossError(invalid_value("loss", loss, "must lie in [0, 1]", "scale losses to [0, 1] first"))
     return number
-
-
-def _ratio(loss: Floats, gain: Floats) -> Floats:
-    """The self-normalised estimate: weighted losses over weights; 1/2 where nothing was seen."""
-    weights = loss + gain
-    with np.errstate(invalid="ignore"):
-        return np.where(weights > 0.0, loss / np.where(weights > 0.0, weights, 1.0), 0.5)

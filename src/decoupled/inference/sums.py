@@ -1,65 +1,24 @@
-"""The sums that confidence sequences are made of: a few numbers for each arm.
+"""The sums that confidence sequences are made of: a few numbers for each arm, and for each pair of arms.
 
 Losses lie in [0, 1], and arms are numbered 0, 1, 2, ... in the order in which they came, also after some are retired.
 When arm e was explored with weight W and the loss l was seen, W l and W (1 - l) are *weighted* losses and gains: for a
 given arm, with zeros in the rounds that explored another arm, their means are its mean loss and 1 minus that.
 """
 
-from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ..base.arrays import Floats
-from .pairs import MOST, Pairs
+import numpy as np
 
-# A sum of losses and of their squares, then the same of gains.
-Moments = list[float]
+from ..base.arrays import Bools, Floats, Ints
+from ..base.packed import pack_floats, pack_ints, unpack_floats, unpack_ints
+from ..kernels.betting import AGAINST, COMMON, COMPARABLE, COMPARED, LEVEL, OTHER, OTHER_ROUNDS, ROUNDS
+from . import shares
+from .interval import Interval
+from .pairs import Pairs
 
-
-def new_moments() -> Moments:
-    """Four zeros."""
-    return [0.0, 0.0, 0.0, 0.0]
-
-
-def add_to(moments: Moments, loss: float, gain: float) -> None:
-    """Add one loss and its gain."""
-    moments[0] += loss
-    moments[1] += loss * loss
-    moments[2] += gain
-    moments[3] += gain * gain
-
-
-@dataclass(slots=True)
-class ArmSums:
-    """What is summed for one arm.
-
-    Attributes:
-        batch: 0 for an arm that was there from the start, b for one of the b-th addition.
-        seen: how many losses of the arm were seen.
-        plain: the moments of these, unweighted.
-        used: how many of the observed decisions exploited the arm.
-        other_rounds: the rounds in which the arm could be explored, apart from the comparable ones.
-        comparable: weighted moments over the comparable rounds: those that could explore every arm there is now.
-        other: weighted moments over the other rounds.
-        against: what the arm adds to the comparison with what was exploited, beyond what every arm has.
-    """
-
-    batch: int = 0
-    seen: int = 0
-    plain: Moments = field(default_factory=new_moments)
-    used: int = 0
-    other_rounds: int = 0
-    comparable: Moments = field(default_factory=new_moments)
-    other: Moments = field(default_factory=new_moments)
-    against: Moments = field(default_factory=new_moments)
-    retired: bool = False
-
-    def copy(self) -> "ArmSums":
-        """A copy that shares nothing with this one."""
-        return ArmSums(
-            *(self.batch, self.seen, self.plain.copy(), self.used, self.other_rounds),
-            *(self.comparable.copy(), self.other.copy(), self.against.copy(), self.retired),
-        )
+_MOMENTS, _COUNTS, _ROUNDS, _FLOW = 16, 3, 4, 9
 
 
 class Observation(NamedTuple):
@@ -84,155 +43,170 @@ class Observation(NamedTuple):
 
 @dataclass(slots=True)
 class Sums:
-    """The sums of all arms, and of what was exploited.
+    """The sums of all arms, of what was exploited, and of pairs of arms.
 
     Attributes:
+        risk: the probability with which anything in a family may ever be wrong.
+        drift: whether losses may drift.
         coupled: whether the arm exploited is the arm explored (the standard game).
-        arms: the sums of each arm.
-        batches: how many times arms were added.
-        contenders: how many arms there were when the current comparison began.
-        rounds: the number of comparable rounds.
-        compared: how many of them exploited an arm.
-        common: the part of `ArmSums.against` that is the same for every arm.
-        served_rounds: the number of rounds that exploited an arm.
-        served: moments of the estimated losses of the exploited arms.
-        pairs: the arms two by two, from rounds whose law is known; None if there are too many arms for it.
+        moments: for each arm, four numbers each of the losses seen (`PLAIN`, unweighted); of weighted ones over the
+            comparable rounds, those that could explore every arm there is now (`COMPARABLE`), and over the others
+            (`OTHER`); and what the arm adds to the comparison with what was exploited, beyond what every arm has
+            (`AGAINST`). The four are a sum of losses and of their squares, and the same of gains.
+        counts: for each arm, how many losses of it were seen (`SEEN`), how many of the observed decisions exploited it
+            (`USED`), and in how many rounds it could be explored, apart from the comparable ones (`OTHER_ROUNDS`).
+        batch: 0 for an arm that was there from the start, b for one of the b-th addition.
+        retired: which arms are.
+        rounds: the number of comparable rounds (`ROUNDS`), and of those that exploited an arm (`COMPARED`); of all that
+            did (`SERVED_ROUNDS`); and of those whose law was known (`LAW_ROUNDS`).
+        flow: the part of `AGAINST` that is the same for every arm (`COMMON`); moments of the estimated losses of the
+            exploited arms (`SERVED`); a level of the last losses (`LEVEL`).
+        compared: how many pairs of arms share the risk of each addition.
+        contenders: how many arms there were when the comparable rounds began.
+        pairs: the arms two by two.
+        settled: the pairs of which the first arm was shown to be worse, in that order, with the interval that showed it.
+        next_look: after how many observations to look for such pairs among those that `pairs` does not follow.
     """
 
-    coupled: bool = False
-    arms: list[ArmSums] = field(default_factory=list)
-    batches: int = 0
-    contenders: int = 0
-    rounds: int = 0
-    compared: int = 0
-    common: Moments = field(default_factory=new_moments)
-    served_rounds: int = 0
-    served: Moments = field(default_factory=new_moments)
-    pairs: Pairs | None = None
+    risk: float
+    drift: bool
+    coupled: bool
+    moments: Floats
+    counts: Ints
+    batch: Ints
+    retired: Bools
+    rounds: Ints
+    flow: Floats
+    compared: list[int]
+    contenders: int
+    pairs: Pairs
+    settled: dict[tuple[int, int], Interval]
+    next_look: int = 0
 
     @classmethod
-    def start(cls, arms: int, coupled: bool) -> "Sums":
+    def start(cls, arms: int, coupled: bool = False, risk: float = 0.05, drift: bool = True) -> "Sums":
         """The sums of arms of which nothing is known."""
-        pairs = Pairs.start(arms) if arms <= MOST else None
-        return cls(coupled, [ArmSums() for _ in range(arms)], contenders=arms, pairs=pairs)
+        pairs = Pairs.start(arms)
+        flow = np.zeros(_FLOW)
+        flow[LEVEL] = 0.5
+        sums = cls(
+            *(risk, drift, coupled, np.zeros((arms, _MOMENTS)), np.zeros((arms, _COUNTS), np.int64)),
+            *(np.zeros(arms, np.int64), np.zeros(arms, np.bool_), np.zeros(_ROUNDS, np.int64), flow),
+            *([arms * (arms - 1)], arms, pairs, {}),
+        )
+        sums._set_goals(range(len(pairs.owners)))
+        return sums
+
+    def copy(self) -> "Sums":
+        """A copy that shares nothing with this one that changes."""
+        arrays = {name: getattr(self, name).copy() for name in _ARRAYS}
+        rest = {name: getattr(self, name).copy() for name in ("compared", "pairs", "settled")}
+        return replace(self, **arrays, **rest)
 
     @property
     def live(self) -> list[int]:
         """The arms that are not retired."""
-        return [place for place, arm in enumerate(self.arms) if not arm.retired]
+        return np.flatnonzero(~self.retired).tolist()
 
-    def writable(self, places: Iterable[int]) -> "Sums":
-        """A copy that may be changed, but of the arms only those at these places."""
-        arms = self.arms.copy()
-        for place in places:
-            arms[place] = arms[place].copy()
-        pairs = None if self.pairs is None else self.pairs.copy()
-        return replace(self, arms=arms, common=self.common.copy(), served=self.served.copy(), pairs=pairs)
+    @property
+    def batches(self) -> int:
+        """How many times arms were added."""
+        return len(self.compared) - 1
+
+    @property
+    def apart(self) -> list[int]:
+        """The arms that are not retired and that `pairs` does not follow."""
+        live = np.flatnonzero(~self.retired)
+        found: list[int] = live[~np.isin(live, self.pairs.owners)].tolist()
+        return found
 
     def add_arms(self, count: int) -> None:
-        """Add arms. Comparisons begin anew: until now no round could explore every arm there is."""
-        self.batches += 1
-        for arm in self.arms:
-            arm.other_rounds += self.rounds
-            arm.other = [old + new for old, new in zip(arm.other, arm.comparable, strict=True)]
-            arm.comparable, arm.against = new_moments(), new_moments()
-        self.rounds = self.compared = 0
-        self.common = new_moments()
-        self.arms += [ArmSums(self.batches) for _ in range(count)]
-        self.contenders = len(self.live)
-        if self.pairs is not None:
-            self.pairs = self.pairs.extended(count) if len(self.arms) <= MOST else None
+        """Add arms. Comparable rounds begin anew: until now no round could explore every arm there is."""
+        known, batch = len(self.batch), len(self.compared)
+        self.moments[:, OTHER:AGAINST] += self.moments[:, COMPARABLE:OTHER]
+        self.moments[:, COMPARABLE:OTHER] = self.moments[:, AGAINST:] = 0.0
+        self.counts[:, OTHER_ROUNDS] += self.rounds[ROUNDS]
+        self.rounds[[ROUNDS, COMPARED]] = 0
+        self.flow[COMMON : COMMON + 4] = 0.0
+        self.moments = np.pad(self.moments, ((0, count), (0, 0)))
+        self.counts = np.pad(self.counts, ((0, count), (0, 0)))
+        self.batch = np.pad(self.batch, (0, count), constant_values=batch)
+        self.retired = np.pad(self.retired, (0, count))
+        live = self.contenders = len(self.live)
+        slots = self.pairs.admit(range(known, known + count))
+        followed = live - len(self.apart)
+        before = followed - len(slots)
+        # Those that are followed from now on, and those that begin anew.
+        self.compared.append(live * (live - 1) - before * (before - 1))
+        self._set_goals(slots)
 
-    def add(self, seen: Observation) -> None:
-        """Add an observation."""
-        explore, weight, loss, exploit, available, law = seen
-        arm, gain = self.arms[explore], 1.0 - loss
-        arm.seen += 1
-        add_to(arm.plain, loss, gain)
-        if exploit is not None:
-            self.arms[exploit].used += 1
-        if law is not None and self.pairs is not None:
-            self.pairs.add(explore, law, loss)
-        if weight is None:
-            if self.coupled:  # what was exploited is what was seen
-                self._serve(seen, 0.0, 0.0)
+    def retire(self, arm: int) -> None:
+        """Retire an arm. What is known of the others stays."""
+        self.retired[arm] = True
+        self.pairs.dismiss(arm)
+        self.settled = {pair: each for pair, each in self.settled.items() if arm not in pair}
+        # A pair that contradicted one with this arm may be settled now.
+        self._set_goals(np.flatnonzero(self.pairs.owners >= 0).tolist())
+
+    def _set_goals(self, slots: Collection[int]) -> None:
+        """Set what the bets must win for each pair with one of these slots. Without drift another kind settles them."""
+        if not self.drift:
             return
-        if weight == 1.0:  # no other arm had a chance
-            available = (explore,)
-        weighted = weight * loss, weight * gain
-        if available is not None and (len(available) < len(self.arms) and not self._covers(available)):
-            for place in available:
-                self.arms[place].other_rounds += 1
-            add_to(arm.other, *weighted)
-            if exploit in available:  # else the exploited arm had no chance to be explored
-                self._serve(seen, *weighted)
-            return
-        self.rounds += 1
-        add_to(arm.comparable, *weighted)
-        served = self._serve(seen, *weighted)
-        if served is not None:
-            self._compare(seen, weighted, served)
+        pairs = self.pairs
+        taken = np.flatnonzero(pairs.owners >= 0)
+        for slot in slots:
+            others = taken[taken != slot]
+            shared = shares.of_pairs(self, pairs.owners[others], int(pairs.owners[slot]))
+            pairs.goals[slot, others] = pairs.goals[others, slot] = 1.0 / (self.risk * shared)
+        for pair in self.settled:
+            one, two = pairs.slots(pair).tolist()
+            if min(one, two) >= 0:
+                pairs.goals[one, two] = np.inf
 
-    def _covers(self, available: Iterable[int]) -> bool:
-        return set(available).issuperset(self.live)
+    def settle(self, worse: int, better: int, shown: Interval) -> None:
+        """Note that an arm was shown to be worse, unless the other one was shown to be worse than it before."""
+        if not self._leads(better, worse):
+            self.settled[worse, better] = shown
 
-    def _serve(self, seen: Observation, loss: float, gain: float) -> tuple[float, float] | None:
-        """Estimate the loss and the gain of the exploited arm: each is unbiased, and 0 or more."""
-        if seen.exploit is None:
-            return None
-        if self.coupled:
-            loss, gain = seen.loss, 1.0 - seen.loss
-        elif seen.exploit != seen.explore:
-            loss = gain = 0.0
-        self.served_rounds += 1
-        add_to(self.served, loss, gain)
-        return loss, gain
+    def _leads(self, start: int, goal: int) -> bool:
+        """Whether pairs that are settled lead from an arm, always to a better one, to another."""
+        reached, new = {start}, [start]
+        while new:
+            arm = new.pop()
+            found = [better for worse, better in self.settled if worse == arm and better not in reached]
+            reached.update(found)
+            new += found
+        return goal in reached
 
-    def _compare(
-        self, seen: Observation, weighted: tuple[float, float], served: tuple[float, float]
-    ) -> None:
-        """Add "loss of an arm minus loss of the exploited arm", and its opposite, for every arm.
-
-        Both are written as a loss plus a gain minus 1, which is at least -1 whatever the weight. They are the same for
-        all arms but the explored arm and the exploited one, so only those two keep a difference from the common sum.
-        """
-        self.compared += 1
-        above, below = served[1] - 1.0, served[0] - 1.0
-        add_to(self.common, above, below)
-        explore, exploit = seen.explore, seen.exploit
-        if not self.coupled and exploit is not None:
-            _correct(self.arms[exploit].against, above, below, 0.0, 0.0)  # an arm and itself do not differ
-        if self.coupled or exploit != explore:
-            _correct(self.arms[explore].against, above, below, above + weighted[0], below + weighted[1])
+    # Saving
 
     def to_dict(self) -> dict[str, Any]:
         """The sums as plain values."""
-        content = {each.name: getattr(self, each.name) for each in fields(self)}
-        arms = [asdict(arm) for arm in self.arms]
-        return {**content, "arms": arms, "pairs": None if self.pairs is None else self.pairs.to_dict()}
+        packed = {name: _pack(getattr(self, name)) for name in _ARRAYS}
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        settled = [[*pair, *shown] for pair, shown in self.settled.items()]
+        return {**plain, **packed, "pairs": self.pairs.to_dict(), "settled": settled}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Sums":
         """Restore the result of `to_dict`."""
-        arms, pairs = [ArmSums(**arm) for arm in content["arms"]], content["pairs"]
-        matrices = None if pairs is None else Pairs.from_dict(len(arms), pairs)
-        return cls(**{**content, "arms": arms, "pairs": matrices})
+        plain = {name: content[name] for name in _PLAIN}
+        arrays = {name: _unpack(content[name], name) for name in _ARRAYS}
+        settled = {(worse, better): Interval(*shown) for worse, better, *shown in content["settled"]}
+        return cls(**plain, **arrays, pairs=Pairs.from_dict(content["pairs"]), settled=settled)
 
 
-def touched(sums: Sums, seen: Iterable[Observation]) -> set[int]:
-    """The arms whose sums change when these observations are added."""
-    places: set[int] = set()
-    for each in seen:
-        places.add(each.explore)
-        if each.exploit is not None:
-            places.add(each.exploit)
-        if each.available is not None and len(each.available) < len(sums.arms):
-            places.update(each.available)
-    return places
+_PLAIN = ("risk", "drift", "coupled", "compared", "contenders", "next_look")
+_ARRAYS = ("moments", "counts", "batch", "retired", "rounds", "flow")
+_WIDTHS = {"moments": _MOMENTS, "counts": _COUNTS}
 
 
-def _correct(moments: Moments, above: float, below: float, new_above: float, new_below: float) -> None:
-    moments[0] += new_above - above
-    moments[1] += new_above * new_above - above * above
-    moments[2] += new_below - below
-    moments[3] += new_below * new_below - below * below
+def _pack(values: Any) -> str:
+    return (pack_floats if values.dtype == np.float64 else pack_ints)(values.ravel())
+
+
+def _unpack(text: str, name: str) -> Any:
+    values = unpack_floats(text) if name in ("moments", "flow") else unpack_ints(text)
+    if name in _WIDTHS:
+        return values.reshape(-1, _WIDTHS[name])
+    return values.astype(np.bool_) if name == "retired" else values

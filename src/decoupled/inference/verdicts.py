@@ -25,19 +25,21 @@ _MOST = 10**9  # observations; a longer wait is no plan
 class Verdict:
     """What may be said about the best arm, now or at any other moment that you choose while watching.
 
-    The probability that a verdict ever rules out the best arm is at most the risk of the sequences.
+    The probability that a verdict ever rules out the best arm is at most the risk of the sequences. An arm that is out
+    stays out while the arms are the same.
 
     Attributes:
         text: the verdict as a sentence.
         state: "decided" if one arm is left, "narrowed" if some arms are out, "open" if none is.
-        best: the arm with the lowest estimated loss among those left; None if no loss was seen.
+        best: the arm that looks best among those left, by the evidence that compares them; None if no loss was seen.
         left: the arms that may still be the best.
         out: the arms that are worse than another.
         sure: the highest level at which the verdict holds, None while it is open.
         more_observations: about how many more it takes to decide, if the arms differ as much as they seem to and are
             explored as often as until now; None if it is decided, or if nobody can tell.
         basis: what the arms were compared by. "paired": the difference of two arms, over rounds weighted by the chance
-            to explore both; "running": running means; "stationary": the losses seen of each arm, if no mean changes.
+            to explore both; "running": the same, if that chance is known in no round; "stationary": the losses seen of
+            each arm, if no mean changes.
 
     >>> from decoupled.inference import Sequences, verdict
     >>> sequences = Sequences(arms=2)
@@ -79,31 +81,30 @@ def verdict(
     Args:
         sequences: the sequences.
         names: the name of each arm, also of retired ones; by default its number.
-        risk: another risk than that of the sequences. Choose it before you look.
-        drift: whether losses may drift; by default as the sequences say. If they may, arms are compared two by two in
-            the rounds whose law of exploration is known, or by their running means if no law is.
+        risk: another risk than that of the sequences. Choose it before you look: with it, an arm is out if it is shown
+            to be worse now.
+        drift: whether losses may drift; by default as the sequences say. Choose it before you look, too.
 
     >>> from decoupled.inference import Sequences, verdict
     >>> print(verdict(Sequences(arms=2)))
     too early: nothing was observed
     """
-    names = range(len(sequences.sums.arms)) if names is None else names
-    if len(names) != len(sequences.sums.arms):
-        rule = f"names: has {len(names)} names for {len(sequences.sums.arms)} arms"
+    sums = sequences.sums
+    names = range(sequences.count) if names is None else names
+    if len(names) != sequences.count:
+        rule = f"names: has {len(names)} names for {sequences.count} arms"
         raise ArmError(Message(rule, "name every arm, also retired ones"))
     live, chances, gone, basis, limit = compared(sequences, risk, drift)
-    estimates = np.where(gone, np.inf, sequences.estimates(drift=basis == "running")[live])
-    leader = int(np.argmin(estimates))
+    left_rows = np.flatnonzero(~gone)
+    first = int(left_rows[comparisons.leader(sums, live[left_rows], basis)])
     state: State = "open" if not gone.any() else "decided" if np.sum(~gone) == 1 else "narrowed"
-    best = None if sequences.observed == 0 else names[int(live[leader])]
+    best = None if sequences.observed == 0 else names[int(live[first])]
     left, out = (tuple(names[arm] for arm in live[rows].tolist()) for rows in (~gone, gone))
     sure = 1.0 - float(chances[gone].max()) if out else None
-    rivals = np.delete(live, np.append(np.flatnonzero(gone), leader))
+    rivals = live[left_rows[left_rows != first]]
     more = None
     if best is not None and len(rivals) > 0:
-        more = _more(
-            sequences.observed, comparisons.times(sequences.sums, rivals, int(live[leader]), limit, basis)
-        )
+        more = _more(sequences.observed, comparisons.times(sums, rivals, int(live[first]), limit, basis))
     text = _sentence(state, best, left, out, sure, more)
     return Verdict(text, state, best, left, out, sure, more, basis)
 

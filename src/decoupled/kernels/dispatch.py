@@ -24,7 +24,7 @@ class Functions(NamedTuple):
     Attributes:
         init: `init(params, state)` fills every derived row from the learned ones, which are zero at the start.
         decide: `decide(params, state, stream)` returns (exploit, explore, weight, propensity) and changes only the
-            stream. An unknown propensity is NaN.
+            stream, and what the policy names in `kept`. An unknown propensity is NaN.
         update: `update(params, state, arm, weight, loss)` learns. The round has been advanced already.
 
     Explore any arm and exploit the first one, as plain functions; decorate yours with `compiled`:

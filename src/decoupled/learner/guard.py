@@ -34,7 +34,7 @@ class Guard:
     def following(self, rules: Guardrails) -> "Guard":
         """The guard for other rules: draws go on, and a new incumbent has not been released."""
         same = rules.incumbent == self.rules.incumbent
-        return Guard(rules, self.draws, self.released and same, self.next_look)
+        return Guard(rules, self.draws, self.released and same, self.next_look if same else 0)
 
     def is_due(self, observed: int) -> bool:
         """Whether to look, after so many observations, if another arm is better than the incumbent.

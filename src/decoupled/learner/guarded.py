@@ -64,6 +64,9 @@ class Guarded(TakesTurns):
         watch = self._watch
         if rules.incumbent is not None and watch is None:
             watch = self._new_watch(rules.risk, rules.drift)
+        if rules.incumbent != self._guard.rules.incumbent and watch is not None:
+            watch, tried = watch.copy(), rules.incumbent is not None
+            watch.set_trial(self._running.serials, self._waiting.decisions if tried else None)
         self._replace(guard=self._guard.following(rules), watch=watch)
 
     @property
@@ -108,15 +111,15 @@ class Guarded(TakesTurns):
         return self._guard.serve(drawn, self._arms, part, self._waiting.tag)
 
     def _judge_incumbent(self, watch: "Watch") -> None:
-        """Release the incumbent once the sequences show that another arm is better."""
+        """Release the incumbent once what was observed since it was set shows that another arm is better."""
         guard = self._guard
-        if guard.rules.incumbent is not None and guard.is_due(watch.sequences.observed):
+        if guard.rules.incumbent is not None and guard.is_due(watch.judges.observed):
             from ..inference.beaten import is_beaten
 
             rules = guard.rules
             serial = self._running.serials.of_one(self._arms.place(rules.incumbent))
-            released = is_beaten(watch.sequences, serial, rules.risk, rules.drift)
-            guard.looked(watch.sequences.observed, released)
+            released = is_beaten(watch.judges, serial, rules.risk, rules.drift)
+            guard.looked(watch.judges.observed, released)
 
 
 def _check_type(rules: object) -> None:

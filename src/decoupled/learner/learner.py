@@ -49,8 +49,7 @@ from .unfinished import NEVER, Unfinished, undone_by
 from .watchable import Watchable, check_watchable
 
 if TYPE_CHECKING:  # loaded when a learner is watched
-    from ..inference.sums import Observation
-    from .watch import Drawn, Watch
+    from .watch import Drawn, Feedback, Watch
 
 DEFAULT_PENDING = 100_000
 
@@ -522,7 +521,7 @@ class Learner(Guarded, Watchable):
         running, watch = self._running, self._watch
         seen = None if watch is None else watch.observed_by(pending, scaled)
         undo, at_once = running.undo(pending)
-        rest = pending[0].id, seen, 0 if watch is None else watch.sequences.observed
+        rest = pending[0].id, seen
         self._unfinished = Unfinished(running.round + 1 if at_once else NEVER, self._resettled, rest, undo)
         if not self._inner.observe(pending[0], loss):
             running.settle(pending, scaled)
@@ -532,10 +531,10 @@ class Learner(Guarded, Watchable):
         else:
             self._commit(self._settled, *rest)
 
-    def _settled(self, key: str, seen: "Observation | None", number: int) -> None:
+    def _settled(self, key: str, seen: "Feedback | None") -> None:
         self._waiting.decisions.pop(key, None)
         if self._watch is not None and seen is not None:
-            self._watch.settle(key, seen, number)
+            self._watch.settle(key, seen)
 
     def _resettled(self, *rest: Any) -> None:
         self._running.start_round()  # an interrupted `Running.settle` may not have come to it
@@ -587,15 +586,14 @@ class Learner(Guarded, Watchable):
         if not unrandomised:
             check_randomised(checked, self._arms, self._running)
         warn_of_unseen(checked, self._arms, self._running)  # first, since warnings may be errors
-        watch = self._watch if self._watch is None else self._watch.copy()
+        watch = None if self._watch is None else self._watch.copy()
+        incumbent = self._guard.rules.incumbent is not None
         self._unfinished = undone_by(self._running.undo_all())
         for arm, weight, loss in checked:
             self._running.learn(arm, weight, loss)  # a log has no baselines
             if watch is not None:
-                watch.replay(self._running.serials.of_one(arm), weight, loss)
+                watch.replay(self._running.serials.of_one(arm), weight, loss, incumbent=incumbent)
         self._commit(setattr, self, "_watch", watch)
-        if watch is not None:
-            self._judge_incumbent(watch)
         return len(checked)
 
     @in_turn

@@ -126,8 +126,10 @@ def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | Non
     from .watch import Watch
 
     watch = Watch.from_json(content["watch"])
-    _check("watch", watch.sequences, watch.sequences.count == born)
-    _try_out(watch.sequences.copy())
+    for each in filter(None, (watch.sequences, watch.trial)):
+        _check("watch", each, each.count == born)
+        _try_out(each.copy())
+    _check("watch", "its decisions", all(isinstance(key, str) for key in watch.before))
     _check("watch", watch.weighs, isinstance(watch.weighs, bool))
     _check("watch", "its decisions", watch.drawn.keys() <= waiting.decisions.keys())
     for exploit, law in watch.drawn.values():

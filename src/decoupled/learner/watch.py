@@ -32,7 +32,15 @@ class Drawn(NamedTuple):
     law: Floats | None
 
 
-_NOTHING = Drawn(None, None)
+_UNKNOWN = Drawn(None, None)
+
+
+class Feedback(NamedTuple):
+    """An observation to add, and after how many others: in all, and in the trial; None if it does not count there."""
+
+    seen: Observation
+    number: int
+    in_trial: int | None
 
 
 class Watch:
@@ -46,14 +54,29 @@ class Watch:
         self.drawn: dict[str, Drawn] = {}
         self._with_law: dict[str, None] = {}  # the drawn decisions that have a law, oldest first
         self._law: tuple[object, Floats] | None = None  # of the last draw, with the state it belongs to
+        # What was observed since an incumbent was set, if that is not all: by decisions that were not pending then.
+        self.trial: Sequences | None = None
+        self.before: set[str] = set()
 
     @classmethod
     def start(cls, serials: Serials, risk: float, drift: bool, coupled: bool, weighs: bool) -> "Watch":
         """Watch arms of which nothing is known."""
-        sequences = Sequences(serials.born, risk, drift=drift, coupled=coupled)
-        for gone in set(range(serials.born)) - set(_live(serials)):
-            sequences.retire(gone)
-        return cls(sequences, weighs)
+        return cls(_followed(Sequences(serials.born, risk, drift=drift, coupled=coupled), serials), weighs)
+
+    def set_trial(self, serials: Serials, pending: Iterable[str] | None) -> None:
+        """From now on, judge an incumbent by what neither these pending decisions tell nor what was observed.
+
+        None ends it: there is no incumbent.
+        """
+        self.before, self.trial = set(pending or ()), None
+        if pending is not None and (self.before or self.sequences.observed > 0):
+            coupled = self.sequences.sums.coupled
+            self.trial = _followed(Sequences(serials.born, self.sequences.risk, coupled=coupled), serials)
+
+    @property
+    def judges(self) -> Sequences:
+        """The sequences that an incumbent is judged by."""
+        return self.sequences if self.trial is None else self.trial
 
     # Deciding
 
@@ -89,10 +112,10 @@ class Watch:
 
     # Learning
 
-    def observed_by(self, pending: Pending, loss: float) -> Observation:
+    def observed_by(self, pending: Pending, loss: float) -> "Feedback":
         """The feedback of a decision. One that was made before the watch began tells nothing of what was exploited."""
         decision, serial, covered, _ = pending
-        exploit, law = self.drawn.get(decision.id, _NOTHING)
+        exploit, law = self.drawn.get(decision.id, _UNKNOWN)
         arms = self.sequences.count
         if law is not None and len(law) < arms:  # arms that came later had no chance
             law = np.pad(law, (0, arms - len(law)))
@@ -101,20 +124,28 @@ class Watch:
         weight, available = self._weight(decision, law), _available(covered)
         if law is not None and not self.weighs:
             available = tuple(np.flatnonzero(law).tolist())
-        return Observation(serial, weight, loss, exploit, available, law)
+        seen = Observation(serial, weight, loss, exploit, available, law)
+        tried = None if self.trial is None or decision.id in self.before else self.trial.observed
+        return Feedback(seen, self.sequences.observed, tried)
 
-    def settle(self, key: str, seen: Observation, number: int) -> None:
-        """Add the feedback of a decision, after so many others; this may be repeated."""
+    def settle(self, key: str, feedback: "Feedback") -> None:
+        """Add the feedback of a decision; this may be repeated."""
+        seen, number, in_trial = feedback
         self.forget(key)
         self.sequences.add_once(number, seen)
+        if self.trial is not None and in_trial is not None:
+            self.trial.add_once(in_trial, seen)
 
-    def replay(self, serial: int, weight: float, loss: float) -> None:
-        """Add a record of a log."""
+    def replay(self, serial: int, weight: float, loss: float, *, incumbent: bool) -> None:
+        """Add a record of a log. An incumbent is not judged by it: whoever set it may have known the log."""
+        if incumbent and self.trial is None:
+            self.trial = self.sequences.copy()
         self.sequences.add(Observation(serial, weight, loss))
 
     def forget(self, key: str) -> None:
         """Forget a decision, which will have no feedback any more; this may be repeated."""
         self._with_law.pop(key, None)
+        self.before.discard(key)
         self.drawn.pop(key, None)
 
     def _weight(self, decision: Decision, law: Floats | None) -> float | None:
@@ -127,16 +158,16 @@ class Watch:
     def copy(self) -> "Watch":
         """The same, with sequences that go on independently; what is kept of pending decisions is shared."""
         copy = Watch(self.sequences.copy(), self.weighs)
-        copy.drawn, copy._with_law = self.drawn, self._with_law
+        copy.drawn, copy._with_law, copy.before = self.drawn, self._with_law, self.before
+        copy.trial = None if self.trial is None else self.trial.copy()
         return copy
 
     def following(self, serials: Serials) -> "Watch":
         """A copy with arms added and retired, so that those left are those of the learner."""
-        copy, known = self.copy(), self.sequences.count
-        if serials.born > known:
-            copy.sequences.add_arms(serials.born - known)
-        for gone in set(copy.sequences.live) - set(_live(serials)):
-            copy.sequences.retire(gone)
+        copy = self.copy()
+        for each in (copy.sequences, copy.trial):
+            if each is not None:
+                _followed(each, serials)
         return copy
 
     # Saving
@@ -148,6 +179,9 @@ class Watch:
         return {
             "sequences": self.sequences.to_dict(),
             "weighs": self.weighs,
+            **(
+                {} if self.trial is None else {"trial": self.trial.to_dict(), "before": sorted(self.before)}
+            ),
             "laws": [law.tolist() for law in laws.values()],
             "drawn": {
                 key: [exploit, None if law is None else number[id(law)]]
@@ -157,7 +191,9 @@ class Watch:
 
     def without_drawn(self) -> "Watch":
         """The same sequences, without pending decisions."""
-        return Watch(self.sequences, self.weighs)
+        watch = Watch(self.sequences, self.weighs)
+        watch.trial, watch.before = self.trial, self.before
+        return watch
 
     def law_columns(self, pending: Iterable[str]) -> dict[str, Any]:
         """What is kept of these pending decisions, as columns. Decisions that share a law share it there too."""
@@ -202,12 +238,23 @@ class Watch:
     def from_json(cls, content: dict[str, Any]) -> "Watch":
         """Restore the result of `to_json`."""
         watch = cls(Sequences.from_dict(content["sequences"]), content["weighs"])
+        if "trial" in content:
+            watch.trial, watch.before = Sequences.from_dict(content["trial"]), set(content["before"])
         laws = [np.array(law, np.float64) for law in content["laws"]]
         for key, (exploit, number) in content["drawn"].items():
             watch.drawn[key] = Drawn(exploit, None if number is None else laws[number])
             if number is not None:
                 watch._with_law[key] = None
         return watch
+
+
+def _followed(sequences: Sequences, serials: Serials) -> Sequences:
+    """The sequences, with arms added and retired so that those left are these."""
+    if serials.born > sequences.count:
+        sequences.add_arms(serials.born - sequences.count)
+    for gone in set(sequences.live) - set(_live(serials)):
+        sequences.retire(gone)
+    return sequences
 
 
 def _live(serials: Serials) -> list[int]:

@@ -118,7 +118,7 @@ class Watchable(TakesTurns):
         from ..inference.verdicts import verdict
 
         watch = self._watching("verdict")
-        names: list[Arm] = [""] * len(watch.sequences.sums.arms)
+        names: list[Arm] = [""] * watch.sequences.count
         for place, name in enumerate(self._arms.names):
             names[self._running.serials.of_one(place)] = name
         return verdict(watch.sequences, names, risk=risk, drift=drift)

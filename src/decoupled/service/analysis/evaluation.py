@@ -91,8 +91,8 @@ def evaluate(
         made,
         sequences.observed,
         tuple(
-            ArmValue(arm, sums.seen, value)
-            for arm, sums, value in zip(arms, sequences.sums.arms, known, strict=True)
+            ArmValue(arm, sequences.seen(number), value)
+            for number, (arm, value) in enumerate(zip(arms, known, strict=True))
         ),
         _served(sequences, loss_range, coupled or not blind),
         BLIND if blind else None,
@@ -101,5 +101,4 @@ def evaluate(
 
 
 def _served(sequences: Sequences, loss_range: tuple[float, float], known: bool) -> Interval | None:
-    some = any(arm.used for arm in sequences.sums.arms)
-    return sequences.served().scaled(*loss_range) if known and some else None
+    return sequences.served().scaled(*loss_range) if known and sequences.used().any() else None

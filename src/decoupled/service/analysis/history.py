@@ -155,7 +155,7 @@ def _intervals(
     found = {
         place: Interval.around(*each).scaled(*losses) for place, each in zip(places, ends, strict=True)
     }
-    return {place: found[place] if sequences.sums.arms[place].seen else None for place in places}
+    return {place: found[place] if sequences.seen(place) else None for place in places}
 
 
 def _shown(reader: Store, row: ExperimentRow) -> list[int]:

@@ -85,7 +85,7 @@ class Watched:
     def of(cls, running: Running) -> "Watched":
         """A copy, which later observations do not change."""
         learner = running.learner
-        sequences = Sequences.from_dict(learner.sequences.to_dict())
+        sequences = learner.sequences.copy()
         return cls(
             running.name, running.version, sequences, tuple(running.names), running.losses, running.watched_since,
             learner.guardrails.incumbent, learner.incumbent_released,
@@ -96,12 +96,12 @@ class Watched:
         sequences = self.sequences
         found = sequences.arms()
         arms = tuple(
-            ArmLoss(self.names[arm], sequences.sums.arms[arm].seen, found[arm].scaled(*self.losses))
+            ArmLoss(self.names[arm], sequences.seen(arm), found[arm].scaled(*self.losses))
             for arm in sequences.live
         )
         best = best_looking(sequences)
         against_best = regret(sequences, best)
-        exploited = sequences.served() if any(arm.used for arm in sequences.sums.arms) else None
+        exploited = sequences.served() if sequences.used().any() else None
         return Judged(
             self.experiment,
             self.state_version,

@@ -28,7 +28,7 @@ _EXPONENT = re.compile(r"\^(-?[\w.]*\w)")
 _INDEX = re.compile(r"(?<=\w)_(\w+)")
 _SIGNS = {
     "<=": "≤", ">=": "≥", "^2": "²", "Gamma": "Γ", "Delta": "Δ", "alpha": "α", "zeta": "ζ", "eta": "η",  # noqa: RUF001
-    "rho": "ρ", "lam": "λ", "phi": "φ", "sqrt": "√", "sum": "Σ",  # noqa: RUF001
+    "rho": "ρ", "lam": "λ", "phi": "φ", "sqrt": "√", "sum": "Σ", "delta": "δ", "kappa": "κ", "pi": "π",  # noqa: RUF001
 }  # fmt: skip
 
 

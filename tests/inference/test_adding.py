@@ -1,5 +1,6 @@
 """Observations added together: the same sums, to the last bit, as one after the other."""
 
+import gc
 import json
 import random
 from typing import Any
@@ -8,48 +9,46 @@ import numpy as np
 import pytest
 
 import decoupled as dc
+from decoupled.inference.adding import add_all
 from decoupled.inference.sequences import AT_ONCE, Sequences
 from decoupled.inference.sums import Observation, Sums
-from decoupled.inference.together import FEW, add_all
 from decoupled.native.quick import NOT_QUICK
 from support.interrupts import at_every_point
 
 
-def observations(count: int, arms: int, seed: int, plain: bool) -> list[Observation]:
-    """Observations of all kinds, or plain ones only."""
+def observations(count: int, arms: int, seed: int) -> list[Observation]:
+    """Observations of all kinds; the losses of the first arm are higher than those of others."""
     rng, chance = np.random.default_rng(seed), random.Random(seed)
     found = []
     for _ in range(count):
         law = rng.dirichlet(np.ones(arms))
         explore = int(rng.choice(arms, p=law))
-        weight: float | None = 1.0 / float(law[explore])
-        available: Any = None
-        if not plain:
-            weight = chance.choice((weight, weight, weight, None, 1.0))
-            available = chance.choice((None, None, range(arms), tuple({explore, chance.randrange(arms)})))
+        known = 1.0 / float(law[explore])
+        weight = chance.choice((known, known, known, None, 1.0))
+        available = chance.choice((None, None, range(arms), tuple({explore, chance.randrange(arms)})))
         exploit = chance.choice((None, explore, *range(arms)))
         seen_law = None if chance.random() < 0.2 else law
-        found.append(Observation(explore, weight, chance.random(), exploit, available, seen_law))
+        loss = chance.random() if explore == 0 else 0.3 * chance.random()
+        found.append(Observation(explore, weight, loss, exploit, available, seen_law))
     return found
 
 
-@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize("drift", [True, False])
 @pytest.mark.parametrize("coupled", [True, False])
 @pytest.mark.parametrize("arms", [2, 8, 101])
-def test_together_is_one_by_one(arms: int, coupled: bool, plain: bool) -> None:
-    seen = observations(400, arms, arms, plain)
-    one, all_ = Sums.start(arms, coupled), Sums.start(arms, coupled)
+def test_together_is_one_by_one(arms: int, coupled: bool, drift: bool) -> None:
+    seen = observations(300 if drift else 150, arms, arms)
+    one, all_ = (Sums.start(arms, coupled, 0.3, drift) for _ in range(2))
     start = 0
-    for size in (1, FEW, FEW + 1, 64, 5, 250, 400):
-        add_all(all_, seen[start : start + size])
+    for size in (1, 6, 64, 5, 250):
+        add_all(all_, seen[start : start + size], start)
         for each in seen[start : start + size]:
-            one.add(each)
-        start += size
+            add_all(one, [each], start)
+            start += 1
         assert all_.to_dict() == one.to_dict()
         assert json.dumps(all_.to_dict()), "plain values"
-    if one.pairs is not None and all_.pairs is not None:
-        for name in ("differences", "squares", "weights"):
-            assert np.array_equal(getattr(one.pairs, name), getattr(all_.pairs, name))
+    assert start >= len(seen)
+    assert one.settled or arms > 2
 
 
 def test_sequences_are_summed_when_they_are_asked() -> None:
@@ -73,7 +72,7 @@ def test_sequences_are_summed_when_they_are_asked() -> None:
 
 @pytest.mark.parametrize("change", ["to_dict", "add_arms", "retire"])
 def test_an_interrupt_leaves_the_old_sums_or_the_new(change: str) -> None:
-    seen = observations(20, 3, 5, plain=False)
+    seen = observations(20, 3, 5)
     changes = {
         "to_dict": lambda sequences: sequences.to_dict(),
         "add_arms": lambda sequences: sequences.add_arms(2),
@@ -91,9 +90,13 @@ def test_an_interrupt_leaves_the_old_sums_or_the_new(change: str) -> None:
         started.append(before.copy())
         return lambda: changes[change](started[-1])
 
-    for _ in at_every_point(start):
-        assert started[-1].observed == 20
-        assert started[-1].to_dict() in (old, twin.to_dict())
+    gc.disable()  # a callback of another library, such as hypothesis', would be interrupted
+    try:
+        for _ in at_every_point(start):
+            assert started[-1].observed == 20
+            assert started[-1].to_dict() in (old, twin.to_dict())
+    finally:
+        gc.enable()
     assert len(started) > 20
     assert started[0].to_dict() == twin.to_dict(), "the first was not interrupted"
     assert before.to_dict() == old, "copies share nothing that changes"

@@ -1,0 +1,266 @@
+"""Add observations to the sums of confidence sequences: the moments of each arm, and what bets on pairs of arms won.
+
+`decoupled.inference.sums` says what the moments are, and `decoupled.inference.pairs` what is bet.
+"""
+
+import math
+from typing import NamedTuple
+
+from ..base.arrays import Floats, Ints
+from .jit import compiled
+
+# The columns of `Observed.rows` and `Observed.numbers`.
+EXPLORE, EXPLOIT, LAW, WEIGHTED, WHOLE, SERVES, COUPLED = range(7)
+WEIGHT, LOSS, SHARE = range(3)
+
+# The first columns of the moments of an arm, each with the three after it: a sum of losses and of their squares, then the
+# same of gains.
+PLAIN, COMPARABLE, OTHER, AGAINST = 0, 4, 8, 12
+SEEN, USED, OTHER_ROUNDS = range(3)
+ROUNDS, COMPARED, SERVED_ROUNDS, LAW_ROUNDS = range(4)
+COMMON, SERVED, LEVEL = 0, 4, 8
+
+REACHED = -1.0
+LARGE, LEAST = 2.0**1000, 2.0**-1000  # as powers of two they change no other digit
+MOST, LESS, LEAST_COMMON = 2.0**900, 2.0**-300, 2.0**-100  # so a positive power means 2^600 at least
+TINY = 1e-300  # instead of a branch for arms without a chance
+RATE = 1.0 / 64.0  # of the level; about the mean of the last 64 losses
+
+
+class Observed(NamedTuple):
+    """Observations in their order.
+
+    Attributes:
+        rows: the explored arm, the exploited one or -1, the row in `laws` or -1, and whether the weight is known, the
+            round could explore every arm, it counts for what was exploited, and the game is the standard one.
+        numbers: the weight, the loss, and how much a round without a law counts for pairs of arms; 0 if it does not.
+        laws: laws of exploration, by arm. With a share above 0, what is not 0 there could be explored.
+    """
+
+    rows: Ints
+    numbers: Floats
+    laws: Floats
+
+
+class ArmTotals(NamedTuple):
+    """The sums of each arm, and those of all: counts of rounds; moments of what was exploited, and a level of losses."""
+
+    moments: Floats
+    counts: Ints
+    rounds: Ints
+    flow: Floats
+
+
+class PairTotals(NamedTuple):
+    """What is summed for pairs of arms. Each such arm has a slot.
+
+    What a bet has won is `won` times `common` times 2^(1000 powers): nothing overflows, and multiplying is all that an
+    observation takes.
+
+    Attributes:
+        owners: the arm of each slot, -1 if it is free.
+        bets: the bets.
+        won: for each two slots, row by row, what the bets "the first is worse" have won.
+        powers: of 2^1000, the same.
+        weights: the sum of the weights, for each two slots, below the diagonal.
+        gains: the sum of what was bet on.
+        goals: what the bets must have won together to be enough; infinite if no more is wanted, `REACHED` once it was.
+        common: a factor for each bet, which is the same for all pairs; and, last, a part of the weights that is.
+        chances: room for a number for each slot.
+        again: room for a number for each bet.
+    """
+
+    owners: Ints
+    bets: Floats
+    won: Floats
+    powers: Ints
+    weights: Floats
+    gains: Floats
+    goals: Floats
+    common: Floats
+    chances: Floats
+    again: Floats
+
+
+@compiled
+def add_observations(seen: Observed, arms: ArmTotals, pairs: PairTotals, start: int) -> int:
+    """Add the observations from `start` on, until the bets on a pair have won enough; return the next one to add."""
+    for n in range(start, len(seen.rows)):
+        _add_to_arms(seen, arms, n)
+        if _add_to_pairs(seen, arms, pairs, n):
+            return n + 1
+    return len(seen.rows)
+
+
+@compiled
+def _add(moments: Floats, at: int, loss: float, gain: float) -> None:
+    moments[at] += loss
+    moments[at + 1] += loss * loss
+    moments[at + 2] += gain
+    moments[at + 3] += gain * gain
+
+
+@compiled
+def _correct(moments: Floats, above: float, below: float, new_above: float, new_below: float) -> None:
+    moments[AGAINST] += new_above - above
+    moments[AGAINST + 1] += new_above * new_above - above * above
+    moments[AGAINST + 2] += new_below - below
+    moments[AGAINST + 3] += new_below * new_below - below * below
+
+
+@compiled
+def _add_to_arms(seen: Observed, arms: ArmTotals, n: int) -> None:
+    row, weight, loss = seen.rows[n], seen.numbers[n, WEIGHT], seen.numbers[n, LOSS]
+    explore, exploit, gain = row[EXPLORE], row[EXPLOIT], 1.0 - loss
+    arms.counts[explore, SEEN] += 1
+    _add(arms.moments[explore], PLAIN, loss, gain)
+    if exploit >= 0:
+        arms.counts[exploit, USED] += 1
+    whole = row[WHOLE] == 1
+    if row[WEIGHTED] == 1:
+        _add(arms.moments[explore], COMPARABLE if whole else OTHER, weight * loss, weight * gain)
+        if whole:
+            arms.rounds[ROUNDS] += 1
+    if row[SERVES] == 0:
+        return
+    # The loss and the gain of the exploited arm: each is unbiased, and 0 or more.
+    served_loss, served_gain = loss, gain
+    if row[COUPLED] == 0:
+        same = weight if exploit == explore else 0.0
+        served_loss, served_gain = same * loss, same * gain
+    arms.rounds[SERVED_ROUNDS] += 1
+    _add(arms.flow, SERVED, served_loss, served_gain)
+    if not (whole and row[WEIGHTED] == 1):
+        return
+    # "Loss of an arm minus loss of the exploited arm", and its opposite, for every arm. Both are written as a loss plus a
+    # gain minus 1, which is at least -1 whatever the weight. They are the same for all arms but the explored arm and the
+    # exploited one, so only those two keep a difference from the common sum.
+    arms.rounds[COMPARED] += 1
+    above, below = served_gain - 1.0, served_loss - 1.0
+    _add(arms.flow, COMMON, above, below)
+    if row[COUPLED] == 0:
+        _correct(arms.moments[exploit], above, below, 0.0, 0.0)  # an arm and itself do not differ
+    if row[COUPLED] == 1 or exploit != explore:
+        _correct(arms.moments[explore], above, below, above + weight * loss, below + weight * gain)
+
+
+@compiled
+def _add_to_pairs(seen: Observed, arms: ArmTotals, pairs: PairTotals, n: int) -> bool:
+    """Add an observation to the pairs; whether the bets on one have now won enough."""
+    law, share = seen.rows[n, LAW], seen.numbers[n, SHARE]
+    if len(pairs.owners) == 0 or (law < 0 and share == 0.0):
+        return False
+    explored = -1
+    for slot in range(len(pairs.owners)):
+        arm = pairs.owners[slot]
+        chance = 1.0 if arm >= 0 else 0.0
+        if arm >= 0 and law >= 0:
+            chance = seen.laws[law, arm]
+        pairs.chances[slot] = chance
+        if arm == seen.rows[n, EXPLORE]:
+            explored = slot
+    above = seen.numbers[n, LOSS] - arms.flow[LEVEL]
+    arms.flow[LEVEL] += RATE * above
+    for k in range(len(pairs.bets)):
+        pairs.again[k] = 1.0
+    if share == 0.0:
+        arms.rounds[LAW_ROUNDS] += 1
+        return _bet_by_law(pairs, explored, above)
+    if law < 0:
+        _bet_on_none(pairs, share)
+    else:
+        _bet_on_some(pairs, share)
+    return explored >= 0 and _bet_by_weight(seen, pairs, n, explored, above)
+
+
+@compiled
+def _bet_by_law(pairs: PairTotals, explored: int, above: float) -> bool:
+    chances, enough = pairs.chances, False
+    for one in range(len(chances)):
+        for two in range(one):
+            weight = chances[one] * chances[two] / (chances[one] + chances[two] + TINY)
+            pairs.weights[one, two] += weight
+    if explored < 0:
+        return False
+    for slot in range(len(chances)):
+        if slot != explored and chances[slot] > 0.0:
+            part = above * chances[slot] / (chances[slot] + chances[explored])
+            pairs.gains[explored, slot] += part
+            pairs.gains[slot, explored] -= part
+            enough |= _bet(pairs, explored, slot, part)
+            enough |= _bet(pairs, slot, explored, -part)
+    return enough
+
+
+@compiled
+def _bet_by_weight(seen: Observed, pairs: PairTotals, n: int, explored: int, above: float) -> bool:
+    """Add what the explored arm tells. The stake of the round, which every pair pays, is paid already."""
+    weight, loss, share = seen.numbers[n, WEIGHT], seen.numbers[n, LOSS], seen.numbers[n, SHARE]
+    enough = False
+    for k in range(len(pairs.bets)):
+        pairs.again[k] = 1.0 / (1.0 - share * pairs.bets[k])
+    for slot in range(len(pairs.owners)):
+        if slot != explored and pairs.chances[slot] > 0.0:
+            pairs.gains[explored, slot] += share * weight * above
+            pairs.gains[slot, explored] -= share * weight * above
+            enough |= _bet(pairs, explored, slot, share * (weight * loss - 1.0))
+            enough |= _bet(pairs, slot, explored, share * (weight * (1.0 - loss) - 1.0))
+    return enough
+
+
+@compiled
+def _bet_on_none(pairs: PairTotals, share: float) -> None:
+    """Let every pair pay its stake: a factor that all have in common, so it is kept once."""
+    pairs.common[len(pairs.bets)] += share
+    small = False
+    for k in range(len(pairs.bets)):
+        pairs.common[k] *= 1.0 - share * pairs.bets[k]
+        small |= pairs.common[k] < LEAST_COMMON
+    if small:
+        for k in range(len(pairs.bets)):
+            for row in range(len(pairs.won)):
+                _multiply(pairs, row, k, pairs.common[k])
+            pairs.common[k] = 1.0
+
+
+@compiled
+def _bet_on_some(pairs: PairTotals, share: float) -> None:
+    """The same for the pairs that could be explored in this round."""
+    slots = len(pairs.owners)
+    for one in range(slots):
+        for two in range(slots):
+            if one != two and pairs.chances[one] > 0.0 and pairs.chances[two] > 0.0:
+                if two < one:
+                    pairs.weights[one, two] += share
+                for k in range(len(pairs.bets)):
+                    _multiply(pairs, one * slots + two, k, 1.0 - share * pairs.bets[k])
+
+
+@compiled
+def _bet(pairs: PairTotals, one: int, two: int, part: float) -> bool:
+    """Bet that arm `one` is worse than arm `two`; whether that has now won enough."""
+    row, whole = one * len(pairs.owners) + two, 0.0
+    for k in range(len(pairs.bets)):
+        _multiply(pairs, row, k, (1.0 + pairs.bets[k] * part) * pairs.again[k])
+        power = pairs.powers[row, k]
+        if power == 0:
+            whole += pairs.won[row, k] * pairs.common[k]
+        elif power > 0:
+            whole = math.inf
+    goal = pairs.goals[one, two]
+    if whole < goal or goal == math.inf:
+        return False
+    pairs.goals[one, two] = REACHED
+    return True
+
+
+@compiled
+def _multiply(pairs: PairTotals, row: int, k: int, factor: float) -> None:
+    won = pairs.won[row, k] * factor
+    if won > MOST:
+        won *= LEAST
+        pairs.powers[row, k] += 1
+    elif won < LESS:
+        won *= LARGE
+        pairs.powers[row, k] -= 1
+    pairs.won[row, k] = won
