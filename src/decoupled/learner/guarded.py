@@ -64,9 +64,9 @@ class Guarded(TakesTurns):
         watch = self._watch
         if rules.incumbent is not None and watch is None:
             watch = self._new_watch(rules.risk, rules.drift)
-        if rules.incumbent != self._guard.rules.incumbent and watch is not None:
-            watch, tried = watch.copy(), rules.incumbent is not None
-            watch.set_trial(self._running.serials, self._waiting.decisions if tried else None)
+        if watch is not None and rules.incumbent != self._guard.rules.incumbent:
+            tried = rules.incumbent is not None
+            watch = watch.with_trial(self._running.serials, self._waiting.decisions if tried else None)
         self._replace(guard=self._guard.following(rules), watch=watch)
 
     @property

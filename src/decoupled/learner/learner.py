@@ -49,7 +49,8 @@ from .unfinished import NEVER, Unfinished, undone_by
 from .watchable import Watchable, check_watchable
 
 if TYPE_CHECKING:  # loaded when a learner is watched
-    from .watch import Drawn, Feedback, Watch
+    from ..inference.sums import Observation
+    from .watch import Drawn, Place, Watch
 
 DEFAULT_PENDING = 100_000
 
@@ -521,7 +522,7 @@ class Learner(Guarded, Watchable):
         running, watch = self._running, self._watch
         seen = None if watch is None else watch.observed_by(pending, scaled)
         undo, at_once = running.undo(pending)
-        rest = pending[0].id, seen
+        rest = pending[0].id, seen, None if watch is None else watch.place_of(pending[0].id)
         self._unfinished = Unfinished(running.round + 1 if at_once else NEVER, self._resettled, rest, undo)
         if not self._inner.observe(pending[0], loss):
             running.settle(pending, scaled)
@@ -531,10 +532,10 @@ class Learner(Guarded, Watchable):
         else:
             self._commit(self._settled, *rest)
 
-    def _settled(self, key: str, seen: "Feedback | None") -> None:
+    def _settled(self, key: str, seen: "Observation | None", place: "Place | None") -> None:
         self._waiting.decisions.pop(key, None)
-        if self._watch is not None and seen is not None:
-            self._watch.settle(key, seen)
+        if self._watch is not None and seen is not None and place is not None:
+            self._watch.settle(key, seen, place)
 
     def _resettled(self, *rest: Any) -> None:
         self._running.start_round()  # an interrupted `Running.settle` may not have come to it
@@ -586,7 +587,7 @@ class Learner(Guarded, Watchable):
         if not unrandomised:
             check_randomised(checked, self._arms, self._running)
         warn_of_unseen(checked, self._arms, self._running)  # first, since warnings may be errors
-        watch = None if self._watch is None else self._watch.copy()
+        watch = self._watch if self._watch is None else self._watch.copy()
         incumbent = self._guard.rules.incumbent is not None
         self._unfinished = undone_by(self._running.undo_all())
         for arm, weight, loss in checked:

@@ -126,9 +126,11 @@ def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | Non
     from .watch import Watch
 
     watch = Watch.from_json(content["watch"])
-    for each in filter(None, (watch.sequences, watch.trial)):
-        _check("watch", each, each.count == born)
-        _try_out(each.copy())
+    for each in (watch.sequences, watch.trial):
+        if each is not None:
+            _check("watch", each, each.count == born)
+            _try_out(each.copy())
+    # Not those that are pending here: columns bring these later.
     _check("watch", "its decisions", all(isinstance(key, str) for key in watch.before))
     _check("watch", watch.weighs, isinstance(watch.weighs, bool))
     _check("watch", "its decisions", watch.drawn.keys() <= waiting.decisions.keys())

@@ -35,12 +35,11 @@ class Drawn(NamedTuple):
 _UNKNOWN = Drawn(None, None)
 
 
-class Feedback(NamedTuple):
-    """An observation to add, and after how many others: in all, and in the trial; None if it does not count there."""
+class Place(NamedTuple):
+    """The number of observations before one: of all, and of an incumbent's trial, None if it is not part of it."""
 
-    seen: Observation
     number: int
-    in_trial: int | None
+    of_trial: int | None
 
 
 class Watch:
@@ -63,15 +62,17 @@ class Watch:
         """Watch arms of which nothing is known."""
         return cls(_followed(Sequences(serials.born, risk, drift=drift, coupled=coupled), serials), weighs)
 
-    def set_trial(self, serials: Serials, pending: Iterable[str] | None) -> None:
-        """From now on, judge an incumbent by what neither these pending decisions tell nor what was observed.
+    def with_trial(self, serials: Serials, pending: Iterable[str] | None) -> "Watch":
+        """A copy that judges an incumbent by what neither these pending decisions tell nor what was observed.
 
         None ends it: there is no incumbent.
         """
-        self.before, self.trial = set(pending or ()), None
-        if pending is not None and (self.before or self.sequences.observed > 0):
-            coupled = self.sequences.sums.coupled
-            self.trial = _followed(Sequences(serials.born, self.sequences.risk, coupled=coupled), serials)
+        copy = self.copy()
+        copy.before, copy.trial = set(pending or ()), None
+        if pending is not None and (copy.before or copy.sequences.observed > 0):
+            coupled = copy.sequences.sums.coupled
+            copy.trial = _followed(Sequences(serials.born, copy.sequences.risk, coupled=coupled), serials)
+        return copy
 
     @property
     def judges(self) -> Sequences:
@@ -112,7 +113,7 @@ class Watch:
 
     # Learning
 
-    def observed_by(self, pending: Pending, loss: float) -> "Feedback":
+    def observed_by(self, pending: Pending, loss: float) -> Observation:
         """The feedback of a decision. One that was made before the watch began tells nothing of what was exploited."""
         decision, serial, covered, _ = pending
         exploit, law = self.drawn.get(decision.id, _UNKNOWN)
@@ -124,17 +125,19 @@ class Watch:
         weight, available = self._weight(decision, law), _available(covered)
         if law is not None and not self.weighs:
             available = tuple(np.flatnonzero(law).tolist())
-        seen = Observation(serial, weight, loss, exploit, available, law)
-        tried = None if self.trial is None or decision.id in self.before else self.trial.observed
-        return Feedback(seen, self.sequences.observed, tried)
+        return Observation(serial, weight, loss, exploit, available, law)
 
-    def settle(self, key: str, feedback: "Feedback") -> None:
+    def place_of(self, key: str) -> Place:
+        """Which observation that of a decision will be."""
+        tried = self.trial is not None and key not in self.before
+        return Place(self.sequences.observed, self.judges.observed if tried else None)
+
+    def settle(self, key: str, seen: Observation, place: Place) -> None:
         """Add the feedback of a decision; this may be repeated."""
-        seen, number, in_trial = feedback
         self.forget(key)
-        self.sequences.add_once(number, seen)
-        if self.trial is not None and in_trial is not None:
-            self.trial.add_once(in_trial, seen)
+        self.sequences.add_once(place.number, seen)
+        if self.trial is not None and place.of_trial is not None:
+            self.trial.add_once(place.of_trial, seen)
 
     def replay(self, serial: int, weight: float, loss: float, *, incumbent: bool) -> None:
         """Add a record of a log. An incumbent is not judged by it: whoever set it may have known the log."""
