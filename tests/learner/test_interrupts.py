@@ -42,6 +42,7 @@ POLICIES = {
     "centred": dc.FTPL(estimator="centred"),
     "means": dc.TopTwo(),
     "python": Slowly(),
+    "incumbent": dc.Ladder(),
 }
 
 
@@ -58,6 +59,8 @@ class Case:
             learner.observe(learner.decide(), loss)
         predicts = learner.policy.baseline is not None
         self.predicted = learner.decide(baseline={"b": 0.75}) if predicts else learner.decide()
+        if kind == "incumbent":  # on trial by what is observed from now on
+            learner.guardrails = dc.Guardrails(incumbent="b")
         self.one, self.two = learner.decide(), learner.decide()
 
     def go_on(self) -> None:
@@ -68,9 +71,13 @@ class Case:
 
     @property
     def content(self) -> dict[str, Any]:
-        """Everything but the random stream: a call that was taken back may have drawn from it."""
+        """Everything but the random stream and the next look: a call that was taken back may have drawn from the one.
+
+        An interrupted look at the incumbent is made up for after the next observation.
+        """
         content: dict[str, Any] = json.loads(self.learner.to_json())["content"]
         del content["stream"]
+        content.get("guard", {}).pop("next_look", None)
         return content
 
 
@@ -114,6 +121,7 @@ COMBINATIONS = [
     *(("centred", False, name) for name in PREDICTED),
     *(("ladder", True, name) for name in WATCHED),
     *((kind, False, name) for kind in ("centred", "means", "python") for name in OBSERVE),
+    *(("incumbent", True, name) for name in OBSERVE),
     ("sums", False, "watch"),
 ]
 ACTS: dict[str, Act] = {

@@ -10,6 +10,7 @@ import pytest
 import decoupled as dc
 from decoupled.inference import Sequences, regret
 from decoupled.kernels.betting import LAW_ROUNDS, OTHER_ROUNDS, ROUNDS
+from decoupled.learner.columns import as_text, from_columns, to_columns
 
 COST = {"a": 0.2, "b": 0.5, "c": 0.8, "d": 0.1}
 
@@ -160,6 +161,21 @@ def test_a_replayed_log_counts() -> None:
     learner.replay([("a", 0.5, 0.0), ("b", 0.25, 1.0), ("a", 0.5, 0.0), ("c", 0.25, 1.0)] * 200)
     assert learner.intervals()["a"].high < 0.5 < learner.intervals()["b"].low
     assert learner.verdict().basis == "running"
+
+
+def test_an_incumbents_trial_is_saved_apart_from_the_pending_decisions() -> None:
+    learner = watched(dc.Ladder())
+    for loss in (0.25, 0.75):
+        learner.observe(learner.decide(), loss)
+    made = learner.decide(count=3)
+    learner.guardrails = dc.Guardrails(incumbent="a")
+    content, columns = to_columns(learner)
+    twin = from_columns(as_text(content), columns, [each[1:] for each in made])
+    for each in (learner, twin):
+        for decision in made:
+            each.observe(decision, 0.5)
+        each.observe(each.decide(), 1.0)
+    assert twin.to_json() == learner.to_json()
 
 
 def test_the_smallest_propensity_of_a_log_leaves_intervals() -> None:
