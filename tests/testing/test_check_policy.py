@@ -149,6 +149,7 @@ def test_an_engine_that_plays_otherwise_is_noticed(monkeypatch: pytest.MonkeyPat
     "policy",
     [
         dc.FTPL(),
+        dc.Ladder(),
         dc.CoupledTsallisINF(estimator="reduced-variance"),
         dc.Forgetting(dc.Exp3(), discount=0.97),
     ],

@@ -13,7 +13,7 @@ from ..base.packed import pack_ints, unpack_ints
 from ..base.turns import in_turn
 from ..decision import Decision, GuardedDecision
 from .learner import Learner
-from .pending import Pending, Waiting, baseline_from_json, baseline_to_json, recorded
+from .pending import Pending, Waiting, baseline_from_json, baseline_to_json
 from .restoring import restoring
 from .saving import as_text as as_text
 from .saving import to_content
@@ -52,19 +52,7 @@ def to_columns(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _of_waiting(waiting: Waiting) -> dict[str, Any]:
     start = len(waiting.tag) + 1
-    held: dict[int, int] = {}
-    baselines: list[Any] = []
-    which: list[int] = []
-    for each in waiting.decisions.values():
-        baseline = recorded(each[3])
-        if baseline is None:
-            which.append(_NONE)
-            continue
-        number = held.get(id(baseline))
-        if number is None:
-            number = held[id(baseline)] = len(baselines)
-            baselines.append(baseline_to_json(baseline))
-        which.append(number)
+    shared, which = waiting.shared_baselines()
     covered = {
         place: each[2] for place, each in enumerate(waiting.decisions.values()) if each[2] is not None
     }
@@ -72,8 +60,8 @@ def _of_waiting(waiting: Waiting) -> dict[str, Any]:
         "numbers": pack_ints(np.array([int(key[start:]) for key in waiting.decisions], np.int64)),
         "arms": pack_ints(np.array([each[1] for each in waiting.decisions.values()], np.int64)),
         "covered": list(covered.items()),
-        "baselines": baselines,
-        "baseline": pack_ints(np.array(which, np.int64)),
+        "baselines": [baseline_to_json(each) for each in shared],
+        "baseline": pack_ints(np.array([_NONE if each is None else each for each in which], np.int64)),
     }
 
 

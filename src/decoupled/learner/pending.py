@@ -133,10 +133,8 @@ class Waiting:
         return "was never made by this learner; give a decision that decide() or explore() returned"
 
     def to_json(self) -> dict[str, Any]:
-        """Everything but the limit as plain values. Decisions that share a baseline share it there too."""
-        baselines = [recorded(each[3]) for each in self.decisions.values()]
-        held = {id(each): each for each in baselines if each is not None}
-        number = {key: place for place, key in enumerate(held)}
+        """Everything but the limit as plain values. Decisions with the same baselines share them there."""
+        shared, which = self.shared_baselines()
         guarded = {
             each[0].id: [each[0].drawn, each[0].guard]
             for each in self.decisions.values()
@@ -147,14 +145,39 @@ class Waiting:
             "tag": self.tag,
             "made": self.made,
             "forgotten": self.forgotten,
-            "baselines": [baseline_to_json(each) for each in held.values()],
+            "baselines": [baseline_to_json(each) for each in shared],
             "pending": [
-                [*decision, arm, covered, *([] if baseline is None else [number[id(baseline)]])]
-                for (decision, arm, covered, _), baseline in zip(
-                    self.decisions.values(), baselines, strict=True
-                )
+                [*decision, arm, covered, *([] if place is None else [place])]
+                for (decision, arm, covered, _), place in zip(self.decisions.values(), which, strict=True)
             ],
         }
+
+    def shared_baselines(self) -> tuple[list[Baseline], list[int | None]]:
+        """The baselines that differ, and which of them each decision has.
+
+        They tell nothing of how decisions came to have them: in one object, in several after a restart, or in one that
+        also keeps numbers for decisions that had their feedback.
+        """
+        places: dict[Any, int] = {}
+        known: dict[int, int] = {}
+        shared: list[Baseline] = []
+        which: list[int | None] = []
+        for decision, explored, _, held in self.decisions.values():
+            baseline = recorded(held)
+            if baseline is None:
+                which.append(None)
+                continue
+            place = known.get(id(baseline))
+            if place is None:
+                serials, values, free, _ = baseline
+                same = decision.round, serials.tobytes(), values.tobytes(), free
+                place = known[id(baseline)] = places.setdefault(same, len(shared))
+                if place == len(shared):
+                    shared.append((serials, values, free, {}))
+            if explored in baseline[3]:
+                shared[place][3][explored] = baseline[3][explored]
+            which.append(place)
+        return shared, which
 
     @classmethod
     def from_json(cls, content: dict[str, Any], limit: int) -> "Waiting":
