@@ -51,7 +51,7 @@ def test_bench_writes_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     gc.unfreeze()
     assert result.exit_code == 0, result.output
     lines = json.loads(file.read_text())["lines"]
-    assert len(lines) == 6
+    assert len(lines) == 9
     assert all(line["lowest"] <= line["ratio"] <= line["highest"] for line in lines)
 
 

@@ -327,7 +327,7 @@ class Sequences:
         >>> for n in range(2_000):
         ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75, law=[0.5, 0.5])
         >>> [round(each, 2) for each in sequences.difference(0, 1)]
-        [0.5, 0.46, 0.55]
+        [0.5, 0.47, 0.54]
         """
         arm, other = self._place("arm", arm), self._place("other", other)
         return difference(self.sums, arm, other, self._allows_drift(drift))
