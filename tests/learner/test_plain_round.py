@@ -8,6 +8,7 @@ import re
 import sys
 import sysconfig
 import tracemalloc
+import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
 from types import BuiltinFunctionType
@@ -288,6 +289,19 @@ def test_machine_code_that_fails_changes_nothing(part: str) -> None:
 
 
 # Memory and threads
+
+
+@pytest.mark.parametrize("part", ["init", "decide", "update"])
+def test_a_call_keeps_its_arrays(part: str) -> None:
+    """A decision among some arms is drawn by a call of an object that nobody else holds."""
+    among = dc.FTPL().start(4, seed=7)._running.only(np.arange(2))
+    rows, call = weakref.ref(among.state.floats), getattr(among.calls, part)
+    del among
+    gc.collect()
+    assert rows() is not None
+    del call
+    gc.collect()
+    assert rows() is None
 
 
 @needs_quick

@@ -77,7 +77,9 @@ class Running:
 
     def draw_exploited(self, part: Ints | None) -> int:
         """Draw the arm to exploit, among some arms or all."""
-        return self.calls.decide()[0] if part is None else int(part[self.only(part).calls.decide()[0]])
+        if part is None:
+            return self.calls.decide()[0]
+        return int(part[self.only(part).calls.decide()[0]])
 
     def baseline_of(self, part: Ints | None, predicted: tuple[Ints, Floats] | None = None) -> Recorded:
         """The baselines of decisions made now, None if all are 0.

@@ -155,12 +155,12 @@ def bound_entries(
         if call_init(first):
             raise _failed("init")
 
-    def decide() -> tuple[int, int, float, float]:
+    def decide(*, keep: object = blocks) -> tuple[int, int, float, float]:
         if call_decide(first):
             raise _failed("decide")
         return read_decision(ints, drawn)
 
-    def update(given_arm: int, given_weight: float, given_loss: float) -> None:
+    def update(given_arm: int, given_weight: float, given_loss: float, *, keep: object = blocks) -> None:
         write_observation(ints, observed, given_arm, given_weight, given_loss)
         if call_update(second):
             raise _failed("update")
