@@ -185,7 +185,7 @@ def test_records_name_lines_that_the_bench_prints(monkeypatch: pytest.MonkeyPatc
     for module in (engine, learner):
         monkeypatch.setattr(module, "race", raced)
     monkeypatch.setattr(engine, "running", lambda *how: None)
-    monkeypatch.setattr(learner, "pair", lambda *how: None)
+    monkeypatch.setattr(learner, "pair", lambda *how, **more: None)
     monkeypatch.setattr(learner, "river_pair", lambda *how: None)
     monkeypatch.setattr(service, "run_load", lambda **how: load)
     monkeypatch.setattr(service, "run_batches", lambda **how: [1.0])
