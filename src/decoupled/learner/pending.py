@@ -169,8 +169,8 @@ class Waiting:
                 continue
             place = known.get(id(baseline))
             if place is None:
-                serials, values, free, _ = baseline
-                same = decision.round, serials.tobytes(), values.tobytes(), free
+                serials, values, free, kept = baseline
+                same = decision.round, serials.tobytes(), values.tobytes(), free, bool(kept)
                 place = known[id(baseline)] = places.setdefault(same, len(shared))
                 if place == len(shared):
                     shared.append((serials, values, free, {}))
