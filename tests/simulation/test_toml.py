@@ -132,7 +132,7 @@ def test_files_that_are_no_specification(tmp_path: Path) -> None:
     with pytest.raises(dc.ParameterError, match="is not TOML"):
         read_specification(tmp_path / "latin.toml")
     done = CliRunner().invoke(app, ["simulate", str(tmp_path)])
-    assert done.exit_code == 2
+    assert done.exit_code == 1
     assert "Traceback" not in done.output
 
 
@@ -169,8 +169,8 @@ def test_errors_are_one_line(tmp_path: Path) -> None:
     path = tmp_path / "spec.toml"
     path.write_text(GOOD.replace("FTPL", "FTLP"))
     done = CliRunner().invoke(app, ["simulate", str(path)])
-    assert done.exit_code == 2
+    assert done.exit_code == 1
     assert done.output.count("\n") == 1
     missing = CliRunner().invoke(app, ["simulate", str(tmp_path / "missing.toml")])
-    assert missing.exit_code == 2
+    assert missing.exit_code == 1
     assert "missing.toml" in missing.output

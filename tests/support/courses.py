@@ -16,7 +16,11 @@ import numpy as np
 import decoupled as dc
 from decoupled.builder import catalogue
 from decoupled.environments.base import Adversary
+from decoupled.inference.adding import _packed
+from decoupled.inference.sequences import Sequences
+from decoupled.inference.sums import Observation
 from decoupled.kernels import dispatch, late, merging
+from decoupled.kernels.betting import ArmTotals, add_observations
 from decoupled.kernels.dispatch import Entries, register
 from decoupled.kernels.late import Late, drive_adaptive_late, drive_late
 from decoupled.kernels.laws import leader_tiered, winner_law, winner_moments
@@ -119,6 +123,10 @@ def common_calls(init: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     rng = np.random.default_rng(0)
     accounts = (np.array([5, 9]), rng.random((2, 4)) * [[5.0], [9.0]], rng.random(2) * 5.0)
     yield "against_best", against_best, accounts
+    seen = [Observation(n % 3, 3.0, n % 7 / 6.0, n % 2, None, np.full(3, 1 / 3)) for n in range(20)]
+    sums = Sequences(3).sums
+    arms = ArmTotals(sums.moments, sums.counts, sums.rounds, sums.flow)
+    yield "add_observations", add_observations, (_packed(sums, seen), arms, sums.pairs.totals(), 0)
     yield (
         "merge_groups",
         merging.merge_groups,

@@ -17,7 +17,7 @@ from decoupled.service.http.app import create_app
 from decoupled.service.http.auth import digest_of, new_key
 from decoupled.service.http.gateway import Gateway
 
-MOST_FILES = 29  # six update the confidence sequences, three say who asked and count it, two check the key and the memory
+MOST_FILES = 32  # six update the confidence sequences, three say who asked and count it, two check the key and the memory
 PACKAGE = Path(decoupled.__file__).parent
 
 
