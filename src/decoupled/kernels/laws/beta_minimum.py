@@ -23,7 +23,7 @@ def smallest_beta_law(a: Floats, b: Floats) -> Floats:
     """
     # Loaded here, because a policy that never asks for its law needs no SciPy.
     with needed_for("exact probabilities of ThompsonSampling"):
-        from scipy.special import betaincc, betaln, xlog1py, xlogy
+        from scipy.special import betainc, betaln, xlog1py, xlogy
 
     pairs, which, count = np.unique(
         np.column_stack((a, b)), axis=0, return_inverse=True, return_counts=True
@@ -33,7 +33,8 @@ def smallest_beta_law(a: Floats, b: Floats) -> Floats:
 
     def integrand(x: Floats) -> Floats:
         at = x[..., None]
-        log_above = np.log(np.maximum(betaincc(first, second, at), _LEAST))
+        # By symmetry: SciPy's own complement, betaincc, takes hundreds of times as long.
+        log_above = np.log(np.maximum(betainc(second, first, 1.0 - at), _LEAST))
         rivals = (log_above * count).sum(axis=-1, keepdims=True) - log_above
         log_density = xlogy(first - 1.0, at) + xlog1py(second - 1.0, -at) - constant
         value: Floats = np.exp(log_density + rivals)
