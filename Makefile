@@ -34,8 +34,8 @@ EDITABLE := DECOUPLED_NATIVE=off $(PIP) install --no-deps --no-build-isolation -
 NATIVE := PYTHONPATH=src DECOUPLED_NATIVE=here $(BIN)/python -m decoupled.builder --if-stale
 MANIFEST := src/decoupled/native/lib/manifest.json
 
-# As many tests at once as the machine has processors; `make test WORKERS=4` for another number.
-WORKERS := logical
+# One test more at a time than the machine has processors, since some of them wait; `make test WORKERS=4` for another number.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST := $(BIN)/pytest -q --numprocesses $(WORKERS) --dist worksteal
 
 # Tests that need no browser, database or whole reproduction. --quick runs a sample of them: see tests/support/quick.py.

@@ -115,7 +115,14 @@ def test_a_container_that_is_stopped_while_it_starts_ends_at_once(sandbox: Sandb
     try:
         with os.fdopen(reading) as information:
             pid = json.loads(information.read())["child-pid"]
-        opened = os.open(gate, os.O_WRONLY)  # waits until the service reads it
+        opened = os.open(gate, os.O_WRONLY)  # waits until the service opens it
+        # Python looks at signals between two of its own steps. One that comes after the last look and before the system
+        # call would wait for what the call waits for, so see that it has begun.
+        state = Path(f"/proc/{pid}/stat")
+        asleep = 0
+        while asleep < 20:
+            asleep = asleep + 1 if state.read_text().rpartition(")")[2].split()[0] == "S" else 0
+            time.sleep(0.01)
         os.kill(pid, signal.SIGTERM)
         assert process.wait(60) == 0
         os.close(opened)
