@@ -81,7 +81,7 @@ def do(
     )
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=60)
 @given(START, MOVES, BITS)
 def test_every_move_leaves_the_order_of_a_full_sort(
     start: list[float], moves: list[tuple[int, float]], bits: int
@@ -97,7 +97,7 @@ def test_every_move_leaves_the_order_of_a_full_sort(
 LIFTS = st.lists(st.tuples(st.integers(0, 24), st.sampled_from((0.25, 0.5, 0.3, 1.0, 1e9))), max_size=12)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=60)
 @given(START, LIFTS, BITS)
 @example([1.0 + 2.0**-52, 1.0, 2.0, 2.0], [(2, 1e9)], 1)  # two that rounding makes equal
 def test_the_first_ranks_are_lifted_together(
