@@ -125,8 +125,8 @@ def common_calls(init: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     yield "against_best", against_best, accounts
     seen = [Observation(n % 3, 3.0, n % 7 / 6.0, n % 2, None, np.full(3, 1 / 3)) for n in range(20)]
     sums = Sequences(3).sums
-    arms = ArmTotals(sums.moments, sums.counts, sums.rounds, sums.flow)
-    yield "add_observations", add_observations, (_packed(sums, seen), arms, sums.pairs.totals(), 0)
+    by_arm = ArmTotals(sums.moments, sums.counts, sums.rounds, sums.flow)
+    yield "add_observations", add_observations, (_packed(sums, seen), by_arm, sums.pairs.totals(), 0)
     yield (
         "merge_groups",
         merging.merge_groups,
