@@ -173,10 +173,10 @@ def rivals() -> str:
 
 
 def chosen(policies: dict[str, tuple[str, str, str]]) -> str:
-    """What there is to know for choosing a policy."""
+    """What there is to know for choosing a policy: first the numbers, which a phone must show too."""
     head = (
-        *("policy", "guarantee", "you must know", "µs of its own step, K = 8; 64"),
-        *("alternating", "stochastic, easy", "punishing adversary"),
+        *("policy", "alternating", "stochastic, easy", "punishing adversary"),
+        *("µs of its own step, K = 8; 64", "guarantee", "you must know"),
     )
     columns = []
     for instance in ("alternating", "easy", "punished-8"):
@@ -186,7 +186,8 @@ def chosen(policies: dict[str, tuple[str, str, str]]) -> str:
         "; ".join(measurements.text_of(KNOWN[f"steps.{each}.{arms}"]) for arms in (8, 64))
         for each in policies
     ]
-    rows = zip(*zip(*policies.values(), strict=True), steps, *columns, strict=True)
+    titles, *words = zip(*policies.values(), strict=True)
+    rows = zip(titles, *columns, steps, *words, strict=True)
     return markdown(head, rows)
 
 
