@@ -60,7 +60,7 @@ class LateBloomer(Simulated):
         picture = Picture(
             "late-bloomer",
             "An arm that becomes good late",
-            f"Mean regret over {runs:,} runs, with bands of one standard deviation, against the best arm of all rounds.",
+            f"Mean regret over {runs:,} runs, with bands of the 95 % interval of the mean, against the best arm of all rounds.",
             tuple(named_panel(name, results, NAMES) for name, results in cells.items()),
             columns=2,
         )
