@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from decoupled.base.packed import pack_floats, pack_ints, unpack_floats, unpack_ints
 from decoupled.errors import ArmError, LossError, ParameterError, StateError
 from decoupled.inference import Interval, Sequences, lower_difference, lower_mean, regret
 from decoupled.inference.boundary import BETS, GUESSES
@@ -282,3 +283,58 @@ def test_an_integer_of_numpy_is_an_arm_and_a_loss() -> None:
     sequences.update(explore=np.int64(1), weight=np.float64(2.0), loss=1)  # type: ignore[arg-type]
     assert sequences.seen(1) == 1
     json.dumps(sequences.to_dict())
+
+
+def test_sums_that_no_observations_led_to_are_refused() -> None:
+    """One number at a time is replaced, of every array; what is taken all the same gives intervals."""
+    sequences = Sequences(3)
+    rng = np.random.default_rng(3)
+    for explore in rng.integers(3, size=400):
+        sequences.update(explore, 3.0, 0.2 + 0.3 * float(explore), exploit=0, law=[1 / 3, 1 / 3, 1 / 3])
+    sequences.add_arms(1)
+    sequences.retire(1)
+    good = sequences.to_dict()
+    assert good["settled"], "the test needs one"
+    pairs = good["pairs"]
+    homes = [(good, name) for name in ("moments", "counts", "batch", "rounds", "flow")]
+    homes += [(pairs, name) for name in pairs]
+    whole = {"counts", "batch", "rounds", "owners", "powers"}
+    refused = taken = 0
+    for home, name in homes:
+        packed = home[name]
+        pack, unpack = (pack_ints, unpack_ints) if name in whole else (pack_floats, unpack_floats)
+        bad_values = (-(2**60), 2**60) if name in whole else (np.nan, np.inf, -np.inf, 1e308, -1e308)
+        for place in rng.integers(len(unpack(packed)), size=12):
+            for bad in bad_values:
+                values = unpack(packed)
+                values[place] = bad
+                home[name] = pack(values)
+                try:
+                    changed = Sequences.from_dict(good)
+                except StateError:
+                    refused += 1
+                    continue
+                taken += 1
+                with np.errstate(all="ignore"):
+                    changed.update(0, 3.0, 0.5, exploit=0, law=[0.5, 0.0, 0.25, 0.25])
+                    ends = [
+                        *changed.arms(),
+                        changed.served(),
+                        changed.difference(0, 2),
+                        changed.against_served(2),
+                    ]
+                assert np.isfinite(ends).all(), (name, place, bad)
+        home[name] = packed
+    assert refused > 3 * taken
+    for name, value in {
+        "risk": 2.0,
+        "drift": 1,
+        "coupled": None,
+        "compared": [-1],
+        "contenders": 1,
+        "next_look": -1,
+    }.items():
+        with pytest.raises(StateError, match=name):
+            Sequences.from_dict({**good, name: value})
+    with pytest.raises(StateError, match="settled"):
+        Sequences.from_dict({**good, "settled": [[0, 9, 0.1, 0.0, 0.2]]})

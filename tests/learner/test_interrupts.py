@@ -160,7 +160,7 @@ def test_at_every_point_all_or_nothing(kind: str, watched: bool, name: str) -> N
     assert cases[0].content in (after, done.content), "the first was not interrupted"
 
 
-@pytest.mark.parametrize("name", ["observe", "decide", "add_arms"])
+@pytest.mark.parametrize("name", ["observe", "decide some", "add_arms"])
 def test_a_handler_that_saves_saves_or_says_what_to_do(name: str) -> None:
     """It would wait for ever, were it let in; and the call that it interrupts goes on."""
     saved: list[dc.Learner] = []

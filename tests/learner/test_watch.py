@@ -48,8 +48,10 @@ def test_a_learner_that_is_not_watched_stays_quick() -> None:
     with pytest.raises(dc.UnsupportedError, match="call watch\\(\\) before"):
         learner.verdict()
     learner.watch()
-    assert not isinstance(learner._quick_decide, BuiltinFunctionType)
-    assert was_quick or learner.watched
+    assert isinstance(learner._quick_decide, BuiltinFunctionType) == was_quick
+    assert not isinstance(learner._quick_observe, BuiltinFunctionType)
+    learner.unwatch()
+    assert isinstance(learner._quick_observe, BuiltinFunctionType) == was_quick
 
 
 def test_what_is_counted_is_every_observation_with_its_law() -> None:
@@ -232,6 +234,7 @@ def test_what_is_kept_of_decisions_is_bounded() -> None:
     learner.forget(learner.decide())
     for _ in range(50):
         learner.decide()
+    learner.replay([("a", 0.5, 0.5)])  # the round ends
     assert learner._watch is not None
     assert len(learner._watch.drawn) == 10
     learner.observe(learner.pending[0], 0.5)

@@ -198,7 +198,26 @@ class Pairs:
         shaped: dict[str, Any] = {
             name: values.reshape(shapes.get(name, len(values))) for name, values in (floats | ints).items()
         }
-        return cls(**shaped)
+        pairs = cls(**shaped)
+        pairs._check()
+        return pairs
+
+    def _check(self) -> None:
+        """Raise an error if no bets could have led to these sums, as far as each number shows by itself."""
+        given = self.owners[self.owners >= 0]
+        for name, holds in {
+            "owners": len(self.owners) <= MOST and len(set(given.tolist())) == len(given),
+            "won": ((self.won > 0.0) & (self.won < np.inf)).all(),
+            "powers": (np.abs(self.powers) < 2**31).all(),
+            "weights": ((self.weights >= 0.0) & (self.weights < np.inf)).all(),
+            "gains": (np.abs(self.gains) < np.inf).all(),
+            "goals": (self.goals > 0.0).all(),
+            "common": self.common.shape == (len(BETS) + 1,)
+            and ((self.common >= 0.0) & (self.common < np.inf)).all()
+            and (self.common[:-1] > 0.0).all(),
+        }.items():
+            if not holds:
+                raise ValueError(f"{name} of pairs cannot be")
 
 
 def _nothing_common() -> Floats:

@@ -19,6 +19,7 @@ from .interval import Interval
 from .pairs import Pairs
 
 _MOMENTS, _COUNTS, _ROUNDS, _FLOW = 16, 3, 4, 9
+LARGEST = 1e150  # its square is finite
 
 
 class Observation(NamedTuple):
@@ -193,7 +194,42 @@ class Sums:
         plain = {name: content[name] for name in _PLAIN}
         arrays = {name: _unpack(content[name], name) for name in _ARRAYS}
         settled = {(worse, better): Interval(*shown) for worse, better, *shown in content["settled"]}
-        return cls(**plain, **arrays, pairs=Pairs.from_dict(content["pairs"]), settled=settled)
+        sums = cls(**plain, **arrays, pairs=Pairs.from_dict(content["pairs"]), settled=settled)
+        sums._check()
+        return sums
+
+    def _check(self) -> None:
+        """Raise an error if no observations could have led to these sums, as far as each number shows by itself."""
+        arms, settled = len(self.batch), np.array([[*pair, *shown] for pair, shown in self.settled.items()])
+        moments, (worse, better, estimate, low, high) = self.moments, settled.reshape(-1, 5).T
+        own = np.isin((worse, better), np.arange(arms)).all() and (worse != better).all()
+        for name, holds in {
+            "risk": isinstance(self.risk, float) and 0.0 < self.risk < 1.0,
+            "drift": isinstance(self.drift, bool),
+            "coupled": isinstance(self.coupled, bool),
+            "retired": self.retired.shape == (arms,) and arms - self.retired.sum() >= 2,
+            "moments": moments.shape == (arms, _MOMENTS) and _small(moments) and (moments[:, :AGAINST] >= 0.0).all(),
+            "counts": self.counts.shape == (arms, _COUNTS) and _counted(self.counts),
+            "rounds": self.rounds.shape == (_ROUNDS,) and _counted(self.rounds),
+            "flow": self.flow.shape == (_FLOW,) and _small(self.flow) and 0.0 <= self.flow[LEVEL] <= 1.0,
+            "compared": _counted(np.array(self.compared)),
+            "batch": _counted(self.batch) and (self.batch <= self.batches).all(),
+            "contenders": type(self.contenders) is int and 2 <= self.contenders <= arms,
+            "next_look": type(self.next_look) is int and self.next_look >= 0,
+            "owners": np.isin(self.pairs.owners, [-1, *self.live]).all(),
+            "settled": own and (low >= -1.0).all() and (low <= estimate).all() and (estimate <= high).all(),
+        }.items():  # fmt: skip
+            if not holds:
+                raise ValueError(f"{name} cannot be")
+
+
+def _small(values: Floats) -> bool:
+    """Whether all are numbers whose squares are finite."""
+    return bool((np.abs(values) < LARGEST).all())
+
+
+def _counted(values: Ints) -> bool:
+    return values.dtype == np.int64 and bool((values >= 0).all())
 
 
 _PLAIN = ("risk", "drift", "coupled", "compared", "contenders", "next_look")

@@ -39,6 +39,7 @@ def to_columns(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
     parts = learner._parts
     waiting, watch = parts.waiting, parts.watch
     parts.running.record_baselines()
+    learner._keep_drawn()
     bare = Waiting(waiting.tag, waiting.limit)
     bare.counter.value, bare.forgotten = waiting.made, waiting.forgotten
     content = to_content(

@@ -3,7 +3,6 @@
 import hashlib
 import os
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
@@ -50,7 +49,7 @@ from .watchable import Watchable, check_watchable
 
 if TYPE_CHECKING:  # loaded when a learner is watched
     from ..inference.sums import Observation
-    from .watch import Drawn, Place, Watch
+    from .watch import Place, Watch
 
 DEFAULT_PENDING = 100_000
 
@@ -118,16 +117,17 @@ class Learner(Guarded, Watchable):
     def _bind(self) -> None:
         """Bind the calls of a plain round to the parts of the learner."""
         self._running.pending = self._waiting.decisions
-        calls = plain_round(self._parts)
-        if self._watch is None and calls is not NOT_QUICK:
-            self._quick_decide, self._quick_observe, self._switch = calls
-            self._inner = NOT_QUICK
-        else:  # what the watch needs comes with every call, so they are made in turn
-            self._quick_decide, self._quick_observe, self._switch = NOT_QUICK._replace(switch=Switch())
-            self._inner = calls
-            calls.switch.stopped = False
-        if self._inner is not NOT_QUICK:
-            self._places: dict[Arm | None, int] = {name: at for at, name in enumerate(self._arms.names)}
+        self._inner, calls = NOT_QUICK, plain_round(self._parts)
+        self._quick_decide, self._quick_observe = calls.decide, calls.observe
+        self._switch = Switch() if calls is NOT_QUICK else calls.switch
+        if self._watch is not None:  # the watch learns with the policy, so feedback comes in turn
+            self._inner, self._quick_observe = plain_round(self._parts), NOT_QUICK.observe
+            self._inner.switch.stopped = False
+            self._watch.serials = {None: None, **dict(zip(self._arms.names, self._serials(), strict=True))}
+
+    def _serials(self) -> Iterable[int]:
+        kept = self._running.serials.kept
+        return range(len(self._arms)) if kept is None else kept.tolist()
 
     @property
     def _parts(self) -> Parts:
@@ -323,25 +323,7 @@ class Learner(Guarded, Watchable):
     @in_turn
     def _decide(self, some: list[object] | None, expected: Any, *, exploiting: bool = True) -> Decision:
         part = self._part(some)
-        watch = self._watch
-        if watch is not None and part is None and expected is None and exploiting:
-            self._unfinished = undone_by(partial(self._unmake, self._waiting.made))
-            decision: Decision | None = self._inner.decide()
-            if decision is not None:
-                place = self._places[decision.exploit]
-                watch.keep(decision.id, watch.drawn_by(decision, place, None, self._running))
-            self._unfinished = None
-            if decision is not None:
-                return decision
         return self._draw(1, part, self._baseline(part, expected), exploiting)[0]
-
-    def _unmake(self, made: int) -> None:
-        """Take back the decision that was made after so many others, if it was; this may be repeated."""
-        key = f"{self._waiting.tag}-{made + 1}"
-        self._waiting.decisions.pop(key, None)
-        self._waiting.counter.value = made
-        if self._watch is not None:
-            self._watch.forget(key)
 
     @in_turn
     def _decide_often(self, count: int, some: list[object] | None, expected: Any) -> list[Decision]:
@@ -420,12 +402,12 @@ class Learner(Guarded, Watchable):
         ]
         oldest = waiting.oldest(count)
         self._commit(self._wait_for, made, first + count - 1, oldest, waiting.forgotten + len(oldest))
-        return [pending[0] for pending, _ in made]
+        return [pending[0] for pending in made]
 
     def _drawn(
         self, number: int, among: Running, part: Ints | None, baseline: Recorded, exploiting: bool
-    ) -> "tuple[Pending, Drawn | None]":
-        """The decision of this number, as it will be kept, and what the watch will keep of it."""
+    ) -> Pending:
+        """The decision of this number, as it will be kept."""
         running, names = self._running, self._arms.names
         exploit, explore, weight, propensity = among.calls.decide()
         if part is None:
@@ -442,24 +424,17 @@ class Learner(Guarded, Watchable):
         serials = running.serials
         covered = None if part is None else tuple(serials.of(part).tolist())
         decision = self._waiting.decision(number, chosen, guarded)
-        pending = decision, serials.of_one(explore), covered, baseline
-        if self._watch is None:
-            return pending, None
-        return pending, self._watch.drawn_by(decision, exploit if exploiting else None, part, running)
+        return decision, serials.of_one(explore), covered, baseline
 
-    def _wait_for(
-        self, made: "list[tuple[Pending, Drawn | None]]", number: int, oldest: list[str], forgotten: int
-    ) -> None:
+    def _wait_for(self, made: list[Pending], number: int, oldest: list[str], forgotten: int) -> None:
         """Wait for the feedback of decisions, the last of this number, and forget the oldest; this may be repeated."""
-        waiting, watch = self._waiting, self._watch
-        for pending, drawn in made:
+        waiting = self._waiting
+        for pending in made:
             waiting.decisions[pending[0].id] = pending
-            if watch is not None and drawn is not None:
-                watch.keep(pending[0].id, drawn)
         for key in oldest:
             waiting.decisions.pop(key, None)
-            if watch is not None:
-                watch.forget(key)
+            if self._watch is not None:
+                self._watch.forget(key)
         waiting.counter.value, waiting.forgotten = number, forgotten
 
     def _part(self, some: list[object] | None) -> Ints | None:
@@ -520,6 +495,7 @@ class Learner(Guarded, Watchable):
 
     def _settle(self, pending: Pending, loss: object, scaled: float) -> None:
         running, watch = self._running, self._watch
+        self._keep_drawn()
         seen = None if watch is None else watch.observed_by(pending, scaled)
         undo, at_once = running.undo(pending)
         rest = pending[0].id, seen, None if watch is None else watch.place_of(pending[0].id)
@@ -531,6 +507,11 @@ class Learner(Guarded, Watchable):
             self._unfinished = None
         else:
             self._commit(self._settled, *rest)
+
+    def _keep_drawn(self) -> None:
+        """Keep what is watched of decisions of this round, before the state changes or is saved."""
+        if self._watch is not None:
+            self._watch.keep_drawn(reversed(self._waiting.decisions.values()), self._running)
 
     def _settled(self, key: str, seen: "Observation | None", place: "Place | None") -> None:
         self._waiting.decisions.pop(key, None)
@@ -587,6 +568,7 @@ class Learner(Guarded, Watchable):
         if not unrandomised:
             check_randomised(checked, self._arms, self._running)
         warn_of_unseen(checked, self._arms, self._running)  # first, since warnings may be errors
+        self._keep_drawn()
         watch = self._watch if self._watch is None else self._watch.copy()
         incumbent = self._guard.rules.incumbent is not None
         self._unfinished = undone_by(self._running.undo_all())
@@ -682,6 +664,7 @@ class Learner(Guarded, Watchable):
         if self._watch is None:
             return None
         check_watchable(running.state.floats.shape[1])
+        self._keep_drawn()
         return self._watch.following(running.serials)
 
     # Inspecting
@@ -774,6 +757,7 @@ class Learner(Guarded, Watchable):
         >>> twin.decide() == learner.decide()
         True
         """
+        self._keep_drawn()
         return to_text(self._parts)
 
     @classmethod

@@ -21,7 +21,6 @@ from .runner import Running
 from .saving import FORMAT, VERSION, WRITER, Parts
 
 if TYPE_CHECKING:  # loaded when a learner is watched
-    from ..inference.sequences import Sequences
     from .watch import Watch
 
 COUNTS = ("counts", "seen")  # how often something was seen, as floats
@@ -129,11 +128,10 @@ def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | Non
     for each in (watch.sequences, watch.trial):
         if each is not None:
             _check("watch", each, each.count == born)
-            _try_out(each.copy())
     # Not those that are pending here: columns bring these later.
     _check("watch", "its decisions", all(isinstance(key, str) for key in watch.before))
     _check("watch", watch.weighs, isinstance(watch.weighs, bool))
-    _check("watch", "its decisions", watch.drawn.keys() <= waiting.decisions.keys())
+    _check("watch", "its decisions", watch.drawn.keys() == waiting.decisions.keys())
     for exploit, law in watch.drawn.values():
         if exploit is not None:
             _whole("watch", exploit, 0, born - 1)
@@ -143,16 +141,6 @@ def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | Non
             law is None or (law.ndim == 1 and len(law) <= born and bool((law >= 0.0).all())),
         )
     return watch
-
-
-def _try_out(sequences: "Sequences") -> None:
-    """Use the sequences once: they are many sums, and what is wrong with one of them shows."""
-    live = sequences.live
-    law = np.zeros(sequences.count)
-    law[live] = 1.0 / len(live)
-    sequences.update(live[0], float(len(live)), loss=0.5, exploit=live[0], law=law)
-    found = [*sequences.bounds(drift=True), sequences.estimates(drift=False)]
-    _check("watch", "its sums", bool(np.isfinite(found).all()))
 
 
 def _numbers(name: str, row: Any) -> Any:

@@ -5,21 +5,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..base.arrays import Floats, Ints
+from ..base.arrays import Floats
 from ..base.packed import pack_ints, unpack_ints
-from ..decision import Decision
+from ..decision import Arm, Decision
 from ..inference.sequences import Sequences
 from ..inference.sums import Observation
 from .arm_ids import Serials
 from .pending import Covered, Pending
+from .protocol import RunnablePolicy
 from .runner import Running
 
 MOST_NUMBERS = (
     1_000_000  # in the laws of pending decisions; feedback that is later than that counts without its law
 )
 
-# In columns: a decision without an exploited arm, without a law, or that was made before the watch began.
-NO_ARM, NO_LAW, NOT_DRAWN = -1, -1, -2
+NO_ARM, NO_LAW = -1, -1  # in columns: a decision without an exploited arm, or without a law
 
 
 class Drawn(NamedTuple):
@@ -50,6 +50,7 @@ class Watch:
         # Whether the policy learns from weights. If so, a weight estimates 1 / propensity where that is not known, and
         # every available arm has a chance to be explored.
         self.weighs = weighs
+        self.serials: dict[Arm | None, int | None] = {}  # by the names of the arms
         self.drawn: dict[str, Drawn] = {}
         self._with_law: dict[str, None] = {}  # the drawn decisions that have a law, oldest first
         self._law: tuple[object, Floats] | None = None  # of the last draw, with the state it belongs to
@@ -58,9 +59,14 @@ class Watch:
         self.before: set[str] = set()
 
     @classmethod
-    def start(cls, serials: Serials, risk: float, drift: bool, coupled: bool, weighs: bool) -> "Watch":
-        """Watch arms of which nothing is known."""
-        return cls(_followed(Sequences(serials.born, risk, drift=drift, coupled=coupled), serials), weighs)
+    def start(
+        cls, serials: Serials, risk: float, drift: bool, policy: RunnablePolicy, pending: Iterable[str]
+    ) -> "Watch":
+        """Watch arms of which nothing is known. Of decisions that are pending already, nothing is kept."""
+        sequences = Sequences(serials.born, risk, drift=drift, coupled=policy.coupled)
+        watch = cls(_followed(sequences, serials), policy.cumulative is not None)
+        watch.drawn = dict.fromkeys(pending, _UNKNOWN)
+        return watch
 
     def with_trial(self, serials: Serials, pending: Iterable[str] | None) -> "Watch":
         """A copy that judges an incumbent by what neither these pending decisions tell nor what was observed.
@@ -81,17 +87,28 @@ class Watch:
 
     # Deciding
 
-    def drawn_by(
-        self, decision: Decision, exploit: int | None, part: Ints | None, running: Running
-    ) -> Drawn:
-        """What to keep of a decision, given the place of its exploited arm and those it was drawn from (None for all)."""
+    def keep_drawn(self, pending: Iterable[Pending], running: Running) -> None:
+        """Keep what the decisions of this round need until their feedback comes; this may be repeated.
+
+        `pending` has all pending decisions, newest first. What is kept depends on the state, so call this before the state
+        changes. A decision costs nothing until then.
+        """
+        now, new = running.round, []
+        for decision, _, covered, _ in pending:
+            if decision.round != now:
+                break
+            if decision.id not in self.drawn:
+                new.append((decision, covered))
+        for decision, covered in reversed(new):
+            self._keep(decision.id, self._drawn_by(decision, covered, running))
+
+    def _drawn_by(self, decision: Decision, covered: Covered, running: Running) -> Drawn:
         law = None
         if decision.propensity is not None and (self.sequences.pairs_arms or not self.weighs):
-            law = self._law_of(part, running)
-        return Drawn(None if exploit is None else running.serials.of_one(exploit), law)
+            law = self._law_of(covered, running)
+        return Drawn(self.serials[decision.exploit], law)
 
-    def keep(self, key: str, drawn: Drawn) -> None:
-        """Keep this of a decision until its feedback comes; this may be repeated."""
+    def _keep(self, key: str, drawn: Drawn) -> None:
         self.drawn[key] = drawn
         if drawn.law is not None:
             self._with_law[key] = None
@@ -100,10 +117,11 @@ class Watch:
                 self.drawn[oldest] = self.drawn[oldest]._replace(law=None)
                 self._with_law.pop(oldest)
 
-    def _law_of(self, part: Ints | None, running: Running) -> Floats:
+    def _law_of(self, covered: Covered, running: Running) -> Floats:
         """The law of exploration by serial. Decisions of the same round share it."""
-        state = running.round, None if part is None else part.tobytes()
+        state = running.round, covered
         if self._law is None or self._law[0] != state:
+            part = None if covered is None else running.serials.places(np.array(covered, np.int64))[0]
             law = running.law("exploration_law", part)
             if running.serials.kept is not None:
                 by_place, law = law, np.zeros(running.serials.born)
@@ -116,21 +134,26 @@ class Watch:
     def observed_by(self, pending: Pending, loss: float) -> Observation:
         """The feedback of a decision. One that was made before the watch began tells nothing of what was exploited."""
         decision, serial, covered, _ = pending
-        exploit, law = self.drawn.get(decision.id, _UNKNOWN)
-        arms = self.sequences.count
-        if law is not None and len(law) < arms:  # arms that came later had no chance
-            law = np.pad(law, (0, arms - len(law)))
-        if law is not None and not law[serial] > 0.0:
-            law = None  # the law is exact, and the arm was drawn by a rounded one
-        weight, available = self._weight(decision, law), _available(covered)
-        if law is not None and not self.weighs:
-            available = tuple(np.flatnonzero(law).tolist())
-        return Observation(serial, weight, loss, exploit, available, law)
+        exploit, law = self.drawn[decision.id]
+        if law is not None:
+            missing = self.sequences.count - len(law)
+            if missing > 0:  # arms that came later had no chance
+                law = np.pad(law, (0, missing))
+            if not law.item(serial) > 0.0:
+                law = None  # the law is exact, and the arm was drawn by a rounded one
+        weight = decision.weight if decision.propensity is None else 1.0 / decision.propensity
+        available = range(covered) if isinstance(covered, int) else covered
+        if self.weighs:
+            return Observation(serial, weight, loss, exploit, available, law)
+        if law is None:  # arms may have had no chance, and it is not known which
+            return Observation(serial, None, loss, exploit, available)
+        return Observation(serial, weight, loss, exploit, tuple(np.flatnonzero(law).tolist()), law)
 
     def place_of(self, key: str) -> Place:
         """Which observation that of a decision will be."""
-        tried = self.trial is not None and key not in self.before
-        return Place(self.sequences.observed, self.judges.observed if tried else None)
+        if self.trial is None or key in self.before:
+            return Place(self.sequences.observed, None)
+        return Place(self.sequences.observed, self.trial.observed)
 
     def settle(self, key: str, seen: Observation, place: Place) -> None:
         """Add the feedback of a decision; this may be repeated."""
@@ -151,17 +174,13 @@ class Watch:
         self.before.discard(key)
         self.drawn.pop(key, None)
 
-    def _weight(self, decision: Decision, law: Floats | None) -> float | None:
-        if not self.weighs and law is None:
-            return None  # arms may have had no chance, and it is not known which
-        return decision.weight if decision.propensity is None else 1.0 / decision.propensity
-
     # Arms
 
     def copy(self) -> "Watch":
         """The same, with sequences that go on independently; what is kept of pending decisions is shared."""
         copy = Watch(self.sequences.copy(), self.weighs)
-        copy.drawn, copy._with_law, copy.before = self.drawn, self._with_law, self.before
+        copy.serials, copy.drawn, copy._with_law = self.serials, self.drawn, self._with_law
+        copy.before = self.before
         copy.trial = None if self.trial is None else self.trial.copy()
         return copy
 
@@ -205,12 +224,7 @@ class Watch:
         exploit: list[int] = []
         which: list[int] = []
         for key in pending:
-            drawn = self.drawn.get(key)
-            if drawn is None:
-                exploit.append(NO_ARM)
-                which.append(NOT_DRAWN)
-                continue
-            arm, law = drawn
+            arm, law = self.drawn[key]
             exploit.append(NO_ARM if arm is None else arm)
             if law is None:
                 which.append(NO_LAW)
@@ -232,10 +246,9 @@ class Watch:
         laws.append(None)  # the place of NO_LAW
         exploit, which = unpack_ints(columns["exploit"]).tolist(), unpack_ints(columns["law"]).tolist()
         for key, arm, number in zip(pending, exploit, which, strict=True):
-            if number != NOT_DRAWN:
-                self.drawn[key] = Drawn(None if arm == NO_ARM else arm, laws[number])
-                if number != NO_LAW:
-                    self._with_law[key] = None
+            self.drawn[key] = Drawn(None if arm == NO_ARM else arm, laws[number])
+            if number != NO_LAW:
+                self._with_law[key] = None
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Watch":
@@ -262,7 +275,3 @@ def _followed(sequences: Sequences, serials: Serials) -> Sequences:
 
 def _live(serials: Serials) -> list[int]:
     return list(range(serials.born)) if serials.kept is None else serials.kept.tolist()
-
-
-def _available(covered: Covered) -> tuple[int, ...] | range | None:
-    return range(covered) if isinstance(covered, int) else covered

@@ -7,6 +7,7 @@ from ..decision import Arm
 from ..errors import ParameterError, UnsupportedError
 from .arms import ArmNames
 from .loss_range import LossRange
+from .pending import Waiting
 from .runner import Running
 
 if TYPE_CHECKING:  # loaded when a learner is watched
@@ -34,6 +35,7 @@ class Watchable(TakesTurns):
     _arms: ArmNames
     _losses: LossRange
     _running: Running
+    _waiting: Waiting
     _watch: "Watch | None"
 
     if TYPE_CHECKING:  # the other parts of a learner have these
@@ -102,10 +104,10 @@ class Watchable(TakesTurns):
     def _new_watch(self, risk: float, drift: bool) -> "Watch":
         from .watch import Watch
 
-        policy, serials = self._running.policy, self._running.serials
         check_watchable(len(self._arms))
-        weighs = policy.cumulative is not None
-        return Watch.start(serials, risk, drift, policy.coupled, weighs)
+        return Watch.start(
+            self._running.serials, risk, drift, self._running.policy, self._waiting.decisions
+        )
 
     @in_turn
     def verdict(self, *, risk: float | None = None, drift: bool | None = None) -> "Verdict":
