@@ -302,7 +302,8 @@ def test_sums_that_no_observations_led_to_are_refused() -> None:
     refused = taken = 0
     for home, name in homes:
         packed = home[name]
-        pack, unpack = (pack_ints, unpack_ints) if name in whole else (pack_floats, unpack_floats)
+        pack: Any = pack_ints if name in whole else pack_floats
+        unpack: Any = unpack_ints if name in whole else unpack_floats
         bad_values = (-(2**60), 2**60) if name in whole else (np.nan, np.inf, -np.inf, 1e308, -1e308)
         for place in rng.integers(len(unpack(packed)), size=12):
             for bad in bad_values:
