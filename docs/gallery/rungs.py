@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import decoupled as dc
+from decoupled.extend import diagnostics
 
 runs, rounds, change, every = 10, 3_000, 1_500, 25
 weights = np.zeros((3, runs, rounds // every))
@@ -25,7 +26,7 @@ for run in range(runs):
         learner.observe(decision, loss=float(luck[t] < mean))
         last = decision.exploit
         if t % every == 0:
-            inside = learner.diagnostics()
+            inside = diagnostics(learner)
             for rung in range(3):
                 weights[rung, run, t // every] = inside[f"rung_weight_{rung}"]
 

@@ -82,7 +82,7 @@ class GuardedDecision(Decision):
 
 
 class Served(NamedTuple):
-    """An arm to use now, without exploring: what `Learner.serve` returns.
+    """An arm to use now, without exploring: what `Learner.exploit` returns.
 
     Attributes:
         exploit: the arm to use.
@@ -93,7 +93,7 @@ class Served(NamedTuple):
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["red", "green"], seed=7)
     >>> learner.guardrails = dc.Guardrails(pinned="red")
-    >>> learner.serve()
+    >>> learner.exploit()
     Served(exploit='red', drawn='green', guard='pinned', limited_by=None)
     """
 

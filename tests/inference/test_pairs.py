@@ -119,7 +119,7 @@ def looks(
         mean = means[n * len(means) // count][int(decision.explore)]
         learner.observe(decision, loss=float(rng.random() < mean))
         if n % every == 0:
-            yield learner.sequences
+            yield learner.inference.sequences
 
 
 def agreed(sequences: Sequences, before: set[Any]) -> set[Any]:
@@ -161,16 +161,16 @@ def test_evidence_from_weights_alone_and_with_laws_is_one() -> None:
     rng = np.random.default_rng(1)
     log = [("ab"[arm], 0.5, float(rng.random() < (0.3, 0.6)[arm])) for arm in rng.integers(2, size=400)]
     learner.replay(log)
-    before = learner.verdict()
+    before = learner.inference.verdict()
     assert (before.state, before.best, before.basis) == ("decided", "a", "running")
     learner.observe(learner.decide(), loss=0.5)
-    after = learner.verdict()
+    after = learner.inference.verdict()
     assert (after.state, after.best, after.basis) == ("decided", "a", "paired")
-    wide, narrow = learner.difference("b", "a"), None
+    wide, narrow = learner.inference.difference("b", "a"), None
     for _ in range(400):
         decision = learner.decide()
         learner.observe(decision, loss=float(rng.random() < (0.3 if decision.explore == "a" else 0.6)))
-    narrow = learner.difference("b", "a")
+    narrow = learner.inference.difference("b", "a")
     assert 0.0 < wide.low < narrow.low < 0.3 < narrow.high < wide.high
 
 
@@ -263,10 +263,10 @@ def test_a_verdict_comes_soon(means: list[float], most: int) -> None:
     for seed in range(8):
         learner, rng = dc.Ladder().start(len(means), seed), np.random.default_rng(seed)
         learner.watch()
-        while learner.verdict().state != "decided":
+        while learner.inference.verdict().state != "decided":
             for _ in range(25):
                 decision = learner.decide()
                 learner.observe(decision, loss=float(rng.random() < means[int(decision.explore)]))
-        assert learner.verdict().best == means.index(min(means))
-        counts.append(learner.sequences.observed)
+        assert learner.inference.verdict().best == means.index(min(means))
+        counts.append(learner.inference.sequences.observed)
     assert median(counts) <= most

@@ -11,6 +11,7 @@ import pytest
 
 import decoupled as dc
 from decoupled import testing
+from decoupled.extend import diagnostics
 from decoupled.kernels.state import MOST_PAIRED_ARMS
 from decoupled.learner.arm_ids import Serials
 from decoupled.learner.arms import ArmNames
@@ -136,7 +137,7 @@ def test_feedback_of_a_retired_arm_is_as_good_as_that_of_one_that_stayed(policy:
     for learner, decision in zip((early, late), decisions, strict=True):
         learner.observe(decision, loss=0.6)
     late.retire_arms(gone)
-    assert early.diagnostics()["round"] == late.diagnostics()["round"] == early.round == late.round
+    assert diagnostics(early)["round"] == diagnostics(late)["round"] == early.round == late.round
     np.testing.assert_allclose(early.estimates(), late.estimates(), rtol=1e-12)
     if not isinstance(policy, dc.JinHybrid):  # rates that follow laws with the arm in them
         one, two = (json.loads(each.to_json())["content"]["learned"] for each in (early, late))

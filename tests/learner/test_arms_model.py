@@ -257,7 +257,7 @@ class ArmsMachine(RuleBasedStateMachine):
         model = self.model
         assert self.learner.arms == tuple(model.names.values())
         assert self.learner.round == model.round
-        assert self.learner.forgotten == model.forgotten
+        assert self.learner.pending.forgotten == model.forgotten
         assert self.learner.pending == tuple(awaited.decision for awaited in model.pending)
         known = self.learner.estimates()
         assert known.tolist() == pytest.approx(model.estimates(self.policy), rel=1e-9, abs=1e-9)

@@ -47,7 +47,7 @@ def content(learner: dc.Learner, *without: str) -> dict[str, Any]:
 def test_arms_keep_the_names_they_were_given(policy: dc.Policy) -> None:
     learner = policy.start(arms=["red", 7, "blue"], seed=1)
     assert learner.arms == ("red", 7, "blue")
-    arms = {decision.explore for decision in learner.decide(count=60)} | {learner.exploit()}
+    arms = {decision.explore for decision in learner.decide(count=60)} | {learner.exploit().exploit}
     assert arms == {"red", 7, "blue"}
 
 
@@ -142,7 +142,7 @@ def test_a_single_available_arm_is_certain(policy: dc.Policy) -> None:
     decision = learner.decide(available=[4])
     assert (decision.exploit, decision.explore) == (4, 4)
     assert (decision.propensity, decision.weight) == (1.0, 1.0)
-    assert learner.exploit(available=[2]) == 2
+    assert learner.exploit(available=[2]).exploit == 2
     assert learner.exploration_probabilities(available=[4]).tolist() == [0, 0, 0, 0, 1, 0]
 
 
@@ -266,8 +266,8 @@ def test_exploit_moves_nothing_but_the_random_stream(policy: dc.Policy) -> None:
     learner.decide()
     before = content(learner, "stream")
     for _ in range(100):
-        assert learner.exploit() in learner.arms
-        assert learner.exploit(available=[0, 5]) in (0, 5)
+        assert learner.exploit().exploit in learner.arms
+        assert learner.exploit(available=[0, 5]).exploit in (0, 5)
     assert content(learner, "stream") == before
 
 
@@ -400,13 +400,13 @@ def test_a_forgotten_decision_takes_no_feedback(policy: dc.Policy) -> None:
     learner = trained(policy)
     decision, kept = learner.decide(count=2)
     learner.forget(decision.id)
-    assert learner.pending == (kept,)
-    assert learner.forgotten == 1
+    assert list(learner.pending) == [kept]
+    assert learner.pending.forgotten == 1
     with pytest.raises(dc.FeedbackError, match="forgotten"):
         learner.observe(decision, loss=0.5)
     with pytest.raises(dc.FeedbackError, match="forgotten"):
         learner.forget(decision)
-    assert (learner.round, learner.forgotten) == (decision.round, 1)
+    assert (learner.round, learner.pending.forgotten) == (decision.round, 1)
 
 
 @every_policy
@@ -414,11 +414,11 @@ def test_beyond_max_pending_the_oldest_are_forgotten(policy: dc.Policy) -> None:
     learner = policy.start(arms=3, seed=0, max_pending=4)
     decisions = [*learner.decide(count=4), learner.decide(), learner.explore()]
     assert learner.pending == tuple(decisions[2:])
-    assert learner.forgotten == 2
+    assert learner.pending.forgotten == 2
     with pytest.raises(dc.FeedbackError, match="forgotten"):
         learner.observe(decisions[0], loss=0.5)
     learner.observe(decisions[2], loss=0.5)
-    assert learner.forgotten == 2
+    assert learner.pending.forgotten == 2
 
 
 @every_policy

@@ -11,6 +11,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.decision import GuardedDecision
+from decoupled.learner.columns import place_in_stream
 from decoupled.native.quick import NOT_QUICK
 from support.policies import forms
 from support.statistics import chi_square_p
@@ -48,11 +49,11 @@ def course(policy: dc.Policy, *rules: dc.Guardrails) -> tuple[list[Any], list[An
             explored.append(
                 (decision.explore, decision.propensity, decision.weight, learner.explore().explore)
             )
-            served += [(decision.exploit, decision.guard), (learner.exploit(), None)]
+            served += [(decision.exploit, decision.guard), (learner.exploit().exploit, None)]
             learner.observe(decision, loss=COST[str(decision.explore)])
         for decision in late:
             learner.observe(decision.id, reward=COST[str(decision.explore)])
-    return explored, served, learner.estimates().tobytes().hex() + learner.place_in_stream.hex()
+    return explored, served, learner.estimates().tobytes().hex() + place_in_stream(learner).hex()
 
 
 @pytest.mark.parametrize("policy", DECOUPLED, ids=repr)
@@ -102,7 +103,7 @@ def test_what_is_served_follows_its_law(rules: dc.Guardrails, some: list[str] | 
     learner = trained(rules)
     law = learner.exploitation_probabilities(available=some)
     served = Counter(each.exploit for each in learner.decide(count=20_000, available=some))
-    served.update(learner.exploit(available=some) for _ in range(200))
+    served.update(learner.exploit(available=some).exploit for _ in range(200))
     counts = np.array([served[arm] for arm in ARMS])
     assert counts[law == 0.0].sum() == 0
     assert chi_square_p(counts[law > 0.0], law[law > 0.0]) > LEVEL / 2
@@ -120,7 +121,7 @@ def test_the_guards_draws_do_not_depend_on_the_policys() -> None:
 def test_a_pin_is_served_always_and_a_release_ends_it() -> None:
     learner = trained(SHARES.updated(pinned="d"))
     assert {(each.exploit, each.guard) for each in learner.decide(count=50)} == {("d", "pinned")}
-    assert {learner.serve()[::2] for _ in range(50)} == {("d", "pinned")}
+    assert {learner.exploit()[::2] for _ in range(50)} == {("d", "pinned")}
     assert learner.exploitation_probabilities().tolist() == [0.0, 0.0, 0.0, 1.0]
     learner.guardrails = learner.guardrails.updated(pinned=None)
     assert {each.exploit for each in learner.decide(count=200)} > {"a", "d"}
@@ -138,7 +139,7 @@ def test_arms_that_are_down_are_neither_served_nor_explored() -> None:
     learner = trained(dc.Guardrails(down=["b"]))
     decisions = [*learner.decide(count=300), learner.explore(), learner.decide()]
     assert "b" not in {arm for each in decisions for arm in (each.exploit, each.explore)}
-    assert "b" not in {learner.exploit() for _ in range(100)}
+    assert "b" not in {learner.exploit().exploit for _ in range(100)}
     assert learner.exploration_probabilities()[1] == 0.0
     twin = dc.Learner.from_json(learner.to_json())
     twin.guardrails = dc.Guardrails()
@@ -155,20 +156,20 @@ def test_a_guarded_learner_continues_bit_for_bit_after_saving() -> None:
     assert twin.to_json() == learner.to_json()
     kept = [(each, each.drawn, each.guard) for each in twin.pending]
     assert kept == [(each, each.drawn, each.guard) for each in waiting]
-    assert [learner.serve() for _ in range(50)] == [twin.serve() for _ in range(50)]
+    assert [learner.exploit() for _ in range(50)] == [twin.exploit() for _ in range(50)]
     one, two = learner.fork(seed=1), learner.fork(seed=2)
-    assert [one.serve().guard for _ in range(50)] != [two.serve().guard for _ in range(50)]
-    assert pickle.loads(pickle.dumps(learner)).serve() == learner.serve()
+    assert [one.exploit().guard for _ in range(50)] != [two.exploit().guard for _ in range(50)]
+    assert pickle.loads(pickle.dumps(learner)).exploit() == learner.exploit()
 
 
 def test_rules_that_come_back_do_not_repeat_their_draws() -> None:
     learner, twin = trained(SHARES, rounds=0), trained(SHARES, rounds=0)
-    first = [learner.serve().guard for _ in range(50)]
+    first = [learner.exploit().guard for _ in range(50)]
     learner.guardrails = dc.Guardrails()
     restored = dc.Learner.from_json(learner.to_json())
     restored.guardrails = SHARES
-    assert [twin.serve().guard for _ in range(50)] == first
-    assert [restored.serve().guard for _ in range(50)] == [twin.serve().guard for _ in range(50)]
+    assert [twin.exploit().guard for _ in range(50)] == first
+    assert [restored.exploit().guard for _ in range(50)] == [twin.exploit().guard for _ in range(50)]
 
 
 def test_a_guarded_decision_is_a_decision() -> None:
@@ -269,15 +270,15 @@ def test_an_incumbent_is_served_until_another_arm_is_known_to_be_better(drift: b
     at = guards.index(None)
     assert 10 < at < 200
     assert set(guards[at:]) == {None}, "it stays released"
-    assert learner.incumbent_released
+    assert learner.inference.incumbent_released
     assert learner.exploitation_probabilities()[1] > 0.6
     for _ in range(400):  # the incumbent becomes the best, and evidence against it fades
         decision = learner.decide()
         learner.observe(decision, loss=1.0 - SLOW[str(decision.explore)])
         assert decision.guard is None
-    assert dc.Learner.from_json(learner.to_json()).incumbent_released
+    assert dc.Learner.from_json(learner.to_json()).inference.incumbent_released
     learner.guardrails = learner.guardrails.updated(floors={"a": 0.1})
-    assert learner.incumbent_released
+    assert learner.inference.incumbent_released
     learner.guardrails = learner.guardrails.updated(incumbent="b")
     assert learner.decide().guard == "incumbent"
 
@@ -291,15 +292,17 @@ def test_a_learner_saved_before_the_release_leaves_its_incumbent_at_the_same_mom
         loss = float(luck.random() < SLOW[str(first.explore)])
         one.observe(first, loss)
         two.observe(second, loss)
-    assert (one.incumbent_released, one.to_json()) == (True, two.to_json())
+    assert (one.inference.incumbent_released, one.to_json()) == (True, two.to_json())
 
 
 def test_a_best_incumbent_is_left_in_at_most_the_stated_share_of_runs() -> None:
     """Three equal arms are the hardest case. If the share were the risk, 0.3, 23 of 40 would come once in 2,500 times."""
     equal = dict.fromkeys("abc", 0.5)
-    left = sum(bool(played("a", equal, 150, seed, risk=0.3)[0].incumbent_released) for seed in range(40))
+    left = sum(
+        bool(played("a", equal, 150, seed, risk=0.3)[0].inference.incumbent_released) for seed in range(40)
+    )
     assert left < 23
-    assert not any(played("b", SLOW, 150, seed)[0].incumbent_released for seed in range(3))
+    assert not any(played("b", SLOW, 150, seed)[0].inference.incumbent_released for seed in range(3))
 
 
 def watched_long(losses: dict[str, float], rounds: int = 1_500) -> dc.Learner:
@@ -307,7 +310,7 @@ def watched_long(losses: dict[str, float], rounds: int = 1_500) -> dc.Learner:
     learner = dc.Ladder().start(list(losses), seed=7)
     learner.watch()
     observed(learner, losses, rounds)
-    assert learner.verdict().out == ("a",)
+    assert learner.inference.verdict().out == ("a",)
     return learner
 
 
@@ -315,7 +318,7 @@ def observed(learner: dc.Learner, losses: dict[str, float], rounds: int) -> int:
     """Play until the incumbent is released, at most so long; how long it took."""
     luck = random.Random(rounds)
     for turn in range(rounds):
-        if learner.incumbent_released:
+        if learner.inference.incumbent_released:
             return turn
         decision = learner.decide()
         learner.observe(decision, loss=float(luck.random() < losses[str(decision.explore)]))
@@ -341,8 +344,8 @@ def test_equal_arms_release_no_incumbent_whatever_was_seen_before_it_was_set() -
     learner = watched_long({"a": 0.6, "b": 0.3})
     learner.guardrails = dc.Guardrails(incumbent="a")
     observed(learner, {"a": 0.4, "b": 0.4}, 1_000)
-    assert learner.incumbent_released is False
-    assert learner.verdict().out == ("a",), "the verdict counts everything"
+    assert learner.inference.incumbent_released is False
+    assert learner.inference.verdict().out == ("a",), "the verdict counts everything"
 
 
 def test_decisions_from_before_and_logs_do_not_release_an_incumbent() -> None:
@@ -354,13 +357,13 @@ def test_decisions_from_before_and_logs_do_not_release_an_incumbent() -> None:
     for each in (learner, twin):
         for decision in made:
             each.observe(decision.id, loss=float(decision.explore == "a"))
-        assert each.verdict().out == ("a",)
-        assert each.incumbent_released is False
+        assert each.inference.verdict().out == ("a",)
+        assert each.inference.incumbent_released is False
     for _ in range(2_000):
         for each in (learner, twin):
             decision = each.decide()
             each.observe(decision, loss=float(decision.explore == "a"))
-    assert learner.incumbent_released is True
+    assert learner.inference.incumbent_released is True
     assert learner.to_json() == twin.to_json()
 
 
@@ -368,7 +371,7 @@ def test_another_incumbent_is_judged_from_its_own_start() -> None:
     losses = {"a": 0.6, "b": 0.2, "c": 0.7}
     learner = dc.Learner(dc.Ladder(), list(losses), seed=7, guardrails=dc.Guardrails(incumbent="a"))
     observed(learner, losses, 2_000)
-    assert learner.incumbent_released
+    assert learner.inference.incumbent_released
     learner.guardrails = learner.guardrails.updated(incumbent="c")
     assert observed(learner, losses, 10) == 10
     learner.guardrails = learner.guardrails.updated(holdout=0.1)  # the same incumbent goes on

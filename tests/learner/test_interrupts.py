@@ -95,10 +95,9 @@ OTHERS: dict[str, Act] = {
     "decide and forget": lambda case: case.learner.decide(),  # the oldest
     "decide some": lambda case: case.learner.decide(available=["b", "c"]),
     "decide often": lambda case: case.learner.decide(count=2),
-    "serve": lambda case: case.learner.serve(available=["a", "c"]),
     "probabilities": lambda case: case.learner.exploitation_probabilities(),
     "explore": lambda case: case.learner.explore(),
-    "exploit": lambda case: case.learner.exploit(),
+    "exploit": lambda case: case.learner.exploit(available=["a", "c"]),
     "forget": lambda case: case.learner.forget(case.one),
     "add_arms": lambda case: case.learner.add_arms(["d", "e"]),
     "retire_arms": lambda case: case.learner.retire_arms([case.late.explore]),
@@ -111,9 +110,9 @@ PREDICTED: dict[str, Act] = {
     "decide predicted": lambda case: case.learner.decide(baseline={"a": 0.5, "b": 0.25})
 }
 WATCHED: dict[str, Act] = {
-    "unwatch": lambda case: case.learner.unwatch(),
-    "verdict": lambda case: case.learner.verdict(),
-    "sequences": lambda case: case.learner.sequences.to_dict(),
+    "unwatch": lambda case: case.learner.inference.stop(),
+    "verdict": lambda case: case.learner.inference.verdict(),
+    "sequences": lambda case: case.learner.inference.sequences.to_dict(),
 }
 COMBINATIONS = [
     *(("sums", watched, name) for watched in (False, True) for name in OBSERVE | OTHERS),
@@ -247,7 +246,7 @@ def test_thousands_of_interrupts(kind: str, watched: bool, timer: Timer) -> None
         lambda: learner.forget(chance.choice(learner.pending or (learner.decide(),))),
         lambda: learner.replay([("a", 0.5, 0.5), ("b", 0.5, 0.5), ("c", 0.5, 0.5)]),
         lambda: (learner.exploit(), learner.explore()),
-        lambda: learner.verdict() if watched else learner.estimates(),
+        lambda: learner.inference.verdict() if watched else learner.estimates(),
         lambda: setattr(learner, "guardrails", dc.Guardrails(floors={"a": 0.1 * chance.random()})),
     ]
     replayed = count = 0
@@ -259,9 +258,9 @@ def test_thousands_of_interrupts(kind: str, watched: bool, timer: Timer) -> None
         replayed += rounds if number == 6 else 0
         assert rounds in ((0, 3) if number == 6 else (0, 1))
         waiting = [each[0] for each in content["pending"]]
-        assert content["made"] == learner.round - 1 - replayed + len(waiting) + learner.forgotten
+        assert content["made"] == learner.round - 1 - replayed + len(waiting) + learner.pending.forgotten
         if watched:
-            assert learner.sequences.observed == learner.round - 1
+            assert learner.inference.sequences.observed == learner.round - 1
             assert list(content["watch"]["drawn"]) == waiting
     answered = threading.Thread(target=learner.to_json, daemon=True)
     answered.start()

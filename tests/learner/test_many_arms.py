@@ -4,7 +4,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.kernels.laws.winner_law import MOST_ARMS
-from decoupled.learner.watchable import MOST_WATCHED
+from decoupled.learner.inferring import MOST_WATCHED
 
 
 @pytest.mark.parametrize("policy", [dc.FTPL(), dc.Ladder()], ids=repr)
@@ -26,17 +26,18 @@ def test_too_many_arms_are_not_watched() -> None:
         learner.watch()
     with pytest.raises(dc.UnsupportedError, match=refused):
         learner.guardrails = dc.Guardrails(incumbent=3)
-    assert not learner.watched
+    with pytest.raises(dc.UnsupportedError, match="not watched"):
+        learner.inference  # noqa: B018
     assert not learner.guardrails
 
 
 def test_arms_are_not_added_to_a_watched_learner_beyond_what_can_be_watched() -> None:
     learner = dc.Ladder().start(MOST_WATCHED, seed=7)
     learner.watch()
-    before = learner.sequences.count
+    before = learner.inference.sequences.count
     with pytest.raises(dc.UnsupportedError, match="10,001 arms"):
         learner.add_arms([MOST_WATCHED])
-    assert (len(learner.arms), learner.sequences.count) == (MOST_WATCHED, before)
-    learner.unwatch()
+    assert (len(learner.arms), learner.inference.sequences.count) == (MOST_WATCHED, before)
+    learner.inference.stop()
     learner.add_arms([MOST_WATCHED])
     assert len(learner.arms) == MOST_WATCHED + 1

@@ -248,7 +248,7 @@ class LearnerMachine(RuleBasedStateMachine):
     @rule(subset=SUBSETS)
     def exploit(self, subset: int | None) -> None:
         places, available = self.reachable(subset)
-        assert self.names.index(self.learner.exploit(available=available)) in places
+        assert self.names.index(self.learner.exploit(available=available).exploit) in places
 
     # Learning
 
@@ -354,7 +354,7 @@ class LearnerMachine(RuleBasedStateMachine):
     def agree(self) -> None:
         learner, model = self.learner, self.model
         assert learner.round == model.round
-        assert learner.forgotten == model.forgotten
+        assert learner.pending.forgotten == model.forgotten
         assert learner.pending == tuple(each.decision for each in model.pending)
         assert learner.estimates().tolist() == pytest.approx(model.estimates(self.policy), rel=1e-11)
         assert learner.arms == tuple(self.names)

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
+from decoupled.learner.columns import place_in_stream
 from decoupled.learner.learner import Learner
 from decoupled.native import load, quick
 from decoupled.native.calls import FEW_ARMS, NativeFunction, Signature
@@ -176,7 +177,7 @@ def course(policy: dc.Policy, seed: int, steps: int) -> Iterator[object]:
             if step > 3 * steps / 4:
                 learner.retire_arms([learner.arms[0]])
         waiting = waiting[-8:]
-        yield waiting[-1:], learner.round, learner.place_in_stream, learner.estimates().tobytes()
+        yield waiting[-1:], learner.round, place_in_stream(learner), learner.estimates().tobytes()
         if step % 10 == 0:  # seldom, because saving computes baselines that rounds may leave out
             yield learner.to_json()
 

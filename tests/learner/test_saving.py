@@ -124,9 +124,9 @@ def test_what_is_not_learned_is_kept_too(policy: dc.Policy) -> None:
     assert loaded.arms == learner.arms
     assert loaded.loss_range == (-2.0, 7.5)
     assert loaded.pending == learner.pending
-    assert loaded.forgotten == 1
+    assert loaded.pending.forgotten == 1
     loaded.decide()
-    assert (len(loaded.pending), loaded.forgotten) == (3, 2)
+    assert (len(loaded.pending), loaded.pending.forgotten) == (3, 2)
 
 
 @every_policy
@@ -429,7 +429,7 @@ def test_a_fork_has_learned_the_same(policy: dc.Policy) -> None:
     assert learner.to_json() == before
     assert fork.round == learner.round
     assert fork.pending == learner.pending
-    assert fork.forgotten == learner.forgotten
+    assert fork.pending.forgotten == learner.pending.forgotten
     assert fork.estimates().tolist() == learner.estimates().tolist()
     assert fork.exploration_probabilities().tolist() == learner.exploration_probabilities().tolist()
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
+from decoupled.extend import diagnostics
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +74,7 @@ def decide_and_observe(learner: dc.Learner, number: int, settled: list[Settled])
             waiting.append((learner.decide(), every))
         else:
             waiting.append((learner.explore(), every))
-            assert learner.exploit(available=some) in some
+            assert learner.exploit(available=some).exploit in some
         while len(waiting) > 10:
             decision, reachable = waiting.pop(chance.randrange(len(waiting)))
             loss = chance.random()
@@ -115,7 +116,7 @@ def test_no_observation_is_lost_or_counted_twice(policy: dc.Policy) -> None:
     ids = [each.id for each in pending] + [decision.id for decision, _, _ in applied]
     assert len(set(ids)) == len(ids) == THREADS * ROUNDS * 5
     assert learner.estimates() == pytest.approx(expected_estimates(policy, applied), rel=1e-9)
-    assert learner.forgotten == 0
+    assert learner.pending.forgotten == 0
 
 
 @every_policy
@@ -181,8 +182,8 @@ def test_the_limit_on_pending_decisions_holds() -> None:
                 forgotten[number] += 1
 
     in_threads(work)
-    assert len(learner.pending) + learner.forgotten == THREADS * ROUNDS
-    assert sum(forgotten) <= learner.forgotten
+    assert len(learner.pending) + learner.pending.forgotten == THREADS * ROUNDS
+    assert sum(forgotten) <= learner.pending.forgotten
 
 
 @every_policy
@@ -196,7 +197,7 @@ def test_compiled_updates_do_not_overlap(policy: dc.Policy) -> None:
         for _ in range(10):
             assert learner.replay([(number, 0.5, 1.0)] * records) == records
             assert learner.exploration_probabilities().sum() == pytest.approx(1.0, rel=1e-9)
-            assert learner.diagnostics()["arms"] == arms
+            assert diagnostics(learner)["arms"] == arms
             assert repr(learner).startswith("<Learner ")
 
     in_threads(work)

@@ -46,11 +46,11 @@ def test_a_learner_that_is_not_watched_stays_quick() -> None:
     learner = dc.FTPL().start(arms=3, seed=7)
     was_quick = isinstance(learner._quick_decide, BuiltinFunctionType)
     with pytest.raises(dc.UnsupportedError, match="call watch\\(\\) before"):
-        learner.verdict()
+        learner.inference.verdict()
     learner.watch()
     assert isinstance(learner._quick_decide, BuiltinFunctionType) == was_quick
     assert not isinstance(learner._quick_observe, BuiltinFunctionType)
-    learner.unwatch()
+    learner.inference.stop()
     assert isinstance(learner._quick_observe, BuiltinFunctionType) == was_quick
 
 
@@ -68,10 +68,10 @@ def test_what_is_counted_is_every_observation_with_its_law() -> None:
             law=law,
         )  # fmt: skip
     assert sums(learner) == twin.to_dict()
-    assert learner.intervals() == dict(zip("abc", twin.arms(), strict=True))
-    assert learner.served() == twin.served()
-    assert learner.difference("a", "b") == twin.difference(0, 1)
-    assert learner.difference("a") == twin.against_served(0)
+    assert learner.inference.intervals() == dict(zip("abc", twin.arms(), strict=True))
+    assert learner.inference.exploited() == twin.served()
+    assert learner.inference.difference("a", "b") == twin.difference(0, 1)
+    assert learner.inference.difference("a") == twin.against_served(0)
 
 
 def test_late_feedback_counts_with_the_law_of_its_decision() -> None:
@@ -99,12 +99,12 @@ def test_late_feedback_counts_with_the_law_of_its_decision() -> None:
 
 def test_a_verdict_is_reached_and_names_the_arms() -> None:
     learner = watched()
-    assert learner.verdict().text == "too early: nothing was observed"
+    assert learner.inference.verdict().text == "too early: nothing was observed"
     played(learner, 1_500)
-    verdict = learner.verdict()
+    verdict = learner.inference.verdict()
     assert (verdict.state, verdict.best, verdict.basis) == ("decided", "a", "paired")
     assert verdict.text == "a is better than every other arm (99.9 %)"
-    assert learner.verdict(drift=False).basis == "stationary"
+    assert learner.inference.verdict(drift=False).basis == "stationary"
 
 
 def test_intervals_are_in_the_range_of_losses() -> None:
@@ -114,10 +114,16 @@ def test_intervals_are_in_the_range_of_losses() -> None:
             decision = learner.decide()
             learner.observe(decision, loss=low + width * (0.25 if decision.explore == "a" else 0.75))
     for arm in "abc":
-        assert wide.intervals()[arm] == pytest.approx([100 + 200 * end for end in unit.intervals()[arm]])
-    assert wide.difference("b", "a") == pytest.approx([200 * end for end in unit.difference("b", "a")])
-    assert wide.served() == pytest.approx([100 + 200 * end for end in unit.served()])
-    assert wide.intervals()["a"].high < 300
+        assert wide.inference.intervals()[arm] == pytest.approx(
+            [100 + 200 * end for end in unit.inference.intervals()[arm]]
+        )
+    assert wide.inference.difference("b", "a") == pytest.approx(
+        [200 * end for end in unit.inference.difference("b", "a")]
+    )
+    assert wide.inference.exploited() == pytest.approx(
+        [100 + 200 * end for end in unit.inference.exploited()]
+    )
+    assert wide.inference.intervals()["a"].high < 300
 
 
 def test_arms_that_come_and_go_are_followed() -> None:
@@ -128,11 +134,11 @@ def test_arms_that_come_and_go_are_followed() -> None:
     learner.add_arms(["d", "c"])  # the second is a new arm with an old name
     for decision in waiting:
         learner.observe(decision, loss=0.9)
-    assert set(learner.intervals()) == {"a", "b", "c", "d"}
-    assert learner.intervals()["c"] == (0.5, 0.0, 1.0)
+    assert set(learner.inference.intervals()) == {"a", "b", "c", "d"}
+    assert learner.inference.intervals()["c"] == (0.5, 0.0, 1.0)
     played(learner, 1_500)
-    assert learner.verdict().best == "d"
-    assert learner.intervals(drift=False)["c"].low > 0.0
+    assert learner.inference.verdict().best == "d"
+    assert learner.inference.intervals(drift=False)["c"].low > 0.0
     assert learner._watch is not None
     assert learner._watch.sequences.live == [0, 1, 3, 4]
 
@@ -141,11 +147,11 @@ def test_decisions_among_some_arms_count_for_those() -> None:
     learner = watched()
     for _ in range(50):
         learner.observe(learner.decide(available=["a", "b"]), loss=0.5)
-    assert learner.intervals()["c"] == (0.5, 0.0, 1.0)
-    assert learner.intervals()["a"].low > 0.0
-    assert learner.difference("a") == (0.0, -1.0, 1.0)  # no round could explore every arm
-    assert learner.difference("a", "b").low > -1.0
-    assert learner.difference("a", "c") == (0.0, -1.0, 1.0)
+    assert learner.inference.intervals()["c"] == (0.5, 0.0, 1.0)
+    assert learner.inference.intervals()["a"].low > 0.0
+    assert learner.inference.difference("a") == (0.0, -1.0, 1.0)  # no round could explore every arm
+    assert learner.inference.difference("a", "b").low > -1.0
+    assert learner.inference.difference("a", "c") == (0.0, -1.0, 1.0)
 
 
 def test_rounds_that_only_exploit_or_explore_are_counted_as_such() -> None:
@@ -153,7 +159,7 @@ def test_rounds_that_only_exploit_or_explore_are_counted_as_such() -> None:
     for _ in range(20):
         learner.exploit()
         learner.observe(learner.explore(), loss=0.5)
-    assert learner.served() == (0.5, 0.0, 1.0)
+    assert learner.inference.exploited() == (0.5, 0.0, 1.0)
     assert learner._watch is not None
     assert learner._watch.sequences.observed == 20
 
@@ -161,8 +167,8 @@ def test_rounds_that_only_exploit_or_explore_are_counted_as_such() -> None:
 def test_a_replayed_log_counts() -> None:
     learner = watched(dc.FTPL())
     learner.replay([("a", 0.5, 0.0), ("b", 0.25, 1.0), ("a", 0.5, 0.0), ("c", 0.25, 1.0)] * 200)
-    assert learner.intervals()["a"].high < 0.5 < learner.intervals()["b"].low
-    assert learner.verdict().basis == "running"
+    assert learner.inference.intervals()["a"].high < 0.5 < learner.inference.intervals()["b"].low
+    assert learner.inference.verdict().basis == "running"
 
 
 def test_an_incumbents_trial_is_saved_apart_from_the_pending_decisions() -> None:
@@ -183,9 +189,9 @@ def test_an_incumbents_trial_is_saved_apart_from_the_pending_decisions() -> None
 def test_the_smallest_propensity_of_a_log_leaves_intervals() -> None:
     learner = watched(dc.FTPL())
     learner.replay([("a", 0.5, 0.5), ("b", 0.25, 0.25), ("c", 0.25, 0.75)] * 20 + [("b", 1e-50, 0.5)] * 3)
-    for low, high in [each[1:] for each in learner.intervals().values()]:
+    for low, high in [each[1:] for each in learner.inference.intervals().values()]:
         assert 0.0 <= low < high <= 1.0
-    learner.verdict()
+    learner.inference.verdict()
 
 
 @pytest.mark.parametrize(
@@ -194,11 +200,11 @@ def test_the_smallest_propensity_of_a_log_leaves_intervals() -> None:
 def test_policies_without_propensities_or_of_the_standard_game_can_be_watched(policy: dc.Policy) -> None:
     learner = watched(policy)
     played(learner, 400)
-    assert learner.intervals(drift=False)["a"].high < 0.6
-    assert learner.verdict(drift=False).best == "a"
-    learner.served()
-    learner.difference("a")
-    learner.verdict()
+    assert learner.inference.intervals(drift=False)["a"].high < 0.6
+    assert learner.inference.verdict(drift=False).best == "a"
+    learner.inference.exploited()
+    learner.inference.difference("a")
+    learner.inference.verdict()
 
 
 def test_a_decision_made_before_the_watch_counts_for_its_arm() -> None:
@@ -208,7 +214,7 @@ def test_a_decision_made_before_the_watch_counts_for_its_arm() -> None:
     learner.observe(before, 0.5)
     assert learner._watch is not None
     assert learner._watch.sequences.observed == 1
-    assert learner.served() == (0.5, 0.0, 1.0)
+    assert learner.inference.exploited() == (0.5, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("way", ["json", "pickle", "fork"])
@@ -226,7 +232,6 @@ def test_a_saved_learner_is_watched_on(way: str) -> None:
         for decision in waiting:
             each.observe(decision.id, loss=0.5)
     assert sums(copy) == sums(learner)
-    assert copy.watched
 
 
 def test_what_is_kept_of_decisions_is_bounded() -> None:
@@ -245,7 +250,8 @@ def test_watching_twice_is_refused_and_a_bad_risk_too() -> None:
     learner = dc.FTPL().start(arms=2, seed=7)
     with pytest.raises(dc.ParameterError, match="risk = 2"):
         learner.watch(risk=2)
-    assert not learner.watched
+    with pytest.raises(dc.UnsupportedError, match="not watched"):
+        learner.inference  # noqa: B018
     learner.watch()
     with pytest.raises(dc.ParameterError, match="watched already"):
         learner.watch()
@@ -261,7 +267,7 @@ def test_rounds_that_could_not_explore_an_arm_do_not_count_for_it(policy: dc.Pol
         could += learner.exploration_probabilities() > 0.0
         decision = learner.decide()
         learner.observe(decision, loss=float(luck.random() < 0.5))
-    sums = learner.sequences.sums
+    sums = learner.inference.sequences.sums
     assert (sums.rounds[ROUNDS] + sums.counts[:, OTHER_ROUNDS]).tolist() == could.tolist()
     assert (could.min() < 60) == (not isinstance(policy, dc.FollowTheLeader))
 
@@ -278,11 +284,11 @@ def test_laws_of_old_pending_decisions_are_dropped(monkeypatch: pytest.MonkeyPat
         made_later = each.decide()
         for decision in (made_later, *made[:4]):
             each.observe(decision, loss=0.0)
-        assert each.sequences.observed == 6
-        with_law = each.sequences.sums.rounds[LAW_ROUNDS]
+        assert each.inference.sequences.observed == 6
+        with_law = each.inference.sequences.sums.rounds[LAW_ROUNDS]
         assert with_law == 4, "the newest three had their laws, and then one came"
     assert learner.to_json() == twin.to_json()
-    assert learner.sequences.sums.rounds[ROUNDS] == 6, "weights are enough for the intervals"
+    assert learner.inference.sequences.sums.rounds[ROUNDS] == 6, "weights are enough for the intervals"
 
 
 def test_the_regret_is_that_of_what_was_exploited() -> None:
@@ -291,16 +297,16 @@ def test_the_regret_is_that_of_what_was_exploited() -> None:
     for drift in (True, False):
         learner, truth = dc.Exp3(c=0.3).start(3, seed=2, loss_range=(0.0, 10.0)), 0.0
         learner.watch(drift=drift)
-        assert learner.regret() is None
+        assert learner.inference.regret() is None
         for turn in range(1, 801):
             decision = learner.decide()
             learner.observe(decision, loss=10.0 * (luck.random() < means[int(decision.explore)]))
             truth += 10.0 * (means[int(decision.exploit or 0)] - means[0])
             if turn % 100 == 0:
-                found = regret(learner.sequences, 0)
+                found = regret(learner.inference.sequences, 0)
                 assert found is not None
                 assert 10.0 * found.low <= truth <= 10.0 * found.high
-        last = learner.regret()
+        last = learner.inference.regret()
         assert last is not None
         assert last.high - last.low < 0.4 * 8000
         assert last.low <= last.estimate <= last.high

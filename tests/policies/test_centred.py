@@ -9,6 +9,7 @@ import pytest
 import decoupled as dc
 from decoupled import theory
 from decoupled.base.arrays import Floats
+from decoupled.extend import diagnostics
 from decoupled.kernels.random.stream import new_stream
 from decoupled.learner.pending import recorded
 from decoupled.paper.family import ARMS as FAMILY_ARMS
@@ -119,7 +120,7 @@ def test_the_gate_bounds_how_far_an_estimate_falls(kind: Any, c: float, arms: in
     learner = kind(c=c, c_exploit=3.0, estimator="centred", kappa=0.25).start(arms, seed=2)
     deepest, generator = 0.0, np.random.default_rng(3)
     for _ in range(500):
-        law, seen = learner.exploration_probabilities(), learner.diagnostics()
+        law, seen = learner.exploration_probabilities(), diagnostics(learner)
         baseline = recorded(learner._running.baseline_of(None))
         b = np.zeros(arms)
         if baseline is not None:
@@ -173,10 +174,10 @@ def test_losses_that_say_little_leave_the_rates_high() -> None:
     calm, coin = (dc.FTPL(schedule="losses", lam=0.0).start(ARMS, seed=0) for _ in range(2))
     calm.replay([(arm, 0.2, 0.5) for arm in range(ARMS)])
     coin.replay([(arm, 0.2, arm % 2) for arm in range(ARMS)])
-    etas = [each.diagnostics()["eta"] for each in (calm, coin)]
+    etas = [diagnostics(each)["eta"] for each in (calm, coin)]
     rounds = [dc.FTPL().start(ARMS, seed=0) for _ in range(2)]
     rounds[1].replay([(arm, 0.2, 0.5) for arm in range(ARMS)])
-    np.testing.assert_allclose(etas, [each.diagnostics()["eta"] for each in rounds], rtol=1e-14)
+    np.testing.assert_allclose(etas, [diagnostics(each)["eta"] for each in rounds], rtol=1e-14)
 
 
 def test_a_state_saved_before_there_were_schedules_loads() -> None:

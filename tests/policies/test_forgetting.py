@@ -15,6 +15,7 @@ from scipy.stats import beta
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
+from decoupled.extend import diagnostics
 from decoupled.kernels.jit import is_ours
 from decoupled.simulation.plan import make_plan
 from decoupled.simulation.toml import read_specification
@@ -64,7 +65,7 @@ def test_after_a_restart_all_is_as_with_a_new_learner(policy: dc.Policy) -> None
     assert learner.estimates().tolist() == new.estimates().tolist()
     assert learner.exploitation_probabilities().tolist() == new.exploitation_probabilities().tolist()
     assert (learner.round, new.round) == (24, 8)
-    assert learner.diagnostics()["forgetting_round"] == 8
+    assert diagnostics(learner)["forgetting_round"] == 8
 
 
 def test_late_feedback_is_learned_by_what_is_there() -> None:
@@ -118,7 +119,7 @@ def test_the_ladder_forgets_by_a_discount() -> None:
     fading = 0.5 ** np.arange(1, 13)
     np.testing.assert_allclose(counts[:3], [fading[1::2].sum(), fading[::2].sum(), 0.0], rtol=1e-12)
     np.testing.assert_allclose(means[:2], [0.25, 0.75], rtol=1e-12)
-    found = learner.diagnostics()
+    found = diagnostics(learner)
     assert found["seen"] == pytest.approx(fading.sum(), rel=1e-12)
     assert found["least"] == 0.25
     assert found["forgetting_round"] == pytest.approx(1.0 + fading.sum(), rel=1e-12)
@@ -164,7 +165,7 @@ def test_a_discount_shrinks_sums_and_the_round(policy: dc.Policy, twin: Twin) ->
         np.testing.assert_allclose(
             learner.exploitation_probabilities(), forgetting.exploitation_law(), atol=1e-9
         )
-    assert learner.diagnostics()["forgetting_round"] == pytest.approx(1 / (1 - DISCOUNT), rel=1e-4)
+    assert diagnostics(learner)["forgetting_round"] == pytest.approx(1 / (1 - DISCOUNT), rel=1e-4)
 
 
 def weighted(records: list[tuple[int, float]]) -> tuple[Floats, Floats]:
@@ -192,7 +193,7 @@ def test_a_discount_makes_means_of_the_recent_past() -> None:
             leader.estimates(), np.where(counts > 0, sums / np.maximum(counts, 1e-9), -1)
         )
         if (counts > 0).all():
-            assert leader.exploit() == (sums / counts).argmin()
+            assert leader.exploit().exploit == (sums / counts).argmin()
             index = sums / counts - np.sqrt(0.5 * np.log(max(counts.sum(), 1.0)) / counts)
             assert optimist.decide().explore == index.argmin()
     posteriors = [beta(1 + s, 1 + c - s) for s, c in zip(sums, counts, strict=True)]
@@ -208,7 +209,7 @@ def test_jins_rates_fade_with_its_estimates() -> None:
     for t in range(30):
         # max(w, 1/t) ** (2/3) / p, by the laws before the observation and the discounted round.
         w, p = learner.exploitation_probabilities(), learner.exploration_probabilities()
-        floor = 1 / learner.diagnostics()["forgetting_round"]
+        floor = 1 / diagnostics(learner)["forgetting_round"]
         spread = g * (spread + np.maximum(w, floor) ** (2 / 3) / p)
         learner.replay([(t % ARMS, 0.25, float(LOSSES[t, 0]))])
         plain.replay([(t % ARMS, 0.25, float(LOSSES[t, 0]))])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
+from decoupled.extend import diagnostics
 from decoupled.policies.ftpl import MANY_ARMS, MANY_CENTRED
 from support.centred_ftpl import CENTRED_FTPL
 from support.statistics import means_agree
@@ -115,5 +116,5 @@ def test_a_hundred_thousand_named_arms() -> None:
 
 @pytest.mark.parametrize(("arms", "most"), [(64, 14), (200_000, 32), (1_000_000, 36)])
 def test_the_strata_grow_in_number_with_the_logarithm(arms: int, most: int) -> None:
-    strata = STRATA.start(arms=arms, seed=4).diagnostics()["strata"]
+    strata = diagnostics(STRATA.start(arms=arms, seed=4))["strata"]
     assert strata == len(cut_into_strata(np.arange(arms, dtype=np.float64))) <= most

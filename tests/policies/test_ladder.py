@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
+from decoupled.extend import diagnostics
 from decoupled.kernels.laws import ladder_state
 from decoupled.kernels.laws.ladder_rungs import judge_rungs
 from decoupled.kernels.random.hashed import secret_of
@@ -131,7 +132,7 @@ def test_crossing_that_number_keeps_estimates_and_drops_what_only_rungs_know() -
     np.testing.assert_allclose(learner.estimates()[:4_095], before)
     learner.observe(learner.decide(), loss=0.5)
     learner.retire_arms(["new"])
-    assert learner.diagnostics()["hedge_regret"] == 0.0
+    assert diagnostics(learner)["hedge_regret"] == 0.0
     learner.observe(learner.decide(), loss=0.5)
     assert np.isfinite(learner.estimates()).all()
 
@@ -150,11 +151,11 @@ def test_an_arm_that_becomes_good_late_is_found(third: float) -> None:
 
 def test_no_two_seeds_judge_alike() -> None:
     """An adversary knows everything but the seed, so equal states of two seeds must have other draws."""
-    keys = {dc.Ladder().start(arms=ARMS, seed=seed).diagnostics()["key"] for seed in range(20)}
+    keys = {diagnostics(dc.Ladder().start(arms=ARMS, seed=seed))["key"] for seed in range(20)}
     assert len(keys) == 20
     again = dc.Ladder().start(arms=ARMS, seed=3)
-    assert again.diagnostics()["key"] == dc.Ladder().start(arms=ARMS, seed=3).diagnostics()["key"]
-    assert dc.Learner.from_json(again.to_json()).diagnostics() == again.diagnostics()
+    assert diagnostics(again)["key"] == diagnostics(dc.Ladder().start(arms=ARMS, seed=3))["key"]
+    assert diagnostics(dc.Learner.from_json(again.to_json())) == diagnostics(again)
 
 
 def test_a_simulation_has_the_secret_of_the_same_stream() -> None:

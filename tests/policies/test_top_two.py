@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
+from decoupled.extend import diagnostics
 from support.statistics import chi_square_p
 from support.twins.top_two import TopTwoTwin
 
@@ -86,7 +87,7 @@ def test_ties_favour_no_arm() -> None:
         learner = dc.TopTwo().start(arms=5, seed=seed)
         for _ in range(9):
             learner.observe(learner.decide(), loss=0.5)
-        leaders.append(learner.exploit())
+        leaders.append(learner.exploit().exploit)
     assert chi_square_p(np.bincount(cast(list[int], leaders), minlength=5), np.full(5, 0.2)) > 1e-4
 
 
@@ -126,10 +127,10 @@ def test_late_observations_count_for_the_leader_at_their_arrival() -> None:
     learner.replay(
         [(0, 1.0, 1.0)] * 2
     )  # arm 0 observed twice: first as the leader, then as another's rival
-    assert learner.exploit() == 1
+    assert learner.exploit().exploit == 1
     assert counts(learner, "duels") == [[0, 2, 0], [1, 0, 0], [0, 0, 0]]
     assert counts(learner, "challenger_explored") == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
-    challenger = int(learner.diagnostics()["challenger"])
+    challenger = int(diagnostics(learner)["challenger"])
     learner.observe(
         late[1], loss=0.2
     )  # arm 1 was a challenger when it was chosen, and now it is the leader
@@ -153,4 +154,4 @@ def test_too_many_arms_are_refused_before_memory_is_taken() -> None:
         dc.TopTwo().start(arms=1001, seed=0)
     learner = dc.TopTwo().start(arms=1000, seed=0)
     learner.observe(learner.decide(), loss=0.5)
-    assert learner.exploit() in range(1000)
+    assert learner.exploit().exploit in range(1000)

@@ -34,7 +34,8 @@ def test_a_service_draws_what_a_learner_draws(opened: Opened) -> None:
             service.decisions.feedback("me", made.id, loss=0.25).result()
             learner.observe(twin, 0.25)
         assert (
-            service.decisions.decide("me", "one", mode="exploit").result()[0].exploit == learner.exploit()
+            service.decisions.decide("me", "one", mode="exploit").result()[0].exploit
+            == learner.exploit().exploit
         )
     state = service.experiments.state("me", "one").result()
     assert state.estimates == tuple(learner.estimates())

@@ -114,7 +114,7 @@ class ServiceMachine(RuleBasedStateMachine):
         for record in records:
             twin = None
             if mode == "exploit":
-                assert record.exploit == self.learner.exploit(available=available)
+                assert record.exploit == self.learner.exploit(available=available).exploit
             else:
                 twin = (
                     self.learner.decide(available=available)

@@ -47,7 +47,7 @@ def test_a_service_serves_what_a_guarded_learner_serves(opened: Opened) -> None:
         assert (made.drawn, made.guard, made.limited_by) == (twin.drawn, twin.guard, None)
         service.decisions.feedback("me", made.id, loss=0.25).result()
         learner.observe(twin, 0.25)
-        [used], alone = decide(service, mode="exploit"), learner.serve()
+        [used], alone = decide(service, mode="exploit"), learner.exploit()
         assert (used.exploit, used.drawn, used.guard) == alone[:3]
         guards |= {made.guard, used.guard}
         assert service.decisions.get("me", made.id).result().guard == made.guard

@@ -63,9 +63,9 @@ def test_a_verdict_is_that_of_a_watched_learner(file: str, drift: bool) -> None:
         service.decisions.feedback("me", made.id, loss=loss).result()
         learner.observe(twin, loss)
     found = judged(service)
-    assert found.verdict == learner.verdict()
-    assert {each.arm: each.loss for each in found.arms} == learner.intervals()
-    assert (found.exploited, found.regret) == (learner.served(), learner.regret())
+    assert found.verdict == learner.inference.verdict()
+    assert {each.arm: each.loss for each in found.arms} == learner.inference.intervals()
+    assert (found.exploited, found.regret) == (learner.inference.exploited(), learner.inference.regret())
     assert found.regret == service.experiments.state("me", "one").result().regret
     assert (found.risk, found.drift, found.observed, found.since) == (0.1, drift, 150, None)
     assert found.regret_against == "a"

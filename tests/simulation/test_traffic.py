@@ -117,7 +117,7 @@ class Twin:
                 arrival = t + delay_of(traffic, marks.at(t, 2))
                 heapq.heappush(self.heap, (arrival, t, decision, loss))
         else:
-            exploit = self.learner.exploit()
+            exploit = self.learner.exploit().exploit
         while self.heap and self.heap[0][0] <= t:
             _, _, decision, loss = heapq.heappop(self.heap)
             self.learner.observe(decision, loss=loss)

@@ -1,13 +1,12 @@
 """The calls of a learner that are about its guardrails."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ..base.arrays import Ints
 from ..base.turns import TakesTurns, in_turn
-from ..decision import Arm, Served
+from ..decision import Served
 from ..errors import ParameterError, UnsupportedError, invalid_value
-from .arms import ArmNames, listed_available
+from .arms import ArmNames
 from .guard import Guard
 from .guardrails import Guardrails
 from .pending import Waiting
@@ -29,7 +28,6 @@ class Guarded(TakesTurns):
     if TYPE_CHECKING:  # the other parts of a learner have these
 
         def _replace(self, **parts: object) -> None: ...
-        def _refuse_coupled(self, call: str) -> None: ...
         def _part(self, some: list[object] | None) -> Ints | None: ...
         def _new_watch(self, risk: float, drift: bool) -> "Watch": ...
 
@@ -40,7 +38,7 @@ class Guarded(TakesTurns):
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
         >>> learner.guardrails = dc.Guardrails(pinned="a")
-        >>> [learner.exploit() for _ in range(3)]
+        >>> [learner.exploit().exploit for _ in range(3)]
         ['a', 'a', 'a']
         """
         return self._guard.rules
@@ -68,36 +66,6 @@ class Guarded(TakesTurns):
             tried = rules.incumbent is not None
             watch = watch.with_trial(self._running.serials, self._waiting.decisions if tried else None)
         self._replace(guard=self._guard.following(rules), watch=watch)
-
-    @property
-    def incumbent_released(self) -> bool | None:
-        """Whether another arm was found to be better than the incumbent; None if the guardrails name none.
-
-        >>> import decoupled as dc
-        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
-        >>> learner.guardrails = dc.Guardrails(incumbent="a", risk=0.05)
-        >>> for _ in range(1_000):
-        ...     decision = learner.decide()
-        ...     learner.observe(decision, loss=0.3 if decision.explore == "a" else 0.6)
-        >>> learner.incumbent_released, decision.exploit, decision.guard
-        (False, 'a', 'incumbent')
-        """
-        return None if self._guard.rules.incumbent is None else self._guard.released
-
-    def serve(self, *, available: Iterable[Arm] | None = None) -> Served:
-        """Draw an arm to use now, like `exploit`, and say which guardrail chose it.
-
-        Args:
-            available: the arms to choose from, as in `Learner.decide`; None for all.
-
-        >>> import decoupled as dc
-        >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
-        >>> learner.guardrails = dc.Guardrails(pinned="c")
-        >>> learner.serve()
-        Served(exploit='c', drawn='b', guard='pinned', limited_by=None)
-        """
-        self._refuse_coupled("serve")
-        return self._serve(listed_available(available))
 
     @in_turn
     def _serve(self, some: list[object] | None) -> Served:

@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ..base.arrays import Floats, Ints, Words
 from ..base.files import write_atomically
 from ..base.turns import in_turn
 from ..base.validation import whole_number
-from ..decision import Arm, Decision
+from ..decision import Arm, Decision, Served
 from ..errors import (
     FeedbackError,
     LossError,
@@ -21,14 +21,14 @@ from ..errors import (
     UnsupportedError,
     invalid_value,
 )
-from ..kernels.state import SHARED_SCALARS
 from ..native.quick import NOT_QUICK, Switch
 from .arms import ArmNames, Arms, listed, listed_available
 from .guard import Guard
 from .guarded import Guarded
 from .guardrails import Guardrails
+from .inferring import Inference, check_watchable, not_watched
 from .loss_range import LossRange
-from .pending import Pending, Recorded, Waiting
+from .pending import Pending, PendingDecisions, Recorded, Waiting
 from .plain_round import plain_round
 from .predictions import Predictions, listed_predictions, scaled_predictions
 from .preferences import Preference, preference_loss
@@ -45,16 +45,17 @@ from .runner import Running
 from .saving import Parts, to_text
 from .seeds import Seed, randomness
 from .unfinished import NEVER, Unfinished, undone_by
-from .watchable import Watchable, check_watchable
 
 if TYPE_CHECKING:  # loaded when a learner is watched
     from ..inference.sums import Observation
     from .watch import Place, Watch
 
+_Answer = TypeVar("_Answer")
+
 DEFAULT_PENDING = 100_000
 
 
-class Learner(Guarded, Watchable):
+class Learner(Guarded):
     """A running policy. Make one with `policy.start(arms, seed)`.
 
     Only `observe` and `replay` learn: they change the estimates and the round, which is 1 + the number of observations
@@ -84,7 +85,7 @@ class Learner(Guarded, Watchable):
     """
 
     # Where from_json finds policies by name; set by the policies' base class.
-    policy_family: ClassVar[Any]
+    _policies: ClassVar[Any]
 
     def __init__(
         self,
@@ -227,27 +228,28 @@ class Learner(Guarded, Watchable):
 
     @property
     @in_turn
-    def pending(self) -> tuple[Decision, ...]:
-        """The decisions that await feedback, oldest first."""
-        return tuple(pending[0] for pending in self._waiting.decisions.values())
-
-    @property
-    def forgotten(self) -> int:
-        """The number of decisions that were forgotten before their feedback came."""
-        return self._waiting.forgotten
-
-    @property
-    @in_turn
-    def place_in_stream(self) -> bytes:
-        """The position in the random stream. If you log it with each decision, you can check the log draw by draw.
+    def pending(self) -> PendingDecisions:
+        """The decisions that await feedback, oldest first; `pending.forgotten` counts those that were forgotten before.
 
         >>> import decoupled as dc
-        >>> learner = dc.FTPL().start(arms=3, seed=7)
-        >>> twin, place = learner.fork(seed=7), learner.place_in_stream
-        >>> twin.place_in_stream == place, learner.decide().round, learner.place_in_stream == place
-        (True, 1, False)
+        >>> learner = dc.FTPL().start(arms=2, seed=7, max_pending=3)
+        >>> for _ in range(5):
+        ...     decision = learner.decide()
+        >>> len(learner.pending), learner.pending.forgotten, learner.pending[-1] == decision
+        (3, 2, True)
         """
-        return self._running.stream.tobytes()
+        return PendingDecisions.of(self._waiting)
+
+    @property
+    def inference(self) -> Inference:
+        """Intervals, differences and verdicts that hold at every moment at once, since `watch` was called.
+
+        Raises:
+            UnsupportedError: if the learner is not watched.
+        """
+        if self._watch is None:
+            raise not_watched()
+        return Inference(self)
 
     # Deciding
 
@@ -352,22 +354,28 @@ class Learner(Guarded, Watchable):
         self._refuse_coupled("explore")
         return self._decide(listed_available(available), self._predictions(baseline), exploiting=False)
 
-    def exploit(self, *, available: Iterable[Arm] | None = None) -> Arm:
+    def exploit(self, *, available: Iterable[Arm] | None = None) -> Served:
         """Draw an arm to use now. It needs no feedback and does not advance the schedule.
 
         Args:
             available: the arms to choose from, as in `decide`; None for all.
+
+        Returns:
+            The arm, as `exploit`, and which guardrail chose it.
 
         Raises:
             UnsupportedError: if the policy plays the standard game, where the arm played is the arm seen.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
-        >>> [learner.exploit() for _ in range(4)], learner.round, learner.pending
-        (['b', 'c', 'a', 'b'], 1, ())
+        >>> [learner.exploit().exploit for _ in range(4)], learner.round, len(learner.pending)
+        (['b', 'c', 'a', 'b'], 1, 0)
+        >>> learner.guardrails = dc.Guardrails(pinned="c")
+        >>> learner.exploit()
+        Served(exploit='c', drawn='a', guard='pinned', limited_by=None)
         """
         self._refuse_coupled("exploit")
-        return self._serve(listed_available(available)).exploit
+        return self._serve(listed_available(available))
 
     def _refuse_coupled(self, call: str) -> None:
         if self._policy.coupled:
@@ -589,7 +597,7 @@ class Learner(Guarded, Watchable):
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=2, seed=7)
         >>> learner.forget(learner.decide())
-        >>> learner.pending, learner.forgotten
+        >>> learner.pending, learner.pending.forgotten
         ((), 1)
         """
         key = self._waiting.find(decision)[0].id
@@ -713,16 +721,44 @@ class Learner(Guarded, Watchable):
         """
         return self._running.form.estimates(self._running.state)
 
-    @in_turn
-    def diagnostics(self) -> dict[str, float]:
-        """The scalars of the policy's state, by name.
+    # Watching
 
-        >>> import decoupled as dc
-        >>> dc.TsallisINF().start(arms=8, seed=7).diagnostics()["steps"]
-        2.0
+    @in_turn
+    def watch(self, risk: float = 0.05, *, drift: bool = True) -> None:
+        """Keep confidence sequences from now on, for `inference`.
+
+        Call this before the first decision: what was observed before it does not count. Feedback takes some twenty
+        microseconds longer then.
+
+        Args:
+            risk: the probability with which an interval of a family may ever fail; see `decoupled.inference.Sequences`.
+            drift: whether losses may drift. If you are sure that no arm's mean loss ever changes, False gives narrower
+                intervals.
+
+        Raises:
+            ParameterError: if the learner is watched already.
+            UnsupportedError: if it has more than 10,000 arms.
         """
-        names = SHARED_SCALARS + self._running.layout.scalars
-        return dict(zip(names, self._running.state.scalars.tolist(), strict=True))
+        if self._watch is not None:
+            raise ParameterError("watch(): this learner is watched already; call it once")
+        self._replace(watch=self._new_watch(risk, drift))
+
+    @in_turn
+    def _unwatch(self) -> None:
+        self._replace(watch=None)
+
+    @in_turn
+    def _asked(self, question: "Callable[[Watch, Parts], _Answer]") -> _Answer:
+        """The answer to a question about what is watched."""
+        if self._watch is None:
+            raise not_watched()
+        return question(self._watch, self._parts)
+
+    def _new_watch(self, risk: float, drift: bool) -> "Watch":
+        from .watch import Watch
+
+        check_watchable(len(self._arms))
+        return Watch.start(self._running.serials, risk, drift, self._policy, self._waiting.decisions)
 
     # Saving
 
@@ -778,7 +814,7 @@ class Learner(Guarded, Watchable):
         decoupled.errors.StateError: state: does not match its checksum, so it was altered; give the text that Learner.to_json() wrote
         """
         learner = cls.__new__(cls)
-        learner._set_parts(from_text(text, cls.policy_family))
+        learner._set_parts(from_text(text, cls._policies))
         return learner
 
     def save(self, path: str | os.PathLike[str]) -> None:

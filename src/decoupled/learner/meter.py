@@ -66,7 +66,7 @@ class Meter(TakesTurns):
         now = self._clock()
         limit = self.limit(learner.arms if some is None else some, now)
         if limit is not None:
-            served = learner.serve(available=some)
+            served = learner.exploit(available=some)
             self.count(None, now)
             return served._replace(limited_by=limit)
         decision = learner.decide(available=some)

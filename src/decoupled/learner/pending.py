@@ -71,6 +71,23 @@ Chosen: TypeAlias = tuple[int, Arm | None, Arm, float | None, float]
 _new_tuple = tuple.__new__
 
 
+class PendingDecisions(tuple[Decision, ...]):
+    """Pending decisions, oldest first.
+
+    Attributes:
+        forgotten: how many others were forgotten before their feedback came.
+    """
+
+    forgotten: int
+
+    @classmethod
+    def of(cls, waiting: "Waiting") -> "PendingDecisions":
+        """Those that a learner waits for now."""
+        found = cls(each[0] for each in waiting.decisions.values())
+        found.forgotten = waiting.forgotten
+        return found
+
+
 class Waiting:
     """The pending decisions of one learner, oldest first. Beyond the limit the oldest is forgotten."""
 

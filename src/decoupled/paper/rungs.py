@@ -8,6 +8,7 @@ import numpy as np
 
 from ..base.arrays import Floats, Ints
 from ..environments import Alternating
+from ..learner.diagnostics import diagnostics
 from ..plots import Panel, Picture, Series
 from ..policies import Ladder
 from ..report.claims import Claim, judged_above, judged_below, mean_of
@@ -55,7 +56,7 @@ def weights_by_round(losses_after: Losses, seed: int) -> Floats:
         played = int(decision.exploit or 0)  # the arms are numbers
         learner.observe(decision, loss=losses[int(decision.explore)])
         if t + 1 in wanted:
-            inside = learner.diagnostics()
+            inside = diagnostics(learner)
             kept.append([inside[f"rung_weight_{rung}"] for rung in range(len(RUNGS))])
     return np.array(kept)
 

@@ -300,4 +300,4 @@ class Policy(Description, kind="policy", package=__package__):
         return Learner(self, arms, seed, loss_range=loss_range, max_pending=max_pending)
 
 
-Learner.policy_family = Policy
+Learner._policies = Policy

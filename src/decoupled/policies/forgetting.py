@@ -49,7 +49,7 @@ class Forgetting(Policy):
 
     Forgetting happens when an observation arrives, so deciding changes nothing. Late feedback counts when it arrives,
     even after a restart. A restart drops the observation that causes it. The learner's own round keeps counting;
-    `diagnostics()["forgetting_round"]` is the policy's.
+    `extend.diagnostics(learner)["forgetting_round"]` is the policy's.
 
     Args:
         policy: the policy that forgets, or its `to_dict()`.
@@ -57,6 +57,7 @@ class Forgetting(Policy):
         discount: in (0, 1). The policy remembers about 1 / (1 - discount) observations.
 
     >>> import decoupled as dc
+    >>> from decoupled.extend import diagnostics
     >>> learner = dc.Forgetting(dc.FTPL(), period=3).start(arms=2, seed=1)
     >>> learner.replay([(0, 0.5, 1.0), (1, 0.5, 0.5)])
     2
@@ -64,12 +65,12 @@ class Forgetting(Policy):
     [2.0, 1.0]
     >>> learner.replay([(0, 0.5, 1.0)])
     1
-    >>> learner.estimates().tolist(), learner.round, learner.diagnostics()["forgetting_round"]
+    >>> learner.estimates().tolist(), learner.round, diagnostics(learner)["forgetting_round"]
     ([0.0, 0.0], 4, 1.0)
     >>> fading = dc.Forgetting(dc.FTPL(), discount=0.5).start(arms=2, seed=1)
     >>> fading.replay([(0, 0.5, 1.0), (1, 0.5, 1.0)])
     2
-    >>> fading.estimates().tolist(), fading.diagnostics()["forgetting_round"]
+    >>> fading.estimates().tolist(), diagnostics(fading)["forgetting_round"]
     ([0.5, 1.0], 1.75)
     """
 

@@ -112,7 +112,7 @@ class JinHybrid(ExplicitLaws):
 
     The sum in $\gamma$ grows when an observation arrives, by the laws of that moment. With prompt feedback these are the
     laws of the decision. Newton steps from the last round's solution find the weights to machine precision, 2 or 3 a
-    round; `learner.diagnostics()["steps"]` is their number.
+    round; `extend.diagnostics(learner)["steps"]` is their number.
 
     Args:
         barrier: $C$, the weight of the log-barrier, above 0.

@@ -60,7 +60,7 @@ class TsallisINF(ExplicitPolicy):
     - learns $\hat L_{j_t} \leftarrow \hat L_{j_t} + \ell / p_{j_t}$, where $\ell$ is the loss seen.
 
     Safeguarded Newton steps from the last round's solution find the weights, 2 or 3 a round;
-    `learner.diagnostics()["steps"]` is their number.
+    `extend.diagnostics(learner)["steps"]` is their number.
 
     Rouyer, C. and Seldin, Y. (2020). Tsallis-INF for decoupled exploration and exploitation in multi-armed bandits.
     COLT. Equation (4) of Kim, Lee and Oh (2026).

@@ -123,7 +123,7 @@ class Session:
             self._awaited.discard(row.id)
             self._heads[row.id] = (running.head, running.version)
             self._before[row.id] = counts_of(running)
-            self._incumbents[row.id] = running.learner.incumbent_released
+            self._incumbents[row.id] = running.incumbent_released
             if not unused:
                 self._wanted.add(row.id)
                 self._residents.use(running)
@@ -187,7 +187,7 @@ class Session:
     def _record_release(self, running: Running) -> None:
         """Record that what this transaction observed has released the incumbent."""
         learner = running.learner
-        if learner.incumbent_released and self._incumbents.get(running.id) is False:
+        if running.incumbent_released and self._incumbents.get(running.id) is False:
             with coming_from(ITSELF):
                 self.record("incumbent.release", running.tenant, running.name, learner.guardrails.incumbent)
 

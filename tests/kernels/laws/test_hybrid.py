@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
+from decoupled.extend import diagnostics
 from decoupled.kernels.laws import hybrid
 from decoupled.kernels.laws.hybrid import (
     Hybrid,
@@ -193,7 +194,7 @@ def test_warm_starts_do_not_drift(policy: dc.JinHybrid) -> None:
         loss = float(row[cast(int, decision.explore)])
         learner.observe(decision, loss=loss)
         twin.update(cast(int, decision.explore), decision.weight, loss)
-        steps.append(learner.diagnostics()["steps"])
+        steps.append(diagnostics(learner)["steps"])
     np.testing.assert_allclose(learner.exploitation_probabilities(), twin.exploitation_law(), rtol=1e-11)
     assert max(steps) <= MOST_WARM_STEPS
     assert np.mean(steps) < 3.5
@@ -209,4 +210,4 @@ def test_a_leader_that_falls_behind_is_followed() -> None:
         np.testing.assert_allclose(
             learner.exploitation_probabilities(), twin.exploitation_law(), rtol=1e-11
         )
-        assert learner.diagnostics()["steps"] > 0
+        assert diagnostics(learner)["steps"] > 0

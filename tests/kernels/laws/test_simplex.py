@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
+from decoupled.extend import diagnostics
 from decoupled.kernels.laws import simplex
 from decoupled.kernels.laws.simplex import tsallis_excess, two_powers
 from support.twins.tsallis import TsallisTwin, tsallis_law_by_brentq
@@ -138,7 +139,7 @@ def test_warm_starts_do_not_drift(beta: float) -> None:
         loss = float(row[cast(int, decision.explore)])
         learner.observe(decision, loss=loss)
         twin.update(cast(int, decision.explore), decision.weight, loss)
-        steps.append(learner.diagnostics()["steps"])
+        steps.append(diagnostics(learner)["steps"])
         if t % 50 == 0:
             assert_close(learner.exploitation_probabilities(), twin.exploitation_law())
     assert max(steps) <= MOST_WARM_STEPS
@@ -154,7 +155,7 @@ def test_a_leader_that_falls_behind_is_followed(beta: float) -> None:
         learner.replay([(arm, propensity, 1.0)])
         twin.update(arm, 1.0 / propensity, 1.0)
         assert_close(learner.exploitation_probabilities(), twin.exploitation_law())
-        assert learner.diagnostics()["steps"] <= MOST_STEPS
+        assert diagnostics(learner)["steps"] <= MOST_STEPS
 
 
 @pytest.mark.parametrize("beta", EXTREME)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from decoupled.extend import diagnostics
 from support.twins import Floats, Twin, twin_for
 from support.twins.ftpl import FTPLTwin, pareto_law_by_quad
 
@@ -36,7 +37,7 @@ class LadderTwin(FTPLTwin):
 
     def follow(self, learner: Any) -> None:
         self.learner = learner
-        self.told = learner.diagnostics()  # of the state that the twin is in
+        self.told = diagnostics(learner)  # of the state that the twin is in
 
     @property
     def eta(self) -> float:
@@ -176,7 +177,7 @@ class LadderTwin(FTPLTwin):
     def learn(self, arm: int, weight: float, loss: float, b: Floats) -> None:
         self._learn(arm, weight, loss, b)
         if self.learner is not None:
-            self.told = self.learner.diagnostics()
+            self.told = diagnostics(self.learner)
 
     def _learn(self, arm: int, weight: float, loss: float, b: Floats) -> None:
         if not self.history:
@@ -201,7 +202,7 @@ class LadderTwin(FTPLTwin):
     def _hedge_on(self, weight: float) -> None:
         if len(self.rates) == 1 or weight == 0 or self.learner is None:
             return
-        told = self.learner.diagnostics()
+        told = diagnostics(self.learner)
         steps = np.array([told[f"rung_step_{m}"] for m in range(len(self.rates))])
         weights = self.hedge()
         if self.regret > 0:

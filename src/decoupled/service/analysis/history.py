@@ -128,7 +128,7 @@ class History:
         running, shown = self.running, self.shown
         tallies, arms = running.tallies, len(running.names)
         here = [place for place in shown if place < arms]
-        found = _intervals(running.learner.sequences, here, running.losses)
+        found = _intervals(running.learner.inference.sequences, here, running.losses)
         losses = tuple(found[place] if place < arms else None for place in shown)
         exploited, explored = (
             tuple(counts[place] if place < arms else 0 for place in shown)

@@ -2,7 +2,8 @@
 
 import hashlib
 
-from ...errors import DecoupledError
+from ...errors import DecoupledError, UnsupportedError
+from ...inference.sequences import Sequences
 from ...learner.learner import Learner
 from ...learner.portable import Saved, described, portable
 from ..errors import Invalid
@@ -41,9 +42,11 @@ def first_snapshot(row: ExperimentRow, learner: str) -> str:
     running = Running(row)
     settings = running.settings
     running.learner = found = Learner.from_json(learner)
-    if found.watched and (found.sequences.risk, found.sequences.drift) != (settings.risk, settings.drift):
-        found.unwatch()
-    if not found.watched:
+    kept = _sequences(found)
+    if kept is not None and (kept.risk, kept.drift) != (settings.risk, settings.drift):
+        found.inference.stop()
+        kept = None
+    if kept is None:
         running.watch()
         running.watched_since = row.created_at if found.round > 1 else None
     if found.guardrails != settings.guardrails:
@@ -53,3 +56,10 @@ def first_snapshot(row: ExperimentRow, learner: str) -> str:
 
 def _refused(error: DecoupledError) -> Invalid:
     return Invalid(f"learner: {str(error).removeprefix('state: ')}")
+
+
+def _sequences(learner: Learner) -> Sequences | None:
+    try:
+        return learner.inference.sequences
+    except UnsupportedError:  # it is not watched
+        return None

@@ -16,6 +16,7 @@ import numpy as np
 from ...base.packed import pack_ints, unpack_ints
 from ...decision import Arm, Decision
 from ...learner.budget import Budget
+from ...learner.columns import place_in_stream
 from ...learner.guardrails import Guardrails
 from ...learner.learner import Learner
 from ...learner.loss_range import LossRange
@@ -130,6 +131,12 @@ class Running:
         self.replayed: dict[str, int] = {}  # how many records of each log were learned, by the log's digest
         self.next_expiry: float | None = None  # as it is stored: no pending decision expires before it
 
+    @property
+    def incumbent_released(self) -> bool | None:
+        """Whether another arm was found to be better than the incumbent; None if there is none."""
+        learner = self.learner
+        return None if learner.guardrails.incumbent is None else learner.inference.incumbent_released
+
     def watch(self) -> None:
         """Keep confidence sequences from here on, unless it has too many arms."""
         if not self.large:
@@ -187,12 +194,12 @@ class Running:
         if self.meter is not None and mode != "exploit":
             limited_by = self.meter.limit(self._dearest if arms is None else arms, at)
             mode = "exploit" if limited_by is not None else mode
-        stream = learner.place_in_stream
+        stream = place_in_stream(learner)
         expires: float | None = None
         decision: Decision | None = None
         guard, drawn = None, None
         if mode == "exploit":
-            served = learner.serve(available=arms)
+            served = learner.exploit(available=arms)
             exploit: int | None = places[served.exploit]
             explore, propensity, weight, turn = None, None, None, learner.round
             if served.guard is not None:

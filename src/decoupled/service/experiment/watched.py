@@ -85,10 +85,10 @@ class Watched:
     def of(cls, running: Running) -> "Watched":
         """A copy, which later observations do not change."""
         learner = running.learner
-        sequences = learner.sequences.copy()
+        sequences = learner.inference.sequences
         return cls(
             running.name, running.version, sequences, tuple(running.names), running.losses, running.watched_since,
-            learner.guardrails.incumbent, learner.incumbent_released,
+            learner.guardrails.incumbent, running.incumbent_released,
         )  # fmt: skip
 
     def judged(self) -> Judged:

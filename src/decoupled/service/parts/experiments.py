@@ -299,9 +299,9 @@ def _state(session: Session, *, about: Reference) -> State:
         running.name, running.version, learner.round, tuple(running.names[place] for place in at),
         exploitation, exploration, tuple(estimates.tolist()), tuple(exploit), tuple(explore),
         tallies.decisions, len(running.pending), tallies.applied, tallies.expired, running.late,
-        None if running.large else learner.regret(),
+        None if running.large else learner.inference.regret(),
         () if running.meter is None else tuple(running.meter.used(running.now(session.clock())).items()),
-        learner.incumbent_released,
+        running.incumbent_released,
     )  # fmt: skip
 
 

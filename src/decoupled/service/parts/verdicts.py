@@ -29,8 +29,7 @@ class _State(NamedTuple):
 
     @classmethod
     def of(cls, running: Running) -> "_State":
-        learner = running.learner
-        return cls(running.version, learner.guardrails.incumbent, learner.incumbent_released)
+        return cls(running.version, running.learner.guardrails.incumbent, running.incumbent_released)
 
 
 class Verdicts:

@@ -1,0 +1,204 @@
+"""What may be said of a watched learner's arms at any time: intervals, differences and verdicts, by their names."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from ..decision import Arm
+from ..errors import UnsupportedError
+from .saving import Parts
+
+if TYPE_CHECKING:  # loaded when a learner is watched
+    from ..inference.interval import Interval
+    from ..inference.sequences import Sequences
+    from ..inference.verdicts import Verdict
+    from .watch import Watch
+
+_Answer = TypeVar("_Answer")
+
+MOST_WATCHED = 10_000  # arms
+
+
+def check_watchable(arms: int) -> None:
+    """Raise an error if a learner has too many arms to be watched: with 10^6 of them, a verdict takes minutes."""
+    if arms > MOST_WATCHED:
+        raise UnsupportedError(
+            f"watch(): this learner has {arms:,} arms, and confidence sequences are kept of at most {MOST_WATCHED:,}, "
+            "because they say next to nothing about so many; do without, or choose fewer arms"
+        )
+
+
+def not_watched() -> UnsupportedError:
+    """The error of asking what only a watch can tell."""
+    return UnsupportedError(
+        "inference: this learner is not watched; call watch() before the first decision"
+    )
+
+
+class Watched(Protocol):
+    """A learner, as far as its inference needs it."""
+
+    def _asked(self, question: Callable[["Watch", Parts], _Answer]) -> _Answer: ...
+    def _unwatch(self) -> None: ...
+
+
+class Inference:
+    """Always-valid statements about the arms of a learner; `Learner.watch` makes them, and `Learner.inference` has them.
+
+    They hold at every moment at once, so you may look as often as you like and stop when you have seen enough. Losses are
+    in the learner's own range, and arms have their names.
+
+    >>> import decoupled as dc
+    >>> learner = dc.Ladder().start(arms=["small", "large"], seed=7)
+    >>> learner.watch()
+    >>> for _ in range(1_000):
+    ...     decision = learner.decide()
+    ...     learner.observe(decision, loss=0.2 if decision.explore == "large" else 0.6)
+    >>> print(learner.inference.verdict())
+    large is better than small (99.9 %)
+    >>> low, high = learner.inference.intervals()["large"][1:]
+    >>> low < 0.2 < high
+    True
+    """
+
+    def __init__(self, learner: Watched) -> None:
+        self._learner = learner
+
+    @property
+    def sequences(self) -> "Sequences":
+        """A copy of the confidence sequences, which number arms in the order in which these came, also if some are retired.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+        >>> learner.watch()
+        >>> learner.inference.sequences
+        <Sequences of 2 arms, risk 0.05, 0 observations>
+        """
+        return self._learner._asked(lambda watch, _: watch.sequences.copy())
+
+    @property
+    def incumbent_released(self) -> bool | None:
+        """Whether another arm was found to be better than the incumbent; None if the guardrails name none.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+        >>> learner.guardrails = dc.Guardrails(incumbent="a", risk=0.05)
+        >>> for _ in range(1_000):
+        ...     decision = learner.decide()
+        ...     learner.observe(decision, loss=0.3 if decision.explore == "a" else 0.6)
+        >>> learner.inference.incumbent_released, decision.exploit, decision.guard
+        (False, 'a', 'incumbent')
+        """
+        return self._learner._asked(
+            lambda _, parts: None if parts.guard.rules.incumbent is None else parts.guard.released
+        )
+
+    def verdict(self, *, risk: float | None = None, drift: bool | None = None) -> "Verdict":
+        """Say which arm is best, as far as that is decided; see `decoupled.inference.Verdict`.
+
+        Args:
+            risk: another risk than that of `watch`; None for that of `watch`. Choose it before you look.
+            drift: whether losses may drift; None for what `watch` was told.
+        """
+        from ..inference.verdicts import verdict
+
+        def question(watch: "Watch", parts: Parts) -> "Verdict":
+            names: list[Arm] = [""] * watch.sequences.count
+            for place, name in enumerate(parts.arms.names):
+                names[parts.running.serials.of_one(place)] = name
+            return verdict(watch.sequences, names, risk=risk, drift=drift)
+
+        return self._learner._asked(question)
+
+    def intervals(self, *, drift: bool | None = None) -> "dict[Arm, Interval]":
+        """The estimated mean loss of each arm, with its interval.
+
+        Args:
+            drift: whether losses may drift; None for what `watch` was told.
+        """
+
+        def question(watch: "Watch", parts: Parts) -> "dict[Arm, Interval]":
+            found, of = watch.sequences.arms(drift=drift), parts.running.serials.of_one
+            return {name: found[of(i)].scaled(*parts.losses) for i, name in enumerate(parts.arms.names)}
+
+        return self._learner._asked(question)
+
+    def exploited(self, *, drift: bool | None = None) -> "Interval":
+        """The estimated mean loss of what was exploited, with its interval.
+
+        Args:
+            drift: whether losses may drift; None for what `watch` was told.
+        """
+        return self._learner._asked(
+            lambda watch, parts: watch.sequences.served(drift=drift).scaled(*parts.losses)
+        )
+
+    def regret(self, *, drift: bool | None = None) -> "Interval | None":
+        """How much more was lost in all than by always exploiting the arm that looks best now, with its interval.
+
+        None if nothing can be compared yet; see `decoupled.inference.regret`.
+
+        Args:
+            drift: whether losses may drift; None for what `watch` was told.
+
+        >>> import decoupled as dc
+        >>> learner = dc.Ladder().start(arms=["small", "large"], seed=7)
+        >>> learner.watch()
+        >>> for _ in range(1_000):
+        ...     decision = learner.decide()
+        ...     learner.observe(decision, loss=0.2 if decision.explore == "large" else 0.6)
+        >>> estimate, low, high = learner.inference.regret()
+        >>> low < estimate < high
+        True
+        """
+        from ..inference.regrets import regret
+
+        def question(watch: "Watch", parts: Parts) -> "Interval | None":
+            found = regret(watch.sequences, drift=drift)
+            return None if found is None else found.scaled(*parts.losses, difference=True)
+
+        return self._learner._asked(question)
+
+    def difference(self, arm: Arm, other: Arm | None = None, *, drift: bool | None = None) -> "Interval":
+        """The mean loss of an arm minus that of another, or of what was exploited, with its interval.
+
+        It is above 0 if the arm is worse.
+
+        Args:
+            arm: the arm.
+            other: the arm to compare it with; None for what was exploited.
+            drift: whether losses may drift; None for what `watch` was told.
+
+        >>> import decoupled as dc
+        >>> learner = dc.Ladder().start(arms=["small", "large"], seed=7)
+        >>> learner.watch()
+        >>> for _ in range(1_000):
+        ...     decision = learner.decide()
+        ...     learner.observe(decision, loss=0.2 if decision.explore == "large" else 0.6)
+        >>> learner.inference.difference("small", "large").low > 0.0
+        True
+        """
+
+        def question(watch: "Watch", parts: Parts) -> "Interval":
+            sequences, of = watch.sequences, parts.running.serials.of_one
+            first = of(parts.arms.place(arm))
+            if other is None:
+                found = sequences.against_served(first, drift=drift)
+            else:
+                found = sequences.difference(first, of(parts.arms.place(other)), drift=drift)
+            return found.scaled(*parts.losses, difference=True)
+
+        return self._learner._asked(question)
+
+    def stop(self) -> None:
+        """Drop the confidence sequences. What the learner has learned stays as it is.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+        >>> learner.watch()
+        >>> learner.inference.stop()
+        >>> learner.inference
+        Traceback (most recent call last):
+            ...
+        decoupled.errors.UnsupportedError: inference: this learner is not watched; call watch() before the first decision
+        """
+        self._learner._unwatch()
