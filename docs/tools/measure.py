@@ -23,6 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 import extras
+import late_table
 import measurements
 import regrets
 import step_times
@@ -99,6 +100,11 @@ def from_traffic(held: dict[str, Any], options: argparse.Namespace) -> Found:
     return traffic_table.measure()
 
 
+def from_late(held: dict[str, Any], options: argparse.Namespace) -> Found:
+    """Measure late feedback."""
+    return late_table.measure()
+
+
 def from_extras(held: dict[str, Any], options: argparse.Namespace) -> Found:
     """Measure what each extra takes."""
     return extras.measure()
@@ -107,6 +113,7 @@ def from_extras(held: dict[str, Any], options: argparse.Namespace) -> Found:
 GROUPS: dict[str, Any] = {
     "regret": from_regrets,
     "traffic": from_traffic,
+    "late": from_late,
     "steps": from_steps,
     "extras": from_extras,
     **{name: partial(from_bench, name) for name in BENCHES},
@@ -127,7 +134,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=measurements.FILE, help="another file, to try it")
     options = parser.parse_args()
     for name in options.groups:
-        machine = SEEDED if name in ("regret", "traffic") else options.machine
+        machine = SEEDED if name in ("regret", "traffic", "late") else options.machine
         if machine is None:
             parser.error(f"--machine: is needed for {name}; it is one of {', '.join(content['machines'])}")
         group = content["groups"][name]

@@ -83,6 +83,18 @@ TRAFFIC = {
     "noise": '`reported=("noise", 0.5)`',
     "flip": '`reported=("flip", 0.2)`',
 }
+LATE_ON = {
+    "chased": "chased leader, K = 2, T = 16,000",
+    "alternating": "alternating, K = 8, gap 0.125",
+    "easy": "stochastic, easy",
+}
+LATE = {"0": "0", "10": "10", "40": "40", "200": "200", "geometric": "geometric, mean 40"}
+LATE_POLICIES = {
+    "recommended": "`Ladder()`",
+    "at-arrival": "judged at the arrival",
+    "ftpl": "`FTPL()`",
+    "tsallis": "`TsallisINF()`",
+}
 RECORDED = {
     "recommended": "`Ladder()`",
     "centred": "centred `FTPL`",
@@ -221,6 +233,18 @@ def traffic(instance: str, title: str) -> str:
     return markdown((title, *POLICIES.values()), rows)
 
 
+def late() -> str:
+    """Regret with late feedback, of the ladder as it is and judged with other laws, and of two others."""
+    rows = []
+    for world, title in LATE_ON.items():
+        for kind, delay in LATE.items():
+            names = [f"late.{world}.{kind}.{policy}" for policy in LATE_POLICIES]
+            cells = lowest(names, [measurements.text_of(KNOWN[name], "half") for name in names])
+            rows.append((title, delay, *cells))
+            title = ""
+    return markdown(("losses", "delay", *LATE_POLICIES.values()), rows)
+
+
 def recorded() -> str:
     """Regret on recorded losses."""
     head = ("policy", *(name.replace("-", ", ") for name in RECORDED_ON[:-1]), "`PunishLast(8)`")
@@ -263,6 +287,7 @@ TABLES: dict[str, Callable[[str], str]] = {
     "paper": lambda page: paper(),
     "traffic_alternating": lambda page: traffic("alternating", "alternating, K = 8, gap 0.125"),
     "traffic_easy": lambda page: traffic("easy", "stochastic, easy"),
+    "late": lambda page: late(),
     "recorded": lambda page: recorded(),
     "extras": lambda page: extras(),
 }

@@ -1,0 +1,106 @@
+"""Measures the table of late feedback in `ladder-proof.md`: `python docs/tools/measure.py late`.
+
+A decision of the ladder keeps what its rungs will be judged with. `AtArrival` does not, so that its rungs are judged with
+the laws of the state in which the loss arrives: it shows what that would cost, and is not part of the package.
+"""
+
+from collections import defaultdict, namedtuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import regrets
+
+import decoupled as dc
+from decoupled.base.arrays import Floats
+from decoupled.kernels.jit import compiled
+from decoupled.kernels.laws import ladder, ladder_state
+from decoupled.report.claims import mean_of
+
+Params: Any = namedtuple("Params", ladder_state.PARAMS)  # type: ignore[misc]
+
+
+@compiled
+def update(params: Any, state: Any, arm: int, weight: float, loss: float) -> None:
+    """Judge the rungs anew, in this state."""
+    state.scalars[ladder_state.JUDGED] = ladder_state.NOBODY
+    ladder.update(params, state, arm, weight, loss)
+
+
+@dataclass(frozen=True, repr=False)
+class AtArrival(dc.Ladder):
+    """The ladder, judging its rungs with the laws at the arrival of a loss."""
+
+    params_type = Params
+    functions = ladder.FUNCTIONS._replace(update=update)
+    kept = ()
+
+
+POLICIES: dict[str, dc.Policy] = {
+    "recommended": dc.Ladder(),
+    "at-arrival": AtArrival(),
+    "ftpl": dc.FTPL(),
+    "tsallis": dc.TsallisINF(),
+}
+DELAYS: dict[str, Any] = {
+    "0": 0,
+    "10": 10,
+    "40": 40,
+    "200": 200,
+    "geometric": ("geometric", 40),
+}
+BENIGN = {name: regrets.INSTANCES[name] for name in ("alternating", "easy")}
+BENIGN_RUNS = 400
+CHASED, CHASED_ROUNDS, CHASED_RUNS = "chased", 16_000, 20
+
+
+def chased(policy: dc.Policy, delay: Any, seed: int) -> float:
+    """The regret of a run in which the leader costs 1, and the other of two arms nothing.
+
+    The leader has the smaller mean of the losses that have arrived; of equal arms, it is the last leader.
+    """
+    learner, draw = policy.start(arms=2, seed=seed), np.random.default_rng(seed)
+    if isinstance(delay, tuple):
+        delays = draw.geometric(1.0 / (1.0 + delay[1]), CHASED_ROUNDS) - 1
+    else:
+        delays = np.full(CHASED_ROUNDS, delay)
+    due: dict[int, list[tuple[dc.Decision, float]]] = defaultdict(list)
+    means, counts, costs = [0.0, 0.0], [0, 0], [0, 0]
+    suffered = leader = 0
+    for t, late in enumerate(delays.tolist()):
+        if means[1 - leader] < means[leader]:
+            leader = 1 - leader
+        decision = learner.decide()
+        suffered += decision.exploit == leader
+        costs[leader] += 1
+        due[t + late].append((decision, float(decision.explore == leader)))
+        for early, loss in due.pop(t, ()):
+            learner.observe(early, loss=loss)
+            arm = int(early.explore)
+            counts[arm] += 1
+            means[arm] += (loss - means[arm]) / counts[arm]
+    return float(suffered - min(costs))
+
+
+def finals(world: str, policy: dc.Policy, delay: Any) -> Floats:
+    """The regret of every run."""
+    if world == CHASED:
+        return np.array([chased(policy, delay, seed) for seed in range(CHASED_RUNS)])
+    results = dc.simulate(
+        policy, BENIGN[world], regrets.ROUNDS, BENIGN_RUNS, seed=regrets.SEED, checkpoints=1, delay=delay
+    )
+    return results.final_regret(policy)
+
+
+def measure() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every record of this group."""
+    for world in (CHASED, *BENIGN):
+        label = "two arms of which the leader costs 1" if world == CHASED else BENIGN[world].label
+        for kind, delay in DELAYS.items():
+            for name, policy in POLICIES.items():
+                mean = mean_of("", finals(world, policy, delay))
+                ends = {"value": mean.value, "low": mean.low, "high": mean.high}
+                what = f"mean regret of {policy.label} on {label} with delay={delay}"
+                print(world, kind, name, round(mean.value), flush=True)
+                yield f"late.{world}.{kind}.{name}", {**ends, "unit": "regret", "what": what, "decimals": 0}
