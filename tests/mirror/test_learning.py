@@ -15,8 +15,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from decoupled.mirror.config_file import read_config
 from decoupled.mirror.deciding import Decided, Embedded, Remote
-from decoupled.mirror.reading import read_config
 from decoupled.service.client import Retries
 from decoupled.service.client.aio import AsyncClient
 from decoupled.service.decision_service import open_service

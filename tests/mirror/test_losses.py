@@ -28,10 +28,10 @@ GOOD = Answer("next", 200, (), b"ok", 2, latency=0.5, duration=1.0, cost=0.02)
 def test_a_loss_is_the_weighted_mean_of_its_parts() -> None:
     config = LossConfig(
         status=2.0,
-        latency=TermConfig(1.0, 0.0, 1.0),
-        duration=TermConfig(1.0, 0.0, 4.0),
-        bytes=TermConfig(0.5, 0.0, 4.0),
-        cost=TermConfig(0.5, 0.01, 0.05),
+        latency=TermConfig(high=1.0),
+        duration=TermConfig(high=4.0),
+        bytes=TermConfig(weight=0.5, high=4.0),
+        cost=TermConfig(weight=0.5, low=0.01, high=0.05),
     )
     loss = asyncio.run(Loss(config).of("d", Request("GET", "/"), GOOD, GOOD))
     assert loss == pytest.approx((1.0 * 0.5 + 1.0 * 0.25 + 0.5 * 0.5 + 0.5 * 0.25) / 5.0)
@@ -60,7 +60,7 @@ def test_which_statuses_are_bad(status: int, settings: dict[str, Any], loss: flo
     "answer", [Answer("a", None, problem="refused"), Answer("a", 200, (), b"", problem="broke off")]
 )
 def test_no_whole_answer_has_the_highest_loss_without_asking_a_judge(answer: Answer) -> None:
-    config = LossConfig(cost=TermConfig(1.0, 0.0, 9.0), judge=JudgeConfig(python="a:b"))
+    config = LossConfig(cost=TermConfig(high=9.0), judge=JudgeConfig(python="a:b"))
     assert asyncio.run(Loss(config, None).of("d", Request("GET", "/"), GOOD, answer)) == 1.0
 
 

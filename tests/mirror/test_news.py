@@ -9,9 +9,9 @@ import pytest
 
 from decoupled.mirror import mirror as mirror_module
 from decoupled.mirror import news
+from decoupled.mirror.config_file import read_config
 from decoupled.mirror.deciding import Embedded, Remote
 from decoupled.mirror.news import Known
-from decoupled.mirror.reading import read_config
 from decoupled.service.client.aio import AsyncClient
 from decoupled.service.decision_service import open_service
 from support.http_service import served

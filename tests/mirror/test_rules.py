@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from decoupled.mirror.config import MirrorConfig
+from decoupled.mirror.config_file import read_config
 from decoupled.mirror.deciding import Embedded, Remote
-from decoupled.mirror.reading import read_config
 from decoupled.service.client.aio import AsyncClient
 from decoupled.service.decision_service import open_service
 from decoupled.service.errors import Invalid

@@ -27,7 +27,7 @@ def config_serve(settings: Settings) -> None:
 def config_mirror(settings: Settings, config: ConfigFile = None) -> None:
     """Show what `decoupled mirror` would run with, and every other key of its file. Secrets are not shown."""
     with report_errors():
-        from ..mirror.explain import file_keys
+        from ..mirror.config_file import file_keys
 
         read(settings, config)  # raises the errors that starting it would raise
         typer.echo(aligned([*held_rows(MIRROR, settings), *file_keys(config_file(config))]))

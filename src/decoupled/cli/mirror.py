@@ -52,7 +52,7 @@ def mirror(
     with report_errors("the mirror has ended", flags=False), ends_on_sigterm():
         found = read(settings, config)
         if check:
-            from ..mirror.explain import doubts, explained
+            from ..mirror.config_file import doubts, explained
 
             typer.echo(explained(found))
             for doubt in doubts(found):
@@ -66,6 +66,6 @@ def mirror(
 
 def read(settings: Settings, config: str | None) -> "MirrorConfig":
     """The whole configuration of a mirror."""
-    from ..mirror.reading import read_config
+    from ..mirror.config_file import read_config
 
     return read_config(config_file(config), settings)

@@ -64,8 +64,8 @@ def experiment_settings(config: MirrorConfig) -> dict[str, Any]:
     """The settings of the experiment as the service takes them.
 
     >>> from decoupled.mirror.config import ArmConfig
-    >>> arms = (ArmConfig("a", "http://a"), ArmConfig("b", "http://b"))
-    >>> sorted(experiment_settings(MirrorConfig(arms)))
+    >>> arms = (ArmConfig(name="a", url="http://a"), ArmConfig(name="b", url="http://b"))
+    >>> sorted(experiment_settings(MirrorConfig(arm=arms)))
     ['arms', 'deadline_seconds', 'policy']
     """
     experiment = config.experiment

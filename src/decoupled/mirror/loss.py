@@ -54,7 +54,7 @@ class Loss:
         """The weighted sum of the parts that need no judge.
 
         >>> from decoupled.mirror.config import TermConfig
-        >>> half = LossConfig(status=1.0, latency=TermConfig(1.0, 0.0, 2.0))
+        >>> half = LossConfig(status=1.0, latency=TermConfig(high=2.0))
         >>> Loss(half).measured(Answer("a", 503, latency=1.0))
         1.5
         """

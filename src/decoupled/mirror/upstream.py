@@ -62,7 +62,7 @@ class Upstream:
         self._scheme, self._host = parts.scheme.encode(), (parts.hostname or "").encode()
         self._port, self._prefix = parts.port, parts.path.rstrip("/").encode()
         self._netloc = parts.netloc.encode()
-        self._own, self._marks = as_bytes(arm.headers), as_bytes(copies.headers)
+        self._own, self._marks = as_bytes(arm.headers.items()), as_bytes(copies.headers.items())
         passed = {name.lower() for name in arm.pass_credentials}
         self.withheld = frozenset(name.encode() for name in copies.all_credentials() - passed)
         # A client must not pass for a copy, unless the mark also stands for a dry run of the client's own.

@@ -19,9 +19,9 @@ import httpx
 import uvloop
 
 from decoupled.mirror.config import MirrorConfig
+from decoupled.mirror.config_file import read_config
 from decoupled.mirror.deciding import Decided, Decider, Mode
 from decoupled.mirror.news import Known
-from decoupled.mirror.reading import read_config
 from decoupled.mirror.server import serve
 from decoupled.service.http.server import Serving, listening
 
