@@ -15,12 +15,12 @@ from ..errors import ParameterError, argument_of, invalid_value, reworded
 from ..options.definitions import MIRROR
 from ..options.kinds import STORE, shown, shown_store
 from ..options.readers import A_URL
-from ..options.sources import FILE, Settings, read_file, resolved
+from ..options.sources import FILE, OptionValues, read_file, resolved
 from .config import LossConfig, MirrorConfig, check_keys
 from .judge_worker import function_named
 
 
-def read_config(path: str | os.PathLike[str], settings: Settings | None = None) -> MirrorConfig:
+def read_config(path: str | os.PathLike[str], settings: OptionValues | None = None) -> MirrorConfig:
     """Read and check a configuration. Variables come before the file, and so do flags, which are in `settings`.
 
     >>> import pathlib, tempfile
@@ -41,7 +41,7 @@ def read_config(path: str | os.PathLike[str], settings: Settings | None = None) 
     settings = settings or resolved(MIRROR, {}, file=file)
     options, held = {option.key for option in MIRROR}, _options(settings)
     try:
-        _check_one_decider(settings)
+        _check_one_backend(settings)
         check_keys(file.values, (options | {*MirrorConfig.keys()}) - {"key", "folder"})
         tables = {key: value for key, value in file.values.items() if key not in options}
         config = MirrorConfig.model_validate({**tables, **held, "folder": file.path.parent})
@@ -54,14 +54,14 @@ def read_config(path: str | os.PathLike[str], settings: Settings | None = None) 
     return config.model_copy(update={"experiment": experiment, "mirror": mirror})
 
 
-def _check_one_decider(settings: Settings) -> None:
+def _check_one_backend(settings: OptionValues) -> None:
     if settings.given("store") and settings.given("service"):
         sources = f"{settings.source('store')} and {settings.source('service')}"
         remedy = "keep one, the store here or the address of a service"
         raise ParameterError(f"store, service: both are given ({sources}); {remedy}")
 
 
-def _options(settings: Settings) -> dict[str, Any]:
+def _options(settings: OptionValues) -> dict[str, Any]:
     """What flags and variables can set, too."""
     found = {each.key: settings[each.name] for each in MIRROR if each.key in MirrorConfig.model_fields}
     store, key_file = settings.held("store"), settings["key-file"]

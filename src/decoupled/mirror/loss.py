@@ -5,7 +5,7 @@ from .exchange import Answer, Request
 from .judges import Judge
 
 
-class Loss:
+class CopyLoss:
     """Computes losses in [0, 1].
 
     A copy without an answer, or whose answer broke off, has the loss 1, whatever the parts are: an arm must not gain
@@ -42,7 +42,7 @@ class Loss:
         """The loss if the judge's part has this value.
 
         >>> from decoupled.mirror.config import JudgeConfig
-        >>> loss = Loss(LossConfig(status=1.0, judge=JudgeConfig(python="a:b", weight=3.0)))
+        >>> loss = CopyLoss(LossConfig(status=1.0, judge=JudgeConfig(python="a:b", weight=3.0)))
         >>> loss.with_verdict(Answer("a", 200), 1.0)
         0.75
         """
@@ -55,7 +55,7 @@ class Loss:
 
         >>> from decoupled.mirror.config import TermConfig
         >>> half = LossConfig(status=1.0, latency=TermConfig(high=2.0))
-        >>> Loss(half).measured(Answer("a", 503, latency=1.0))
+        >>> CopyLoss(half).measured(Answer("a", 503, latency=1.0))
         1.5
         """
         config, total, status = self._config, 0.0, answer.status

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 from .option import Option
-from .sources import Settings
+from .sources import OptionValues
 
 
-def held_rows(options: Sequence[Option], settings: Settings) -> list[tuple[str, ...]]:
+def held_rows(options: Sequence[Option], settings: OptionValues) -> list[tuple[str, ...]]:
     """What holds and where it came from, without secrets.
 
     >>> from decoupled.options.definitions import STORES

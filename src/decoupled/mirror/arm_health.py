@@ -12,7 +12,7 @@ SECONDS = 2.0  # for one check
 _log = logging.getLogger("decoupled.mirror")
 
 
-class Health:
+class ArmHealth:
     """The arms that are up. `changed` is called with their names, None for all, when that changes.
 
     If every arm is down, all count as up: a client is better served by an error of an arm than by one of the proxy.
