@@ -77,8 +77,13 @@ def test_every_class_is_on_the_list(family: type[dc.Policy]) -> None:
 
 def test_every_experiment_is_on_the_list() -> None:
     read_all("decoupled.paper")
-    named = {kind.name for kind in subclasses(Experiment) if hasattr(kind, "name")}
-    assert named == EXPERIMENTS.keys(), "add a line to decoupled/paper/__init__.py"
+    last = {
+        f"{kind.__module__}.{kind.__name__}" for kind in subclasses(Experiment) if not kind.__subclasses__()
+    }
+    listed = {f"decoupled.paper.{each.where}" for each in EXPERIMENTS.values()}
+    assert {each for each in last if each.startswith("decoupled.")} == listed, (
+        "add a line to decoupled/paper/__init__.py"
+    )
 
 
 def read_all(package: str) -> None:

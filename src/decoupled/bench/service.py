@@ -1,4 +1,4 @@
-"""The decision service under load: pairs of decision and feedback from many clients that keep their connections.
+"""Measures the decision service under load: pairs of decision and feedback from many clients that keep their connections.
 
 The service runs in a process of its own, as a user would start it; the clients run here and are as lean as
 they can be, since they share its cores. Every acknowledged write was flushed to disk before.

@@ -1,4 +1,4 @@
-"""`decoupled client`: a running service from the shell. What a command needs is imported when it runs."""
+"""Talks to a running service from the shell: `decoupled client`. What a command needs is imported when it runs."""
 
 import json
 from collections.abc import Callable, Container
@@ -23,6 +23,7 @@ KeyFile = Annotated[
     ),
 ]
 
+Experiment = Annotated[str, typer.Argument(help="The experiment.")]
 Tag = Annotated[
     list[str] | None, typer.Option(help="A tag as NAME:VALUE; repeat it for several.", metavar="NAME:VALUE")
 ]
@@ -106,7 +107,7 @@ def _described(policy: str) -> dict[str, Any]:
 @service_command("create")
 def client_create(
     service: "Client",
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    name: Experiment,
     arms: Annotated[
         list[str] | None, typer.Argument(help="Its arms, two or more; none with --learner.")
     ] = None,
@@ -176,7 +177,7 @@ def client_create(
 @service_command("decide")
 def client_decide(
     service: "Client",
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    name: Experiment,
     mode: Annotated[str, typer.Option(help="both, exploit or explore.")] = "both",
     tag: Tag = None,
     baseline: Annotated[
@@ -240,7 +241,7 @@ def client_show(
 @service_command("verdict")
 def client_verdict(
     service: "Client",
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    name: Experiment,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it is decided.")] = False,
 ) -> None:
@@ -270,11 +271,7 @@ def client_audit(
 
 
 @service_command("evaluate")
-def client_evaluate(
-    service: "Client",
-    name: Annotated[str, typer.Argument(help="The experiment.")],
-    tag: Tag = None,
-) -> None:
+def client_evaluate(service: "Client", name: Experiment, tag: Tag = None) -> None:
     """The value of every arm and of the exploited arms, from the log, with their intervals."""
     show(service.evaluation(name, tags=tags_of(tag)))
 
@@ -282,7 +279,7 @@ def client_evaluate(
 @service_command("log", arguments=("format", "file"))
 def client_log(
     service: "Client",
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    name: Experiment,
     file: Annotated[
         Path, typer.Argument(help="A new file; its ending, .csv or .parquet, sets the format.")
     ],
@@ -311,10 +308,7 @@ def check_new(file: Path, force: bool) -> None:
 
 
 @service_command("archive")
-def client_archive(
-    service: "Client",
-    name: Annotated[str, typer.Argument(help="The experiment.")],
-) -> None:
+def client_archive(service: "Client", name: Experiment) -> None:
     """End an experiment: it makes no more decisions, and still takes feedback."""
     show(service.archive(name))
 
@@ -322,7 +316,7 @@ def client_archive(
 @service_command("pin")
 def client_pin(
     service: "Client",
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    name: Experiment,
     arm: Annotated[str, typer.Argument(help="The arm that every decision exploits from now on.")],
 ) -> None:
     """Exploit one arm in every decision: the kill switch. Exploring and learning go on."""
@@ -330,10 +324,7 @@ def client_pin(
 
 
 @service_command("unpin")
-def client_unpin(
-    service: "Client",
-    name: Annotated[str, typer.Argument(help="The experiment.")],
-) -> None:
+def client_unpin(service: "Client", name: Experiment) -> None:
     """Let the policy choose the arm to exploit again."""
     show(service.unpin(name))
 
@@ -341,7 +332,7 @@ def client_unpin(
 @service_command("down")
 def client_down(
     service: "Client",
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    name: Experiment,
     arms: Annotated[
         list[str] | None, typer.Argument(help="The arms that are down; none if not given.")
     ] = None,
@@ -353,7 +344,7 @@ def client_down(
 @service_command("guardrails")
 def client_guardrails(
     service: "Client",
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    name: Experiment,
     changes: Annotated[
         str,
         typer.Argument(help='What to change, as JSON, such as \'{"floors": {"a": 0.1}, "pinned": null}\'.'),
@@ -366,7 +357,7 @@ def client_guardrails(
 @service_command("budget")
 def client_budget(
     service: "Client",
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    name: Experiment,
     limits: Annotated[
         str,
         typer.Argument(help="The whole budget as JSON, such as '{\"share\": 0.01}'; '{}' for no limit."),

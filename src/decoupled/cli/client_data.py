@@ -1,11 +1,11 @@
-"""`decoupled client`: lists, deleting, and moving learners and logs from the shell."""
+"""Lists, deletes, and moves learners and logs from the shell: more of `decoupled client`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .client import Tag, check_new, service_command, show, tags_of
+from .client import Experiment, Tag, check_new, service_command, show, tags_of
 from .client import client as client
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def client_list(
 @service_command("decisions")
 def client_decisions(
     service: "Client",
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    name: Experiment,
     sort: Annotated[str, typer.Option(help="-made_at for the newest first, or made_at.")] = "-made_at",
     status: Annotated[str | None, typer.Option(help="pending, applied, expired or unobserved.")] = None,
     mode: Annotated[str | None, typer.Option(help="both, exploit or explore.")] = None,
@@ -74,7 +74,7 @@ def client_delete(
 @service_command("learner")
 def client_learner(
     service: "Client",
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    name: Experiment,
     file: Annotated[Path, typer.Argument(help="A new file, for Learner.load or create --learner.")],
     force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
 ) -> None:
@@ -89,7 +89,7 @@ def client_learner(
 @service_command("replay", arguments=("file",))
 def client_replay(
     service: "Client",
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    name: Experiment,
     file: Annotated[
         Path, typer.Argument(help="A log: .csv, .parquet, or .jsonl with an object on each line.")
     ],

@@ -1,4 +1,4 @@
-"""`decoupled config`: what holds, and where each value came from."""
+"""Shows which options hold, and where each value came from: `decoupled config`."""
 
 import typer
 

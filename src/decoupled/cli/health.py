@@ -1,4 +1,4 @@
-"""`decoupled health`: ask a service whether it is well, for the health check of a container."""
+"""Asks a service whether it is well, for the health check of a container: `decoupled health`."""
 
 from typing import Annotated
 

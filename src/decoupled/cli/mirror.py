@@ -1,4 +1,4 @@
-"""`decoupled mirror`: the command."""
+"""Defines the command `decoupled mirror`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any

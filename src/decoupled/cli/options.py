@@ -1,4 +1,4 @@
-"""Flags of commands, made from the definitions of their options."""
+"""Makes the flags of commands from the definitions of their options."""
 
 import inspect
 from collections.abc import Callable, Sequence

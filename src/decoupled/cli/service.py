@@ -1,4 +1,4 @@
-"""The commands that run and manage a service: `serve`, `migrate`, `doctor`, `backup`, `restore`, `audit`, `keys`."""
+"""Runs and manages a service: `serve`, `migrate`, `doctor`, `backup`, `restore`, `audit`, `keys`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""One connection to an arm. h11 does the framing: what ends a body, what may be reused, what is not HTTP."""
+"""A connection to one arm. h11 does the framing: what ends a body, what may be reused, what is not HTTP."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Which arms are up: asked at intervals, and told when a connection fails."""
+"""Tracks which arms are up, by asking them at intervals and by failed connections."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""The decision service behind a mirror: embedded, or elsewhere."""
+"""Reaches the decision service behind a mirror: embedded, or elsewhere."""
 
 import asyncio
 import logging

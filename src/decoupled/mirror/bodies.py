@@ -1,4 +1,4 @@
-"""Bodies on their way: what a client uploads, what is sent again, and what is recorded of an answer."""
+"""Bodies of requests as clients upload them, and of answers as they are recorded."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Connections of clients: the server's own, with limits on how long a client may send nothing or read nothing.
+"""Limits how long a client may send nothing or read nothing.
 
 Everything about HTTP is uvicorn's and h11's: what a chunk is, that trailers are not headers, that HTTP/1.0 knows no
 chunks, that a 304 has no body. What happens on a connection is told to uvicorn's protocol and to nobody else; this one

@@ -1,4 +1,4 @@
-"""Copies of requests: a bounded number of them, each on its way to an arm, its judge and the learner."""
+"""Sends copies of requests to an arm, has them judged, and passes the losses on; a bounded number at a time."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""What a mirror has done since it was started, as JSON and for Prometheus."""
+"""Counts what a mirror has done since it was started, as JSON and for Prometheus."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Noticing that a client is gone while its answer is awaited."""
+"""Notices that a client has disconnected while its answer is awaited."""
 
 import asyncio
 

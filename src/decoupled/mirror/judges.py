@@ -1,4 +1,4 @@
-"""Judges: a function in Python, or an address that takes both answers."""
+"""Asks a judge to compare two answers: a function in Python, or an HTTP address."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The loss of a copy: the weighted mean of its parts."""
+"""Computes the loss of a copy: the weighted mean of its parts."""
 
 from .config import LossConfig
 from .exchange import Answer, Request

@@ -1,4 +1,4 @@
-"""A running mirror: its parts, put together from a configuration."""
+"""Puts the parts of a mirror together, and starts and ends them."""
 
 import asyncio
 import logging

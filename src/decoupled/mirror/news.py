@@ -1,4 +1,4 @@
-"""What is known about the arms, and who is told when that changes: the log, a file, and a webhook."""
+"""Tells the log, a file and a webhook when more is known about the arms."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The connections to one arm: one for each request on its way, and those that wait for the next."""
+"""Pools the connections to one arm: one for each request on its way, and those that wait for the next."""
 
 import asyncio
 import ssl

@@ -1,4 +1,4 @@
-"""Decisions drawn ahead, so that no request waits for one.
+"""Draws decisions ahead, so that no request waits for one.
 
 The service puts a decision on disk before it answers, which takes milliseconds. A request takes one that is there
 already; drawing more goes on in the background. Each decision carries its own propensity, so a loss is weighed

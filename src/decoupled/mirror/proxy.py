@@ -1,4 +1,4 @@
-"""The proxy: an ASGI application that serves each request from one arm and hands a copy on for another."""
+"""Serves each request from one arm, and hands a copy on for another."""
 
 import asyncio
 import json

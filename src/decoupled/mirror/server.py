@@ -1,4 +1,4 @@
-"""Running a mirror: two sockets, one event loop, and an orderly end."""
+"""Runs a mirror: two sockets, one event loop, and an orderly end."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Copies that were not done when a mirror ended, in a file until the next start."""
+"""Keeps unfinished copies in a file from the end of one run to the start of the next."""
 
 import json
 import logging

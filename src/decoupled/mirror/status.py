@@ -1,4 +1,4 @@
-"""What an operator sees: the counts of the mirror, its metrics, and the console of the embedded service."""
+"""Serves the counts of the mirror, its metrics, and the console of the embedded service."""
 
 import json
 from collections.abc import Callable

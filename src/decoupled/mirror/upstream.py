@@ -1,4 +1,4 @@
-"""One arm: its connections, and how a request and a copy are sent to it."""
+"""Sends requests and copies to one arm."""
 
 import asyncio
 import socket

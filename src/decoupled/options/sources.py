@@ -1,4 +1,4 @@
-"""What holds: flags before variables, variables before the file, the file before defaults."""
+"""Resolves options: flags before variables, variables before the file, the file before defaults."""
 
 import os
 import tomllib

@@ -48,14 +48,9 @@ class Scale(NamedTuple):
 
 
 class Experiment:
-    """One experiment. `measure` fills a folder; `section` reads that folder and nothing else."""
+    """One of the experiments that `decoupled.paper` lists. `measure` fills a folder; `section` reads that folder alone."""
 
-    name: ClassVar[str]  # its name in `decoupled.paper`
-    title: ClassVar[str]
-    about: ClassVar[str]  # one line for the documentation
-    origin: ClassVar[str]  # the section of the paper, or "ours"
     unit: ClassVar[str] = "rounds"
-    in_quick: ClassVar[bool] = True  # whether `reproduce --quick` runs it
     on_device: ClassVar[bool] = False  # whether all of it can run on a GPU
     times: ClassVar[bool] = False  # whether it measures times, which other work on the machine disturbs
 
