@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from decoupled.mirror.backend import Choice, Embedded, Remote
+from decoupled.mirror.backend import Embedded, Remote, Routing
 from decoupled.mirror.config_file import read_config
 from decoupled.service.client import Retries
 from decoupled.service.client.aio import AsyncClient
@@ -102,7 +102,7 @@ def test_losses_wait_while_a_service_elsewhere_is_gone(arms: Arms, tmp_path: Pat
     with served(tmp_path) as service:
         config = read_config(write_config(tmp_path, arms, f'service = "{service.url}"\n{HALF}'))
 
-        async def decided() -> Choice:
+        async def decided() -> Routing:
             there = Remote(AsyncClient(service.url), config)
             await there.prepare()
             [decision] = await there.decide("both", 1, ["next"])

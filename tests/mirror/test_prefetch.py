@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from decoupled.mirror.backend import Choice, Mode
+from decoupled.mirror.backend import Mode, Routing
 from decoupled.mirror.prefetch import FEWEST, MOST, Prefetch
 from support.mirrors.running import Fixed
 
@@ -16,7 +16,7 @@ class Gated(Fixed):
         self.open = asyncio.Event()
         self.open.set()
 
-    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Choice]:
+    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Routing]:
         found = await super().decide(mode, count, available)
         await self.open.wait()
         return found

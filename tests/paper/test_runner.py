@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from decoupled.cli.main import app
 from decoupled.paper import EXPERIMENTS
-from decoupled.paper.base import Experiment
+from decoupled.paper.base import PaperExperiment
 from decoupled.paper.runner import load, section_of
 from decoupled.report.section import Section
 from decoupled.simulation import Results
@@ -362,7 +362,7 @@ def test_it_prints_in_light_colours_without_buttons(browser: Any, quick: Quick) 
 def test_times_measured_on_a_busy_machine_have_a_warning(
     load: float, times: bool, warned: bool, tmp_path: Path
 ) -> None:
-    class Made(Experiment):
+    class Made(PaperExperiment):
         def section(self, folder: Path) -> Section:
             return Section("", (), ())
 

@@ -27,7 +27,7 @@ _log = logging.getLogger("decoupled.mirror")
 Mode = Literal["both", "exploit"]
 
 
-class Choice(NamedTuple):
+class Routing(NamedTuple):
     """A decision: serve `exploit`, send the copy to `explore` if there is one."""
 
     id: str
@@ -41,7 +41,7 @@ class Backend(Protocol):
     async def prepare(self) -> None:
         """Create the experiment, or bring its arms up to date, and wait until its policy is compiled."""
 
-    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Choice]:
+    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Routing]:
         """Draw decisions, which are on disk before they are returned."""
 
     async def learn(self, decision: str, arm: str, loss: float) -> str:
@@ -142,12 +142,12 @@ class Embedded:
         if config.budget and checked_budget(config.budget, arms, False) != budget:
             await experiments.set_budget(TENANT, self._name, config.budget)
 
-    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Choice]:
+    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Routing]:
         """Draw decisions."""
         records = await self._service.decisions.decide(
             TENANT, self._name, mode=mode, count=count, available=available
         )
-        return [Choice(each.id, str(each.exploit), _name_of(each.explore)) for each in records]
+        return [Routing(each.id, str(each.exploit), _name_of(each.explore)) for each in records]
 
     async def learn(self, decision: str, arm: str, loss: float) -> str:
         """Give the loss of the explored arm."""
@@ -219,10 +219,10 @@ class Remote:
         if budget and budget != checked_budget(found["budget"], arms, False):
             await self._client.set_budget(self._name, **config.budget)
 
-    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Choice]:
+    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Routing]:
         """Draw decisions."""
         found = await self._client.decide(self._name, count=count, mode=mode, available=available)
-        return [Choice(each.id, str(each.exploit), _name_of(each.explore)) for each in found]
+        return [Routing(each.id, str(each.exploit), _name_of(each.explore)) for each in found]
 
     async def learn(self, decision: str, arm: str, loss: float) -> str:
         """Give the loss of the explored arm."""

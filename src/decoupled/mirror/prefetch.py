@@ -12,7 +12,7 @@ from collections import deque
 from contextlib import suppress
 
 from ..errors import DecoupledError
-from .backend import Backend, Choice, Mode
+from .backend import Backend, Mode, Routing
 
 # How many decisions of a kind are held at least and at most; between the two, as many as the traffic needs.
 FEWEST: dict[Mode, int] = {"exploit": 8, "both": 4}
@@ -26,7 +26,7 @@ class Prefetch:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._ready: dict[Mode, deque[Choice]] = {"exploit": deque(), "both": deque()}
+        self._ready: dict[Mode, deque[Routing]] = {"exploit": deque(), "both": deque()}
         self._wanted = dict(FEWEST)
         self._asked: dict[Mode, int] = {"exploit": 0, "both": 0}  # while a draw is due or under way
         self._available: list[str] | None = None
@@ -50,7 +50,7 @@ class Prefetch:
                 await self._filling
         self._discard()
 
-    def take(self, mode: Mode) -> Choice | None:
+    def take(self, mode: Mode) -> Routing | None:
         """A decision that is ready; None, without waiting, if there is none."""
         ready = self._ready[mode]
         decision = ready.popleft() if ready else None

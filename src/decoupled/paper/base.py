@@ -47,7 +47,7 @@ class Scale(NamedTuple):
         return max(least, self.runs // part)
 
 
-class Experiment:
+class PaperExperiment:
     """One of the experiments that `decoupled.paper` lists. `measure` fills a folder; `section` reads that folder alone."""
 
     unit: ClassVar[str] = "rounds"
@@ -75,7 +75,7 @@ class Experiment:
         raise NotImplementedError
 
 
-class Simulated(Experiment):
+class Simulated(PaperExperiment):
     """An experiment that consists of plans, each with its own folder."""
 
     on_device = True
@@ -194,7 +194,7 @@ def _digest(folder: Path) -> str | None:
     return digest
 
 
-class Recorded(Experiment):
+class Recorded(PaperExperiment):
     """An experiment that saves plain values. A resumed run does not repeat a finished measurement."""
 
     file: ClassVar[str] = "values.json"

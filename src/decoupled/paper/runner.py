@@ -20,14 +20,14 @@ from ..report.folder import write_report
 from ..report.section import Section
 from ..simulation.plan import DEVICES
 from . import EXPERIMENTS, GROUPS
-from .base import Experiment, Scale
+from .base import PaperExperiment, Scale
 from .prepare import compile_all
 
 
-def load(name: str) -> Experiment:
+def load(name: str) -> PaperExperiment:
     """The experiment that `decoupled.paper` lists under this name."""
     module, _, kind = EXPERIMENTS[name].where.rpartition(".")
-    found: Experiment = getattr(import_module(f".{module}", __package__), kind)()
+    found: PaperExperiment = getattr(import_module(f".{module}", __package__), kind)()
     return found
 
 
@@ -131,7 +131,7 @@ def rebuild(folder: Path) -> list[Section]:
     return sections
 
 
-def section_of(name: str, experiment: Experiment, folder: Path, record: dict[str, Any]) -> Section:
+def section_of(name: str, experiment: PaperExperiment, folder: Path, record: dict[str, Any]) -> Section:
     """The section of an experiment, with how much was run, and a warning if its times were measured on a busy machine."""
     title, extent = EXPERIMENTS[name].title, experiment.extent(folder)
     section = experiment.section(folder)._replace(name=name, title=title, extent=extent)

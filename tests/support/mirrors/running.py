@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import uvloop
 
-from decoupled.mirror.backend import Backend, Choice, Mode
+from decoupled.mirror.backend import Backend, Mode, Routing
 from decoupled.mirror.config import MirrorConfig
 from decoupled.mirror.config_file import read_config
 from decoupled.mirror.news import Known
@@ -116,13 +116,13 @@ class Fixed:
     async def prepare(self) -> None:
         pass
 
-    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Choice]:
+    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Routing]:
         if self.failing is not None:
             raise self.failing
         self.available, first = available, self.drawn
         self.drawn += count
         explore = self.explore if mode == "both" else None
-        return [Choice(f"d-{first + number}", self.exploit, explore) for number in range(count)]
+        return [Routing(f"d-{first + number}", self.exploit, explore) for number in range(count)]
 
     async def learn(self, decision: str, arm: str, loss: float) -> str:
         self.losses[decision] = (arm, loss)
