@@ -14,7 +14,7 @@ import pytest
 import decoupled as dc
 from decoupled.base.lazy import exports
 from decoupled.paper import EXPERIMENTS
-from decoupled.paper.base import Experiment
+from decoupled.paper.base import PaperExperiment
 
 NAMES = [name for name in exports("decoupled") if not inspect.ismodule(getattr(dc, name))]
 ENVIRONMENTS = [f"environments.{name}" for name in exports("decoupled.environments")]
@@ -77,8 +77,15 @@ def test_every_class_is_on_the_list(family: type[dc.Policy]) -> None:
 
 def test_every_experiment_is_on_the_list() -> None:
     read_all("decoupled.paper")
-    named = {kind.name for kind in subclasses(Experiment) if hasattr(kind, "name")}
-    assert named == EXPERIMENTS.keys(), "add a line to decoupled/paper/__init__.py"
+    last = {
+        f"{kind.__module__}.{kind.__name__}"
+        for kind in subclasses(PaperExperiment)
+        if not kind.__subclasses__()
+    }
+    listed = {f"decoupled.paper.{each.where}" for each in EXPERIMENTS.values()}
+    assert {each for each in last if each.startswith("decoupled.")} == listed, (
+        "add a line to decoupled/paper/__init__.py"
+    )
 
 
 def read_all(package: str) -> None:
@@ -86,7 +93,7 @@ def read_all(package: str) -> None:
         import_module(module.name)
 
 
-def subclasses(kind: type[Experiment]) -> Iterator[type[Experiment]]:
+def subclasses(kind: type[PaperExperiment]) -> Iterator[type[PaperExperiment]]:
     for each in kind.__subclasses__():
         yield each
         yield from subclasses(each)

@@ -17,8 +17,7 @@ from typing import Any
 from decoupled.environments import Environment
 from decoupled.options.definitions import CONFIG, LISTENING, MIRROR, SERVE, STORES
 from decoupled.options.option import Option
-from decoupled.options.tables import flags_table, settings_table
-from decoupled.paper.runner import EXPERIMENTS
+from decoupled.paper import EXPERIMENTS
 from decoupled.policies import Policy
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -58,6 +57,29 @@ def experiments(page: str) -> str:
     """The experiments of `decoupled reproduce`, in a table."""
     rows = (f"| `{name}` | {each.about} | {each.origin} |" for name, each in EXPERIMENTS.items())
     return "\n".join(("| experiment | what it is | where it comes from |", "|---|---|---|", *rows))
+
+
+def settings_table(options: Iterable[Option]) -> str:
+    """The options for docs/settings.md: flag, variable, key, default and meaning."""
+    lines = ["| option | variable | key | default | what it sets |", "|---|---|---|---|---|"]
+    for each in options:
+        key = f"`{each.key}`" if each.key else ""
+        default = f"`{each.shown_default}`" if each.shown_default else ""
+        lines.append(f"| `{each.flag}` | `{each.variable}` | {key} | {default} | {each.meaning} |")
+    return "\n".join(lines)
+
+
+def flags_table(options: Iterable[Option]) -> str:
+    """The options for docs/commands.md: flag, default and meaning."""
+    rows = [
+        "| option | default | |",
+        "|---|---|---|",
+        *(
+            f"| `{each.flag}` | {f'`{each.shown_default}`' if each.shown_default and each.kind.metavar else ''} | {each.meaning} |"
+            for each in options
+        ),
+    ]
+    return "\n".join(rows)
 
 
 def _of_options(

@@ -241,11 +241,11 @@ def test_every_option_is_documented_with_its_variable_and_key(
 
 
 def test_every_setting_of_a_mirror_is_documented() -> None:
-    tables = {
+    tables: dict[str, type[config.TableConfig]] = {
         "": config.MirrorConfig, "experiment.": config.ExperimentConfig, "mirror.": config.CopyConfig,
         "arm.": config.ArmConfig, "loss.": config.LossConfig, "loss.judge.": config.JudgeConfig, "webhook.": config.WebhookConfig,
     }  # fmt: skip
-    known = {f"{place}{field.name}" for place, kind in tables.items() for field in dataclasses.fields(kind)}
+    known = {f"{place}{name}" for place, kind in tables.items() for name in kind.model_fields}
     known -= {
         "arms",
         "folder",
@@ -260,7 +260,7 @@ def test_every_setting_of_a_mirror_is_documented() -> None:
     }  # options, which have a table of their own
     found = SETTINGS.split("\n## A mirror\n")[1].split("\n## ")[0]
     assert set(re.findall(r"^\| `([\w.]+)` \|", found, re.MULTILINE)) == known
-    assert {"weight", "low", "high"} == {field.name for field in dataclasses.fields(config.TermConfig)}
+    assert {"weight", "low", "high"} == config.TermConfig.model_fields.keys()
 
 
 def test_every_count_of_a_mirror_is_documented() -> None:

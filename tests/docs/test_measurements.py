@@ -181,7 +181,7 @@ def test_records_name_lines_that_the_bench_prints(monkeypatch: pytest.MonkeyPatc
     def raced(name: str, function: object, rival: str, rival_function: object, **how: int) -> Ratio:
         return Ratio(name, 1.0, rival, 1.0, 1.0, 1.0, 1.0)
 
-    load = service.Load([1.0], [1.0], 1, 1.0, [1.0, 1.0])
+    load = service.Workload([1.0], [1.0], 1, 1.0, [1.0, 1.0])
     for module in (engine, learner):
         monkeypatch.setattr(module, "race", raced)
     monkeypatch.setattr(engine, "running", lambda *how: None)

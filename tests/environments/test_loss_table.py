@@ -112,26 +112,22 @@ def test_csv_and_parquet(tmp_path: Path) -> None:
     frame = pd.DataFrame({"left": [0.1, 0.8, 0.3], "right": [0.9, 0.2, 0.4]})
     frame.to_csv(tmp_path / "log.csv", index=False)
     frame.to_parquet(tmp_path / "log.parquet")
-    from_csv = envs.LossTable.from_csv(tmp_path / "log.csv", noise="none")
-    from_parquet = envs.LossTable.from_parquet(tmp_path / "log.parquet", noise="none")
+    from_csv = envs.LossTable(tmp_path / "log.csv", noise="none")
+    from_parquet = envs.LossTable(tmp_path / "log.parquet", noise="none")
     assert from_csv == from_parquet
     assert from_csv.rows.tolist() == frame.to_numpy().tolist()
-    assert envs.LossTable(tmp_path / "log.csv", noise="none") == from_csv
 
 
 def test_a_recorded_log_is_its_own_losses_and_rows_are_means(tmp_path: Path) -> None:
     frame = pd.DataFrame({"left": [0.1, 0.8, 0.3], "right": [0.9, 0.2, 0.4]})
     frame.to_csv(tmp_path / "log.csv", index=False)
     frame.to_parquet(tmp_path / "log.parquet")
-    recorded = envs.LossTable.from_csv(tmp_path / "log.csv")
+    recorded = envs.LossTable(tmp_path / "log.csv")
     assert recorded == envs.LossTable(frame.to_numpy(), noise="none")
-    assert recorded == envs.LossTable.from_parquet(tmp_path / "log.parquet")
-    assert recorded == envs.LossTable(tmp_path / "log.csv")
     assert recorded == envs.LossTable(str(tmp_path / "log.parquet"))
     assert recorded == envs.Environment.from_json(recorded.to_json())
     means = envs.LossTable(frame.to_numpy())
     assert (recorded.noise, means.noise) == ("none", "bernoulli")
-    assert envs.LossTable.from_csv(tmp_path / "log.csv", noise="bernoulli") == means
     assert envs.LossTable(tmp_path / "log.csv", noise="bernoulli") == means
 
 
@@ -139,7 +135,7 @@ def test_what_is_simulated_on_a_recorded_log_is_that_log(tmp_path: Path) -> None
     """Two constant arms 0.01 apart: coin tosses would hide for long which is better; the log shows it at once."""
     path = tmp_path / "log.csv"
     path.write_text("left,right\n0.50,0.51\n")
-    results = dc.simulate(dc.FollowTheLeader(), envs.LossTable.from_csv(path), horizon=100, runs=20, seed=0)
+    results = dc.simulate(dc.FollowTheLeader(), envs.LossTable(path), horizon=100, runs=20, seed=0)
     # Once both arms are seen, everything is known, so only the few rounds before add regret.
     assert results.final_regret("FollowTheLeader").max() < 0.01 * 20
 
@@ -172,9 +168,8 @@ def test_what_is_simulated_on_a_recorded_log_is_that_log(tmp_path: Path) -> None
 def test_csv_files_that_are_no_log(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "log.csv"
     path.write_text(text)
-    for read in (envs.LossTable.from_csv, envs.LossTable):
-        with pytest.raises(dc.ParameterError, match=rf"^log\.csv: .*{said}"):
-            read(path)
+    with pytest.raises(dc.ParameterError, match=rf"^log\.csv: .*{said}"):
+        envs.LossTable(path)
 
 
 def test_parquet_files_that_are_no_log(tmp_path: Path) -> None:
@@ -186,16 +181,16 @@ def test_parquet_files_that_are_no_log(tmp_path: Path) -> None:
     ):
         pd.DataFrame({"a": column, "b": [0.1, 0.2]}).to_parquet(path)
         with pytest.raises(dc.ParameterError, match=rf"^log\.parquet: {said}"):
-            envs.LossTable.from_parquet(path)
+            envs.LossTable(path)
     path.write_bytes(b"a,b")
     with pytest.raises(dc.ParameterError, match=r"^log\.parquet: is not a Parquet file"):
-        envs.LossTable.from_parquet(path)
+        envs.LossTable(path)
 
 
 def test_truth_values_are_losses_of_one_and_zero(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("a,b\nTrue,0.5\nFalse,0.25\n")
-    assert envs.LossTable.from_csv(path).rows.tolist() == [[1.0, 0.5], [0.0, 0.25]]
+    assert envs.LossTable(path).rows.tolist() == [[1.0, 0.5], [0.0, 0.25]]
     assert envs.LossTable([[True, 0.5]]).rows.tolist() == [[1.0, 0.5]]
     assert envs.LossTable(np.array([[True, False]])).rows.tolist() == [[1.0, 0.0]]
 

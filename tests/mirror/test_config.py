@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from decoupled.cli.main import app
 from decoupled.errors import ParameterError
-from decoupled.mirror.reading import read_config
+from decoupled.mirror.config_file import read_config
 
 ARMS = """
 [[arm]]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from decoupled.mirror.kept import take_kept
+from decoupled.mirror.spool import take_copies
 from support.mirrors.running import Fixed, UpstreamProcess, echoed, eventually, mirror, write_config
 
 Arms = dict[str, UpstreamProcess]
@@ -97,7 +97,7 @@ def test_the_queue_is_bounded_and_what_is_not_mirrored_is_counted(arms: Arms, tm
         assert running.status()["not_mirrored"]["queue_full"] == 7
     assert len(copies_of(arms, "bounded")) == 1
     # The one that was on its way must not arrive twice; the two that waited for it are sent later.
-    assert len(take_kept(running.config.file("queue"))) == 2
+    assert len(take_copies(running.config.file("queue"))) == 2
 
 
 def test_the_queue_is_bounded_in_bytes(arms: Arms, tmp_path: Path) -> None:
@@ -135,13 +135,13 @@ def test_the_share_of_mirrored_requests(arms: Arms, tmp_path: Path) -> None:
 
 def test_the_served_answer_stands_for_a_copy_to_the_same_arm(arms: Arms, tmp_path: Path) -> None:
     before = len(arms["stable"].seen())
-    decider = Fixed(explore="stable")
-    with mirror(write_config(tmp_path, arms, SHARE), decider) as running:
+    backend = Fixed(explore="stable")
+    with mirror(write_config(tmp_path, arms, SHARE), backend) as running:
         running.http.get("/status:500")
         running.http.get("/ok")
         status = running.settled()
     assert len(arms["stable"].seen()) == before + 2
-    assert [loss for _, loss in decider.losses.values()] == [1.0, 0.0]
+    assert [loss for _, loss in backend.losses.values()] == [1.0, 0.0]
     assert status["reused"] == {"stable": 2}
 
 
@@ -157,8 +157,8 @@ def test_a_duration_needs_a_copy_of_its_own(arms: Arms, tmp_path: Path) -> None:
 def test_copies_that_are_not_done_are_kept_over_a_restart(arms: Arms, tmp_path: Path) -> None:
     lines = f"drain = 1\n{SHARE}concurrency = 1\n"
     file = write_config(tmp_path, arms, lines, next='pass_credentials = ["Cookie"]')
-    decider = Fixed()
-    with mirror(file, decider) as running:
+    backend = Fixed()
+    with mirror(file, backend) as running:
         running.http.get("/x?stable=ok&next=hang&on-its-way")
         eventually(lambda: copies_of(arms, "on-its-way"))
         running.http.get("/x?stable=ok&next=hang&kept")
@@ -169,13 +169,13 @@ def test_copies_that_are_not_done_are_kept_over_a_restart(arms: Arms, tmp_path: 
     text = queue.read_text().replace("next=hang", "next=ok")
     assert text.count("\n") == 1
     queue.write_text(text + "not JSON\n")
-    assert decider.losses == {}
-    assert decider.closed
-    with mirror(file, decider) as running:
+    assert backend.losses == {}
+    assert backend.closed
+    with mirror(file, backend) as running:
         status = running.settled()
-    assert [loss for _, loss in decider.losses.values()] == [0.0]
+    assert [loss for _, loss in backend.losses.values()] == [0.0]
     assert status["learned"]["applied"] == 1
-    assert take_kept(queue) == []
+    assert take_copies(queue) == []
     assert len(copies_of(arms, "on-its-way")) == len(copies_of(arms, "kept")) == 1
 
 

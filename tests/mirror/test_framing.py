@@ -129,14 +129,14 @@ def test_an_answer_without_a_body_leaves_the_connection_as_it_was(
 def test_a_head_that_cannot_be_passed_on_is_a_502_and_counted(
     arms: Arms, tmp_path: Path, answer: bytes
 ) -> None:
-    decider = Fixed(explore="next")
-    with mirror(write_config(tmp_path, arms, ALL), decider) as running:
+    backend = Fixed(explore="next")
+    with mirror(write_config(tmp_path, arms, ALL), backend) as running:
         found = running.http.post(raw(answer))
         assert found.status_code == 502
         assert "gave no valid answer" in found.json()["detail"]
         status = running.settled()
     assert status["failed"] == {"stable": 1}
-    assert [loss for _, loss in decider.losses.values()] == [1.0]  # the copy got the same answer
+    assert [loss for _, loss in backend.losses.values()] == [1.0]  # the copy got the same answer
 
 
 def test_what_nobody_asked_for_is_not_the_next_answer(arms: Arms, tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from decoupled.mirror.deciding import Decided, Embedded, Remote
-from decoupled.mirror.reading import read_config
+from decoupled.mirror.backend import Embedded, Remote, Routing
+from decoupled.mirror.config_file import read_config
 from decoupled.service.client import Retries
 from decoupled.service.client.aio import AsyncClient
 from decoupled.service.decision_service import open_service
@@ -31,8 +31,8 @@ HALF = '[mirror]\nshare = 0.5\n[experiment]\nname = "releases"\nseed = 5\npolicy
 
 def test_a_mirror_learns_which_arm_to_serve(arms: Arms, tmp_path: Path) -> None:
     file = write_config(tmp_path, arms, HALF)
-    decider = Embedded(open_service(tmp_path / "store.db"), read_config(file))
-    with mirror(file, decider) as running:
+    backend = Embedded(open_service(tmp_path / "store.db"), read_config(file))
+    with mirror(file, backend) as running:
         served_by = [
             running.http.get("/x?stable=status:200&next=status:503").status_code for _ in range(300)
         ]
@@ -47,10 +47,10 @@ def test_a_mirror_waits_while_its_policy_is_compiled(
     arms: Arms, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file, held = write_config(tmp_path, arms, HALF), Held()
-    decider = Embedded(open_service(tmp_path / "store.db", compiler=held, patience=0.0), read_config(file))
+    backend = Embedded(open_service(tmp_path / "store.db", compiler=held, patience=0.0), read_config(file))
     with (
         caplog.at_level(logging.INFO, "decoupled.mirror"),
-        mirror(file, decider) as running,
+        mirror(file, backend) as running,
         ThreadPoolExecutor(1) as client,
     ):
         waiting = client.submit(running.http.get, "/x")
@@ -102,7 +102,7 @@ def test_losses_wait_while_a_service_elsewhere_is_gone(arms: Arms, tmp_path: Pat
     with served(tmp_path) as service:
         config = read_config(write_config(tmp_path, arms, f'service = "{service.url}"\n{HALF}'))
 
-        async def decided() -> Decided:
+        async def decided() -> Routing:
             there = Remote(AsyncClient(service.url), config)
             await there.prepare()
             [decision] = await there.decide("both", 1, ["next"])

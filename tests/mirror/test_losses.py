@@ -15,7 +15,7 @@ from decoupled.cli.main import app
 from decoupled.errors import ParameterError
 from decoupled.mirror.config import JudgeConfig, LossConfig, TermConfig
 from decoupled.mirror.exchange import Answer, Request
-from decoupled.mirror.loss import Loss
+from decoupled.mirror.loss import CopyLoss
 from decoupled.mirror.verdict import BadVerdict, loss_of
 from support.mirrors.listener import listener
 from support.mirrors.running import Fixed, UpstreamProcess, eventually, mirror, write_config
@@ -28,12 +28,12 @@ GOOD = Answer("next", 200, (), b"ok", 2, latency=0.5, duration=1.0, cost=0.02)
 def test_a_loss_is_the_weighted_mean_of_its_parts() -> None:
     config = LossConfig(
         status=2.0,
-        latency=TermConfig(1.0, 0.0, 1.0),
-        duration=TermConfig(1.0, 0.0, 4.0),
-        bytes=TermConfig(0.5, 0.0, 4.0),
-        cost=TermConfig(0.5, 0.01, 0.05),
+        latency=TermConfig(high=1.0),
+        duration=TermConfig(high=4.0),
+        bytes=TermConfig(weight=0.5, high=4.0),
+        cost=TermConfig(weight=0.5, low=0.01, high=0.05),
     )
-    loss = asyncio.run(Loss(config).of("d", Request("GET", "/"), GOOD, GOOD))
+    loss = asyncio.run(CopyLoss(config).of("d", Request("GET", "/"), GOOD, GOOD))
     assert loss == pytest.approx((1.0 * 0.5 + 1.0 * 0.25 + 0.5 * 0.5 + 0.5 * 0.25) / 5.0)
 
 
@@ -53,15 +53,15 @@ def test_a_loss_is_the_weighted_mean_of_its_parts() -> None:
     ],
 )
 def test_which_statuses_are_bad(status: int, settings: dict[str, Any], loss: float) -> None:
-    assert Loss(LossConfig(status=1.0, **settings)).measured(Answer("a", status)) == loss
+    assert CopyLoss(LossConfig(status=1.0, **settings)).measured(Answer("a", status)) == loss
 
 
 @pytest.mark.parametrize(
     "answer", [Answer("a", None, problem="refused"), Answer("a", 200, (), b"", problem="broke off")]
 )
 def test_no_whole_answer_has_the_highest_loss_without_asking_a_judge(answer: Answer) -> None:
-    config = LossConfig(cost=TermConfig(1.0, 0.0, 9.0), judge=JudgeConfig(python="a:b"))
-    assert asyncio.run(Loss(config, None).of("d", Request("GET", "/"), GOOD, answer)) == 1.0
+    config = LossConfig(cost=TermConfig(high=9.0), judge=JudgeConfig(python="a:b"))
+    assert asyncio.run(CopyLoss(config, None).of("d", Request("GET", "/"), GOOD, answer)) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -126,10 +126,10 @@ class Half:
 @contextmanager
 def judged(arms: Arms, folder: Path, lines: str) -> Iterator[tuple[Any, Fixed]]:
     (folder / "judges_of_tests.py").write_text(JUDGES)
-    decider = Fixed()
+    backend = Fixed()
     text = f"{ALL}[loss.judge]\n{lines}\n"
-    with mirror(write_config(folder, arms, text, next='pass_credentials = ["Cookie"]'), decider) as running:
-        yield running, decider
+    with mirror(write_config(folder, arms, text, next='pass_credentials = ["Cookie"]'), backend) as running:
+        yield running, backend
 
 
 @pytest.mark.parametrize(
@@ -151,12 +151,12 @@ def judged(arms: Arms, folder: Path, lines: str) -> Iterator[tuple[Any, Fixed]]:
 def test_a_judge_in_python(
     arms: Arms, tmp_path: Path, function: str, options: str, losses: list[float], count: tuple[str, str]
 ) -> None:
-    with judged(arms, tmp_path, f'python = "judges_of_tests:{function}"\n{options}') as (running, decider):
+    with judged(arms, tmp_path, f'python = "judges_of_tests:{function}"\n{options}') as (running, backend):
         headers = {"Cookie": "id=7", "X-Some": "thing"}
         answer = running.http.get("/x?stable=status:200&next=bytes:3", headers=headers)
         assert answer.text == "stable"
         status = running.settled()
-        assert [loss for _, loss in decider.losses.values()] == losses
+        assert [loss for _, loss in backend.losses.values()] == losses
         assert running.http.get("/ok", headers=headers).text == "stable"
     assert status[count[0]][count[1]] == 1
 
@@ -165,12 +165,12 @@ def test_judges_that_hang_do_not_end_learning(arms: Arms, tmp_path: Path) -> Non
     options = "timeout = 1.0\nattempts = 1\nconcurrency = 2"
     with judged(arms, tmp_path, f'python = "judges_of_tests:stuck_at_times"\n{options}') as (
         running,
-        decider,
+        backend,
     ):
         for target in ("/ok?hang", "/ok?hang", "/ok?hang", "/ok?good"):
             assert running.http.get(target).text == "stable"
         status = running.settled()
-    assert [loss for _, loss in decider.losses.values()] == [0.25]
+    assert [loss for _, loss in backend.losses.values()] == [0.25]
     assert status["dropped"]["judge_failed"] == 3
 
 
@@ -205,11 +205,11 @@ def test_a_judge_over_http(
 ) -> None:
     with (
         listener(lambda _: answer) as (url, asked),
-        judged(arms, tmp_path, f'url = "{url}"\nattempts = 1') as (running, decider),
+        judged(arms, tmp_path, f'url = "{url}"\nattempts = 1') as (running, backend),
     ):
         running.http.post("/x?stable=ok&next=status:404", content=b"\xff", headers={"Cookie": "id=7"})
         status = running.settled()
-    assert [loss for _, loss in decider.losses.values()] == losses
+    assert [loss for _, loss in backend.losses.values()] == losses
     assert status[count[0]][count[1]] == 1
     [sent] = asked
     assert sent["decision"].startswith("d-")
@@ -227,19 +227,19 @@ def test_a_slow_judge_delays_no_client_and_outlives_a_restart(arms: Arms, tmp_pa
         return 200, b'{"loss": 0.75}'
 
     with listener(respond) as (url, asked):
-        with judged(arms, tmp_path, f'url = "{url}"') as (running, decider):
+        with judged(arms, tmp_path, f'url = "{url}"') as (running, backend):
             file = tmp_path / "mirror.toml"
             file.write_text(file.read_text().replace("console =", "drain = 1\nconsole ="))
-        with mirror(file, decider) as running:
+        with mirror(file, backend) as running:
             answers = [running.http.get("/ok?slow-judge").text for _ in range(3)]
             eventually(lambda: len(asked) == 3, "the judge's questions")
         assert answers == ["stable"] * 3
-        assert decider.losses == {}
+        assert backend.losses == {}
         before = len(arms["next"].seen())
         ready.set()
-        with mirror(file, decider) as running:
+        with mirror(file, backend) as running:
             running.settled()
-    assert [loss for _, loss in decider.losses.values()] == [0.75] * 3
+    assert [loss for _, loss in backend.losses.values()] == [0.75] * 3
     assert len(arms["next"].seen()) == before, (
         "copies that have their answer are judged again, not sent again"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from decoupled.mirror.reading import read_config
+from decoupled.mirror.config_file import read_config
 from support.pages import ROOT
 
 EXAMPLES = ROOT / "examples"

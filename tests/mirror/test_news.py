@@ -9,9 +9,9 @@ import pytest
 
 from decoupled.mirror import mirror as mirror_module
 from decoupled.mirror import news
-from decoupled.mirror.deciding import Embedded, Remote
+from decoupled.mirror.backend import Embedded, Remote
+from decoupled.mirror.config_file import read_config
 from decoupled.mirror.news import Known
-from decoupled.mirror.reading import read_config
 from decoupled.service.client.aio import AsyncClient
 from decoupled.service.decision_service import open_service
 from support.http_service import served
@@ -29,19 +29,19 @@ def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_everybody_is_told_once(arms: Arms, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    decider = Fixed(verdict=Known("too early", incumbent="stable"))
+    backend = Fixed(verdict=Known("too early", incumbent="stable"))
     with listener(lambda _: (200, b"")) as (url, told):
         file = write_config(
             tmp_path, arms, f'[webhook]\nurl = "{url}"\nheaders = {{ X-Team = "search" }}\n'
         )
-        with caplog.at_level(logging.INFO, "decoupled.mirror"), mirror(file, decider) as running:
+        with caplog.at_level(logging.INFO, "decoupled.mirror"), mirror(file, backend) as running:
             before = eventually(lambda: (found := running.status())["verdict"] == "too early" and found)
-            decider.verdict = DECIDED
+            backend.verdict = DECIDED
             after = eventually(lambda: (found := running.status())["webhook"]["delivered"] == 2 and found)
             metrics = asking.get(f"{running.console}/mirror/metrics").text
-        with mirror(file, decider) as running:  # another start
+        with mirror(file, backend) as running:  # another start
             eventually(lambda: running.status()["verdict"] == DECIDED.text)
-            decider.verdict = Known("stable is better than next (99 %)", ("stable", "next"))
+            backend.verdict = Known("stable is better than next (99 %)", ("stable", "next"))
             eventually(lambda: running.status()["webhook"]["delivered"] == 1)
     assert (before["decided"], before["released"]) == ({"stable": False, "next": False}, {"stable": False})
     assert (after["decided"], after["released"]) == ({"stable": False, "next": True}, {"stable": True})
@@ -64,16 +64,16 @@ def test_a_webhook_that_fails_is_asked_again_and_delays_nobody(
     arms: Arms, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     answers = [(500, b""), (302, b""), (200, b"")]
-    decider = Fixed(verdict=DECIDED._replace(incumbent=None))
+    backend = Fixed(verdict=DECIDED._replace(incumbent=None))
     with listener(lambda _: answers.pop(0)) as (url, told):
         file = write_config(tmp_path, arms, f'[webhook]\nurl = "{url}"\nattempts = 2\n')
-        with mirror(file, decider) as running:
+        with mirror(file, backend) as running:
             assert running.http.get("/ok").text == "stable"
             eventually(lambda: running.status()["webhook"]["failed"] == 1)
             assert len(told) == 2
         assert not running.config.file("events").exists()
         assert "decided was not delivered in 2 attempts (the status 302)" in caplog.text
-        with mirror(file, decider) as running:  # the next start tries again
+        with mirror(file, backend) as running:  # the next start tries again
             eventually(lambda: running.status()["webhook"]["delivered"] == 1)
     assert [each["event"] for each in told] == ["decided"] * 3
     assert len(running.config.file("events").read_text().splitlines()) == 1
@@ -110,8 +110,8 @@ def test_what_is_learned_is_told_and_recorded(arms: Arms, tmp_path: Path, elsewh
         file = write_config(tmp_path, arms, place + RULES)
         config = read_config(file)
         embedded = open_service(tmp_path / "store.db")
-        decider = Remote(AsyncClient(service.url), config) if elsewhere else Embedded(embedded, config)
-        with mirror(config, decider) as running:
+        backend = Remote(AsyncClient(service.url), config) if elsewhere else Embedded(embedded, config)
+        with mirror(config, backend) as running:
 
             def decided() -> bool:
                 for _ in range(50):

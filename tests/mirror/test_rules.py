@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from decoupled.mirror.backend import Embedded, Remote
 from decoupled.mirror.config import MirrorConfig
-from decoupled.mirror.deciding import Embedded, Remote
-from decoupled.mirror.reading import read_config
+from decoupled.mirror.config_file import read_config
 from decoupled.service.client.aio import AsyncClient
 from decoupled.service.decision_service import open_service
 from decoupled.service.errors import Invalid
@@ -25,12 +25,12 @@ def prepared(config: MirrorConfig, store: Path, change: dict[str, Any] | None = 
     """The experiment after a start, before which somebody may have changed a guardrail."""
 
     async def scenario() -> Any:
-        decider = Embedded(open_service(store), config)
+        backend = Embedded(open_service(store), config)
         if change is not None:
-            await decider._service.experiments.change_guardrails("local", "mirror", change)
-        await decider.prepare()
-        found = await decider._service.experiments.get("local", "mirror")
-        await decider.close()
+            await backend._service.experiments.change_guardrails("local", "mirror", change)
+        await backend.prepare()
+        found = await backend._service.experiments.get("local", "mirror")
+        await backend.close()
         return found
 
     return asyncio.run(scenario())
@@ -57,9 +57,9 @@ def test_a_rule_that_names_no_arm_is_refused(arms: Arms, tmp_path: Path) -> None
 
 async def prepare_elsewhere(url: str, config: MirrorConfig) -> None:
     """What a start does with a service elsewhere."""
-    decider = Remote(AsyncClient(url), config)
-    await decider.prepare()
-    await decider.close()
+    backend = Remote(AsyncClient(url), config)
+    await backend.prepare()
+    await backend.close()
 
 
 @contextmanager

@@ -91,39 +91,39 @@ def test_events_arrive_one_by_one(arms: Arms, tmp_path: Path) -> None:
     "behaviour", ["hang", "slow:9", "die", "silent", "malformed", "bytes:9000000", "status:500"]
 )
 def test_a_bad_copy_is_invisible_to_the_client(arms: Arms, tmp_path: Path, behaviour: str) -> None:
-    decider = Fixed()
+    backend = Fixed()
     seconds = 0.5 if behaviour in ("hang", "slow:9") else 30.0
-    with mirror(write_config(tmp_path, arms, f"{ALL}timeout = {seconds}\n"), decider) as running:
+    with mirror(write_config(tmp_path, arms, f"{ALL}timeout = {seconds}\n"), backend) as running:
         answers = [running.http.get(f"/x?stable=echo&next={behaviour}&n={n}") for n in range(3)]
         # The answers were complete before any copy could have been.
         assert all(answer.status_code == 200 for answer in answers)
         assert all(echoed(answer)["arm"] == "stable" for answer in answers)
         status = running.settled()
     expected = 0.0 if behaviour.startswith("bytes") else 1.0
-    assert [loss for _, loss in decider.losses.values()] == [expected] * 3
+    assert [loss for _, loss in backend.losses.values()] == [expected] * 3
     assert status["copied"] == {"next": 3}
     assert status["learned"]["applied"] == 3
 
 
 def test_a_dead_mirrored_upstream_is_invisible_and_counts_as_lost(tmp_path: Path) -> None:
-    decider = Fixed()
-    with upstreams("stable", "next") as arms, mirror(write_config(tmp_path, arms, ALL), decider) as running:
+    backend = Fixed()
+    with upstreams("stable", "next") as arms, mirror(write_config(tmp_path, arms, ALL), backend) as running:
         arms["next"].kill()
         assert running.http.get("/echo").status_code == 200
         running.settled()
-    assert list(decider.losses.values()) == [("next", 1.0)]
+    assert list(backend.losses.values()) == [("next", 1.0)]
 
 
 def test_a_dead_upstream_is_replaced_and_passed_as_not_available(tmp_path: Path) -> None:
-    decider = Fixed()
-    with upstreams("stable", "next") as arms, mirror(write_config(tmp_path, arms, ALL), decider) as running:
+    backend = Fixed()
+    with upstreams("stable", "next") as arms, mirror(write_config(tmp_path, arms, ALL), backend) as running:
         arms["stable"].kill()
         answer = running.http.post("/echo", content=b"kept for the other arm")
         assert answer.status_code == 200
         got = echoed(answer)
         assert got["arm"] == "next"
         assert base64.b64decode(got["body"]) == b"kept for the other arm"
-        eventually(lambda: decider.available == ["next"], "a draw without the dead arm")
+        eventually(lambda: backend.available == ["next"], "a draw without the dead arm")
         status = running.status()
         arms["next"].kill()
         both_dead = running.http.get("/echo")
@@ -199,13 +199,13 @@ def test_a_websocket_is_refused_clearly(arms: Arms, tmp_path: Path) -> None:
 
 
 def test_a_service_that_fails_is_invisible(arms: Arms, tmp_path: Path) -> None:
-    decider = Fixed()
-    with mirror(write_config(tmp_path, arms, ALL), decider) as running:
+    backend = Fixed()
+    with mirror(write_config(tmp_path, arms, ALL), backend) as running:
         assert running.http.get("/echo").status_code == 200  # it has started
-        decider.failing = StoreError("the disk is full; make room")
+        backend.failing = StoreError("the disk is full; make room")
         answers = [running.http.get("/echo") for _ in range(20)]
         failing = running.settled()
-        decider.failing = None
+        backend.failing = None
         eventually(lambda: running.http.get("/echo") and running.settled()["copied"] != failing["copied"])
     assert {echoed(answer)["arm"] for answer in answers} == {"stable"}
     assert failing["not_mirrored"]["no_decision"] >= failing["repeated"] > 0

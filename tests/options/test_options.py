@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from decoupled.cli.main import app
 from decoupled.errors import ParameterError
 from decoupled.mirror.config import CopyConfig, ExperimentConfig, MirrorConfig
-from decoupled.mirror.reading import read_config
+from decoupled.mirror.config_file import read_config
 from decoupled.options.definitions import CONFIG, MIRROR, OTHER_VARIABLES, SERVE
 from decoupled.options.option import Option
 from decoupled.options.sources import resolved, serve_file, unknown_variables
@@ -181,8 +181,8 @@ def test_the_defaults_are_those_of_the_code() -> None:
     }
     defaults = {option.name: option.default for option in SERVE}
     assert {name: defaults[name] for name in expected} == expected
-    of_mirror = {each.name: each.default for each in fields(MirrorConfig)}
-    of_mirror |= {"experiment.name": ExperimentConfig.name, "mirror.share": CopyConfig.share}
+    of_mirror = {name: field.default for name, field in MirrorConfig.model_fields.items()}
+    of_mirror |= {"experiment.name": ExperimentConfig().name, "mirror.share": CopyConfig().share}
     for option in MIRROR:
         if option.name not in ("store-file", "key-file"):
             assert option.default == of_mirror[option.key], option.name
@@ -278,7 +278,7 @@ def test_a_mirror_takes_flags_variables_and_files_with_secrets(
     monkeypatch.setenv("DECOUPLED_STATE_FOLDER", str(tmp_path / "state"))
     config = read_config(path)
     assert config.loss.judge is not None
-    assert config.loss.judge.headers == (("X-Key", "Bearer word"),)
+    assert config.loss.judge.headers == {"X-Key": "Bearer word"}
     assert config.key == "dk_example"
     assert "dk_example" not in repr(config)
     assert config.file("outbox") == tmp_path / "state" / "others-outbox.jsonl"

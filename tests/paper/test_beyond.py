@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from decoupled import FTPL, Exp3, Ladder, Policy, TsallisINF
-from decoupled.paper import GROUPS, many_arms, recommended_claims
+from decoupled.paper import EXPERIMENTS, GROUPS, many_arms, recommended_claims
 from decoupled.paper import adaptive_adversaries as watched
 from decoupled.paper import recommended as less_regret
 from decoupled.paper.base import Scale
-from decoupled.paper.runner import EXPERIMENTS
 from decoupled.paper.setup import CONTENDERS, EXP3_CENTRED, RIVALS
 from decoupled.policies.warming import form
 from decoupled.report.claims import quantile_gap

@@ -16,8 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
-from decoupled.paper.base import Experiment
-from decoupled.paper.runner import EXPERIMENTS, section_of
+from decoupled.paper import EXPERIMENTS
+from decoupled.paper.base import PaperExperiment
+from decoupled.paper.runner import load, section_of
 from decoupled.report.section import Section
 from decoupled.simulation import Results
 from support.browser import chromium
@@ -170,7 +171,7 @@ def test_verdicts_follow_the_numbers(quick: Quick, tmp_path: Path) -> None:
 
 def claims_of(folder: Path, *names: str) -> list[dict[str, Any]]:
     """The claims of these experiments, from those of a whole run."""
-    own = {claim.id for name in names for claim in EXPERIMENTS[name].section(folder / name).claims}
+    own = {claim.id for name in names for claim in load(name).section(folder / name).claims}
     return [claim for claim in json.loads((folder / "claims.json").read_text()) if claim["id"] in own]
 
 
@@ -361,18 +362,16 @@ def test_it_prints_in_light_colours_without_buttons(browser: Any, quick: Quick) 
 def test_times_measured_on_a_busy_machine_have_a_warning(
     load: float, times: bool, warned: bool, tmp_path: Path
 ) -> None:
-    class Made(Experiment):
-        name = "made"
-
+    class Made(PaperExperiment):
         def section(self, folder: Path) -> Section:
-            return Section("made", "Made up", "", (), ())
+            return Section("", (), ())
 
         def extent(self, folder: Path) -> str:
             return "3 repetitions."
 
     Made.times = times
-    record = {"experiments": {"made": {"seconds": 1.0, "load": load}}, "machine": {"processors": 2}}
-    found = section_of(Made(), tmp_path, record)
+    record = {"experiments": {"runtime": {"seconds": 1.0, "load": load}}, "machine": {"processors": 2}}
+    found = section_of("runtime", Made(), tmp_path, record)
     assert [("load 9.0 on 2 cores" in each) for each in found.warnings] == [True] * warned
-    before = {"experiments": {"made": {"seconds": 1.0}}, "machine": {"processors": 2}}
-    assert section_of(Made(), tmp_path, before).warnings == ()
+    before = {"experiments": {"runtime": {"seconds": 1.0}}, "machine": {"processors": 2}}
+    assert section_of("runtime", Made(), tmp_path, before).warnings == ()

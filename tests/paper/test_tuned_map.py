@@ -81,7 +81,7 @@ def test_maps_are_reported() -> None:
     assert first.values.shape == (8, 12)
     assert first.values.min() == 1.0
     assert len(pictures[0].to_csv().splitlines()) == 1 + sum(p.policy == "FTPL" for p in points)
-    section = Section("tuned", "Tuned", "", (), pictures, (tuned_map.winners(points),))
+    section = Section("", (), pictures, (tuned_map.winners(points),))
     page = build_page("title", "", {}, [section])
     data = json.loads(re.search(r'id="pictures">(.*?)</script>', page).group(1))  # type: ignore[union-attr]
     panel = data["pictures"][1]["panels"][0]

@@ -87,7 +87,7 @@ def test_the_texts_of_the_reproduction_are_typeset() -> None:
 def test_a_claim_is_typeset_on_the_page_and_readable_in_its_file() -> None:
     statement = r"Regret is at most $\sqrt{KT}$ & more."
     claim = Claim("root", r"Theorem 3.1: $O(\sqrt{KT})$", statement, "$x$", "", (), "holds")
-    page = build_page("Title", "", {}, [Section("a", "A", "For $K^2$ arms.", (claim,), ())])
+    page = build_page("Title", "", {}, [Section("For $K^2$ arms.", (claim,), ())])
     body = page.partition("<body>")[2].partition("<script")[0]
     assert len(elements(body)) == 4
     assert "$" not in body

@@ -5,7 +5,7 @@ import numpy as np
 from decoupled.plots import Panel, Picture, Series
 from decoupled.report.claims import Claim, Measure, judged_above, not_judged
 from decoupled.report.page import build_page, counted
-from decoupled.report.section import Section, Table
+from decoupled.report.section import ReportTable, Section
 
 
 def claim(low: float, high: float, name: str = "a") -> Claim:
@@ -21,9 +21,12 @@ CURVE = Series("FTPL", np.array([1.0, 2.0]), np.array([1.0, 2.0]), np.array([[0.
 
 def page(*claims: Claim) -> str:
     pictures = tuple(Picture(name, name, "", (Panel("", (CURVE,)),)) for name in ("first", "second"))
-    table = Table("Final <regret>", ("policy", "mean"), (("FTPL", "1.0"),))
+    table = ReportTable("Final <regret>", ("policy", "mean"), (("FTPL", "1.0"),))
     return build_page(
-        "A report", "The lead.", {"seed": "0"}, [Section("s", "S", "", claims, pictures, (table,))]
+        "A report",
+        "The lead.",
+        {"seed": "0"},
+        [Section("", claims, pictures, (table,), name="s", title="S")],
     )
 
 

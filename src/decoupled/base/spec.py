@@ -5,7 +5,7 @@ from dataclasses import MISSING, asdict, fields
 from importlib import import_module
 from typing import Any, ClassVar, Self
 
-from ..errors import ParameterError, near_name, shown
+from ..errors import ParameterError, invalid_value, near_name, shown
 from .lazy import exports
 
 
@@ -98,15 +98,13 @@ class Description:
         known = cls.find(name)
         if known is None:
             what = cls.kind if cls.__name__ not in cls._known else cls.__name__
-            raise ParameterError(
-                f"name = {shown(name)}: is not a known {what}; {near_name(name, list(cls.known()))}"
-            )
+            remedy = near_name(name, list(cls.known()))
+            raise ParameterError(invalid_value("name", name, f"is not a known {what}", remedy))
         allowed = [field.name for field in fields(known)]  # type: ignore[arg-type]
         for key in parameters:
             if key not in allowed:
-                raise ParameterError(
-                    f"{key} = {shown(parameters[key])}: is not a parameter of {name}; {near_name(key, allowed)}"
-                )
+                rule = f"is not a parameter of {name}"
+                raise ParameterError(invalid_value(key, parameters[key], rule, near_name(key, allowed)))
         for field in fields(known):  # type: ignore[arg-type]
             if field.default is MISSING and field.name not in parameters:
                 raise ParameterError(f"{field.name}: is missing; {name} needs it")

@@ -1,4 +1,4 @@
-"""What the disk alone gives: how often a second a small append can be flushed, as the log of a database is."""
+"""Measures how often a second a small append can be flushed to disk, as the log of a database is."""
 
 import os
 import time

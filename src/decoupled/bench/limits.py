@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from .service import Connection, Load, client, running_service
+from .service import Connection, Workload, client, running_service
 from .start import Reading
 from .timing import Rate
 
@@ -77,7 +77,7 @@ async def _decide_once(port: int) -> None:
     connection.close()
 
 
-def neighbours(seconds: float, arms: int = ARMS) -> tuple[Load, Load, Load]:
+def neighbours(seconds: float, arms: int = ARMS) -> tuple[Workload, Workload, Workload]:
     """The load of a small experiment alone, then beside a large one, and that of the large one."""
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "store.db"
@@ -85,12 +85,12 @@ def neighbours(seconds: float, arms: int = ARMS) -> tuple[Load, Load, Load]:
             return asyncio.run(_neighbours(port, seconds, arms))
 
 
-async def _neighbours(port: int, seconds: float, arms: int) -> tuple[Load, Load, Load]:
+async def _neighbours(port: int, seconds: float, arms: int) -> tuple[Workload, Workload, Workload]:
     small = [await _connected(port) for _ in range(CLIENTS)]
     large = [await _connected(port) for _ in range(BESIDE)]
     await _create(small[0], "small", [f"arm-{place}" for place in range(8)])
-    alone, beside, other = Load(), Load(), Load()
-    await asyncio.gather(*(client(each, Load(), _after(1.0), "small") for each in small))
+    alone, beside, other = Workload(), Workload(), Workload()
+    await asyncio.gather(*(client(each, Workload(), _after(1.0), "small") for each in small))
     await asyncio.gather(*(client(each, alone, _after(seconds), "small") for each in small))
     until = _after(seconds)  # creating and loading the large experiment is part of what is measured
     begun = time.perf_counter()
@@ -103,7 +103,7 @@ async def _neighbours(port: int, seconds: float, arms: int) -> tuple[Load, Load,
     return alone, beside, other
 
 
-async def _use_large(connections: list[Connection], load: Load, until: float, arms: int) -> None:
+async def _use_large(connections: list[Connection], load: Workload, until: float, arms: int) -> None:
     await _create(connections[0], "large", arms)
     looking, *others = connections
     await asyncio.gather(*(client(each, load, until, "large") for each in others), _look(looking, until))

@@ -1,4 +1,4 @@
-"""The proxy of `decoupled mirror`: what it adds to a request, beside a plain proxy of the same libraries.
+"""Measures what the proxy of `decoupled mirror` adds to a request, beside a plain proxy of the same libraries.
 
 Every server is a process of its own. One client sends requests to two of them in turn, a few at a time, so that a
 noisy machine affects both equally.

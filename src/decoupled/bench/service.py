@@ -1,4 +1,4 @@
-"""The decision service under load: pairs of decision and feedback from many clients that keep their connections.
+"""Measures the decision service under load: pairs of decision and feedback from many clients that keep their connections.
 
 The service runs in a process of its own, as a user would start it; the clients run here and are as lean as
 they can be, since they share its cores. Every acknowledged write was flushed to disk before.
@@ -40,7 +40,7 @@ _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 
 @dataclass
-class Load:
+class Workload:
     """What clients measured: seconds of each decision and of each feedback, and the memory of the service."""
 
     decisions: list[float] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Load:
     def slope(self) -> float:
         """MiB of memory gained in a minute, by least squares, once the first quarter of the load is over.
 
-        >>> round(Load(memory=[100.0 + second / 60 for second in range(120)]).slope(), 6)
+        >>> round(Workload(memory=[100.0 + second / 60 for second in range(120)]).slope(), 6)
         1.0
         """
         later = self.memory[len(self.memory) // 4 :]
@@ -81,7 +81,7 @@ def measure(repetitions: int = 15) -> Iterator[Reading | Rate]:
     yield from _disk()  # again: it may have changed meanwhile
 
 
-def _of_load(load: Load, policy: str, clients: int) -> Iterator[Reading | Rate]:
+def _of_load(load: Workload, policy: str, clients: int) -> Iterator[Reading | Rate]:
     each, who = 1e3 / max(load.pairs, 1), f"{policy}, {clients} clients:"
     yield Rate(f"{who} pairs of decision and feedback per second", load.pairs / load.seconds, "", PAIRS)
     yield Reading(f"{who} time of a request, median", load.quantile(0.5), "ms", SLOWEST)
@@ -110,7 +110,7 @@ def soak(seconds: float) -> Iterator[Reading]:
     yield Reading("memory gained in a minute, by least squares", load.slope(), "MiB", 0.5)
 
 
-def run_load(*, seconds: float, clients: int = CLIENTS, policy: str = "FTPL()", arms: int = 8) -> Load:
+def run_load(*, seconds: float, clients: int = CLIENTS, policy: str = "FTPL()", arms: int = 8) -> Workload:
     """Start a service on an empty store, load it, and stop it."""
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -191,12 +191,12 @@ class Connection(asyncio.Protocol):
         return await self._answer
 
 
-async def _load(port: int, pid: int, seconds: float, clients: int, policy: str, arms: int) -> Load:
+async def _load(port: int, pid: int, seconds: float, clients: int, policy: str, arms: int) -> Workload:
     loop = asyncio.get_running_loop()
     connections = [(await loop.create_connection(Connection, "127.0.0.1", port))[1] for _ in range(clients)]
     await _create(connections[0], policy, arms)
-    await asyncio.gather(*(client(each, Load(), time.perf_counter() + WARM_UP) for each in connections))
-    load, start = Load(), time.perf_counter()
+    await asyncio.gather(*(client(each, Workload(), time.perf_counter() + WARM_UP) for each in connections))
+    load, start = Workload(), time.perf_counter()
     service_cpu, client_cpu = _cpu(pid), time.process_time()
     watching = asyncio.create_task(_watch(pid, load))
     await asyncio.gather(*(client(each, load, start + seconds) for each in connections))
@@ -242,7 +242,7 @@ async def _batches(port: int, repetitions: int, policy: str, arms: int) -> list[
     return times[1:]  # the first loads the experiment
 
 
-async def client(connection: Connection, load: Load, until: float, name: str = NAME) -> None:
+async def client(connection: Connection, load: Workload, until: float, name: str = NAME) -> None:
     """Pairs of decision and feedback, one after another, until a time of `perf_counter`."""
     ask, now = connection.ask, time.perf_counter
     while (start := now()) < until:
@@ -263,7 +263,7 @@ async def client(connection: Connection, load: Load, until: float, name: str = N
         load.pairs += 1
 
 
-async def _watch(pid: int, load: Load) -> None:
+async def _watch(pid: int, load: Workload) -> None:
     while True:
         load.memory.append(_memory(pid))
         await asyncio.sleep(1.0)

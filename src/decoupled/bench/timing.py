@@ -1,4 +1,4 @@
-"""Timing two things in turn, so that a noisy machine affects both equally."""
+"""Times two things in turn, so that a noisy machine affects both equally."""
 
 import gc
 import time

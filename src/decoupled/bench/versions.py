@@ -1,4 +1,4 @@
-"""Two versions of the package timed in turn: this one, and the checkout that `--against` names."""
+"""Times two versions of the package in turn: this one, and the checkout that `--against` names."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The audit trail as lines of text, and the arguments that choose among its changes."""
+"""Prints the audit trail, and defines the arguments that choose among its changes."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias

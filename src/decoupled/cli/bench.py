@@ -1,4 +1,4 @@
-"""`decoupled bench`: its output on the terminal and in a file."""
+"""Prints what `decoupled bench` measures, and writes it to a file."""
 
 import json
 from collections.abc import Sequence

@@ -1,6 +1,7 @@
-"""`decoupled client`: a running service from the shell. What a command needs is imported when it runs."""
+"""Talks to a running service from the shell: `decoupled client`. What a command needs is imported when it runs."""
 
 import json
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,6 +9,7 @@ import typer
 
 from .audit import AuditAction, AuditLimit, AuditSubject, AuditTenant
 from .errors import report_errors
+from .options import flag, with_parameters_of
 
 if TYPE_CHECKING:
     from ..service.client.sync import Client
@@ -21,6 +23,7 @@ KeyFile = Annotated[
     ),
 ]
 
+Experiment = Annotated[str, typer.Argument(help="The experiment.")]
 Tag = Annotated[
     list[str] | None, typer.Option(help="A tag as NAME:VALUE; repeat it for several.", metavar="NAME:VALUE")
 ]
@@ -45,6 +48,22 @@ def connected(url: str, key_file: Path | None) -> "Client":
 
     key = None if key_file is None else read_secret("--key-file", key_file)
     return ShellClient(url, key, notify=lambda reason: typer.echo(f"Waiting: {reason}", err=True))
+
+
+def service_command(
+    name: str, arguments: Container[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of `decoupled client`: it gets --url and --key-file, and is called with a client as `service`."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def run(url: str, key_file: Path | None, **values: Any) -> None:
+            with report_errors(arguments=arguments), connected(url, key_file) as service:
+                command(service=service, **values)
+
+        added = [flag("url", Url, URL), flag("key_file", KeyFile, None)]
+        return client.command(name)(with_parameters_of(command, run, "service", added))
+
+    return decorate
 
 
 def show(content: Any) -> None:
@@ -85,9 +104,10 @@ def _described(policy: str) -> dict[str, Any]:
     return described
 
 
-@client.command("create")
+@service_command("create")
 def client_create(
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    service: "Client",
+    name: Experiment,
     arms: Annotated[
         list[str] | None, typer.Argument(help="Its arms, two or more; none with --learner.")
     ] = None,
@@ -131,55 +151,51 @@ def client_create(
         Path | None,
         typer.Option(help="A saved learner to start from; its arms, policy and loss range come with it."),
     ] = None,
-    url: Url = URL,
-    key_file: KeyFile = None,
 ) -> None:
     """Create an experiment."""
     kind: Any = feedback
     if (learner is None) == (not arms):
         raise typer.BadParameter("give the arms, or --learner, which has them")
-    with report_errors(), connected(url, key_file) as service:
-        begin: Any = {"policy": _described(policy), "arms": arms, "loss_range": loss_range, "seed": seed}
-        begin |= {"risk": risk, "drift": drift}
-        if learner is not None:
-            begin = {"learner": learner.read_text()}
-        show(
-            service.put_experiment(
-                name,
-                **begin,
-                deadline_seconds=deadline,
-                expired_loss=expired_loss,
-                demo=demo,
-                feedback=kind,
-                guardrails=None if guardrails is None else _object("--guardrails", guardrails),
-                budget=None if budget is None else _object("--budget", budget),
-            )
+    begin: Any = {"policy": _described(policy), "arms": arms, "loss_range": loss_range, "seed": seed}
+    begin |= {"risk": risk, "drift": drift}
+    if learner is not None:
+        begin = {"learner": learner.read_text()}
+    show(
+        service.put_experiment(
+            name,
+            **begin,
+            deadline_seconds=deadline,
+            expired_loss=expired_loss,
+            demo=demo,
+            feedback=kind,
+            guardrails=None if guardrails is None else _object("--guardrails", guardrails),
+            budget=None if budget is None else _object("--budget", budget),
         )
+    )
 
 
-@client.command("decide")
+@service_command("decide")
 def client_decide(
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    service: "Client",
+    name: Experiment,
     mode: Annotated[str, typer.Option(help="both, exploit or explore.")] = "both",
     tag: Tag = None,
     baseline: Annotated[
         str | None, typer.Option(help="Losses that you expect, by arm, as JSON, such as '{\"a\": 0.3}'.")
     ] = None,
-    url: Url = URL,
-    key_file: KeyFile = None,
 ) -> None:
     """Ask for a decision. The loss to send back is that of its *explored* arm."""
     from dataclasses import asdict
 
-    with report_errors(), connected(url, key_file) as service:
-        predicted = None if baseline is None else _object("--baseline", baseline)
-        options: Any = {"mode": mode, "tags": tags_of(tag), "baseline": predicted}
-        decision = service.decide(name, **options)
-        show({**asdict(decision), "send_back_the_loss_of": decision.explore})
+    predicted = None if baseline is None else _object("--baseline", baseline)
+    options: Any = {"mode": mode, "tags": tags_of(tag), "baseline": predicted}
+    decision = service.decide(name, **options)
+    show({**asdict(decision), "send_back_the_loss_of": decision.explore})
 
 
-@client.command("feedback")
+@service_command("feedback")
 def client_feedback(
+    service: "Client",
     decision: Annotated[str, typer.Argument(help="The decision's id.")],
     loss: Annotated[float | None, typer.Option(help="The loss of the *explored* arm.")] = None,
     reward: Annotated[float | None, typer.Option(help="Or its reward.")] = None,
@@ -190,8 +206,6 @@ def client_feedback(
         str | None,
         typer.Option(help="Whose loss it is, as a safeguard: any but the explored arm is refused."),
     ] = None,
-    url: Url = URL,
-    key_file: KeyFile = None,
 ) -> None:
     """Send the loss, or the reward, of the arm that a decision *explored*, or which of its arms did better."""
     from dataclasses import asdict
@@ -202,52 +216,48 @@ def client_feedback(
     wrong = neither_or_both(*given, "--loss", "--reward", preference_given=preference is not None)
     if wrong is not None:
         raise typer.BadParameter("; ".join(wrong))
-    with report_errors(), connected(url, key_file) as service:
-        explored = None if arm is None else service.decision(decision).explore
-        whose = explored if str(explored) == arm else arm  # an arm may be a number
-        preferred: Any = preference
-        applied = service.feedback(decision, loss=loss, reward=reward, arm=whose, preference=preferred)
-        assert applied is not None  # without an outbox it is applied, or an error
-        show(asdict(applied))
+    explored = None if arm is None else service.decision(decision).explore
+    whose = explored if str(explored) == arm else arm  # an arm may be a number
+    preferred: Any = preference
+    applied = service.feedback(decision, loss=loss, reward=reward, arm=whose, preference=preferred)
+    assert applied is not None  # without an outbox it is applied, or an error
+    show(asdict(applied))
 
 
-@client.command("show")
+@service_command("show")
 def client_show(
+    service: "Client",
     name: Annotated[
         str | None, typer.Argument(help="An experiment; all are listed if none is named.")
     ] = None,
-    url: Url = URL,
-    key_file: KeyFile = None,
 ) -> None:
     """Show what an experiment has learned, or list the experiments."""
-    with report_errors(), connected(url, key_file) as service:
-        if name is None:
-            show(service.experiments())
-            return
-        show(service.state(name))
+    if name is None:
+        show(service.experiments())
+        return
+    show(service.state(name))
 
 
-@client.command("verdict")
+@service_command("verdict")
 def client_verdict(
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    service: "Client",
+    name: Experiment,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it is decided.")] = False,
-    url: Url = URL,
-    key_file: KeyFile = None,
 ) -> None:
     """Say which arm is best, as far as that is decided, with the mean loss of each arm and the regret."""
     from .verdict import decided, verdict_text
 
-    with report_errors(), connected(url, key_file) as service:
-        found = decided(service, name) if wait else service.verdict(name)
-        if as_json:
-            show(found)
-        else:
-            typer.echo(verdict_text(found))
+    found = decided(service, name) if wait else service.verdict(name)
+    if as_json:
+        show(found)
+    else:
+        typer.echo(verdict_text(found))
 
 
-@client.command("audit")
+@service_command("audit")
 def client_audit(
+    service: "Client",
     subject: AuditSubject = None,
     action: AuditAction = None,
     tenant: AuditTenant = None,
@@ -255,29 +265,21 @@ def client_audit(
         int | None, typer.Option(help="Only changes before the one with this id: `next` of a page.")
     ] = None,
     limit: AuditLimit = 100,
-    url: Url = URL,
-    key_file: KeyFile = None,
 ) -> None:
     """Show who changed what, newest first. Needs an admin key."""
-    with report_errors(), connected(url, key_file) as service:
-        show(service.audit(subject, action=action, tenant=tenant, before=before, limit=limit))
+    show(service.audit(subject, action=action, tenant=tenant, before=before, limit=limit))
 
 
-@client.command("evaluate")
-def client_evaluate(
-    name: Annotated[str, typer.Argument(help="The experiment.")],
-    tag: Tag = None,
-    url: Url = URL,
-    key_file: KeyFile = None,
-) -> None:
+@service_command("evaluate")
+def client_evaluate(service: "Client", name: Experiment, tag: Tag = None) -> None:
     """The value of every arm and of the exploited arms, from the log, with their intervals."""
-    with report_errors(), connected(url, key_file) as service:
-        show(service.evaluation(name, tags=tags_of(tag)))
+    show(service.evaluation(name, tags=tags_of(tag)))
 
 
-@client.command("log")
+@service_command("log", arguments=("format", "file"))
 def client_log(
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    service: "Client",
+    name: Experiment,
     file: Annotated[
         Path, typer.Argument(help="A new file; its ending, .csv or .parquet, sets the format.")
     ],
@@ -286,17 +288,14 @@ def client_log(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
     tag: Tag = None,
-    url: Url = URL,
-    key_file: KeyFile = None,
 ) -> None:
     """Write the log of an experiment to a file."""
     from ..service.client.log_file import format_of
 
-    with report_errors(arguments=("format", "file")), connected(url, key_file) as service:
-        kind = format_of(file, format)
-        check_new(file, force)
-        service.log(name, file, kind, overwrite=force, tags=tags_of(tag))
-        typer.echo(f"Written to {file}")
+    kind = format_of(file, format)
+    check_new(file, force)
+    service.log(name, file, kind, overwrite=force, tags=tags_of(tag))
+    typer.echo(f"Written to {file}")
 
 
 def check_new(file: Path, force: bool) -> None:
@@ -308,78 +307,64 @@ def check_new(file: Path, force: bool) -> None:
         raise ParameterError(invalid_value("FILE", str(file), rule, remedy))
 
 
-@client.command("archive")
-def client_archive(
-    name: Annotated[str, typer.Argument(help="The experiment.")], url: Url = URL, key_file: KeyFile = None
-) -> None:
+@service_command("archive")
+def client_archive(service: "Client", name: Experiment) -> None:
     """End an experiment: it makes no more decisions, and still takes feedback."""
-    with report_errors(), connected(url, key_file) as service:
-        show(service.archive(name))
+    show(service.archive(name))
 
 
-@client.command("pin")
+@service_command("pin")
 def client_pin(
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    service: "Client",
+    name: Experiment,
     arm: Annotated[str, typer.Argument(help="The arm that every decision exploits from now on.")],
-    url: Url = URL,
-    key_file: KeyFile = None,
 ) -> None:
     """Exploit one arm in every decision: the kill switch. Exploring and learning go on."""
-    with report_errors(), connected(url, key_file) as service:
-        show(service.pin(name, _named(service, name, [arm])[0]))
+    show(service.pin(name, _named(service, name, [arm])[0]))
 
 
-@client.command("unpin")
-def client_unpin(
-    name: Annotated[str, typer.Argument(help="The experiment.")], url: Url = URL, key_file: KeyFile = None
-) -> None:
+@service_command("unpin")
+def client_unpin(service: "Client", name: Experiment) -> None:
     """Let the policy choose the arm to exploit again."""
-    with report_errors(), connected(url, key_file) as service:
-        show(service.unpin(name))
+    show(service.unpin(name))
 
 
-@client.command("down")
+@service_command("down")
 def client_down(
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    service: "Client",
+    name: Experiment,
     arms: Annotated[
         list[str] | None, typer.Argument(help="The arms that are down; none if not given.")
     ] = None,
-    url: Url = URL,
-    key_file: KeyFile = None,
 ) -> None:
     """Set the arms that are down, which no decision chooses, for a health check."""
-    with report_errors(), connected(url, key_file) as service:
-        show(service.set_down(name, _named(service, name, arms or [])))
+    show(service.set_down(name, _named(service, name, arms or [])))
 
 
-@client.command("guardrails")
+@service_command("guardrails")
 def client_guardrails(
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    service: "Client",
+    name: Experiment,
     changes: Annotated[
         str,
         typer.Argument(help='What to change, as JSON, such as \'{"floors": {"a": 0.1}, "pinned": null}\'.'),
     ],
-    url: Url = URL,
-    key_file: KeyFile = None,
 ) -> None:
     """Change the guardrails of an experiment; those that are not named stay as they are."""
-    with report_errors(), connected(url, key_file) as service:
-        show(service.change_guardrails(name, **_object("CHANGES", changes)))
+    show(service.change_guardrails(name, **_object("CHANGES", changes)))
 
 
-@client.command("budget")
+@service_command("budget")
 def client_budget(
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    service: "Client",
+    name: Experiment,
     limits: Annotated[
         str,
         typer.Argument(help="The whole budget as JSON, such as '{\"share\": 0.01}'; '{}' for no limit."),
     ],
-    url: Url = URL,
-    key_file: KeyFile = None,
 ) -> None:
     """Set how much an experiment may explore."""
-    with report_errors(), connected(url, key_file) as service:
-        show(service.set_budget(name, **_object("LIMITS", limits)))
+    show(service.set_budget(name, **_object("LIMITS", limits)))
 
 
 def _named(service: "Client", name: str, arms: list[str]) -> list[Any]:

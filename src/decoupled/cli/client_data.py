@@ -1,19 +1,22 @@
-"""`decoupled client`: lists, deleting, and moving learners and logs from the shell."""
+"""Lists, deletes, and moves learners and logs from the shell: more of `decoupled client`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .client import URL, KeyFile, Tag, Url, check_new, connected, show, tags_of
+from .client import Experiment, Tag, check_new, service_command, show, tags_of
 from .client import client as client
-from .errors import report_errors
+
+if TYPE_CHECKING:
+    from ..service.client.sync import Client
 
 Most = Annotated[int, typer.Option(min=1, help="How many to print at most.")]
 
 
-@client.command("list")
+@service_command("list")
 def client_list(
+    service: "Client",
     sort: Annotated[
         str, typer.Option(help="name, -name, created_at, or -created_at for the newest first.")
     ] = "name",
@@ -21,80 +24,72 @@ def client_list(
     policy: Annotated[str | None, typer.Option(help="The name of their policy, such as FTPL.")] = None,
     prefix: Annotated[str | None, typer.Option(help="What their names begin with.")] = None,
     most: Most = 1_000,
-    url: Url = URL,
-    key_file: KeyFile = None,
 ) -> None:
     """List experiments, one line each: name, status, policy, arms, and when it was created."""
     from itertools import islice
 
     given = {"sort": sort, "status": status, "policy": policy, "prefix": prefix}
     filters: Any = {name: value for name, value in given.items() if value is not None}
-    with report_errors(), connected(url, key_file) as service:
-        for each in islice(service.iter_experiments(**filters), most):
-            arms = f"{len(each['arms'])} arms"
-            typer.echo(
-                f"{each['name']}  {each['status']}  {each['policy_label']}  {arms}  {each['created_at']}"
-            )
+    for each in islice(service.iter_experiments(**filters), most):
+        arms = f"{len(each['arms'])} arms"
+        typer.echo(
+            f"{each['name']}  {each['status']}  {each['policy_label']}  {arms}  {each['created_at']}"
+        )
 
 
-@client.command("decisions")
+@service_command("decisions")
 def client_decisions(
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    service: "Client",
+    name: Experiment,
     sort: Annotated[str, typer.Option(help="-made_at for the newest first, or made_at.")] = "-made_at",
     status: Annotated[str | None, typer.Option(help="pending, applied, expired or unobserved.")] = None,
     mode: Annotated[str | None, typer.Option(help="both, exploit or explore.")] = None,
     tag: Tag = None,
     most: Most = 100,
-    url: Url = URL,
-    key_file: KeyFile = None,
 ) -> None:
     """List the decisions of an experiment, one line of JSON each."""
     import json
     from dataclasses import asdict
     from itertools import islice
 
-    with report_errors(), connected(url, key_file) as service:
-        given = {"sort": sort, "status": status, "mode": mode, "tags": tags_of(tag)}
-        filters: Any = {option: value for option, value in given.items() if value is not None}
-        for each in islice(service.iter_decisions(name, **filters), most):
-            typer.echo(json.dumps(asdict(each), ensure_ascii=False))
+    given = {"sort": sort, "status": status, "mode": mode, "tags": tags_of(tag)}
+    filters: Any = {option: value for option, value in given.items() if value is not None}
+    for each in islice(service.iter_decisions(name, **filters), most):
+        typer.echo(json.dumps(asdict(each), ensure_ascii=False))
 
 
-@client.command("delete")
+@service_command("delete")
 def client_delete(
+    service: "Client",
     name: Annotated[str, typer.Argument(help="The experiment, which must be archived.")],
     confirm: Annotated[
         str | None, typer.Option(help="Its name again; asked for if not given.", metavar="NAME")
     ] = None,
-    url: Url = URL,
-    key_file: KeyFile = None,
 ) -> None:
     """Delete an experiment that was archived long enough ago, with its whole log."""
     again: str = typer.prompt("Type its name to delete it") if confirm is None else confirm
-    with report_errors(), connected(url, key_file) as service:
-        show(service.delete(name, confirm=again))
+    show(service.delete(name, confirm=again))
 
 
-@client.command("learner")
+@service_command("learner")
 def client_learner(
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    service: "Client",
+    name: Experiment,
     file: Annotated[Path, typer.Argument(help="A new file, for Learner.load or create --learner.")],
     force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
-    url: Url = URL,
-    key_file: KeyFile = None,
 ) -> None:
     """Write what an experiment has learned, with its random stream, to a file."""
     from ..base.files import write_atomically
 
-    with report_errors(), connected(url, key_file) as service:
-        check_new(file, force)
-        write_atomically(file, service.learner(name), overwrite=force)
-        typer.echo(f"Written to {file}")
+    check_new(file, force)
+    write_atomically(file, service.learner(name), overwrite=force)
+    typer.echo(f"Written to {file}")
 
 
-@client.command("replay")
+@service_command("replay", arguments=("file",))
 def client_replay(
-    name: Annotated[str, typer.Argument(help="The experiment.")],
+    service: "Client",
+    name: Experiment,
     file: Annotated[
         Path, typer.Argument(help="A log: .csv, .parquet, or .jsonl with an object on each line.")
     ],
@@ -105,9 +100,6 @@ def client_replay(
             help="Take all propensities as 1: only if every arm was seen in every round, or the policy keeps means.",
         ),
     ] = False,
-    url: Url = URL,
-    key_file: KeyFile = None,
 ) -> None:
     """Let an experiment learn from a log. The same log again learns nothing twice."""
-    with report_errors(arguments=("file",)), connected(url, key_file) as service:
-        show(service.replay(name, file, unrandomised=unrandomised))
+    show(service.replay(name, file, unrandomised=unrandomised))

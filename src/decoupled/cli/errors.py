@@ -1,4 +1,4 @@
-"""Error handling that the commands share."""
+"""Reports an error of a command in one line, and sets its exit status."""
 
 import re
 from collections.abc import Container, Iterator

@@ -1,11 +1,11 @@
-"""`decoupled health`: ask a service whether it is well, for the health check of a container."""
+"""Asks a service whether it is well, for the health check of a container: `decoupled health`."""
 
 from typing import Annotated
 
 import typer
 
 from ..options.definitions import LISTENING
-from ..options.sources import Settings
+from ..options.sources import OptionValues
 from .options import takes_serve_options
 
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
@@ -13,7 +13,7 @@ ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
 @takes_serve_options(LISTENING)
 def health(
-    settings: Settings,
+    settings: OptionValues,
     url: Annotated[
         str | None, typer.Option(help="Where the service is. Default: where it listens by its options.")
     ] = None,
@@ -42,7 +42,7 @@ def health(
         raise typer.Exit(1) from None
 
 
-def address_of(settings: Settings) -> str:
+def address_of(settings: OptionValues) -> str:
     """The address of a service on this machine.
 
     >>> from decoupled.options.sources import resolved

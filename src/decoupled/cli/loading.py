@@ -1,4 +1,4 @@
-"""Loading what a long-running command needs."""
+"""Loads what a long-running command needs."""
 
 import gc
 from collections.abc import Iterator

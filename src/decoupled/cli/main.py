@@ -1,4 +1,4 @@
-"""The command line: parsing only; each command imports what it needs when it runs."""
+"""Parses the command line. Each command imports what it needs when it runs."""
 
 import os
 from pathlib import Path

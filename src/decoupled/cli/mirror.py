@@ -1,4 +1,4 @@
-"""`decoupled mirror`: the command."""
+"""Defines the command `decoupled mirror`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,7 +7,7 @@ import typer
 
 from ..errors import ParameterError
 from ..options.definitions import MIRROR
-from ..options.sources import Settings, config_path, read_file, resolved
+from ..options.sources import OptionValues, config_path, read_file, resolved
 from .errors import report_errors
 from .loading import loading
 from .options import takes, warn_of_unknown_variables
@@ -22,7 +22,7 @@ ConfigFile = Annotated[
 ]
 
 
-def _resolved(values: dict[str, Any]) -> Settings:
+def _resolved(values: dict[str, Any]) -> OptionValues:
     warn_of_unknown_variables()
     return resolved(MIRROR, values, file=read_file(config_file(values["config"])))
 
@@ -42,7 +42,7 @@ takes_mirror_options = takes(MIRROR, _resolved)
 
 @takes_mirror_options
 def mirror(
-    settings: Settings,
+    settings: OptionValues,
     config: ConfigFile = None,
     check: Annotated[
         bool, typer.Option("--check", help="Check the configuration, print what it means, and end.")
@@ -52,7 +52,7 @@ def mirror(
     with report_errors("the mirror has ended", flags=False), ends_on_sigterm():
         found = read(settings, config)
         if check:
-            from ..mirror.explain import doubts, explained
+            from ..mirror.config_file import doubts, explained
 
             typer.echo(explained(found))
             for doubt in doubts(found):
@@ -64,8 +64,8 @@ def mirror(
         run(found)
 
 
-def read(settings: Settings, config: str | None) -> "MirrorConfig":
+def read(settings: OptionValues, config: str | None) -> "MirrorConfig":
     """The whole configuration of a mirror."""
-    from ..mirror.reading import read_config
+    from ..mirror.config_file import read_config
 
     return read_config(config_file(config), settings)

@@ -1,4 +1,4 @@
-"""Flags of commands, made from the definitions of their options."""
+"""Makes the flags of commands from the definitions of their options."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -8,11 +8,11 @@ import typer
 
 from ..options.definitions import CONFIG, STORES
 from ..options.option import Option
-from ..options.sources import Settings, config_path, resolved, serve_file, unknown_variables
+from ..options.sources import OptionValues, config_path, resolved, serve_file, unknown_variables
 from .errors import report_errors
 
 _BY_VARIABLE = "Variables set the options, too, such as DECOUPLED_STORE for --store. See docs/settings.md."
-Resolve = Callable[[dict[str, Any]], Settings]
+Resolve = Callable[[dict[str, Any]], OptionValues]
 
 
 def takes(
@@ -24,42 +24,48 @@ def takes(
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = [
-            each
-            for each in inspect.signature(command, eval_str=True).parameters.values()
-            if each.name != "settings"
-        ]
-        names = [each.name for each in own]
+        names = [name for name in inspect.signature(command).parameters if name != "settings"]
 
         def run(**values: Any) -> None:
             with report_errors(arguments=("CONFIG.toml",)):
                 settings = resolve(values)
             command(settings=settings, **{name: values[name] for name in names})
 
-        parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
-        parameters += [_parameter(option) for option in options]
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__name__, run.__doc__ = command.__name__, f"{command.__doc__}\n\n{_BY_VARIABLE}"
-        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        with_parameters_of(command, run, "settings", [_flag(option) for option in options])
+        run.__doc__ = f"{command.__doc__}\n\n{_BY_VARIABLE}"
         return run
 
     return decorate
 
 
-def _parameter(option: Option) -> inspect.Parameter:
+def with_parameters_of(
+    command: Callable[..., None], run: Callable[..., None], filled: str, added: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
+    """Let `run` look like `command` without the parameter that it fills in itself, and with those that are added."""
+    own = [each for each in inspect.signature(command).parameters.values() if each.name != filled]
+    parameters = [*(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own), *added]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
+
+
+def flag(name: str, annotation: object, default: object) -> inspect.Parameter:
+    """A parameter of a command that is a flag."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _flag(option: Option) -> inspect.Parameter:
     """The flag of an option: None if it is not given, so that a variable or the file can set it."""
     switch = not option.kind.metavar
-    declared = f"{option.flag}/--no-{option.name}" if switch else option.flag
-    flag = typer.Option(
-        declared,
+    declared = typer.Option(
+        f"{option.flag}/--no-{option.name}" if switch else option.flag,
         metavar=option.kind.metavar or None,
         help=option.meaning,
         show_default=False if switch else option.shown_default or False,
     )
     kind: Any = bool | None if switch else str | None
-    return inspect.Parameter(
-        option.identifier, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, flag]
-    )
+    return flag(option.identifier, Annotated[kind, declared], None)
 
 
 def takes_serve_options(
@@ -67,7 +73,7 @@ def takes_serve_options(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command `--config` and some options of `decoupled serve`; warn about unknown variables if asked."""
 
-    def resolve(values: dict[str, Any]) -> Settings:
+    def resolve(values: dict[str, Any]) -> OptionValues:
         if warn:
             warn_of_unknown_variables()
         return resolved(options, values, file=serve_file(config_path(values[CONFIG.identifier])))

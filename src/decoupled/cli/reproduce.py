@@ -1,4 +1,4 @@
-"""The verdicts on the paper's claims, for a terminal."""
+"""Prints the verdicts on the paper's claims."""
 
 from collections.abc import Sequence
 from pathlib import Path

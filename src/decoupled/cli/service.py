@@ -1,4 +1,4 @@
-"""The commands that run and manage a service: `serve`, `migrate`, `doctor`, `backup`, `restore`, `audit`, `keys`."""
+"""Runs and manages a service: `serve`, `migrate`, `doctor`, `backup`, `restore`, `audit`, `keys`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ import typer
 
 from ..options.definitions import SERVE, STORES
 from ..options.kinds import shown_store
-from ..options.sources import Settings
+from ..options.sources import OptionValues
 from .audit import AuditAction, AuditLimit, AuditSubject, AuditTenant, audit_line
 from .client_data import client
 from .errors import report_errors
@@ -37,7 +37,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 @takes_serve_options(SERVE, warn=True)
-def serve(settings: Settings) -> None:
+def serve(settings: OptionValues) -> None:
     """Run the decision service: decisions over HTTP, and everything it acknowledges is on disk."""
     with report_errors("the service has ended", flags=False), ends_on_sigterm():
         with loading():
@@ -71,7 +71,7 @@ def serve(settings: Settings) -> None:
 
 
 @takes_serve_options(STORES, warn=True)
-def migrate(settings: Settings) -> None:
+def migrate(settings: OptionValues) -> None:
     """Create the tables of a store, or update those of an earlier release, and end."""
     with report_errors():
         from ..service.store.open import migrated
@@ -84,7 +84,7 @@ def migrate(settings: Settings) -> None:
 
 
 @takes_store
-def doctor(settings: Settings) -> None:
+def doctor(settings: OptionValues) -> None:
     """Check a store: its versions, its disk, the clock, and its log against its state."""
     with report_errors():
         from ..service.analysis.doctor import examine
@@ -99,7 +99,7 @@ def doctor(settings: Settings) -> None:
 
 @takes_store
 def backup(
-    settings: Settings,
+    settings: OptionValues,
     file: Annotated[Path, typer.Argument(help="The copy to write; it opens as a store.")],
     force: Annotated[
         bool, typer.Option("--force", help="Replace FILE if it exists, but never a store in use.")
@@ -113,7 +113,7 @@ def backup(
 
 @takes_store
 def restore(
-    settings: Settings, file: Annotated[Path, typer.Argument(help="A file that backup wrote.")]
+    settings: OptionValues, file: Annotated[Path, typer.Argument(help="A file that backup wrote.")]
 ) -> None:
     """Copy a backup into a store that is empty or does not exist yet."""
     with report_errors():
@@ -127,7 +127,7 @@ def restore(
 
 @takes_store
 def audit(
-    settings: Settings,
+    settings: OptionValues,
     subject: AuditSubject = None,
     action: AuditAction = None,
     tenant: AuditTenant = None,
@@ -168,7 +168,7 @@ def keys_new() -> None:
 @keys.command("add")
 @takes_store
 def keys_add(
-    settings: Settings,
+    settings: OptionValues,
     role: Annotated[
         str, typer.Option(help="read, decide or admin; each includes those before it.")
     ] = "decide",
@@ -189,7 +189,7 @@ def keys_add(
 
 @keys.command("list")
 @takes_store
-def keys_list(settings: Settings) -> None:
+def keys_list(settings: OptionValues) -> None:
     """List keys: id, tenant, role, label, and when they were made and revoked. Never the keys themselves."""
     with report_errors(), _opened(settings["store"]) as service:
         from ..service.experiment.records import moment
@@ -204,7 +204,7 @@ def keys_list(settings: Settings) -> None:
 @keys.command("revoke")
 @takes_store
 def keys_revoke(
-    settings: Settings,
+    settings: OptionValues,
     id: Annotated[str, typer.Argument(help="The id that keys list shows.")],  # noqa: A002
 ) -> None:
     """Revoke a key; running services refuse it from now on."""
@@ -216,7 +216,7 @@ def keys_revoke(
 @keys.command("rotate")
 @takes_store
 def keys_rotate(
-    settings: Settings,
+    settings: OptionValues,
     id: Annotated[str, typer.Argument(help="The key to replace.")],  # noqa: A002
     keep_old: Annotated[
         bool, typer.Option("--keep-old", help="Leave the old key active; revoke it later.")

@@ -1,4 +1,4 @@
-"""SIGTERM while a command is starting."""
+"""Ends a command on SIGTERM while it is still starting."""
 
 import signal
 import threading

@@ -1,4 +1,4 @@
-"""`decoupled simulate`: run plans, print tables, write figures."""
+"""Runs plans, prints tables and writes figures: `decoupled simulate`."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""A verdict as text for a terminal."""
+"""Formats a verdict for a terminal."""
 
 import time
 from typing import TYPE_CHECKING, Any

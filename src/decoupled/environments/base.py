@@ -1,4 +1,4 @@
-"""What every environment shares."""
+"""The base classes of environments."""
 
 from functools import cache
 from typing import Any, ClassVar, Self
@@ -6,6 +6,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..base.spec import Description
+from ..base.validation import set_number
+from ..errors import ParameterError, invalid_value
 from ..kernels.adversary import AdversaryFunctions, Memory, register_adversary
 from ..kernels.rounds import Table
 
@@ -78,3 +80,11 @@ class Adversary(Environment):
     def prepare(cls) -> None:
         """Register the compiled functions, on first use in each process."""
         register_adversary(cls.params_type, cls.functions)
+
+
+def set_gap_below_level(environment: Environment, remedy: str) -> None:
+    """Validate `level`, the loss of most arms, and `gap`, by which one is better; `remedy` is for the gap."""
+    level = set_number(environment, "level", 0.0, 1.0, "the default is 0.5")
+    gap = set_number(environment, "gap", 0.0, 1.0, remedy)
+    if gap > level:
+        raise ParameterError(invalid_value("gap", gap, f"must not exceed level = {level}", "lower it"))

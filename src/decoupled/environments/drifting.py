@@ -5,10 +5,9 @@ from typing import Self
 
 import numpy as np
 
-from ..base.validation import set_number, set_whole
-from ..errors import ParameterError, invalid_value
+from ..base.validation import set_whole
 from ..kernels.rounds import Table
-from .base import Environment
+from .base import Environment, set_gap_below_level
 
 
 @dataclass(frozen=True)
@@ -42,10 +41,7 @@ class Drifting(Environment):
     def __post_init__(self) -> None:
         set_whole(self, "arms", 2, "try 8")
         set_whole(self, "period", 1, "try 1000")
-        level = set_number(self, "level", 0.0, 1.0, "the default is 0.5")
-        gap = set_number(self, "gap", 0.0, 1.0, "try 0.125")
-        if gap > level:
-            raise ParameterError(invalid_value("gap", gap, f"must not exceed level = {level}", "lower it"))
+        set_gap_below_level(self, "try 0.125")
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:

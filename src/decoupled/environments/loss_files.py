@@ -1,4 +1,4 @@
-"""Read recorded losses from CSV and Parquet files, and check every cell of a table of losses."""
+"""Reads recorded losses from CSV and Parquet files, and checks every cell of a table of losses."""
 
 import math
 import os

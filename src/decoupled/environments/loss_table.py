@@ -15,12 +15,12 @@ from ..errors import ParameterError, invalid_value
 from ..kernels.random.noise import KINDS
 from ..kernels.rounds import Table
 from .base import Environment
-from .loss_files import checked_cells, read_csv, read_losses, read_parquet
+from .loss_files import checked_cells, read_losses
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LossTable(Environment):
-    """Rows of losses, and the row of each round.
+    r"""Rows of losses, and the row of each round.
 
     Rows are *mean* losses: each round draws a loss of 0 or 1 with the mean of its arm. A *file* is a recorded log,
     whose losses are played back as they are. `noise` overrides either.
@@ -38,6 +38,11 @@ class LossTable(Environment):
     (2, [0, 1, 0, 1, 0])
     >>> dc.environments.LossTable(rows=[[0.1, 0.9], [0.8, 0.2]]).noise
     'bernoulli'
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "log.csv"
+    >>> _ = path.write_text("left,right\n0.1,0.9\n0.8,0.2\n")  # the arms' names, then a line for each round
+    >>> dc.environments.LossTable(path) == log
+    True
     """
 
     rows: Any = field(metadata={"depth": 2})
@@ -61,51 +66,6 @@ class LossTable(Environment):
         content.update(rows.tobytes())
         content.update(index.tobytes())
         object.__setattr__(self, "_digest", content.hexdigest())
-
-    @classmethod
-    def from_csv(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        index: Sequence[int] | None = None,
-        noise: str = "none",
-        concentration: float = 10.0,
-    ) -> Self:
-        r"""Load a recorded log: a header with the arms' names, then one line of losses per round.
-
-        Args:
-            path: the file.
-            index: the row of each round, as in `LossTable`; None for row t in round t.
-            noise: "none" plays the losses back as they are; "bernoulli" or "beta" is for a file of mean losses.
-            concentration: for "beta", as in `LossTable`.
-
-        >>> import decoupled as dc, pathlib, tempfile
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "log.csv"
-        >>> _ = path.write_text("left,right\n0.1,0.9\n0.8,0.2\n")
-        >>> log = dc.environments.LossTable.from_csv(path)
-        >>> log.rows.tolist(), log.noise
-        ([[0.1, 0.9], [0.8, 0.2]], 'none')
-        """
-        return cls(read_csv(path), index, noise, concentration)
-
-    @classmethod
-    def from_parquet(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        index: Sequence[int] | None = None,
-        noise: str = "none",
-        concentration: float = 10.0,
-    ) -> Self:
-        """Load a recorded log: one column of losses per arm, one row per round. Needs pyarrow.
-
-        Args:
-            path: the file.
-            index: the row of each round, as in `LossTable`; None for row t in round t.
-            noise: "none" plays the losses back as they are; "bernoulli" or "beta" is for a file of mean losses.
-            concentration: for "beta", as in `LossTable`.
-        """
-        return cls(read_parquet(path), index, noise, concentration)
 
     @property
     def arms(self) -> int:  # type: ignore[override]

@@ -6,11 +6,10 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from ..base.arrays import Floats
-from ..base.validation import set_number, set_whole
-from ..errors import ParameterError, invalid_value
+from ..base.validation import set_whole
 from ..kernels.adversary import AdversaryFunctions, Memory
 from ..kernels.jit import compiled
-from .base import Adversary
+from .base import Adversary, set_gap_below_level
 
 
 class Params(NamedTuple):
@@ -81,10 +80,7 @@ class PunishLast(Adversary):
     def __post_init__(self) -> None:
         set_whole(self, "arms", 2, "try 8")
         set_whole(self, "window", 1, "the default is 1")
-        level = set_number(self, "level", 0.0, 1.0, "the default is 0.5")
-        gap = set_number(self, "gap", 0.0, 1.0, "the default is 0.05")
-        if gap > level:
-            raise ParameterError(invalid_value("gap", gap, f"must not exceed level = {level}", "lower it"))
+        set_gap_below_level(self, "the default is 0.05")
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:

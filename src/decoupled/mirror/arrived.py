@@ -1,4 +1,4 @@
-"""A request as it came, in the parts that the mirror needs; and what is refused before any arm is asked."""
+"""Reads the request of a client, and refuses what no arm should get."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Bodies on their way: what a client uploads, what is sent again, and what is recorded of an answer."""
+"""Bodies of requests as clients upload them, and of answers as they are recorded."""
 
 import asyncio
 import time
@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from starlette.types import Receive
 
 
-class ClientGone(Exception):  # noqa: N818
+class ClientDisconnected(Exception):  # noqa: N818
     """The client closed the connection."""
 
 
-class TooSlow(Exception):  # noqa: N818
+class UploadTimeout(Exception):  # noqa: N818
     """The client sent no byte of its request for too long."""
 
 
@@ -32,7 +32,7 @@ class Content:
 class Upload:
     """The body of a request as the client sends it. A copy is kept up to a limit, None without one.
 
-    A client that sends nothing for `seconds` is given up: `TooSlow`.
+    A client that sends nothing for `seconds` is given up: `UploadTimeout`.
     `sent` is when its last byte was handed over, so that a slow upload does not count as a slow answer.
     """
 
@@ -56,9 +56,9 @@ class Upload:
                 async with asyncio.timeout(self._seconds):
                     message = await self._receive()
             except TimeoutError:
-                raise TooSlow from None
+                raise UploadTimeout from None
             if message["type"] == "http.disconnect":
-                raise ClientGone
+                raise ClientDisconnected
             part, more = message.get("body", b""), message.get("more_body", False)
             if self._parts is not None and self._limit is not None:
                 self._size += len(part)

@@ -1,4 +1,4 @@
-"""Connections of clients: the server's own, with limits on how long a client may send nothing or read nothing.
+"""Limits how long a client may send nothing or read nothing.
 
 Everything about HTTP is uvicorn's and h11's: what a chunk is, that trailers are not headers, that HTTP/1.0 knows no
 chunks, that a 304 has no body. What happens on a connection is told to uvicorn's protocol and to nobody else; this one
@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from ..service.http.server import uvicorn_config
+
 HEADER_SECONDS = 20.0  # for the headers of a request to arrive
 LARGEST_HEADERS = 65_536
-_IDLE_SECONDS = 75  # between two requests
 
 
 class ClientConnection(asyncio.Protocol):
@@ -116,19 +117,7 @@ class ClientConnection(asyncio.Protocol):
 
 def server_settings(app: object, drain: int, seconds: float) -> uvicorn.Config:
     """The configuration of the server in front of the proxy. An answer has the date and the server of its arm."""
-    return uvicorn.Config(
-        app,  # type: ignore[arg-type]
-        http=type("Connection", (ClientConnection,), {"seconds": seconds}),
-        loop="auto",  # uvloop where it is installed, which is everywhere but on Windows
-        ws="none",
-        lifespan="off",
-        access_log=False,
-        log_config=None,
-        log_level="warning",
-        proxy_headers=False,
-        server_header=False,
-        date_header=False,
-        timeout_keep_alive=_IDLE_SECONDS,
-        timeout_graceful_shutdown=drain,
-        h11_max_incomplete_event_size=LARGEST_HEADERS,
+    http = type("Connection", (ClientConnection,), {"seconds": seconds})
+    return uvicorn_config(
+        app, http, drain, date_header=False, h11_max_incomplete_event_size=LARGEST_HEADERS
     )

@@ -1,19 +1,147 @@
-"""The configuration of a mirror, checked. `reading.py` makes it from a file."""
+"""Models of the tables that a mirror's TOML file may have. `config_file.py` reads such a file."""
 
-from dataclasses import dataclass, field
+import os
+import re
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self, TypeAlias
 
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, model_validator
+
+from ..base.secret_files import read_secret
+from ..errors import (
+    DecoupledError,
+    Message,
+    ParameterError,
+    invalid_value,
+    near_name,
+)
+from ..options import readers
+from ..policies import Policy
 from ..service.http.log_format import LogFormat
 from .headers import CREDENTIALS
 from .repeatable import Repeatable, Rule
 
 MIB = 2**20
 SAFE = ("GET /*", "HEAD /*", "OPTIONS /*")  # methods that promise to change nothing (RFC 9110, 9.2.1)
+_PLACEHOLDER = re.compile(r"\$\{(file:[^}]+|\w+)\}")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
-@dataclass(frozen=True)
-class ArmConfig:
+# Values. Their readers leave the name of the key empty: Pydantic knows the place.
+
+
+def _read_by(reader: Callable[[str, object], object]) -> PlainValidator:
+    return PlainValidator(lambda value: reader("", value))
+
+
+def _header_name(name: str, value: object) -> str:
+    found = readers.text(name, value)
+    if not _HEADER_NAME.fullmatch(found):
+        raise ParameterError(
+            invalid_value(name, value, "must be the name of a header", 'for example "X-Dry-Run"')
+        )
+    return found
+
+
+def _header_value(name: str, value: object) -> str:
+    """A text in which `${NAME}` is an environment variable and `${file:PATH}` a file."""
+    filled = _PLACEHOLDER.sub(lambda match: _secret(name, match[1]), readers.text(name, value))
+    if not _HEADER_VALUE.fullmatch(filled):  # the value may be a secret, so the error does not show it
+        raise ParameterError("must be one line of Latin-1 characters; check it")
+    return filled
+
+
+def _secret(name: str, source: str) -> str:
+    path = source.removeprefix("file:")
+    if path != source:
+        if not os.path.isabs(path):
+            remedy = "for example ${file:/run/secrets/key}"
+            raise ParameterError(
+                invalid_value(name, f"${{{source}}}", "must have an absolute path", remedy)
+            )
+        return read_secret(name, path)
+    value = os.environ.get(source)
+    if not value:
+        rule = f"the environment variable {source} is not set"
+        raise ParameterError(f"{rule}; set it before the mirror starts")
+    return value
+
+
+def _path(name: str, value: object) -> str:
+    found = readers.text(name, value)
+    if not found.startswith("/") or not found.isascii() or " " in found:
+        raise ParameterError(invalid_value(name, value, "must be a path", 'for example "/healthz"'))
+    return found
+
+
+def _policy(name: str, value: object) -> dict[str, Any]:
+    if isinstance(value, str):
+        value = {"name": value}
+    if not isinstance(value, dict) or "name" not in value:
+        rule = "must be the name of a policy, or a table with its name"
+        raise ParameterError(invalid_value(name, value, rule, '"FTPL"'))
+    try:
+        policy = Policy.from_dict(value)
+    except DecoupledError as error:
+        raise ParameterError(*error.args) from None
+    if policy.coupled:
+        rule = "plays the standard game, where the arm that serves is the arm that is seen"
+        raise ParameterError(
+            invalid_value(name, value.get("name"), rule, "use a decoupled policy such as FTPL")
+        )
+    return value
+
+
+Text: TypeAlias = Annotated[str, _read_by(readers.text)]
+Url: TypeAlias = Annotated[str, _read_by(readers.url)]
+Flag: TypeAlias = Annotated[bool, _read_by(readers.flag)]
+Amount: TypeAlias = Annotated[float, _read_by(readers.number(0.0))]
+Share: TypeAlias = Annotated[float, _read_by(readers.number(0.0, 1.0))]
+Seconds: TypeAlias = Annotated[float, _read_by(readers.number(0.0, above=True))]
+Natural: TypeAlias = Annotated[int, _read_by(readers.whole(0))]
+Count: TypeAlias = Annotated[int, _read_by(readers.whole(1))]
+Status: TypeAlias = Annotated[int, _read_by(readers.whole(100, 599))]
+HeaderName: TypeAlias = Annotated[str, _read_by(_header_name)]
+Headers: TypeAlias = dict[HeaderName, Annotated[str, _read_by(_header_value)]]
+
+
+# Tables
+
+
+class TableConfig(BaseModel):
+    """A table of the file. A key that it does not have is refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def keys(cls) -> list[str]:
+        """The keys of the table."""
+        return [field.alias or name for name, field in cls.model_fields.items()]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_keys(cls, values: object) -> object:
+        if isinstance(values, dict):
+            check_keys(values, cls.keys())
+        return values
+
+
+def check_keys(values: Iterable[str], known: Collection[str]) -> None:
+    """Refuse keys that are not known.
+
+    >>> check_keys(["lisen"], ["listen", "store"])
+    Traceback (most recent call last):
+        ...
+    decoupled.errors.ParameterError: lisen: is not a key here; did you mean 'listen'?
+    """
+    for key in values:
+        if key not in known:
+            raise ParameterError(Message(f"{key}: is not a key here", near_name(key, sorted(known)), key))
+
+
+class ArmConfig(TableConfig):
     """One upstream.
 
     Attributes:
@@ -28,18 +156,17 @@ class ArmConfig:
             counts as down until it can.
     """
 
-    name: str
-    url: str
-    headers: tuple[tuple[str, str], ...] = ()
-    pass_credentials: tuple[str, ...] = ()
-    preserve_host: bool = False
-    cost: float = 0.0
-    timeout: float = 60.0
-    health: str | None = None
+    name: Text
+    url: Url
+    headers: Headers = {}
+    pass_credentials: tuple[HeaderName, ...] = ()
+    preserve_host: Flag = False
+    cost: Amount = 0.0
+    timeout: Seconds = 60.0
+    health: Annotated[str, _read_by(_path)] | None = None
 
 
-@dataclass(frozen=True)
-class ExperimentConfig:
+class ExperimentConfig(TableConfig):
     """The experiment that learns; see the settings of an experiment of the service.
 
     Attributes:
@@ -50,15 +177,14 @@ class ExperimentConfig:
         keep_days: how long the embedded store keeps the log; 0 for ever.
     """
 
-    name: str = "mirror"
-    policy: dict[str, Any] = field(default_factory=lambda: {"name": "Ladder"})
-    deadline_seconds: float = 3600.0
-    seed: int | None = None
-    keep_days: float = 30.0
+    name: Annotated[str, _read_by(readers.experiment_name)] = "mirror"
+    policy: Annotated[dict[str, Any], _read_by(_policy)] = {"name": "Ladder"}
+    deadline_seconds: Annotated[float, _read_by(readers.number(0.0, 1e9, above=True))] = 3600.0
+    seed: Natural | None = None
+    keep_days: Amount = 30.0
 
 
-@dataclass(frozen=True)
-class CopyConfig:
+class CopyConfig(TableConfig):
     """What is mirrored, and how much of it is held.
 
     Attributes:
@@ -77,23 +203,28 @@ class CopyConfig:
         timeout: seconds that a copy may take in all.
     """
 
-    share: float = 0.05
-    repeat: tuple[str, ...] = SAFE
-    skip: tuple[str, ...] = ()
-    dry_run_header: str | None = None
-    headers: tuple[tuple[str, str], ...] = ()
-    credentials: tuple[str, ...] = ()
-    body_limit: int = MIB
-    answer_limit: int = MIB
-    queue: int = 1_000
-    queue_bytes: int = 64 * MIB
-    concurrency: int = 16
-    timeout: float = 30.0
+    share: Share = 0.05
+    repeat: tuple[Text, ...] = SAFE
+    skip: tuple[Text, ...] = ()
+    dry_run_header: HeaderName | None = None
+    headers: Headers = {}
+    credentials: tuple[HeaderName, ...] = ()
+    body_limit: Natural = MIB
+    answer_limit: Natural = MIB
+    queue: Count = 1_000
+    queue_bytes: Count = 64 * MIB
+    concurrency: Count = 16
+    timeout: Seconds = 30.0
+
+    @model_validator(mode="after")
+    def _can_be_read(self) -> Self:
+        self.rules()
+        return self
 
     def rules(self) -> Repeatable:
         """The rules about what may be sent twice."""
-        repeat = tuple(Rule.parse("mirror.repeat", each) for each in self.repeat)
-        skip = tuple(Rule.parse("mirror.skip", each, loosely=True) for each in self.skip)
+        repeat = tuple(Rule.parse("repeat", each) for each in self.repeat)
+        skip = tuple(Rule.parse("skip", each, loosely=True) for each in self.skip)
         mark = self.dry_run_header
         return Repeatable(repeat, skip, None if mark is None else mark.lower().encode())
 
@@ -102,25 +233,31 @@ class CopyConfig:
         return frozenset((*CREDENTIALS, *(name.lower() for name in self.credentials)))
 
 
-@dataclass(frozen=True)
-class TermConfig:
+class TermConfig(TableConfig):
     """A part of the loss that grows from 0 at `low` to 1 at `high`."""
 
-    weight: float
-    low: float
-    high: float
+    weight: Amount = 1.0
+    low: Amount = 0.0
+    high: Seconds
+
+    @model_validator(mode="after")
+    def _grows(self) -> Self:
+        if self.high <= self.low:
+            rule = f"must be above low = {self.low:g}"
+            raise ParameterError(invalid_value("high", self.high, rule, "raise it, or lower low"))
+        return self
 
     def at(self, value: float) -> float:
         """The part at a value.
 
-        >>> TermConfig(1.0, 0.1, 2.1).at(1.1), TermConfig(1.0, 0.1, 2.1).at(9.0)
+        >>> term = TermConfig(low=0.1, high=2.1)
+        >>> term.at(1.1), term.at(9.0)
         (0.5, 1.0)
         """
         return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
 
 
-@dataclass(frozen=True)
-class JudgeConfig:
+class JudgeConfig(TableConfig):
     """Who compares the two answers: a function in Python, or an address.
 
     Attributes:
@@ -134,18 +271,24 @@ class JudgeConfig:
         otherwise: the loss if there is no verdict in the end; by default the copy counts as nothing.
     """
 
-    python: str | None = None
-    url: str | None = None
-    headers: tuple[tuple[str, str], ...] = ()
-    weight: float = 1.0
-    timeout: float = 30.0
-    attempts: int = 3
-    concurrency: int = 8
-    otherwise: float | None = None
+    python: Text | None = None
+    url: Url | None = None
+    headers: Headers = {}
+    weight: Amount = 1.0
+    timeout: Seconds = 30.0
+    attempts: Count = 3
+    concurrency: Count = 8
+    otherwise: Share | None = None
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.python is None) == (self.url is None):
+            remedy = 'for example python = "judge:compare", or url = "http://127.0.0.1:9100/compare"'
+            raise ParameterError(f"must have either python or url; {remedy}")
+        return self
 
 
-@dataclass(frozen=True)
-class LossConfig:
+class LossConfig(TableConfig):
     """The loss of an answer: the weighted mean of its parts, each in [0, 1].
 
     Attributes:
@@ -159,18 +302,24 @@ class LossConfig:
         judge: who compares the two answers.
     """
 
-    status: float = 0.0
-    bad_status: int = 400
-    good_status: tuple[int, ...] = (404, 429)
+    status: Amount = 0.0
+    bad_status: Status = 400
+    good_status: tuple[Status, ...] = (404, 429)
     latency: TermConfig | None = None
     duration: TermConfig | None = None
     bytes: TermConfig | None = None
     cost: TermConfig | None = None
     judge: JudgeConfig | None = None
 
+    @model_validator(mode="after")
+    def _has_weight(self) -> Self:
+        parts = (self.latency, self.duration, self.bytes, self.cost, self.judge)
+        if self.status + sum(part.weight for part in parts if part is not None) <= 0.0:
+            raise ParameterError("every weight is 0; give at least one part of the loss a weight")
+        return self
 
-@dataclass(frozen=True)
-class WebhookConfig:
+
+class WebhookConfig(TableConfig):
     """Who is told when it is decided which arm is best, and when the incumbent is released.
 
     Attributes:
@@ -180,14 +329,13 @@ class WebhookConfig:
         attempts: how often to try, with growing waits in between.
     """
 
-    url: str
-    headers: tuple[tuple[str, str], ...] = ()
-    timeout: float = 10.0
-    attempts: int = 10
+    url: Url
+    headers: Headers = {}
+    timeout: Seconds = 10.0
+    attempts: Count = 10
 
 
-@dataclass(frozen=True)
-class MirrorConfig:
+class MirrorConfig(TableConfig):
     """A whole configuration.
 
     Attributes:
@@ -211,24 +359,49 @@ class MirrorConfig:
         folder: the folder of the file, which paths are relative to.
     """
 
-    arms: tuple[ArmConfig, ...]
+    arms: tuple[ArmConfig, ...] = Field(alias="arm", min_length=2)
     loss: LossConfig = LossConfig(status=1.0)
     mirror: CopyConfig = CopyConfig()
-    experiment: ExperimentConfig = field(default_factory=ExperimentConfig)
+    experiment: ExperimentConfig = ExperimentConfig()
     listen: tuple[str, int] = ("127.0.0.1", 8080)
     console: tuple[str, int] | None = ("127.0.0.1", 8081)
     store: str = "mirror.db"
     service: str | None = None
-    key: str | None = field(default=None, repr=False)
+    key: str | None = Field(default=None, repr=False)
     state_folder: Path | None = None
     clients: int = 1_000
     client_timeout: float = 60.0
     drain: int = 30
     log_format: LogFormat = "text"
     webhook: WebhookConfig | None = None
-    budget: dict[str, Any] = field(default_factory=dict)
-    guardrails: dict[str, Any] = field(default_factory=dict)
+    budget: dict[str, Any] = {}
+    guardrails: dict[str, Any] = {}
     folder: Path = Path()
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        names = [arm.name for arm in self.arms]
+        for name in names:
+            if names.count(name) > 1:
+                remedy = "give each arm its own name"
+                raise ParameterError(invalid_value("arm.name", name, "is there twice", remedy))
+        known = self.mirror.all_credentials()
+        for place, arm in enumerate(self.arms):
+            for name in arm.pass_credentials:
+                if name.lower() not in known:  # the setting would have no effect
+                    rule = (
+                        f"is not a credential: those are {', '.join(CREDENTIALS)}, and mirror.credentials"
+                    )
+                    remedy = "all other headers are passed on anyway; leave it out, or add it to mirror.credentials"
+                    raise ParameterError(
+                        invalid_value(f"arm[{place}].pass_credentials", name, rule, remedy)
+                    )
+        size, limit = self.loss.bytes, self.mirror.answer_limit
+        if size is not None and size.high > limit:
+            rule = f"must not exceed mirror.answer_limit = {limit}, where answers are cut"
+            remedy = "lower it, or raise the limit"
+            raise ParameterError(invalid_value("loss.bytes.high", size.high, rule, remedy))
+        return self
 
     @property
     def writable(self) -> Path:

@@ -1,4 +1,4 @@
-"""Copies of requests: a bounded number of them, each on its way to an arm, its judge and the learner."""
+"""Sends copies of requests to an arm, has them judged, and passes the losses on; a bounded number at a time."""
 
 import asyncio
 import logging
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from ..service.errors import ServiceError
+from .backend import Backend
 from .config import CopyConfig
-from .counts import Tally
-from .deciding import Decider
+from .counts import MirrorCounts
 from .exchange import Answer, Request
 from .judges import JudgeFailed, Later
-from .loss import Loss
+from .loss import CopyLoss
 from .upstream import Upstream
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts to hand over a loss; they double
@@ -84,13 +84,13 @@ class Copies:
         self,
         arms: Mapping[str, Upstream],
         config: CopyConfig,
-        loss: Loss,
-        decider: Decider,
-        tally: Tally,
+        loss: CopyLoss,
+        backend: Backend,
+        counts: MirrorCounts,
         otherwise: float | None = None,
     ) -> None:
-        self._arms, self._config, self._loss, self._decider = arms, config, loss, decider
-        self._tally, self._otherwise = tally, otherwise
+        self._arms, self._config, self._loss, self._backend = arms, config, loss, backend
+        self._counts, self._otherwise = counts, otherwise
         self._slots = {name: asyncio.Semaphore(config.concurrency) for name in arms}
         self._running: dict[asyncio.Task[None], Copy] = {}
         self._reserved = 0
@@ -113,7 +113,7 @@ class Copies:
     def give_up(self, reason: str) -> None:
         """Give a reserved place back, and count why its decision gets no loss."""
         self.release()
-        self._tally.dropped[reason] += 1
+        self._counts.dropped[reason] += 1
 
     def start(self, copy: Copy) -> None:
         """Use a reserved place."""
@@ -142,7 +142,7 @@ class Copies:
         copy = self._running.pop(task)
         self.bytes -= copy.size
         if not task.cancelled() and task.exception() is not None:
-            self._tally.dropped["refused"] += 1
+            self._counts.dropped["refused"] += 1
             _log.error("decision %s: its copy failed", copy.decision, exc_info=task.exception())
 
     async def _run(self, copy: Copy) -> None:
@@ -150,7 +150,7 @@ class Copies:
             async with self._slots[copy.arm]:
                 copy.sent = True
                 mirrored = await self._arms[copy.arm].copy(copy.request)
-            self._tally.copied[copy.arm] += 1
+            self._counts.copied[copy.arm] += 1
             copy.mirrored = mirrored
             self.bytes += len(mirrored.body)
         loss = await self._judged(copy, copy.mirrored)
@@ -161,31 +161,31 @@ class Copies:
         try:
             loss = await self._loss.of(copy.decision, copy.shown, copy.served, mirrored)
         except Later:
-            self._tally.learned["left_to_judge"] += 1
+            self._counts.learned["left_to_judge"] += 1
             return None
         except JudgeFailed as error:
             _log.warning("decision %s: %s", copy.decision, error)
             if self._otherwise is None:
-                self._tally.dropped["judge_failed"] += 1
+                self._counts.dropped["judge_failed"] += 1
                 return None
             return self._loss.with_verdict(mirrored, self._otherwise)
         if loss is None:
-            self._tally.dropped["no_opinion"] += 1
+            self._counts.dropped["no_opinion"] += 1
         return loss
 
     async def _learn(self, copy: Copy, loss: float) -> None:
         wait = _FIRST_WAIT
         while True:
             try:
-                outcome = await self._decider.learn(copy.decision, copy.arm, loss)
+                outcome = await self._backend.learn(copy.decision, copy.arm, loss)
             except ServiceError as error:
                 if error.status < 500:
-                    self._tally.dropped["refused"] += 1
+                    self._counts.dropped["refused"] += 1
                     _log.error("decision %s: its loss was refused: %s", copy.decision, error)
                     return
                 _log.warning("decision %s: its loss waits: %s", copy.decision, error)
                 await asyncio.sleep(wait)
                 wait = min(2.0 * wait, _LONGEST_WAIT)
             else:
-                self._tally.learned[outcome] += 1
+                self._counts.learned[outcome] += 1
                 return

@@ -1,6 +1,6 @@
-"""What a mirror has done since it was started, as JSON and for Prometheus."""
+"""Counts what a mirror has done since it was started, as JSON and for Prometheus."""
 
-from collections import Counter as Counts
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,27 +24,27 @@ LEARNED = ("applied", "late", "kept", "left_to_judge")
 
 
 @dataclass
-class Tally:
+class MirrorCounts:
     """Counts of everything, by arm or by reason."""
 
-    served: Counts[tuple[str, str]] = field(default_factory=Counts)  # arm, status such as "200"
-    failed: Counts[str] = field(default_factory=Counts)  # arm: no answer, or an answer that broke off
-    failed_over: Counts[str] = field(default_factory=Counts)  # arm that could not be connected to
-    copied: Counts[str] = field(default_factory=Counts)  # arm
-    reused: Counts[str] = field(default_factory=Counts)  # arm whose served answer stood for the copy
-    not_mirrored: Counts[str] = field(default_factory=Counts)
-    dropped: Counts[str] = field(default_factory=Counts)
-    learned: Counts[str] = field(default_factory=Counts)
+    served: Counter[tuple[str, str]] = field(default_factory=Counter)  # arm, status such as "200"
+    failed: Counter[str] = field(default_factory=Counter)  # arm: no answer, or an answer that broke off
+    failed_over: Counter[str] = field(default_factory=Counter)  # arm that could not be connected to
+    copied: Counter[str] = field(default_factory=Counter)  # arm
+    reused: Counter[str] = field(default_factory=Counter)  # arm whose served answer stood for the copy
+    not_mirrored: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    learned: Counter[str] = field(default_factory=Counter)
     repeated: int = 0  # requests that found no decision ready, and were served by the arm before
-    refused: Counts[str] = field(default_factory=Counts)
-    webhook: Counts[str] = field(default_factory=Counts)
+    refused: Counter[str] = field(default_factory=Counter)
+    webhook: Counter[str] = field(default_factory=Counter)
 
     def to_dict(self) -> dict[str, Any]:
         """The counts as JSON.
 
-        >>> tally = Tally()
-        >>> tally.dropped["client_gone"] += 1
-        >>> tally.to_dict()["dropped"]["client_gone"]
+        >>> counts = MirrorCounts()
+        >>> counts.dropped["client_gone"] += 1
+        >>> counts.to_dict()["dropped"]["client_gone"]
         1
         """
         served: dict[str, dict[str, int]] = {}
@@ -74,11 +74,11 @@ _HELP = {
 }
 
 
-class Metrics(Collector):
+class MirrorMetrics(Collector):
     """The counts in Prometheus's text format."""
 
-    def __init__(self, tally: Tally, gauges: Callable[[], dict[str, Any]]) -> None:
-        self._tally, self._gauges = tally, gauges
+    def __init__(self, counts: MirrorCounts, gauges: Callable[[], dict[str, Any]]) -> None:
+        self._counts, self._gauges = counts, gauges
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
@@ -92,7 +92,7 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The metrics as they are now."""
-        content = self._tally.to_dict()
+        content = self._counts.to_dict()
         served = CounterMetricFamily(
             "decoupled_mirror_served", "Answers to clients, by arm and status.", labels=("arm", "status")
         )

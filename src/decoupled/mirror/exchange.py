@@ -1,4 +1,4 @@
-"""A request and its answers, as a judge sees them and as the queue keeps them."""
+"""Requests and answers, as judges see them and as the queue stores them."""
 
 import base64
 import json

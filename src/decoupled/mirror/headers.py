@@ -1,4 +1,4 @@
-"""Headers: which end at the proxy, which are credentials, and which go on to an arm."""
+"""Decides which headers end at the proxy, which are credentials, and which go on to an arm."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import TypeAlias

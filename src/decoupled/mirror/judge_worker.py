@@ -1,4 +1,4 @@
-"""The process that a judge in Python runs in: `python -m decoupled.mirror.judge_worker MODULE:FUNCTION FOLDER`.
+"""Runs a judge in Python in a process of its own: `python -m decoupled.mirror.judge_worker MODULE:FUNCTION FOLDER`.
 
 Questions come on standard input as pickles, answers go to standard output as lines of JSON. The mirror ends the process of
 a call that takes too long. So nothing that a judge does, also `sys.exit` or a loop without end, can stop the mirror.

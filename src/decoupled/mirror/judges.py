@@ -1,4 +1,4 @@
-"""Judges: a function in Python, or an address that takes both answers."""
+"""Asks a judge to compare two answers: a function in Python, or an HTTP address."""
 
 import asyncio
 import json
@@ -173,7 +173,7 @@ class HttpJudge:
     def __init__(self, url: str, config: JudgeConfig) -> None:
         self._url = url
         limits = httpx.Limits(max_connections=config.concurrency)
-        self._http = httpx.AsyncClient(headers=dict(config.headers), timeout=config.timeout, limits=limits)
+        self._http = httpx.AsyncClient(headers=config.headers, timeout=config.timeout, limits=limits)
         self._seconds = config.timeout
 
     async def start(self) -> None:

@@ -1,11 +1,11 @@
-"""The loss of a copy: the weighted mean of its parts."""
+"""Computes the loss of a copy: the weighted mean of its parts."""
 
 from .config import LossConfig
 from .exchange import Answer, Request
 from .judges import Judge
 
 
-class Loss:
+class CopyLoss:
     """Computes losses in [0, 1].
 
     A copy without an answer, or whose answer broke off, has the loss 1, whatever the parts are: an arm must not gain
@@ -42,7 +42,7 @@ class Loss:
         """The loss if the judge's part has this value.
 
         >>> from decoupled.mirror.config import JudgeConfig
-        >>> loss = Loss(LossConfig(status=1.0, judge=JudgeConfig(python="a:b", weight=3.0)))
+        >>> loss = CopyLoss(LossConfig(status=1.0, judge=JudgeConfig(python="a:b", weight=3.0)))
         >>> loss.with_verdict(Answer("a", 200), 1.0)
         0.75
         """
@@ -54,8 +54,8 @@ class Loss:
         """The weighted sum of the parts that need no judge.
 
         >>> from decoupled.mirror.config import TermConfig
-        >>> half = LossConfig(status=1.0, latency=TermConfig(1.0, 0.0, 2.0))
-        >>> Loss(half).measured(Answer("a", 503, latency=1.0))
+        >>> half = LossConfig(status=1.0, latency=TermConfig(high=2.0))
+        >>> CopyLoss(half).measured(Answer("a", 503, latency=1.0))
         1.5
         """
         config, total, status = self._config, 0.0, answer.status

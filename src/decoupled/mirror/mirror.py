@@ -1,4 +1,4 @@
-"""A running mirror: its parts, put together from a configuration."""
+"""Puts the parts of a mirror together, and starts and ends them."""
 
 import asyncio
 import logging
@@ -7,17 +7,17 @@ from contextlib import suppress
 from typing import Any
 
 from ..errors import DecoupledError
-from .ahead import Ahead
+from .arm_health import ArmHealth
+from .backend import Backend
 from .config import MirrorConfig
 from .copies import Copies
-from .counts import Metrics, Tally
-from .deciding import Decider
-from .health import Health
+from .counts import MirrorCounts, MirrorMetrics
 from .judges import Judge, judge_of
-from .kept import keep, take_kept
-from .loss import Loss
+from .loss import CopyLoss
 from .news import News
+from .prefetch import Prefetch
 from .proxy import Proxy
+from .spool import keep_copies, take_copies
 from .upstream import Upstream, trust_of
 
 LOOK_EVERY = 10.0  # seconds between two looks at the verdict
@@ -31,42 +31,42 @@ _log = logging.getLogger("decoupled.mirror")
 class Mirror:
     """Everything between the two sockets of a mirror. Make it on the event loop that runs it."""
 
-    def __init__(self, config: MirrorConfig, decider: Decider) -> None:
-        self._config, self._name, self._decider = config, config.experiment.name, decider
-        self.tally = Tally()
+    def __init__(self, config: MirrorConfig, backend: Backend) -> None:
+        self._config, self._name, self._backend = config, config.experiment.name, backend
+        self.counts = MirrorCounts()
         trust = trust_of(config.arms)
         self._arms = [Upstream(arm, config.mirror, trust) for arm in config.arms]
         judge = config.loss.judge
         self._judge: Judge | None = None if judge is None else judge_of(judge, config.folder)
-        loss = Loss(config.loss, self._judge)
-        self._ahead = Ahead(self._decider)
-        self._health = Health(self._arms, self._ahead.restrict)
+        loss = CopyLoss(config.loss, self._judge)
+        self._prefetch = Prefetch(self._backend)
+        self._health = ArmHealth(self._arms, self._prefetch.restrict)
         self._copies = Copies(
-            {arm.name: arm for arm in self._arms}, config.mirror, loss, self._decider, self.tally,
+            {arm.name: arm for arm in self._arms}, config.mirror, loss, self._backend, self.counts,
             None if judge is None else judge.otherwise,
         )  # fmt: skip
         self.proxy = Proxy(
-            self._arms, config, self._ahead, self._health, self._copies, self.tally,
+            self._arms, config, self._prefetch, self._health, self._copies, self.counts,
             takes_served=loss.takes_served,
         )  # fmt: skip
-        self._news = News(self._name, config.file("events"), config.webhook, self.tally)
-        self.metrics = Metrics(self.tally, self._gauges)
+        self._news = News(self._name, config.file("events"), config.webhook, self.counts)
+        self.metrics = MirrorMetrics(self.counts, self._gauges)
         self._background: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Create the experiment, look at the arms, draw decisions, and resume the copies of an earlier run."""
         if self._judge is not None:
             await self._judge.start()
-        await self._decider.prepare()
+        await self._backend.prepare()
         await self._health.start()
-        await self._ahead.start()
+        await self._prefetch.start()
         known = {arm.name for arm in self._arms}
-        kept = take_kept(self._config.file("queue"))
+        kept = take_copies(self._config.file("queue"))
         for copy in kept:
             if copy.arm in known:
                 self._copies.resume(copy)
             else:
-                self.tally.dropped["shutdown"] += 1
+                self.counts.dropped["shutdown"] += 1
         if kept:
             _log.info("%d copies of the run before are resumed", len(kept))
         self._background = [
@@ -79,12 +79,12 @@ class Mirror:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        await self._ahead.stop()
+        await self._prefetch.stop()
         await self._health.stop()
         await self._news.stop()
         left = await self._copies.drain(float(self._config.drain))
-        kept = keep(self._config.file("queue"), left)
-        self.tally.dropped["shutdown"] += len(left) - kept
+        kept = keep_copies(self._config.file("queue"), left)
+        self.counts.dropped["shutdown"] += len(left) - kept
         if left:
             _log.info("%d copies are kept for the next start, %d are dropped", kept, len(left) - kept)
 
@@ -94,7 +94,7 @@ class Mirror:
             await self._judge.close()
         for arm in self._arms:
             await arm.close()
-        await self._decider.close()
+        await self._backend.close()
 
     def status(self) -> dict[str, Any]:
         """The counts, and how things stand now."""
@@ -103,8 +103,8 @@ class Mirror:
             "verdict": self._news.known.text,
             **self._gauges(),
             "in_flight": self.proxy.in_flight,
-            "unused_decisions": self._ahead.unused,
-            **self.tally.to_dict(),
+            "unused_decisions": self._prefetch.unused,
+            **self.counts.to_dict(),
         }
 
     def _gauges(self) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class Mirror:
         while True:
             await asyncio.sleep(_EVERY)
             try:
-                await self._decider.tidy()
+                await self._backend.tidy()
             except DecoupledError as error:
                 _log.warning("%s", error)
 
@@ -130,7 +130,7 @@ class Mirror:
         """Look what is decided, and tell."""
         while True:
             try:
-                self._news.learn(await self._decider.known(), time.time())
+                self._news.learn(await self._backend.known(), time.time())
             except DecoupledError as error:
                 _log.warning("%s", error)
             await asyncio.sleep(LOOK_EVERY)
@@ -140,9 +140,9 @@ class Mirror:
         held = None
         while True:
             try:
-                rules = await self._decider.rules()
+                rules = await self._backend.rules()
                 if held is not None and rules != held:
-                    self._ahead.renew()
+                    self._prefetch.renew()
                 held = rules
             except DecoupledError as error:
                 _log.warning("%s", error)

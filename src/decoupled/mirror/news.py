@@ -1,4 +1,4 @@
-"""What is known about the arms, and who is told when that changes: the log, a file, and a webhook."""
+"""Tells the log, a file and a webhook when more is known about the arms."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ import httpx
 
 from ..service.experiment.records import moment
 from .config import WebhookConfig
-from .counts import Tally
+from .counts import MirrorCounts
 
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 300.0  # seconds between attempts; they double
 _log = logging.getLogger("decoupled.mirror")
@@ -36,8 +36,8 @@ class Known(NamedTuple):
 class News:
     """Tells everybody once. What was told is in a file, so another start does not tell it again."""
 
-    def __init__(self, name: str, file: Path, webhook: WebhookConfig | None, tally: Tally) -> None:
-        self._name, self._file, self._webhook, self._tally = name, file, webhook, tally
+    def __init__(self, name: str, file: Path, webhook: WebhookConfig | None, counts: MirrorCounts) -> None:
+        self._name, self._file, self._webhook, self._counts = name, file, webhook, counts
         self._told = _last_told(file)
         self._sending: set[asyncio.Task[None]] = set()
         self.known = Known("nothing was observed yet")
@@ -97,13 +97,13 @@ class News:
                     async with asyncio.timeout(webhook.timeout):
                         answer = await http.post(webhook.url, json=content)
                     if answer.is_success:
-                        self._tally.webhook["delivered"] += 1
+                        self._counts.webhook["delivered"] += 1
                         self._keep(content)
                         return
                     problem = f"the status {answer.status_code}"
                 except (httpx.HTTPError, TimeoutError) as error:
                     problem = type(error).__name__
-        self._tally.webhook["failed"] += 1
+        self._counts.webhook["failed"] += 1
         told = "webhook: %s was not delivered in %d attempts (%s); the next start tries again"
         _log.error(told, content["event"], webhook.attempts, problem)
 

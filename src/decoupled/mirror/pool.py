@@ -1,10 +1,10 @@
-"""The connections to one arm: one for each request on its way, and those that wait for the next."""
+"""Pools the connections to one arm: one for each request on its way, and those that wait for the next."""
 
 import asyncio
 import ssl
 from collections import deque
 
-from .connection import Connection
+from .arm_connection import ArmConnection
 
 # Many servers close an idle connection after 5 s; a request must not be sent into one that is closing.
 IDLE_SECONDS = 4.0
@@ -26,10 +26,10 @@ class Pool:
         option: tuple[int, int, int] | None = None,
     ) -> None:
         self._address, self._trust, self._option = address, trust, option
-        self._idle: deque[Connection] = deque()
+        self._idle: deque[ArmConnection] = deque()
         self._loop = asyncio.get_running_loop()
 
-    def idle(self) -> Connection | None:
+    def idle(self) -> ArmConnection | None:
         """A connection that was used before and can be used again; None if there is none."""
         self._drop_old()
         while self._idle:
@@ -38,14 +38,14 @@ class Pool:
                 return connection
         return None
 
-    async def new(self, seconds: float) -> Connection:
+    async def new(self, seconds: float) -> ArmConnection:
         """A new connection; `OSError` or `TimeoutError` if there can be none."""
-        connection = await Connection.open(*self._address, self._trust, seconds)
+        connection = await ArmConnection.open(*self._address, self._trust, seconds)
         if self._option is not None:
             connection.set_option(self._option)
         return connection
 
-    def put(self, connection: Connection) -> None:
+    def put(self, connection: ArmConnection) -> None:
         """Keep a connection for the next request, or close it if it cannot be used again."""
         if not connection.reusable:
             connection.close()

@@ -1,4 +1,4 @@
-"""The proxy: an ASGI application that serves each request from one arm and hands a copy on for another."""
+"""Serves each request from one arm, and hands a copy on for another."""
 
 import asyncio
 import json
@@ -10,18 +10,18 @@ from dataclasses import dataclass
 
 from starlette.types import Message, Receive, Scope, Send
 
-from .ahead import Ahead
+from .arm_health import ArmHealth
 from .arrived import Arrived, Refused, arrived
-from .bodies import ClientGone, Content, Recording, TooSlow, Upload
+from .bodies import ClientDisconnected, Content, Recording, Upload, UploadTimeout
 from .clients import ClientConnection
 from .config import MirrorConfig
 from .copies import Copies, Copy
-from .counts import Tally
+from .counts import MirrorCounts
+from .disconnect import CancelOnDisconnect
 from .exchange import Answer, Request
 from .headers import as_text, for_client
-from .health import Health
-from .upstream import BrokenOff, NoAnswer, Opened, Unreachable, Upstream
-from .watch import Watch
+from .prefetch import Prefetch
+from .upstream import ArmUnreachable, BrokenOff, NoAnswer, Opened, Upstream
 
 _TITLES = {
     400: "Bad request",
@@ -38,7 +38,7 @@ _log = logging.getLogger("decoupled.mirror")
 
 
 @dataclass(slots=True)
-class Serving:
+class InFlight:
     """One request on its way: which arm serves it, and what the copy needs to know."""
 
     decision: str | None  # None if it is not mirrored
@@ -58,15 +58,15 @@ class Proxy:
         self,
         arms: Sequence[Upstream],
         config: MirrorConfig,
-        ahead: Ahead,
-        health: Health,
+        prefetch: Prefetch,
+        health: ArmHealth,
         copies: Copies,
-        tally: Tally,
+        counts: MirrorCounts,
         *,
         takes_served: bool,
     ) -> None:
         self._arms: Mapping[str, Upstream] = {arm.name: arm for arm in arms}
-        self._ahead, self._health, self._copies, self._tally = ahead, health, copies, tally
+        self._prefetch, self._health, self._copies, self._counts = prefetch, health, copies, counts
         self._clients, self._client_seconds = config.clients, config.client_timeout
         self._share, self._body_limit = config.mirror.share, config.mirror.body_limit
         self._rules, self._chance = config.mirror.rules(), random.Random(config.experiment.seed)
@@ -89,7 +89,7 @@ class Proxy:
                 raise Refused("busy", 503, "too many requests at a time; ask again later")
             await self._respond(request, connection, receive, send)
         except Refused as refused:
-            self._tally.refused[refused.reason] += 1
+            self._counts.refused[refused.reason] += 1
             await _refuse(send, refused.status, str(refused), close=True)
         except Exception:
             _log.exception("an error of the mirror itself")
@@ -105,22 +105,22 @@ class Proxy:
         if request.has_body:
             limit = None if serving.decision is None else self._body_limit
             serving.body = Upload(receive, limit, self._client_seconds)
-        watch = Watch(receive, serving.body)
+        watcher = CancelOnDisconnect(receive, serving.body)
         why, status = "", 0
         try:
-            await self._serve(request, serving, send, watch)
-        except ClientGone:
+            await self._serve(request, serving, send, watcher)
+        except ClientDisconnected:
             why = "client gone"
-        except TooSlow:
+        except UploadTimeout:
             why, status = "client too slow", 408
         except asyncio.CancelledError:
-            why, status = ("client gone", 0) if watch.gone else ("shutdown", 503)
+            why, status = ("client gone", 0) if watcher.gone else ("shutdown", 503)
         finally:
-            watch.stop()
+            watcher.stop()
             if serving.decision is not None:
                 self._mirror(request, serving, serving.decision, why)
         if why:
-            self._tally.served[serving.exploit, why] += 1
+            self._counts.served[serving.exploit, why] += 1
         if status and not serving.begun:
             problem = (
                 "the mirror is ending; ask again" if status == 503 else "the body did not come in time"
@@ -131,24 +131,24 @@ class Proxy:
 
     # Choosing
 
-    def _chosen(self, request: Arrived) -> Serving:
+    def _chosen(self, request: Arrived) -> InFlight:
         """The arms for a request, and whether it is mirrored."""
         reason = self._not_mirrored(request)
         if reason is None:
-            decision = self._ahead.take("both")
+            decision = self._prefetch.take("both")
             if decision is not None and decision.explore is not None:
                 recording = Recording(self._served_limit)
-                return Serving(decision.id, decision.exploit, decision.explore, Content(), recording)
+                return InFlight(decision.id, decision.exploit, decision.explore, Content(), recording)
             self._copies.release()
             reason = "no_decision" if decision is None else "budget"
         else:
             decision = None
-        self._tally.not_mirrored[reason] += 1
-        decision = decision or self._ahead.take("exploit")
+        self._counts.not_mirrored[reason] += 1
+        decision = decision or self._prefetch.take("exploit")
         if decision is not None:
-            return Serving(None, decision.exploit, None, Content(), None)
-        self._tally.repeated += 1
-        return Serving(None, self._ahead.last or next(iter(self._arms)), None, Content(), None)
+            return InFlight(None, decision.exploit, None, Content(), None)
+        self._counts.repeated += 1
+        return InFlight(None, self._prefetch.last or next(iter(self._arms)), None, Content(), None)
 
     def _not_mirrored(self, request: Arrived) -> str | None:
         """Why a request is not mirrored; None if it is, and then a place for its copy is reserved."""
@@ -162,12 +162,14 @@ class Proxy:
 
     # Serving
 
-    async def _serve(self, request: Arrived, serving: Serving, send: Send, watch: Watch) -> None:
+    async def _serve(
+        self, request: Arrived, serving: InFlight, send: Send, watcher: CancelOnDisconnect
+    ) -> None:
         try:
             arm, response = await self._opened(request, serving)
         except NoAnswer as error:
-            self._tally.failed[serving.exploit] += 1
-            self._tally.served[serving.exploit, str(error.status)] += 1
+            self._counts.failed[serving.exploit] += 1
+            self._counts.served[serving.exploit, str(error.status)] += 1
             _log.warning("%s", error)
             serving.served = Answer(serving.exploit, None, problem=error.problem)
             serving.begun = serving.whole = True
@@ -187,15 +189,15 @@ class Proxy:
                 if recording is not None:
                     recording.add(part)
                 await _sent(send, {"type": "http.response.body", "body": part, "more_body": True})
-            watch.stop()
+            watcher.stop()
             await _sent(send, {"type": "http.response.body", "body": b"", "more_body": False})
             serving.whole = True
-            self._tally.served[arm.name, str(response.status)] += 1
+            self._counts.served[arm.name, str(response.status)] += 1
         except (BrokenOff, TimeoutError) as error:
             # The answer has begun, so it can only be cut off: the client sees that it is not whole.
             problem = f"the answer broke off ({error or type(error).__name__})"
-            self._tally.failed[arm.name] += 1
-            self._tally.served[arm.name, "broken off"] += 1
+            self._counts.failed[arm.name] += 1
+            self._counts.served[arm.name, "broken off"] += 1
             _log.warning("arm %r: %s", arm.name, problem)
         except BaseException:
             problem = _GONE
@@ -205,7 +207,7 @@ class Proxy:
                 serving.served = arm.answer(response, recording, serving.body.sent, first, problem)
             response.close()
 
-    async def _opened(self, request: Arrived, serving: Serving) -> tuple[Upstream, Opened]:
+    async def _opened(self, request: Arrived, serving: InFlight) -> tuple[Upstream, Opened]:
         """The answer of the arm to exploit; of another arm if that one cannot be connected to."""
         failure: NoAnswer | None = None
         others = [name for name in self._arms if name != serving.exploit and self._health.up(name)]
@@ -215,12 +217,12 @@ class Proxy:
             self._warn_of_withheld(arm, request)
             try:
                 return arm, await arm.serve(request.method, request.target, passed, serving.body)
-            except Unreachable as error:
+            except ArmUnreachable as error:
                 self._health.failed(name)
                 if serving.body.started:
                     raise
                 failure = failure or error
-                self._tally.failed_over[name] += 1
+                self._counts.failed_over[name] += 1
         assert failure is not None
         raise failure
 
@@ -235,7 +237,7 @@ class Proxy:
 
     # Mirroring
 
-    def _mirror(self, request: Arrived, serving: Serving, decision: str, why: str) -> None:
+    def _mirror(self, request: Arrived, serving: InFlight, decision: str, why: str) -> None:
         """Hand the copy on, or count why not."""
         body, served = serving.body.kept, serving.served
         if why == "shutdown":
@@ -253,18 +255,18 @@ class Proxy:
         copy = Copy(decision, arm.name, sent, shown, served)
         if served.arm == arm.name and self._takes_served and served.problem != _GONE:
             copy.mirrored = served
-            self._tally.reused[arm.name] += 1
+            self._counts.reused[arm.name] += 1
         self._copies.start(copy)
 
 
 async def _sent(send: Send, message: Message) -> None:
-    """Send; `ClientGone` if the connection was closed and the server has not noticed yet."""
+    """Send; `ClientDisconnected` if the connection was closed and the server has not noticed yet."""
     try:
         await send(message)
     except RuntimeError as error:
         if "closed" not in str(error):
             raise
-        raise ClientGone from None
+        raise ClientDisconnected from None
 
 
 async def _refuse(send: Send, status: int, problem: str, *, close: bool = False) -> None:

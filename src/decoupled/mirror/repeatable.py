@@ -1,4 +1,4 @@
-"""Which requests may be sent a second time."""
+"""Decides which requests may be sent a second time."""
 
 import posixpath
 import re

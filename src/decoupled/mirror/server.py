@@ -1,4 +1,4 @@
-"""Running a mirror: two sockets, one event loop, and an orderly end."""
+"""Runs a mirror: two sockets, one event loop, and an orderly end."""
 
 import asyncio
 import logging
@@ -21,9 +21,9 @@ from ..service.http.log_format import set_up_logging
 from ..service.http.orphans import reap_orphans
 from ..service.http.server import OFFERED, SWITCH_INTERVAL, Serving, configuration, listening
 from ..service.store.open import is_postgres
+from .backend import Backend, Embedded, Remote
 from .clients import server_settings
 from .config import MirrorConfig
-from .deciding import Decider, Embedded, Remote
 from .mirror import Mirror
 from .status import StatusApp
 
@@ -86,28 +86,28 @@ async def _until_signal(
     _on_signals(ending)
     reap_orphans()
     inner: ASGIApp | None = None
-    decider: Decider
+    backend: Backend
     if service is None:
         assert config.service is not None
-        decider = Remote(AsyncClient(config.service, config.key, outbox=config.file("outbox")), config)
+        backend = Remote(AsyncClient(config.service, config.key, outbox=config.file("outbox")), config)
     else:
-        decider = Embedded(service, config)
+        backend = Embedded(service, config)
         any_key = any(key.revoked_at is None for key in await service.keys.list())
         inner = create_app(service, open_to_all=not any_key, mirror=config.experiment.name)
         service.compile_stored(OFFERED)
-    await serve(config, decider, inner, listener, console, ending)
+    await serve(config, backend, inner, listener, console, ending)
 
 
 async def serve(
     config: MirrorConfig,
-    decider: Decider,
+    backend: Backend,
     service: ASGIApp | None,
     listener: socket.socket,
     console: socket.socket | None,
     ending: asyncio.Event,
 ) -> None:
-    """Mirror until `ending` is set, and show `service` beside the status. The decider is closed at the end."""
-    mirror = Mirror(config, decider)
+    """Mirror until `ending` is set, and show `service` beside the status. The backend is closed at the end."""
+    mirror = Mirror(config, backend)
     started = False
     try:
         started = await _unless(ending, mirror.start())
@@ -120,7 +120,7 @@ async def serve(
     proxy = _Server(server_settings(mirror.proxy, config.drain, config.client_timeout))
     status: _Server | None = None
     if console is not None:
-        shown = StatusApp(mirror, mirror.metrics, service)
+        shown = StatusApp(mirror.status, mirror.metrics, service)
         status = _Server(configuration(shown, Serving(store="", drain=config.drain)))
     # Answers that break off, and websockets that are refused, are logged and counted by the mirror itself. A configuration
     # of uvicorn sets this level, so it is set after them.

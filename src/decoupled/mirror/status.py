@@ -1,28 +1,24 @@
-"""What an operator sees: the counts of the mirror, its metrics, and the console of the embedded service."""
+"""Serves the counts of the mirror, its metrics, and the console of the embedded service."""
 
 import json
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..service.http.gateway import LOOPBACK
-from .counts import Metrics
+from .counts import MirrorMetrics
 
 _JSON, _TEXT = b"application/json", b"text/plain; version=0.0.4; charset=utf-8"
-
-
-class Watched(Protocol):
-    """A mirror that can be looked at."""
-
-    def status(self) -> dict[str, Any]:
-        """Everything worth knowing about it."""
 
 
 class StatusApp:
     """Answers `/mirror` and `/mirror/metrics`; passes all else on to the embedded decision service."""
 
-    def __init__(self, mirror: Watched, metrics: Metrics, service: ASGIApp | None) -> None:
-        self._mirror, self._metrics, self._service = mirror, metrics, service
+    def __init__(
+        self, status: Callable[[], dict[str, Any]], metrics: MirrorMetrics, service: ASGIApp | None
+    ) -> None:
+        self._status, self._metrics, self._service = status, metrics, service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -31,7 +27,7 @@ class StatusApp:
             if not _is_local(scope):
                 await _send(send, 403, b"use a loopback name, such as localhost\n", b"text/plain")
             elif path == "/mirror":
-                await _send(send, 200, json.dumps(self._mirror.status(), indent=1).encode() + b"\n", _JSON)
+                await _send(send, 200, json.dumps(self._status(), indent=1).encode() + b"\n", _JSON)
             else:
                 await _send(send, 200, self._metrics.text(), _TEXT)
         elif self._service is not None:

@@ -1,4 +1,4 @@
-"""One arm: its connections, and how a request and a copy are sent to it."""
+"""Sends requests and copies to one arm."""
 
 import asyncio
 import socket
@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 import h11
 
+from .arm_connection import ArmConnection
+from .arm_connection import BrokenOff as BrokenOff
 from .bodies import Content, Recording, Upload
 from .config import ArmConfig, CopyConfig
-from .connection import BrokenOff as BrokenOff
-from .connection import Connection
 from .exchange import Answer, Request
 from .headers import Raw, as_bytes, as_text, for_arm
 from .pool import Pool
@@ -33,14 +33,14 @@ class NoAnswer(Exception):  # noqa: N818
         self.problem, self.status = problem, status
 
 
-class Unreachable(NoAnswer):
+class ArmUnreachable(NoAnswer):
     """Nothing was sent, because no connection could be made."""
 
 
 class Opened:
     """An answer that has begun. Close it, whether it was read to its end or not."""
 
-    def __init__(self, pool: Pool, connection: Connection, head: h11.Response, seconds: float) -> None:
+    def __init__(self, pool: Pool, connection: ArmConnection, head: h11.Response, seconds: float) -> None:
         self._pool, self._connection, self._seconds = pool, connection, seconds
         self.status, self.headers = head.status_code, head.headers.raw_items()
 
@@ -62,7 +62,7 @@ class Upstream:
         self._scheme, self._host = parts.scheme.encode(), (parts.hostname or "").encode()
         self._port, self._prefix = parts.port, parts.path.rstrip("/").encode()
         self._netloc = parts.netloc.encode()
-        self._own, self._marks = as_bytes(arm.headers), as_bytes(copies.headers)
+        self._own, self._marks = as_bytes(arm.headers.items()), as_bytes(copies.headers.items())
         passed = {name.lower() for name in arm.pass_credentials}
         self.withheld = frozenset(name.encode() for name in copies.all_credentials() - passed)
         # A client must not pass for a copy, unless the mark also stands for a dry run of the client's own.
@@ -193,11 +193,16 @@ class Upstream:
         try:
             connection = await pool.new(min(seconds, CONNECT_SECONDS))
         except (OSError, TimeoutError) as error:
-            raise Unreachable(self.name, f"cannot be connected to ({type(error).__name__})") from None
+            raise ArmUnreachable(self.name, f"cannot be connected to ({type(error).__name__})") from None
         return await self._sent(pool, connection, head, body, seconds)
 
     async def _sent(
-        self, pool: Pool, connection: Connection, head: h11.Request, body: Content | Upload, seconds: float
+        self,
+        pool: Pool,
+        connection: ArmConnection,
+        head: h11.Request,
+        body: Content | Upload,
+        seconds: float,
     ) -> Opened:
         try:
             await connection.send(head, body, seconds)

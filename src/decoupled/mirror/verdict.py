@@ -1,4 +1,4 @@
-"""A judge's verdict: what it may say, and the loss that follows."""
+"""Turns a judge's verdict into a loss."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Readers of single values: `read(name, value)` returns the value, checked, or raises an error with the name."""
+"""Checks single values: `read(name, value)` returns the value, or raises an error with the name."""
 
 import ipaddress
 import math

@@ -1,4 +1,4 @@
-"""What holds: flags before variables, variables before the file, the file before defaults."""
+"""Resolves options: flags before variables, variables before the file, the file before defaults."""
 
 import os
 import tomllib
@@ -24,7 +24,7 @@ class Held(NamedTuple):
     raw: object = None  # as a TOML file would have it
 
 
-class Settings(Mapping[str, Any]):
+class OptionValues(Mapping[str, Any]):
     """The values of options by their names, and where each came from.
 
     >>> from decoupled.options.definitions import SERVE
@@ -119,7 +119,7 @@ def resolved(
     flags: Mapping[str, Any],
     environ: Mapping[str, str] = os.environ,
     file: ConfigFile | None = None,
-) -> Settings:
+) -> OptionValues:
     """The value of each option. `flags` has those that were given, by identifier.
 
     >>> from decoupled.options.definitions import SERVE
@@ -132,7 +132,7 @@ def resolved(
     for option in options:
         if option.fills is not None and held[option.name].rank > DEFAULT:
             held[option.fills] = _filled(option, held[option.name], held[option.fills])
-    return Settings(held)
+    return OptionValues(held)
 
 
 def _held(

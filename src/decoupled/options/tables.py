@@ -1,12 +1,12 @@
-"""Options as tables: what holds, for a terminal, and what there is, for the documentation."""
+"""Prints which options hold as a table."""
 
 from collections.abc import Iterable, Sequence
 
 from .option import Option
-from .sources import Settings
+from .sources import OptionValues
 
 
-def held_rows(options: Sequence[Option], settings: Settings) -> list[tuple[str, ...]]:
+def held_rows(options: Sequence[Option], settings: OptionValues) -> list[tuple[str, ...]]:
     """What holds and where it came from, without secrets.
 
     >>> from decoupled.options.definitions import STORES
@@ -38,26 +38,3 @@ def aligned(rows: Iterable[tuple[str, ...]]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     )
-
-
-def settings_table(options: Iterable[Option]) -> str:
-    """The options for docs/settings.md: flag, variable, key, default and meaning."""
-    lines = ["| option | variable | key | default | what it sets |", "|---|---|---|---|---|"]
-    for each in options:
-        key = f"`{each.key}`" if each.key else ""
-        default = f"`{each.shown_default}`" if each.shown_default else ""
-        lines.append(f"| `{each.flag}` | `{each.variable}` | {key} | {default} | {each.meaning} |")
-    return "\n".join(lines)
-
-
-def flags_table(options: Iterable[Option]) -> str:
-    """The options for docs/commands.md: flag, default and meaning."""
-    rows = [
-        "| option | default | |",
-        "|---|---|---|",
-        *(
-            f"| `{each.flag}` | {f'`{each.shown_default}`' if each.shown_default and each.kind.metavar else ''} | {each.meaning} |"
-            for each in options
-        ),
-    ]
-    return "\n".join(rows)

@@ -1,28 +1,60 @@
 """The paper's experiments and ours: one file each, with specification, claims and pictures."""
 
-# Every experiment, in the order in which all are run: its name, and its class in the file that has it.
-# `decoupled reproduce`, its help and the page "Reproducing the paper" follow. The help reads this list, so
-# nothing is imported here.
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """An experiment in the list of all."""
+
+    where: str  # its class, in the file that has it
+    title: str
+    origin: str  # the section of the paper, or "ours"
+    about: str  # one line for the documentation
+    in_quick: bool = True  # whether `reproduce --quick` runs it
+
+
+# Every experiment by its name, in the order in which all are run. `decoupled reproduce`, its help and the page
+# "Reproducing the paper" follow. The help reads this list, so no experiment is imported here.
+# fmt: off
 EXPERIMENTS = {
-    "adversarial": "adversarial.Adversarial",
-    "stochastic-easy": "stochastic.StochasticEasy",
-    "stochastic-hard": "stochastic.StochasticHard",
-    "grid": "grid.Grid",
-    "runtime": "runtime.Runtime",
-    "conic": "conic.Conic",
-    "movielens": "movielens.Movies",
-    "tuned": "tuned.Tuned",
-    "baseline": "baseline.Baseline",
-    "horizon": "horizon.Horizon",
-    "systems": "systems.Systems",
-    "less-regret": "recommended.LessRegret",
-    "watched": "adaptive_adversaries.Watched",
-    "held-out": "held_out.HeldOut",
-    "noisy-movies": "noisy_movies.NoisyMovies",
-    "rungs": "rungs.Rungs",
-    "late-bloomer": "late_bloomer.LateBloomer",
-    "many-arms": "many_arms.ManyArms",
+    "adversarial": Entry("adversarial.Adversarial", "Adversarial regime", "section 4.2",
+        "alternating losses, K = 8, gap 0.125"),
+    "stochastic-easy": Entry("stochastic.StochasticEasy", "Stochastic regime, easy", "section 4.3",
+        "fixed mean rewards, five arms; the second best is 0.05 behind"),
+    "stochastic-hard": Entry("stochastic.StochasticHard", "Stochastic regime, hard", "section 4.3",
+        "fixed mean rewards, five arms; the second best is 0.002 behind"),
+    "grid": Entry("grid.SixteenInstances", "Sixteen instances", "appendix E.2",
+        "K in {4, 16, 32, 64}, gap in {0.03125, 0.0625, 0.125, 0.25}"),
+    "runtime": Entry("runtime.Runtime", "Time per round", "section 4.2",
+        "time per round for K = 2, 6, ..., 254, compiled and as a textbook NumPy step"),
+    "conic": Entry("conic.Conic", "A general conic solver", "appendix E.2",
+        "Tsallis-INF solved by SCS against FTPL; needs the `conic` extra"),
+    "movielens": Entry("movielens.Movies", "MovieLens", "appendix E.3",
+        "32 to 256 movies as arms"),
+    "tuned": Entry("tuned.TunedPolicies", "Every policy tuned", "ours",
+        "regret by c, and the paper's figures with every policy at its best c"),
+    "baseline": Entry("baseline.Baseline", "The simplest method", "ours",
+        "follow the leader beside the paper's policies, also against adversaries that watch"),
+    "horizon": Entry("horizon.Horizon", "Long runs and many arms", "ours, after the theorems",
+        "up to a million rounds, growing K, and the bounds"),
+    "systems": Entry("systems.Systems", "Every system that the paper names", "ours, after sections 1 and 2",
+        "every system that the paper names, side by side", in_quick=False),
+    "less-regret": Entry("recommended.LessRegret", "Less regret: the ladder", "ours, [beyond the paper](beyond.md)",
+        "`Ladder()` against the paper's three policies, centred FTPL, follow the leader and centred EXP3, 3,000 runs", in_quick=False),
+    "watched": Entry("adaptive_adversaries.AdaptiveAdversaries", "Adaptive adversaries, up to a million rounds", "ours",
+        "adaptive adversaries, by K and by T up to a million rounds", in_quick=False),
+    "held-out": Entry("held_out.HeldOut", "Instances drawn at random", "ours, [beyond the paper](beyond-appendix.md#how-the-values-were-chosen)",
+        "96 instances drawn after every value was fixed: `Ladder()` and eight others, as ratios to the paper's", in_quick=False),
+    "noisy-movies": Entry("noisy_movies.NoisyMovies", "Movies with noise, and in random order", "ours, after appendix E.3",
+        "32 to 256 movies as arms, with Bernoulli noise on the ratings, and with users in random order", in_quick=False),
+    "rungs": Entry("rungs.Rungs", "Which rungs the ladder uses", "ours, [how it works](beyond.md#how-it-works)",
+        "the weights of the ladder's three rungs by round, on alternating losses and against a punishing adversary", in_quick=False),
+    "late-bloomer": Entry("late_bloomer.LateBloomer", "An arm that becomes good late", "ours, [how it works](beyond-appendix.md#the-ladder-in-detail)",
+        "three arms without noise, of which one is bad for long and then the best", in_quick=False),
+    "many-arms": Entry("many_arms.ManyArms", "A million arms", "ours",
+        "all 1,682 films as arms, a generated catalogue of a million items, and the time of a round by K", in_quick=False),
 }
+# fmt: on
 # Names for several at once.
 GROUPS = {
     "beyond": ("less-regret", "watched", "held-out", "noisy-movies", "rungs", "late-bloomer", "many-arms")

@@ -12,7 +12,7 @@ from ..environments import AdaptiveAlternating, Environment, PunishLast
 from ..plots import Panel, Picture, Series, styles
 from ..policies import Ladder
 from ..report.claims import Claim, Measure, judged_above, judged_below, mean_of, ratio_of
-from ..report.section import Section, Table
+from ..report.section import ReportTable, Section
 from ..simulation.plan import Plan, make_plan
 from .base import HORIZON, Scale, Simulated
 from .family import smoothed
@@ -36,14 +36,8 @@ WORLDS: dict[str, Callable[[int], Environment]] = {
 Growth: TypeAlias = dict[str, dict[str, dict[str, dict[int, Floats]]]]
 
 
-class Watched(Simulated):
+class AdaptiveAdversaries(Simulated):
     """Final regret for each K and each T, with separate runs per horizon. Not in the quick version: it compiles fourteen loops."""
-
-    name = "watched"
-    title = "Adaptive adversaries, up to a million rounds"
-    about = "adaptive adversaries, by K and by T up to a million rounds"
-    origin = "ours"
-    in_quick = False
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
         plans = {}
@@ -81,7 +75,7 @@ class Watched(Simulated):
         )
         claims = (growth_claim(grown), lower_claim(grown), behind_claim(grown))
         tables = (exponent_table(grown),)
-        return Section(self.name, self.title, text, claims, (picture,), tables)
+        return Section(text, claims, (picture,), tables)
 
 
 def growth_claim(grown: Growth) -> Claim:
@@ -152,7 +146,7 @@ def behind_claim(grown: Growth) -> Claim:
     )
 
 
-def exponent_table(grown: Growth) -> Table:
+def exponent_table(grown: Growth) -> ReportTable:
     """The mean regret at every K and T, and the exponents between them."""
     rows = []
     for world, axes in grown.items():
@@ -163,7 +157,7 @@ def exponent_table(grown: Growth) -> Table:
                 steps = " → ".join(f"{low:,} to {high:,}: {slope}" for (low, high), slope in zip(pairwise(known), slopes, strict=True))  # fmt: skip
                 rows.append((f"{world}, by {axis}: {NAMES[label]}", " → ".join(means), steps))
     title = "Regret, and exponents from step to step"
-    return Table(title, ("", "mean (99th percentile)", "exponents"), tuple(rows))
+    return ReportTable(title, ("", "mean (99th percentile)", "exponents"), tuple(rows))
 
 
 def panel(world: str, axis: str, regrets: dict[str, dict[int, Floats]]) -> Panel:

@@ -11,10 +11,6 @@ from .setup import ADVERSARIAL, POLICIES, lowest_claim, regret_picture, regret_t
 class Adversarial(Simulated):
     """The paper's first experiment."""
 
-    name = "adversarial"
-    title = "Adversarial regime"
-    about = "alternating losses, K = 8, gap 0.125"
-    origin = "section 4.2"
     keep_runs = True
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
@@ -33,4 +29,4 @@ class Adversarial(Simulated):
             "Losses are Bernoulli. The means of the best arm and the others alternate between (0, gap) and (1 - gap, 1), in phases "
             "of $\\lfloor 1.6^n \\rfloor$ rounds."
         )
-        return Section(self.name, self.title, text, (claim,), (picture,), (regret_table(cells),))
+        return Section(text, (claim,), (picture,), (regret_table(cells),))

@@ -47,15 +47,10 @@ class Scale(NamedTuple):
         return max(least, self.runs // part)
 
 
-class Experiment:
-    """One experiment. `measure` fills a folder; `section` reads that folder and nothing else."""
+class PaperExperiment:
+    """One of the experiments that `decoupled.paper` lists. `measure` fills a folder; `section` reads that folder alone."""
 
-    name: ClassVar[str]  # its name in `decoupled.paper`
-    title: ClassVar[str]
-    about: ClassVar[str]  # one line for the documentation
-    origin: ClassVar[str]  # the section of the paper, or "ours"
     unit: ClassVar[str] = "rounds"
-    in_quick: ClassVar[bool] = True  # whether `reproduce --quick` runs it
     on_device: ClassVar[bool] = False  # whether all of it can run on a GPU
     times: ClassVar[bool] = False  # whether it measures times, which other work on the machine disturbs
 
@@ -80,7 +75,7 @@ class Experiment:
         raise NotImplementedError
 
 
-class Simulated(Experiment):
+class Simulated(PaperExperiment):
     """An experiment that consists of plans, each with its own folder."""
 
     on_device = True
@@ -199,7 +194,7 @@ def _digest(folder: Path) -> str | None:
     return digest
 
 
-class Recorded(Experiment):
+class Recorded(PaperExperiment):
     """An experiment that saves plain values. A resumed run does not repeat a finished measurement."""
 
     file: ClassVar[str] = "values.json"

@@ -15,11 +15,6 @@ COLLAPSE = 2.0  # times FTPL's regret
 class Baseline(Simulated):
     """The paper's policies, and a policy that needs no tuning and has no guarantee."""
 
-    name = "baseline"
-    title = "The simplest method"
-    about = "follow the leader beside the paper's policies, also against adversaries that watch"
-    origin = "ours"
-
     def plans(self, scale: Scale) -> dict[str, Plan]:
         everyone = (*POLICIES, FollowTheLeader())
         # Each policy needs a compiled loop for each adversary; the quick version has only those it judges.
@@ -63,4 +58,4 @@ class Baseline(Simulated):
             "sees the gaps, so this adversary does not hurt follow the leader."
         )
         claims = (wins, collapses)
-        return Section(self.name, self.title, text, claims, (picture,), (regret_table(cells),))
+        return Section(text, claims, (picture,), (regret_table(cells),))

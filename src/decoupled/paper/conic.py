@@ -17,7 +17,7 @@ from ..kernels.state import State
 from ..plots import Panel, Picture, Series
 from ..policies import FTPL, Policy, TsallisINF
 from ..report.claims import Claim, Measure, judged_above, judged_below, mean_of, not_judged
-from ..report.section import Section, Table
+from ..report.section import ReportTable, Section
 from .base import HORIZON, Advance, Scale, Timed
 from .setup import mean_series
 
@@ -29,11 +29,6 @@ TEXTBOOK_STEPS = 1_000
 
 class Conic(Timed):
     """A sample of rounds along a trajectory, each solved again by SCS and timed."""
-
-    name = "conic"
-    title = "A general conic solver"
-    about = "Tsallis-INF solved by SCS against FTPL; needs the `conic` extra"
-    origin = "appendix E.2"
 
     def units(self, scale: Scale) -> int:
         return len(ARMS)
@@ -75,10 +70,10 @@ class Conic(Timed):
             place = "Section 4.2 and appendix E.2"
             claim = Claim("conic-compiled", place, STATEMENT, "time ratio", "above 100", (), "")
             unjudged = not_judged(claim, "scs is not installed")
-            return Section(self.name, self.title, TEXT, (unjudged,), (), (), (saved["missing"],))
+            return Section(TEXT, (unjudged,), (), (), (saved["missing"],))
         lines = saved["lines"]
         claims = (*ratio_claims(lines), accuracy_claim(lines))
-        return Section(self.name, self.title, TEXT, claims, (ratio_picture(lines),), (time_table(lines),))
+        return Section(TEXT, claims, (ratio_picture(lines),), (time_table(lines),))
 
 
 def one_round(policy: Policy) -> None:
@@ -192,7 +187,7 @@ def ratio_picture(lines: list[dict[str, Any]]) -> Picture:
     return Picture("conic", "How many times as long a round takes with SCS", caption, (panel,))
 
 
-def time_table(lines: list[dict[str, Any]]) -> Table:
+def time_table(lines: list[dict[str, Any]]) -> ReportTable:
     """The median times."""
     rows = tuple(
         (
@@ -203,4 +198,6 @@ def time_table(lines: list[dict[str, Any]]) -> Table:
         )
         for line in lines
     )
-    return Table("Median time of a step", ("", "Tsallis-INF by SCS", "FTPL, NumPy", "FTPL, compiled"), rows)
+    return ReportTable(
+        "Median time of a step", ("", "Tsallis-INF by SCS", "FTPL, NumPy", "FTPL, compiled"), rows
+    )

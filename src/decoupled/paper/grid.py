@@ -15,13 +15,8 @@ GAPS = (0.03125, 0.0625, 0.125, 0.25)
 CHECKPOINTS = 50
 
 
-class Grid(Simulated):
+class SixteenInstances(Simulated):
     """The alternating environment for several K and gaps."""
-
-    name = "grid"
-    title = "Sixteen instances"
-    about = "K in {4, 16, 32, 64}, gap in {0.03125, 0.0625, 0.125, 0.25}"
-    origin = "appendix E.2"
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
         return {
@@ -55,4 +50,4 @@ class Grid(Simulated):
         picture = regret_picture("grid", "Regret in sixteen alternating instances", cells, 4, more=more)
         text = "The alternating environment for K in {4, 16, 32, 64} and gaps in {0.03125, 0.0625, 0.125, 0.25}."
         claims = (lowest, superior)
-        return Section(self.name, self.title, text, claims, (picture,), (regret_table(cells),))
+        return Section(text, claims, (picture,), (regret_table(cells),))

@@ -11,7 +11,7 @@ from ..base.arrays import Floats
 from ..plots import Panel, Picture, Series
 from ..policies import FTPL, Ladder, Policy, TopTwo
 from ..report.claims import Claim, Measure, judged_below, mean_of, ratio_of
-from ..report.section import Section, Table
+from ..report.section import ReportTable, Section
 from ..simulation.api import run_plan
 from ..simulation.plan import Plan, make_plan
 from .base import HORIZON, Advance, Recorded, Scale, code_of, formatted_extent
@@ -27,11 +27,6 @@ PUNISHING = "punish"
 class HeldOut(Recorded):
     """Every policy on every instance, as ratios to the paper's FTPL. Only final regrets are saved: the instances are large, and a seed gives them again."""
 
-    name = "held-out"
-    title = "Instances drawn at random"
-    about = "96 instances drawn after every value was fixed: `Ladder()` and eight others, as ratios to the paper's"
-    origin = "ours, [beyond the paper](beyond-appendix.md#how-the-values-were-chosen)"
-    in_quick = False
     on_device = True
 
     def instances(self, scale: Scale) -> list[Instance]:
@@ -87,9 +82,7 @@ class HeldOut(Recorded):
             "The ratio of an instance is that of the mean regrets, where a negative regret counts as 0 and $0.02 \\sqrt{KT}$ is added to both, so that an instance with almost no regret does not decide. "
             "Means over instances are geometric. Their intervals are about instances drawn like these, not about these alone."
         )
-        return Section(
-            self.name, self.title, text, tuple(claims(cells)), (picture(cells),), (table(cells),)
-        )
+        return Section(text, tuple(claims(cells)), (picture(cells),), (table(cells),))
 
 
 Cells = list[tuple[Instance, dict[str, Floats]]]
@@ -149,7 +142,7 @@ def claims(cells: Cells) -> list[Claim]:
     ]  # fmt: skip
 
 
-def table(cells: Cells) -> Table:
+def table(cells: Cells) -> ReportTable:
     """The scores of every policy."""
     rows = []
     for policy, name in POLICIES.items():
@@ -162,7 +155,7 @@ def table(cells: Cells) -> Table:
         shown = (f"{part.value:.3f} ({part.low:.2f} to {part.high:.2f})" for part in parts)
         rows.append((name, *shown, f"{np.exp(means.max()):.2f}"))
     head = ("", "mean regret", "95th percentile", "punishing adversaries", "worst instance")
-    return Table("Ratios to the paper's FTPL, with 95 % intervals", head, tuple(rows))
+    return ReportTable("Ratios to the paper's FTPL, with 95 % intervals", head, tuple(rows))
 
 
 def picture(cells: Cells) -> Picture:

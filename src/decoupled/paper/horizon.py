@@ -11,7 +11,7 @@ from ..base.arrays import Floats
 from ..environments import Alternating
 from ..plots import NAMES, Panel, Picture, Series
 from ..report.claims import LEVEL, Claim, Measure, judged_below, ratio_of
-from ..report.section import Section, Table
+from ..report.section import ReportTable, Section
 from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from ..theory import bounds
@@ -43,10 +43,6 @@ def worlds(arms: int, horizon: int) -> dict[float, Alternating]:
 class Horizon(Simulated):
     """Regret by T up to a million, and by K."""
 
-    name = "horizon"
-    title = "Long runs and many arms"
-    about = "up to a million rounds, growing K, and the bounds"
-    origin = "ours, after the theorems"
     keep_runs = True
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
@@ -84,9 +80,7 @@ class Horizon(Simulated):
             "within T rounds. For each policy, K and T, the gap with the largest regret counts. The last figure compares the measured regret "
             "with the bounds and their explicit constants. The paper's bounds are true but far from tight: they exceed the trivial bound at every T shown. Theorem A, which is ours, is about the same policy and smaller."
         )
-        return Section(
-            self.name, self.title, text, claims, pictures, (exponent_table(by_arms, by_horizon),)
-        )
+        return Section(text, claims, pictures, (exponent_table(by_arms, by_horizon),))
 
 
 def constant_claim(long: dict[str, Results]) -> Claim:
@@ -178,7 +172,7 @@ def exponents(axis: str, regrets: dict[int, Floats]) -> list[Measure]:
 
 def exponent_table(
     by_arms: dict[str, dict[int, Floats]], by_horizon: dict[str, dict[int, Floats]]
-) -> Table:
+) -> ReportTable:
     """The exponents of every policy, step by step."""
     rows = [
         (f"{NAMES[policy]}, {each.of}", f"{each.value:.2f}", f"{each.low:.2f} to {each.high:.2f}")
@@ -186,7 +180,9 @@ def exponent_table(
         for policy, known in regrets.items()
         for each in exponents(axis, known)
     ]
-    return Table("Exponents of the worst regret", ("", "exponent", "95 % interval (of two)"), tuple(rows))
+    return ReportTable(
+        "Exponents of the worst regret", ("", "exponent", "95 % interval (of two)"), tuple(rows)
+    )
 
 
 def growth_picture(

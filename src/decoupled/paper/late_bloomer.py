@@ -7,7 +7,6 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..environments import LossTable
-from ..plots import Picture
 from ..policies import FTPL, Ladder, Policy
 from ..report import comparison
 from ..report.claims import Claim, judged_above, judged_below, mean_of
@@ -15,7 +14,7 @@ from ..report.section import Section
 from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from .base import Scale, Simulated
-from .setup import named_panel
+from .setup import regret_picture
 
 ARMS = 3
 HORIZONS = (14_000, 56_000)
@@ -38,12 +37,6 @@ def late_bloomer(horizon: int, third: float = 0.5) -> LossTable:
 class LateBloomer(Simulated):
     """The instance on which the ladder had linear regret before it explored all arms a little."""
 
-    name = "late-bloomer"
-    title = "An arm that becomes good late"
-    about = "three arms without noise, of which one is bad for long and then the best"
-    origin = "ours, [how it works](beyond-appendix.md#the-ladder-in-detail)"
-    in_quick = False
-
     def plans(self, scale: Scale) -> dict[str, Plan]:
         thirds = {"": 0.5, ", third arm at 0.501": 0.501}
         return {
@@ -56,20 +49,16 @@ class LateBloomer(Simulated):
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
-        runs = next(iter(cells.values())).runs
-        picture = Picture(
-            "late-bloomer",
-            "An arm that becomes good late",
-            f"Mean regret over {runs:,} runs, with bands of the 95 % interval of the mean, against the best arm of all rounds.",
-            tuple(named_panel(name, results, NAMES) for name, results in cells.items()),
-            columns=2,
+        more = "Regret is against the best arm of all rounds."
+        picture = regret_picture(
+            "late-bloomer", "An arm that becomes good late", cells, 2, names=NAMES, more=more
         )
         text = (
             "Arm 1 costs 0.6 for five sevenths of the rounds and nothing afterwards; the others cost 0.5. By then it is explored so seldom that most runs never see it again, and a ladder whose "
             "baselines count from the least loss <i>seen</i> learns nothing of arms that it does not see. A uniform share of the exploration mends this. Regret below 0 is less loss than the best single arm has."
         )
         tables = (comparison.regret_table("Final regret", cells, NAMES),)
-        return Section(self.name, self.title, text, tuple(claims(cells)), (picture,), tables)
+        return Section(text, tuple(claims(cells)), (picture,), tables)
 
 
 def claims(cells: dict[str, Results]) -> list[Claim]:

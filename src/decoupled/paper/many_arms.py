@@ -16,7 +16,7 @@ from ..environments.movielens.ratings import MOVIES
 from ..plots import Panel, Picture, Series
 from ..policies import FTPL, FollowTheLeader, Ladder, Policy, TsallisINF
 from ..report.claims import Claim, judged_above, judged_below, mean_of
-from ..report.section import Section, Table
+from ..report.section import ReportTable, Section
 from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from .base import TIMES_FILE, Advance, Scale, Simulated
@@ -42,13 +42,6 @@ LARGEST, HUNDREDTH = 1_000_000, 10_000
 class ManyArms(Simulated):
     """Every film of MovieLens as an arm, a generated catalogue, and the time of a round by K."""
 
-    name = "many-arms"
-    title = "A million arms"
-    about = (
-        "all 1,682 films as arms, a generated catalogue of a million items, and the time of a round by K"
-    )
-    origin = "ours"
-    in_quick = False
     times = True
     on_device = False  # it times the CPU, and a million arms are too many for a thread
 
@@ -107,9 +100,7 @@ class ManyArms(Simulated):
         )
         claims = (*time_claims(saved["arms"], times), learned_claim(cells["catalogue"]))
         tables = (time_table(saved["arms"], times), regret_table(cells))
-        return Section(
-            self.name, self.title, text, claims, pictures, tables, stand_in_warnings(saved["data"])
-        )
+        return Section(text, claims, pictures, tables, stand_in_warnings(saved["data"]))
 
 
 def rounds_of(policy: Policy, arms: int) -> int:
@@ -231,7 +222,7 @@ def time_picture(arms: list[int], times: dict[str, Any]) -> Picture:
     return Picture("many-arms-time", "Time of a round by the number of arms", caption, (panel,))
 
 
-def time_table(arms: list[int], times: dict[str, Any]) -> Table:
+def time_table(arms: list[int], times: dict[str, Any]) -> ReportTable:
     """The medians, with the range of the repetitions."""
     rows = tuple(
         (
@@ -241,14 +232,14 @@ def time_table(arms: list[int], times: dict[str, Any]) -> Table:
         for label in times
     )
     head = ("", *(f"K = {number:,}" for number in arms))
-    return Table("Microseconds per round: median (range)", head, rows)
+    return ReportTable("Microseconds per round: median (range)", head, rows)
 
 
-def regret_table(cells: dict[str, Results]) -> Table:
+def regret_table(cells: dict[str, Results]) -> ReportTable:
     """The final regret of every policy."""
     rows = []
     for name, results in cells.items():
         for label in results.labels:
             part = mean_of("", results.final_regret(label))
             rows.append((f"{name}: {NAMES[label]}", f"{part.value:,.0f}", f"{part.low:,.0f} to {part.high:,.0f}", f"{results.runs}", f"{results.horizon:,}"))  # fmt: skip
-    return Table("Final regret", ("", "mean", "95 % interval", "runs", "rounds"), tuple(rows))
+    return ReportTable("Final regret", ("", "mean", "95 % interval", "runs", "rounds"), tuple(rows))

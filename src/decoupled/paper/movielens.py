@@ -11,7 +11,7 @@ from ..environments.movielens import find
 from ..errors import StorageError
 from ..policies import FollowTheLeader
 from ..report.claims import not_judged
-from ..report.section import Section, Table
+from ..report.section import ReportTable, Section
 from ..simulation.plan import Plan, make_plan
 from .base import HORIZON, Advance, Scale, Simulated
 from .setup import POLICIES, lowest_claim, regret_picture, regret_table
@@ -39,11 +39,6 @@ def stand_in_warnings(data: str) -> tuple[str, ...]:
 
 class Movies(Simulated):
     """The paper's policies and follow the leader, with users in the order of their ratings."""
-
-    name = "movielens"
-    title = "MovieLens"
-    about = "32 to 256 movies as arms"
-    origin = "appendix E.3"
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
         policies = (*POLICIES, FollowTheLeader())
@@ -89,10 +84,10 @@ class Movies(Simulated):
             "The paper does not specify its oracle; this is our choice. Its dimension and penalties minimise the error on a held-out tenth of the ratings."
         )
         tables = (rmse_table(known["choice"]), regret_table(cells))
-        return Section(self.name, self.title, text, (lowest,), (picture,), tables, warnings)
+        return Section(text, (lowest,), (picture,), tables, warnings)
 
 
-def rmse_table(choice: dict[str, Any]) -> Table:
+def rmse_table(choice: dict[str, Any]) -> ReportTable:
     """How well the oracle predicts held-out ratings."""
     factors = f"with {choice['dimension']} factors, penalty {choice['penalty']:g} (the oracle)"
     rows = (
@@ -100,4 +95,4 @@ def rmse_table(choice: dict[str, Any]) -> Table:
         (f"biases by ridge, penalty {choice['bias_penalty']:g}", f"{choice['rmse_biases']:.4f}"),
         (factors, f"{choice['rmse']:.4f}"),
     )
-    return Table("Error on held-out ratings, in stars", ("model", "root mean square error"), rows)
+    return ReportTable("Error on held-out ratings, in stars", ("model", "root mean square error"), rows)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from ..environments import MovieLens
 from ..plots import NAMES as FIGURE_NAMES
-from ..plots import Picture
 from ..policies import Policy, TopTwo
 from ..report import comparison
 from ..report.claims import Claim, judged_above, not_judged
@@ -13,7 +12,7 @@ from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from .base import HORIZON, Scale, Simulated
 from .movielens import ARMS, MISSING, STAND_IN, source, stand_in_warnings
-from .setup import CONTENDER_NAMES, CONTENDERS, contender_leads, named_panel, tail_leads
+from .setup import CONTENDER_NAMES, CONTENDERS, contender_leads, regret_picture, tail_leads
 
 POLICIES: tuple[Policy, ...] = (*CONTENDERS, TopTwo())
 NAMES = {**CONTENDER_NAMES, TopTwo().label: FIGURE_NAMES["TopTwo"]}
@@ -34,12 +33,6 @@ def worlds(quick: bool) -> dict[str, MovieLens]:
 class NoisyMovies(Simulated):
     """The movies of `less-regret` without noise give a policy the mean of every loss that it sees."""
 
-    name = "noisy-movies"
-    title = "Movies with noise, and in random order"
-    about = "32 to 256 movies as arms, with Bernoulli noise on the ratings, and with users in random order"
-    origin = "ours, after appendix E.3"
-    in_quick = False
-
     def plans(self, scale: Scale) -> dict[str, Plan]:
         runs = scale.fewer(4)
         return {
@@ -53,23 +46,16 @@ class NoisyMovies(Simulated):
         judged = claims(cells)
         if data == STAND_IN:
             judged = [not_judged(claim, MISSING) for claim in judged]
-        runs = next(iter(cells.values())).runs
-        picture = Picture(
-            "noisy-movies",
-            "Movies as arms, with noise and in random order",
-            f"Mean regret over {runs:,} runs, with bands of the 95 % interval of the mean. Regret is against the best movie in hindsight.",
-            tuple(named_panel(name, results, NAMES) for name, results in cells.items()),
-            columns=3,
-        )
+        title = "Movies as arms, with noise and in random order"
+        more = "Regret is against the best movie in hindsight."
+        picture = regret_picture("noisy-movies", title, cells, 3, names=NAMES, more=more)
         text = (
             "In the paper's experiment a loss is what the oracle predicts, without noise. With <i>noise</i>, a loss is 0 or 1 with that mean, and users come in the order of their ratings. "
             "In <i>random order</i>, users are drawn independently, in proportion to their ratings, and losses have no noise. Regret below 0 means less loss than the best single movie: "
             "users come for many rounds in a row, and a policy can follow what the user of the hour likes."
         )
         tables = (comparison.regret_table("Final regret", cells, NAMES),)
-        return Section(
-            self.name, self.title, text, tuple(judged), (picture,), tables, stand_in_warnings(data)
-        )
+        return Section(text, tuple(judged), (picture,), tables, stand_in_warnings(data))
 
 
 def claims(cells: dict[str, Results]) -> list[Claim]:

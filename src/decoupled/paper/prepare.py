@@ -1,4 +1,4 @@
-"""Compiling in advance, on all cores: within a process, the compiler works on one function at a time."""
+"""Compiles in advance, on all cores: within a process, the compiler works on one function at a time."""
 
 import hashlib
 import multiprocessing

@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from ..environments import Alternating, Environment, MovieLens
-from ..plots import Picture
 from ..report.claims import not_judged, ratio_of
-from ..report.section import Section, Table
+from ..report.section import ReportTable, Section
 from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from .base import HORIZON, Scale, Simulated
@@ -29,17 +28,11 @@ from .recommended_claims import (
     simplest_claims,
     tail_claim,
 )
-from .setup import ADVERSARIES, BENCHMARKS, CONTENDER_NAMES, CONTENDERS, named_panel
+from .setup import ADVERSARIES, BENCHMARKS, CONTENDER_NAMES, CONTENDERS, regret_picture
 
 
 class LessRegret(Simulated):
     """One setting for every number of arms, horizon and regime, tuned on separate instances."""
-
-    name = "less-regret"
-    title = "Less regret: the ladder"
-    about = "`Ladder()` against the paper's three policies, centred FTPL, follow the leader and centred EXP3, 3,000 runs"
-    origin = "ours, [beyond the paper](beyond.md)"
-    in_quick = False  # the quick version of everything only has the paper's experiments
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
         everyone = tuple(CONTENDERS)
@@ -81,15 +74,9 @@ class LessRegret(Simulated):
                 not_judged(claim, MISSING) if any(part.of in movies for part in claim.parts) else claim
                 for claim in claims
             ]
-        runs = {results.runs for results in (cells | grid).values()}
-        span = f"{min(runs):,} to {max(runs):,}" if len(runs) > 1 else f"{max(runs):,}"
-        picture = Picture(
-            "less-regret",
-            "The ladder, centred FTPL, the paper's policies and the simplest method",
-            f"Mean regret over {span} runs, with bands of the 95 % interval of the mean. The recommended setting is the same in every panel.",
-            tuple(named_panel(name, results, CONTENDER_NAMES) for name, results in cells.items()),
-            columns=3,
-        )
+        title = "The ladder, centred FTPL, the paper's policies and the simplest method"
+        more = "The recommended setting is the same in every panel."
+        picture = regret_picture("less-regret", title, cells, 3, names=CONTENDER_NAMES, more=more)
         text = (
             "<code>Ladder()</code> is a <i>ladder</i>: several rules for exploitation share one exploration and one set of estimates, and it learns from the losses seen how often to follow each. "
             "Its estimates subtract the part of a loss that all arms share (the <i>centred</i> estimator, which is unbiased like the paper's), and its rates fall with the spread of the observed losses. "
@@ -98,7 +85,7 @@ class LessRegret(Simulated):
         )
         tables = (table(cells), table(grid))
         warnings = stand_in_warnings(data)
-        return Section(self.name, self.title, text, tuple(claims), (picture,), tables, warnings)
+        return Section(text, tuple(claims), (picture,), tables, warnings)
 
 
 def first(worlds: dict[str, Environment], count: int) -> dict[str, Environment]:
@@ -106,7 +93,7 @@ def first(worlds: dict[str, Environment], count: int) -> dict[str, Environment]:
     return dict(islice(worlds.items(), count))
 
 
-def table(cells: dict[str, Results]) -> Table:
+def table(cells: dict[str, Results]) -> ReportTable:
     """The mean and 99th percentile of every policy, and the ratio."""
     rows = []
     for name, results in cells.items():
@@ -119,4 +106,4 @@ def table(cells: dict[str, Results]) -> Table:
         rows.append((name, *regrets, ratio, f"{len(ours):,}"))
     heads = list(CONTENDER_NAMES.values())[: len(rows[0]) - 3]
     title = "Regret after 10,000 rounds: mean (99th percentile)"
-    return Table(title, ("", *heads, "recommended over paper (95 % interval)", "runs"), tuple(rows))
+    return ReportTable(title, ("", *heads, "recommended over paper (95 % interval)", "runs"), tuple(rows))

@@ -64,12 +64,7 @@ def weights_by_round(losses_after: Losses, seed: int) -> Floats:
 class Rungs(Recorded):
     """Learners, one for each run, whose weights are read as they learn."""
 
-    name = "rungs"
-    title = "Which rungs the ladder uses"
-    about = "the weights of the ladder's three rungs by round, on alternating losses and against a punishing adversary"
-    origin = "ours, [how it works](beyond.md#how-it-works)"
     unit = "runs"
-    in_quick = False
 
     def runs(self, scale: Scale) -> int:
         """A learner in Python takes longer than a simulation."""
@@ -112,7 +107,7 @@ class Rungs(Recorded):
             "The ladder exploits in three ways: a slow and a fast perturbed leader, and the arm with the smallest mean loss. It learns from the losses seen how often to use each. "
             "The slow rung hardly commits, which protects against an adversary that punishes committing. Where committing pays, the slow rung should lose its weight."
         )
-        return Section(self.name, self.title, text, tuple(claims(weights)), (picture,))
+        return Section(text, tuple(claims(weights)), (picture,))
 
 
 def series(rounds: Floats, weights: Floats) -> tuple[Series, ...]:

@@ -1,4 +1,4 @@
-"""What `decoupled reproduce` and `decoupled report` do."""
+"""Runs the experiments and writes their report: `decoupled reproduce` and `decoupled report`."""
 
 import json
 import os
@@ -19,25 +19,18 @@ from ..errors import ParameterError, StorageError, invalid_value, near_name
 from ..report.folder import write_report
 from ..report.section import Section
 from ..simulation.plan import DEVICES
-from . import EXPERIMENTS as CLASSES
-from . import GROUPS
-from .base import Experiment, Scale
+from . import EXPERIMENTS, GROUPS
+from .base import PaperExperiment, Scale
 from .prepare import compile_all
 
 
-def load(name: str) -> Experiment:
+def load(name: str) -> PaperExperiment:
     """The experiment that `decoupled.paper` lists under this name."""
-    module, _, kind = CLASSES[name].rpartition(".")
-    found: Experiment = getattr(import_module(f".{module}", __package__), kind)()
-    if found.name != name:
-        raise ValueError(
-            f"paper/{module}.py: {kind}.name = {found.name!r}, but paper/__init__.py lists it as {name!r}; "
-            "give it the same name in both"
-        )
+    module, _, kind = EXPERIMENTS[name].where.rpartition(".")
+    found: PaperExperiment = getattr(import_module(f".{module}", __package__), kind)()
     return found
 
 
-EXPERIMENTS = {name: load(name) for name in CLASSES}
 PAPERS = {name for name, each in EXPERIMENTS.items() if each.in_quick}  # what judges the paper
 RUN_FILE = "run.json"
 FULL_RUNS, QUICK_RUNS = 1_000, 40
@@ -54,22 +47,24 @@ def reproduce(names: Sequence[str], scale: Scale, out: Path, *, resume: bool, qu
     wanted = [each for name in names for each in GROUPS.get(name, (name,))] or default
     if one_of("device", scale.device, DEVICES) != "cpu":
         wanted = fit_for_devices(wanted, bool(names))
-    chosen = [EXPERIMENTS[name] for name in EXPERIMENTS if name in wanted]
+    chosen = {name: load(name) for name in EXPERIMENTS if name in wanted}
     out.mkdir(parents=True, exist_ok=True)
     record = begin(out, scale, resume)
-    compile_all({key: call for experiment in chosen for key, call in experiment.code(scale).items()})
-    for number, experiment in enumerate(chosen, 1):
-        folder = out / experiment.name
+    compile_all(
+        {key: call for experiment in chosen.values() for key, call in experiment.code(scale).items()}
+    )
+    for number, (name, experiment) in enumerate(chosen.items(), 1):
+        folder = out / name
         if not resume:
             shutil.rmtree(folder, ignore_errors=True)
         start, busy = time.perf_counter(), load_average()
         if resume:  # what is finished is not measured again
-            busy = record["experiments"].get(experiment.name, {}).get("load", busy)
-        label = f"[{number}/{len(chosen)}] {experiment.name}"
+            busy = record["experiments"].get(name, {}).get("load", busy)
+        label = f"[{number}/{len(chosen)}] {name}"
         with progress_bar(experiment.units(scale), quiet, label, experiment.unit) as report:
             experiment.measure(scale, folder, lambda done, report=report: report(done, 0.0))  # type: ignore[misc]
         seconds = time.perf_counter() - start
-        record["experiments"][experiment.name] = {"seconds": round(seconds, 1), "load": busy}
+        record["experiments"][name] = {"seconds": round(seconds, 1), "load": busy}
         write_atomically(out / RUN_FILE, json.dumps(record, indent=1))
         if not quiet:
             print(f"{label}: {duration(seconds)}", flush=True)
@@ -78,7 +73,7 @@ def reproduce(names: Sequence[str], scale: Scale, out: Path, *, resume: bool, qu
 
 def fit_for_devices(wanted: Sequence[str], asked: bool) -> list[str]:
     """The experiments that a GPU can run. One that was asked for by name and is not among them is refused."""
-    unfit = [name for name in wanted if not EXPERIMENTS[name].on_device]
+    unfit = [name for name in wanted if not load(name).on_device]
     rule = "cannot run on a GPU: it times the CPU, or has too many arms"
     if asked and unfit:
         raise ParameterError(
@@ -128,22 +123,23 @@ def rebuild(folder: Path) -> list[Section]:
     """Judge and draw everything again from what is saved; nothing is run."""
     record = read_record(folder)
     sections = [
-        section_of(each, folder / name, record)
-        for name, each in EXPERIMENTS.items()
+        section_of(name, load(name), folder / name, record)
+        for name in EXPERIMENTS
         if name in record["experiments"]
     ]
     write_report(folder, TITLE, lead(record, sections), facts(record), sections)
     return sections
 
 
-def section_of(experiment: Experiment, folder: Path, record: dict[str, Any]) -> Section:
+def section_of(name: str, experiment: PaperExperiment, folder: Path, record: dict[str, Any]) -> Section:
     """The section of an experiment, with how much was run, and a warning if its times were measured on a busy machine."""
-    section = experiment.section(folder)._replace(extent=experiment.extent(folder))
-    busy, cores = record["experiments"][experiment.name].get("load", 0.0), record["machine"]["processors"]
+    title, extent = EXPERIMENTS[name].title, experiment.extent(folder)
+    section = experiment.section(folder)._replace(name=name, title=title, extent=extent)
+    busy, cores = record["experiments"][name].get("load", 0.0), record["machine"]["processors"]
     if not experiment.times or busy <= cores + 1:  # one for this program's own last experiment
         return section
     warning = (
-        f"{section.title}: the machine was busy when this was measured (load {busy:.1f} on {cores} cores). "
+        f"{title}: the machine was busy when this was measured (load {busy:.1f} on {cores} cores). "
         "Do not trust verdicts on times; run it again on an idle machine."
     )
     return section._replace(warnings=(*section.warnings, warning))

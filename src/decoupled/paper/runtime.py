@@ -13,7 +13,7 @@ from ..bench.textbook import TextbookFTPL, TextbookTsallis
 from ..plots import Panel, Picture, Series
 from ..policies import FTPL, TsallisINF
 from ..report.claims import Claim, judged_above, mean_of
-from ..report.section import Section, Table
+from ..report.section import ReportTable, Section
 from .base import Advance, Scale, Timed
 
 ARMS = tuple(4 * x + 2 for x in range(64))
@@ -30,11 +30,6 @@ TEXTBOOK: tuple[Callable[[int], TextbookFTPL | TextbookTsallis], ...] = (
 
 class Runtime(Timed):
     """Every repetition times each implementation at every K in turn, so that a slow moment affects all equally."""
-
-    name = "runtime"
-    title = "Time per round"
-    about = "time per round for K = 2, 6, ..., 254, compiled and as a textbook NumPy step"
-    origin = "section 4.2"
 
     def _work(self, scale: Scale) -> tuple[tuple[int, ...], int, int, int]:
         """The numbers of arms, the repetitions, the compiled rounds and the textbook rounds."""
@@ -91,7 +86,7 @@ class Runtime(Timed):
             "Every repetition times all implementations in turn, on one thread."
         )
         tables = (slope_table(slopes),)
-        return Section(self.name, self.title, text, tuple(claims), (picture,), tables)
+        return Section(text, tuple(claims), (picture,), tables)
 
 
 def kind_claims(kind: str, times: Floats, slopes: Floats) -> list[Claim]:
@@ -143,7 +138,7 @@ def runtime_panel(kind: str, arms: Floats, times: Floats) -> Panel:
     return Panel(kind, tuple(series), "K", "microseconds per round")
 
 
-def slope_table(slopes: Floats) -> Table:
+def slope_table(slopes: Floats) -> ReportTable:
     """The slopes, with their range over repetitions."""
     rows = tuple(
         (
@@ -154,4 +149,6 @@ def slope_table(slopes: Floats) -> Table:
         for at, kind in enumerate(KINDS)
         for which, name in enumerate(SERIES)
     )
-    return Table("Slope, nanoseconds per round and arm", ("", "median", "range over repetitions"), rows)
+    return ReportTable(
+        "Slope, nanoseconds per round and arm", ("", "median", "range over repetitions"), rows
+    )

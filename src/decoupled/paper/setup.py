@@ -1,4 +1,4 @@
-"""What several experiments share: the paper's policies and instances, and how they present regret."""
+"""The paper's policies and instances, and how experiments present regret."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -10,7 +10,7 @@ from ..plots import NAMES, Panel, Picture, Series
 from ..policies import FTPL, Exp3, FollowTheLeader, Ladder, Policy, TsallisINF
 from ..report import comparison
 from ..report.claims import Claim, Measure, judged_above, mean_of, quantile_gap, ratio_of
-from ..report.section import Table
+from ..report.section import ReportTable
 from ..simulation import Results
 from ..simulation.bands import described
 
@@ -64,24 +64,24 @@ def named_panel(title: str, results: Results, names: Mapping[str, str]) -> Panel
     return Panel(title, named_series(results, names), y_label=described("mean", results.runs))
 
 
-def regret_panel(title: str, results: Results, log_x: bool = False) -> Panel:
-    """The paper's kind of figure: mean regret of its policies by round."""
-    return named_panel(title, results, NAMES)._replace(log_x=log_x)
-
-
 def regret_picture(
     name: str,
     title: str,
     cells: Mapping[str, Results],
     columns: int = 1,
     *,
+    names: Mapping[str, str] = NAMES,
     more: str = "",
     log_x: bool = False,
 ) -> Picture:
-    """A panel for each cell; `more` continues the caption."""
-    runs = next(iter(cells.values())).runs
-    caption = f"Mean regret over {runs:,} runs, with bands of the 95 % interval of the mean. Every policy has c = 2. {more}"
-    panels = tuple(regret_panel(cell, results, log_x) for cell, results in cells.items())
+    """The paper's kind of figure: mean regret by round, a panel for each cell; `more` continues the caption."""
+    runs = sorted({results.runs for results in cells.values()})
+    span = " to ".join(f"{each:,}" for each in dict.fromkeys((runs[0], runs[-1])))
+    same = " Every policy has c = 2." if names is NAMES else ""
+    caption = f"Mean regret over {span} runs, with bands of the 95 % interval of the mean.{same} {more}"
+    panels = tuple(
+        named_panel(cell, results, names)._replace(log_x=log_x) for cell, results in cells.items()
+    )
     return Picture(name, title, caption.strip(), panels, columns=columns)
 
 
@@ -151,6 +151,6 @@ def lowest_claim(name: str, place: str, statement: str, cells: Mapping[str, Resu
     return judged_above(name, place, statement, "regret of a rival minus FTPL's", leads(cells), 0.0)
 
 
-def regret_table(cells: Mapping[str, Results]) -> Table:
+def regret_table(cells: Mapping[str, Results]) -> ReportTable:
     """The final regret of every policy."""
     return comparison.regret_table("Final regret", cells, NAMES)

@@ -1,5 +1,6 @@
 """Figures 3 and 4: two stochastic instances with five arms."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -24,6 +25,22 @@ from .setup import (
 FLAT = 0.125  # share of the regret in the last quarter of the rounds: without flattening it is 0.25
 STATISTIC = "share of the regret in the last quarter of the rounds (0.25 without flattening)"
 
+# The paper's claims on convergence: how each is judged, its id, its place, and what it says.
+CONVERGENCE: dict[str, tuple[Callable[..., Claim], str, str, str]] = {
+    "easy": (
+        judged_below,
+        "stochastic-flattens",
+        "Section 4.3, 'the regret of all policies gradually converges'",
+        "On the easy instance, the regret of all policies flattens within 10,000 rounds.",
+    ),
+    "hard": (
+        judged_above,
+        "stochastic-hard-slower",
+        "Section 4.3, 'more rounds are required for convergence in the harder setting'",
+        "On the hard instance, no policy flattens within 10,000 rounds.",
+    ),
+}
+
 
 class Stochastic(Simulated):
     """Policies on fixed mean rewards."""
@@ -35,23 +52,20 @@ class Stochastic(Simulated):
     def plans(self, scale: Scale) -> dict[str, Plan]:
         return {"bernoulli": make_plan(POLICIES, self.environment, HORIZON, scale.runs, scale.seed)}
 
-    def flattening(self, shares: list[Measure]) -> Claim:
-        """The paper's claim on convergence for this instance."""
-        raise NotImplementedError
-
     def section(self, folder: Path) -> Section:
         cells = {"": self.results(folder)["bernoulli"]}
         rewards = ", ".join(f"{reward:g}" for reward in self.environment.rewards)
         lowest = lowest_claim(
-            f"{self.name}-lowest",
+            f"stochastic-{self.difficulty}-lowest",
             "Section 4.3, 'FTPL achieves the best empirical performance'",
             f"On the {self.difficulty} stochastic instance, FTPL has the lowest regret of the three policies.",
             cells,
         )
-        picture = regret_picture(self.name, f"Mean rewards {rewards}", cells)
+        picture = regret_picture(f"stochastic-{self.difficulty}", f"Mean rewards {rewards}", cells)
         text = f"Rewards are Bernoulli with means [{rewards}]. A loss is one minus the reward."
-        claims = (lowest, self.flattening(last_quarter(cells[""])))
-        return Section(self.name, self.title, text, claims, (picture,), (regret_table(cells),))
+        judged, *words = CONVERGENCE[self.difficulty]
+        claims = (lowest, judged(*words, STATISTIC, last_quarter(cells[""]), FLAT))
+        return Section(text, claims, (picture,), (regret_table(cells),))
 
 
 def last_quarter(results: Results) -> list[Measure]:
@@ -69,30 +83,12 @@ def last_quarter(results: Results) -> list[Measure]:
 class StochasticEasy(Stochastic):
     """The easy instance, mu1."""
 
-    name = "stochastic-easy"
-    title = "Stochastic regime, easy"
-    about = "fixed mean rewards, five arms; the second best is 0.05 behind"
-    origin = "section 4.3"
     environment = STOCHASTIC_EASY
     difficulty = "easy"
-
-    def flattening(self, shares: list[Measure]) -> Claim:
-        place = "Section 4.3, 'the regret of all policies gradually converges'"
-        statement = "On the easy instance, the regret of all policies flattens within 10,000 rounds."
-        return judged_below("stochastic-flattens", place, statement, STATISTIC, shares, FLAT)
 
 
 class StochasticHard(Stochastic):
     """The hard instance, mu2."""
 
-    name = "stochastic-hard"
-    title = "Stochastic regime, hard"
-    about = "fixed mean rewards, five arms; the second best is 0.002 behind"
-    origin = "section 4.3"
     environment = STOCHASTIC_HARD
     difficulty = "hard"
-
-    def flattening(self, shares: list[Measure]) -> Claim:
-        place = "Section 4.3, 'more rounds are required for convergence in the harder setting'"
-        statement = "On the hard instance, no policy flattens within 10,000 rounds."
-        return judged_above("stochastic-hard-slower", place, statement, STATISTIC, shares, FLAT)

@@ -27,7 +27,7 @@ from ..policies import (
 )
 from ..report.claims import Claim, judged_above, judged_within, mean_of
 from ..report.page import short
-from ..report.section import Section, Table
+from ..report.section import ReportTable, Section
 from ..simulation import Results
 from ..simulation.cpu import run_block
 from ..simulation.draws import draws_per_round
@@ -68,11 +68,6 @@ def worlds(quick: bool) -> dict[str, Environment]:
 class Systems(Simulated):
     """All systems on one page. Not in the quick version, because fourteen policies compile slowly."""
 
-    name = "systems"
-    title = "Every system that the paper names"
-    about = "every system that the paper names, side by side"
-    origin = "ours, after sections 1 and 2"
-    in_quick = False
     times = True
     on_device = False  # it times the CPU
 
@@ -108,7 +103,7 @@ class Systems(Simulated):
         tables = (overview(cells, measured["seconds"], measured["draws"]),)
         pictures = (cost_picture(cells, measured["seconds"], runs),)
         warnings = stand_in_warnings(measured["data"])
-        return Section(self.name, self.title, text, claims, pictures, tables, warnings)
+        return Section(text, claims, pictures, tables, warnings)
 
 
 def round_times(scale: Scale) -> dict[str, list[list[float]]]:
@@ -173,7 +168,7 @@ def draw_claims(draws: dict[str, dict[str, list[float]]]) -> list[Claim]:
     ]
 
 
-class Comparison(NamedTuple):
+class MoreRegret(NamedTuple):
     """The claim that one policy has more regret than another in some worlds."""
 
     id: str
@@ -195,7 +190,7 @@ class Comparison(NamedTuple):
 
 STOCHASTIC = ("stochastic easy", "stochastic hard")
 COMPARISONS = (
-    Comparison(
+    MoreRegret(
         "systems-exp3",
         "Sections 1 and 2.2: Exp3-type policies are suboptimal in the stochastic regime",
         "The Exp3-type policy of Avner, Mannor and Shamir, tuned for the horizon, has more stochastic regret than FTPL.",
@@ -203,7 +198,7 @@ COMPARISONS = (
         FTPL(),
         STOCHASTIC,
     ),
-    Comparison(
+    MoreRegret(
         "systems-top-two",
         "Section 1, 'even an anytime sampling rule designed for pure exploration tasks' does better",
         "EB-TC_eps, a rule for pure exploration, has less stochastic regret than the Exp3-type policy.",
@@ -211,7 +206,7 @@ COMPARISONS = (
         TopTwo(),
         STOCHASTIC,
     ),
-    Comparison(
+    MoreRegret(
         "systems-decoupling",
         "Section 1: decoupled regret 'outperforms the optimal bound for the standard stochastic bandits'",
         "Decoupled FTPL has less regret than Tsallis-INF in the standard game, on the paper's three instances.",
@@ -258,7 +253,7 @@ def overview(
     cells: dict[str, Results],
     seconds: dict[str, list[list[float]]],
     draws: dict[str, dict[str, list[float]]],
-) -> Table:
+) -> ReportTable:
     """One row per policy."""
     head = (
         "policy",
@@ -274,7 +269,7 @@ def overview(
         regret = (formatted(each.loc[label]) for each in lines.values())
         times = (short(1e6 * float(np.median(each))) for each in seconds[label])
         rows.append((name, *regret, *times, drawn(policy, draws), knowledge))
-    return Table("Regret after 10,000 rounds, and cost", head, tuple(rows))
+    return ReportTable("Regret after 10,000 rounds, and cost", head, tuple(rows))
 
 
 def formatted(line: Any) -> str:

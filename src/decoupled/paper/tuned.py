@@ -10,7 +10,7 @@ from ..base.files import write_atomically
 from ..plots import NAMES, Panel, Picture, Series
 from ..policies import FTPL, Exp3, Policy, TsallisINF
 from ..report.claims import Claim, judged_above, mean_of, ratio_of
-from ..report.section import Section, Table
+from ..report.section import ReportTable, Section
 from ..simulation import Results
 from ..simulation.plan import Plan, make_plan
 from . import tuned_map
@@ -30,13 +30,8 @@ FAMILIES: dict[str, Callable[[float], Policy]] = {
 BEST_FILE = "best.json"
 
 
-class Tuned(Simulated):
+class TunedPolicies(Simulated):
     """A sweep over c, then the paper's figures again with each policy at its best c, on new seeds."""
-
-    name = "tuned"
-    title = "Every policy tuned"
-    about = "regret by c, and the paper's figures with every policy at its best c"
-    origin = "ours"
 
     def sweep(self, scale: Scale) -> dict[str, Plan]:
         """Every policy at every c. Half of the runs are enough to choose the best."""
@@ -93,11 +88,11 @@ class Tuned(Simulated):
         )
         claims = (order_claim(best, chosen), scale_claim(sweeps))
         pictures: tuple[Picture, ...] = (sweep_picture(sweeps), best_picture(best, chosen))
-        tables: tuple[Table, ...] = (best_table(best, chosen),)
+        tables: tuple[ReportTable, ...] = (best_table(best, chosen),)
         if (folder / tuned_map.MAP_FILE).exists():
             points = tuned_map.read(folder / tuned_map.MAP_FILE)
             pictures, tables = (*pictures, *tuned_map.maps(points)), (*tables, tuned_map.winners(points))
-        return Section(self.name, self.title, text, claims, pictures, tables)
+        return Section(text, claims, pictures, tables)
 
 
 def named(family: str) -> str:
@@ -183,7 +178,7 @@ def best_picture(best: dict[str, Results], chosen: dict[str, dict[str, float]]) 
     return Picture("tuned-best", "Every policy at its best c", caption, tuple(panels), columns=3)
 
 
-def best_table(best: dict[str, Results], chosen: dict[str, dict[str, float]]) -> Table:
+def best_table(best: dict[str, Results], chosen: dict[str, dict[str, float]]) -> ReportTable:
     """The regret of each policy at its best c."""
     rows = []
     for name, results in best.items():
@@ -191,4 +186,4 @@ def best_table(best: dict[str, Results], chosen: dict[str, dict[str, float]]) ->
             mean, interval = f"{line['mean']:.1f}", f"{line['low']:.1f} to {line['high']:.1f}"
             rows.append((f"{name}: {named(family)}", f"{c:g}", mean, interval, f"{line['p99']:.1f}"))
     head = ("policy", "best c", "mean regret", "95 % interval", "99th percentile")
-    return Table("Final regret at the best c", head, tuple(rows))
+    return ReportTable("Final regret at the best c", head, tuple(rows))

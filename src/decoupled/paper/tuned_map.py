@@ -14,7 +14,7 @@ from ..base.files import write_atomically
 from ..environments import Alternating
 from ..plots import Heat, Picture
 from ..policies import FTPL, Exp3, Policy, TsallisINF
-from ..report.section import Table
+from ..report.section import ReportTable
 from ..simulation.api import run_plan
 from ..simulation.plan import Plan, make_plan
 from .base import HORIZON, Advance, Scale
@@ -51,7 +51,7 @@ FAMILIES = {
 MAP_FILE = "map.csv"
 
 
-class Point(NamedTuple):
+class MapPoint(NamedTuple):
     """One policy in one instance: mean regret over many runs, and its standard error."""
 
     arms: int
@@ -111,7 +111,7 @@ def measure(scale: Scale, folder: Path, advance: Advance) -> None:
             regret = results.final_regret(policy)
             error = float(regret.std(ddof=1) / np.sqrt(len(regret)))
             mean = float(regret.mean())
-            points.append(Point(arms, gap, name, alpha, rate(policy), plan.runs, mean, error))
+            points.append(MapPoint(arms, gap, name, alpha, rate(policy), plan.runs, mean, error))
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(path, formatted(points))
 
@@ -121,11 +121,11 @@ def rate(policy: Policy) -> float:
     return float(f"{policy.c:g}")  # type: ignore[attr-defined]
 
 
-def formatted(points: list[Point]) -> str:
+def formatted(points: list[MapPoint]) -> str:
     """The points as CSV, in the order of instances."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(Point._fields)
+    lines.writerow(MapPoint._fields)
     for point in sorted(points):
         shown = point._replace(mean=round(point.mean, 4), standard_error=round(point.standard_error, 4))
         lines.writerow(
@@ -134,15 +134,15 @@ def formatted(points: list[Point]) -> str:
     return text.getvalue()
 
 
-def read(path: Path) -> list[Point]:
+def read(path: Path) -> list[MapPoint]:
     """Read a file that `formatted` wrote."""
-    kinds = Point.__annotations__.values()
+    kinds = MapPoint.__annotations__.values()
     with path.open(newline="") as file:
         rows = list(csv.reader(file))[1:]
-    return [Point(*(kind(value) for kind, value in zip(kinds, row, strict=True))) for row in rows]
+    return [MapPoint(*(kind(value) for kind, value in zip(kinds, row, strict=True))) for row in rows]
 
 
-def maps(points: list[Point]) -> tuple[Picture, ...]:
+def maps(points: list[MapPoint]) -> tuple[Picture, ...]:
     """For each policy, a map of every instance: its regret over the lowest regret of any policy there."""
     best = {
         place: min(p.mean for p in points if (p.arms, p.gap) == place)
@@ -170,7 +170,7 @@ def maps(points: list[Point]) -> tuple[Picture, ...]:
     return tuple(pictures)
 
 
-def winners(points: list[Point]) -> Table:
+def winners(points: list[MapPoint]) -> ReportTable:
     """The best c and alpha of each policy in every instance."""
     rows = []
     for place in sorted({(p.arms, p.gap) for p in points}):
@@ -182,4 +182,4 @@ def winners(points: list[Point]) -> Table:
             shape = "" if policy == "EXP3" else f"$\\alpha = {least.alpha:g}$, "
             row.append(f"{least.mean:.1f} ± {1.96 * least.standard_error:.1f} ({shape}$c = {least.c:g}$)")
         rows.append(tuple(row))
-    return Table("Lowest regret on the map", ("instance", "FTPL", "Tsallis-INF", "EXP3"), tuple(rows))
+    return ReportTable("Lowest regret on the map", ("instance", "FTPL", "Tsallis-INF", "EXP3"), tuple(rows))

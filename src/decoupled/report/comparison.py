@@ -11,7 +11,7 @@ from ..simulation import Results
 from ..simulation.bands import Band, checked_band, described
 from ..simulation.naming import Labels
 from .folder import write_report
-from .section import Section, Table
+from .section import ReportTable, Section
 
 
 def compare(
@@ -60,7 +60,7 @@ def compare(
         for name, each in results.items()
     }
     table = regret_table("Final regret", results, labels, _rivals(results, against))
-    section = Section("comparison", title, "", (), (picture,), (table,))
+    section = Section("", (), (picture,), (table,), name="comparison", title=title)
     return write_report(Path(out), title, _what_was_met(results), facts, [section])
 
 
@@ -69,7 +69,7 @@ def regret_table(
     cells: Mapping[str, Results],
     labels: Labels | None = None,
     rivals: Mapping[str, str] | None = None,
-) -> Table:
+) -> ReportTable:
     """The final regret of every policy: mean with interval, median and 99th percentile.
 
     Where a cell has a rival, the label of one of its policies, two columns have the paired difference from it.
@@ -84,7 +84,7 @@ def regret_table(
             difference = ("", "") if rival in (None, label) else _difference(line)
             rows.append((*row, *difference) if rivals else row)
     head = ("policy", "mean regret", "95 % interval", "median", "99th percentile")
-    return Table(title, (*head, *_heads(cells, labels, rivals)) if rivals else head, tuple(rows))
+    return ReportTable(title, (*head, *_heads(cells, labels, rivals)) if rivals else head, tuple(rows))
 
 
 def _ends(line: Mapping[str, float], low: str, high: str) -> str:

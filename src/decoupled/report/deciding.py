@@ -1,4 +1,4 @@
-"""How many runs an undecided claim needs, from the intervals that it has."""
+"""Estimates how many runs an undecided claim needs, from the intervals that it has."""
 
 import math
 from collections.abc import Sequence

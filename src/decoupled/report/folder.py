@@ -1,4 +1,4 @@
-"""The folder of a report: claims.json, report.html, and every figure with its data."""
+"""Writes the folder of a report: claims.json, report.html, and every figure with its data."""
 
 import json
 from collections.abc import Mapping, Sequence

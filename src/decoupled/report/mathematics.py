@@ -1,4 +1,4 @@
-"""Formulas in the texts of a report: `$...$` in a small part of TeX, typeset as MathML, which browsers show by themselves."""
+"""Typesets the formulas of a report: `$...$` in a small part of TeX, as MathML, which browsers show by themselves."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The report as one HTML file: no network, interactive figures, readable anywhere."""
+"""Builds the report as one HTML file: no network, interactive figures, readable anywhere."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from typing import Any
 from ..plots import COLOURS, WORST, Heat, Panel, Picture, Series
 from .claims import FAILS, HOLDS, UNDECIDED, Claim, Measure
 from .mathematics import typeset
-from .section import Section, Table
+from .section import ReportTable, Section
 
 # Plotly's names for the DASHES and MARKERS that matplotlib draws.
 _DASHES = ("solid", "dash", "dashdot", "dot")
@@ -215,7 +215,7 @@ def _figure(section: Section, picture: Picture) -> str:
     )
 
 
-def _table(table: Table) -> str:
+def _table(table: ReportTable) -> str:
     head = "".join(
         f"<th{'' if number == 0 else ' class=number'}>{_text(name)}</th>"
         for number, name in enumerate(table.head)

@@ -6,7 +6,7 @@ from ..plots import Picture
 from .claims import Claim
 
 
-class Table(NamedTuple):
+class ReportTable(NamedTuple):
     """A small table; the first column names the rows."""
 
     title: str
@@ -17,11 +17,11 @@ class Table(NamedTuple):
 class Section(NamedTuple):
     """One experiment in a report."""
 
-    name: str
-    title: str
     text: str
     claims: tuple[Claim, ...]
     pictures: tuple[Picture, ...]
-    tables: tuple[Table, ...] = ()
+    tables: tuple[ReportTable, ...] = ()
     warnings: tuple[str, ...] = ()
+    name: str = ""
+    title: str = ""
     extent: str = ""  # how much was run: runs and rounds, or repetitions

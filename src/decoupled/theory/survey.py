@@ -1,4 +1,4 @@
-"""`check` over several regimes, values of alpha and numbers of arms, as one report."""
+"""Runs `check` over several regimes, values of alpha and numbers of arms, for one report."""
 
 from collections.abc import Iterator, Sequence
 

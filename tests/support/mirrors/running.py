@@ -1,4 +1,4 @@
-"""A mirror in a thread, upstreams in processes of their own, and a decider that does as it is told."""
+"""A mirror in a thread, upstreams in processes of their own, and a backend that does as it is told."""
 
 import asyncio
 import atexit
@@ -18,10 +18,10 @@ from typing import Any
 import httpx
 import uvloop
 
+from decoupled.mirror.backend import Backend, Mode, Routing
 from decoupled.mirror.config import MirrorConfig
-from decoupled.mirror.deciding import Decided, Decider, Mode
+from decoupled.mirror.config_file import read_config
 from decoupled.mirror.news import Known
-from decoupled.mirror.reading import read_config
 from decoupled.mirror.server import serve
 from decoupled.service.http.server import Serving, listening
 
@@ -102,7 +102,7 @@ def upstreams(*names: str) -> Iterator[dict[str, UpstreamProcess]]:
 
 @dataclass
 class Fixed:
-    """A decider whose decisions are always the same, and that notes the losses it gets."""
+    """A backend whose decisions are always the same, and that notes the losses it gets."""
 
     exploit: str = "stable"
     explore: str | None = "next"
@@ -116,13 +116,13 @@ class Fixed:
     async def prepare(self) -> None:
         pass
 
-    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Decided]:
+    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Routing]:
         if self.failing is not None:
             raise self.failing
         self.available, first = available, self.drawn
         self.drawn += count
         explore = self.explore if mode == "both" else None
-        return [Decided(f"d-{first + number}", self.exploit, explore) for number in range(count)]
+        return [Routing(f"d-{first + number}", self.exploit, explore) for number in range(count)]
 
     async def learn(self, decision: str, arm: str, loss: float) -> str:
         self.losses[decision] = (arm, loss)
@@ -174,7 +174,7 @@ def write_config(folder: Path, arms: dict[str, UpstreamProcess], text: str = "",
 
 
 @contextmanager
-def mirror(config: MirrorConfig | Path, decider: Decider) -> Iterator[RunningMirror]:
+def mirror(config: MirrorConfig | Path, backend: Backend) -> Iterator[RunningMirror]:
     """A mirror in a thread, until the block ends."""
     if isinstance(config, Path):
         config = read_config(config)
@@ -186,7 +186,7 @@ def mirror(config: MirrorConfig | Path, decider: Decider) -> Iterator[RunningMir
         ending, loop = asyncio.Event(), asyncio.get_running_loop()
         ends.append(partial(loop.call_soon_threadsafe, ending.set))
         started.set()
-        await serve(config, decider, None, proxy, console, ending)
+        await serve(config, backend, None, proxy, console, ending)
 
     def run() -> None:
         try:

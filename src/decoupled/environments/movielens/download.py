@@ -1,4 +1,4 @@
-"""Download the data from its publisher."""
+"""Downloads the data from its publisher."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""Find the data: in a folder, in the cache or at the publisher; or use the stand-in."""
+"""Finds the data: in a folder, in the cache or at the publisher; or uses the stand-in."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Choose the number of dimensions and the penalties that best predict held-out ratings."""
+"""Chooses the number of dimensions and the penalties that best predict held-out ratings."""
 
 from typing import NamedTuple
 

@@ -9,7 +9,7 @@ import socket
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
@@ -166,10 +166,16 @@ def keep_what_is_loaded() -> None:
 
 
 def configuration(app: object, serving: Serving) -> uvicorn.Config:
-    """The configuration of uvicorn, without its own access log, which would show query strings."""
+    """The configuration of uvicorn for the service."""
+    tls = {"ssl_certfile": serving.certificate, "ssl_keyfile": serving.private_key}
+    return uvicorn_config(app, connections_within(serving.limits, app), serving.drain, **tls)
+
+
+def uvicorn_config(app: object, http: Any, drain: int, **others: Any) -> uvicorn.Config:
+    """A configuration of uvicorn without its own access log, which would show query strings."""
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
-        http=connections_within(serving.limits, app),
+        http=http,
         loop="auto",  # uvloop where it is installed, which is everywhere but on Windows
         ws="none",
         lifespan="off",
@@ -178,10 +184,9 @@ def configuration(app: object, serving: Serving) -> uvicorn.Config:
         log_level="warning",
         proxy_headers=False,
         server_header=False,
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=serving.drain,
-        ssl_certfile=serving.certificate,
-        ssl_keyfile=serving.private_key,
+        timeout_keep_alive=75,  # seconds between two requests
+        timeout_graceful_shutdown=drain,
+        **others,
     )
 
 

@@ -1,4 +1,4 @@
-"""Validation of the arguments that several bounds take."""
+"""Checks the arguments that several bounds take."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Copies that were not done when a mirror ended, in a file until the next start."""
+"""Keeps unfinished copies in a file from the end of one run to the start of the next."""
 
 import json
 import logging
@@ -12,7 +12,7 @@ from .copies import Copy
 _log = logging.getLogger("decoupled.mirror")
 
 
-def keep(path: Path, copies: Iterable[Copy]) -> int:
+def keep_copies(path: Path, copies: Iterable[Copy]) -> int:
     """Write copies for the next start; returns how many.
 
     A copy that is on its way is left out, because it must not arrive twice, and so is one that still needs credentials:
@@ -27,7 +27,7 @@ def keep(path: Path, copies: Iterable[Copy]) -> int:
     return len(kept)
 
 
-def take_kept(path: Path) -> list[Copy]:
+def take_copies(path: Path) -> list[Copy]:
     """The copies of an earlier run; the file is removed. Lines that cannot be read are left out."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

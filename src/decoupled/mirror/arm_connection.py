@@ -1,4 +1,4 @@
-"""One connection to an arm. h11 does the framing: what ends a body, what may be reused, what is not HTTP."""
+"""A connection to one arm. h11 does the framing: what ends a body, what may be reused, what is not HTTP."""
 
 import asyncio
 import re
@@ -21,7 +21,7 @@ class BrokenOff(Exception):  # noqa: N818
     """The connection ended, or what came is not HTTP."""
 
 
-class Connection(asyncio.BufferedProtocol):
+class ArmConnection(asyncio.BufferedProtocol):
     """Asks one request after another. Whoever holds it reads the whole answer, or closes it."""
 
     def __init__(self) -> None:
@@ -38,7 +38,9 @@ class Connection(asyncio.BufferedProtocol):
         self.idle_since = 0.0
 
     @classmethod
-    async def open(cls, host: str, port: int, trust: ssl.SSLContext | None, seconds: float) -> "Connection":
+    async def open(
+        cls, host: str, port: int, trust: ssl.SSLContext | None, seconds: float
+    ) -> "ArmConnection":
         """Connect; `OSError` if that fails, `TimeoutError` if it takes too long."""
         async with asyncio.timeout(seconds):
             _, found = await asyncio.get_running_loop().create_connection(cls, host, port, ssl=trust)

@@ -1,4 +1,4 @@
-"""The decision service behind a mirror: embedded, or elsewhere."""
+"""Reaches the decision service behind a mirror: embedded, or elsewhere."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ _log = logging.getLogger("decoupled.mirror")
 Mode = Literal["both", "exploit"]
 
 
-class Decided(NamedTuple):
+class Routing(NamedTuple):
     """A decision: serve `exploit`, send the copy to `explore` if there is one."""
 
     id: str
@@ -35,13 +35,13 @@ class Decided(NamedTuple):
     explore: str | None
 
 
-class Decider(Protocol):
+class Backend(Protocol):
     """Makes decisions and takes losses."""
 
     async def prepare(self) -> None:
         """Create the experiment, or bring its arms up to date, and wait until its policy is compiled."""
 
-    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Decided]:
+    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Routing]:
         """Draw decisions, which are on disk before they are returned."""
 
     async def learn(self, decision: str, arm: str, loss: float) -> str:
@@ -64,8 +64,8 @@ def experiment_settings(config: MirrorConfig) -> dict[str, Any]:
     """The settings of the experiment as the service takes them.
 
     >>> from decoupled.mirror.config import ArmConfig
-    >>> arms = (ArmConfig("a", "http://a"), ArmConfig("b", "http://b"))
-    >>> sorted(experiment_settings(MirrorConfig(arms)))
+    >>> arms = (ArmConfig(name="a", url="http://a"), ArmConfig(name="b", url="http://b"))
+    >>> sorted(experiment_settings(MirrorConfig(arm=arms)))
     ['arms', 'deadline_seconds', 'policy']
     """
     experiment = config.experiment
@@ -142,12 +142,12 @@ class Embedded:
         if config.budget and checked_budget(config.budget, arms, False) != budget:
             await experiments.set_budget(TENANT, self._name, config.budget)
 
-    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Decided]:
+    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Routing]:
         """Draw decisions."""
         records = await self._service.decisions.decide(
             TENANT, self._name, mode=mode, count=count, available=available
         )
-        return [Decided(each.id, str(each.exploit), _name_of(each.explore)) for each in records]
+        return [Routing(each.id, str(each.exploit), _name_of(each.explore)) for each in records]
 
     async def learn(self, decision: str, arm: str, loss: float) -> str:
         """Give the loss of the explored arm."""
@@ -219,10 +219,10 @@ class Remote:
         if budget and budget != checked_budget(found["budget"], arms, False):
             await self._client.set_budget(self._name, **config.budget)
 
-    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Decided]:
+    async def decide(self, mode: Mode, count: int, available: Sequence[str] | None) -> list[Routing]:
         """Draw decisions."""
         found = await self._client.decide(self._name, count=count, mode=mode, available=available)
-        return [Decided(each.id, str(each.exploit), _name_of(each.explore)) for each in found]
+        return [Routing(each.id, str(each.exploit), _name_of(each.explore)) for each in found]
 
     async def learn(self, decision: str, arm: str, loss: float) -> str:
         """Give the loss of the explored arm."""

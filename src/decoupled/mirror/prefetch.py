@@ -1,4 +1,4 @@
-"""Decisions drawn ahead, so that no request waits for one.
+"""Draws decisions ahead, so that no request waits for one.
 
 The service puts a decision on disk before it answers, which takes milliseconds. A request takes one that is there
 already; drawing more goes on in the background. Each decision carries its own propensity, so a loss is weighed
@@ -12,7 +12,7 @@ from collections import deque
 from contextlib import suppress
 
 from ..errors import DecoupledError
-from .deciding import Decided, Decider, Mode
+from .backend import Backend, Mode, Routing
 
 # How many decisions of a kind are held at least and at most; between the two, as many as the traffic needs.
 FEWEST: dict[Mode, int] = {"exploit": 8, "both": 4}
@@ -21,12 +21,12 @@ _PAUSE = 1.0  # seconds until the next attempt after the service failed
 _log = logging.getLogger("decoupled.mirror")
 
 
-class Ahead:
+class Prefetch:
     """Decisions that are ready to be used: `exploit` to serve only, `both` to serve and to mirror."""
 
-    def __init__(self, decider: Decider) -> None:
-        self._decider = decider
-        self._ready: dict[Mode, deque[Decided]] = {"exploit": deque(), "both": deque()}
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._ready: dict[Mode, deque[Routing]] = {"exploit": deque(), "both": deque()}
         self._wanted = dict(FEWEST)
         self._asked: dict[Mode, int] = {"exploit": 0, "both": 0}  # while a draw is due or under way
         self._available: list[str] | None = None
@@ -50,7 +50,7 @@ class Ahead:
                 await self._filling
         self._discard()
 
-    def take(self, mode: Mode) -> Decided | None:
+    def take(self, mode: Mode) -> Routing | None:
         """A decision that is ready; None, without waiting, if there is none."""
         ready = self._ready[mode]
         decision = ready.popleft() if ready else None
@@ -96,7 +96,7 @@ class Ahead:
 
     async def _draw(self, mode: Mode) -> None:
         ready, generation = self._ready[mode], self._generation
-        drawn = await self._decider.decide(mode, self._wanted[mode] - len(ready), self._available)
+        drawn = await self._backend.decide(mode, self._wanted[mode] - len(ready), self._available)
         # The half that is left when a draw is due must last until it is done, with something to spare.
         steady = self._wanted[mode] - 1 - self._wanted[mode] // 50
         self._wanted[mode] = min(max(FEWEST[mode], 3 * self._asked[mode], steady), MOST)

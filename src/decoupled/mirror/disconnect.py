@@ -1,4 +1,4 @@
-"""Noticing that a client is gone while its answer is awaited."""
+"""Notices that a client has disconnected while its answer is awaited."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from .bodies import Content, Upload
 WATCH_AFTER = 0.1
 
 
-class Watch:
+class CancelOnDisconnect:
     """Cancels the task that serves a request when the client goes away while an answer is awaited."""
 
     def __init__(self, receive: Receive, body: Content | Upload) -> None:

@@ -1,4 +1,4 @@
-"""Which arms are up: asked at intervals, and told when a connection fails."""
+"""Tracks which arms are up, by asking them at intervals and by failed connections."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ SECONDS = 2.0  # for one check
 _log = logging.getLogger("decoupled.mirror")
 
 
-class Health:
+class ArmHealth:
     """The arms that are up. `changed` is called with their names, None for all, when that changes.
 
     If every arm is down, all count as up: a client is better served by an error of an arm than by one of the proxy.
