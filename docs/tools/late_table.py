@@ -88,7 +88,13 @@ def finals(world: str, policy: dc.Policy, delay: Any) -> Floats:
     if world == CHASED:
         return np.array([chased(policy, delay, seed) for seed in range(CHASED_RUNS)])
     results = dc.simulate(
-        policy, BENIGN[world], regrets.ROUNDS, BENIGN_RUNS, seed=regrets.SEED, checkpoints=1, delay=delay
+        policy,
+        BENIGN[world],
+        regrets.ROUNDS,
+        BENIGN_RUNS,
+        seed=regrets.SEED,
+        checkpoints=1,
+        traffic=dc.Traffic(delay=delay),
     )
     return results.final_regret(policy)
 

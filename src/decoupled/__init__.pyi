@@ -28,5 +28,6 @@ from .policies.python import PythonPolicy as PythonPolicy
 from .report.comparison import compare as compare
 from .simulation import Results as Results
 from .simulation import simulate as simulate
+from .simulation.traffic import Traffic as Traffic
 
 __version__: str

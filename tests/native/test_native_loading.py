@@ -32,8 +32,8 @@ from decoupled.policies.warming import warm
 easy = dc.environments.Alternating(arms=4, gap=0.125)
 dc.simulate([dc.FTPL(), dc.Ladder(), dc.UCB1()], easy, horizon=100, runs=60, seed=0)
 dc.simulate([dc.Exp3(), dc.FTPL()], dc.environments.PunishLast(4), horizon=100, runs=2, seed=0)
-dc.simulate([dc.Exp3(), dc.FTPL()], dc.environments.PunishLast(4), horizon=100, runs=2, seed=0, delay=5)
-dc.simulate([dc.Ladder()], easy, horizon=100, runs=2, seed=0, delay=5)
+dc.simulate([dc.Exp3(), dc.FTPL()], dc.environments.PunishLast(4), horizon=100, runs=2, seed=0, traffic=dc.Traffic(delay=5))
+dc.simulate([dc.Ladder()], easy, horizon=100, runs=2, seed=0, traffic=dc.Traffic(delay=5))
 dc.simulate([dc.Forgetting(dc.FTPL())], easy, horizon=100, runs=2, seed=0)
 for name, kind in dc.Policy.known().items():
     for policy in kind.forms():

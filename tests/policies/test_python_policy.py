@@ -83,7 +83,11 @@ def test_it_keeps_the_contract(policy: dc.Policy) -> None:
     dc.testing.check_policy(policy, rounds=100)
 
 
-@pytest.mark.parametrize("traffic", [{}, {"delay": 7}, {"missing": 0.3, "slice": 0.5}], ids=str)
+@pytest.mark.parametrize(
+    "traffic",
+    [dc.Traffic(), dc.Traffic(delay=7), dc.Traffic(missing=0.3, slice=0.5)],
+    ids=lambda each: each.label,
+)
 @pytest.mark.parametrize(
     "world",
     [dc.environments.Bernoulli(rewards=[0.2, 0.5, 0.9]), dc.environments.PunishLast(3)],
@@ -91,15 +95,17 @@ def test_it_keeps_the_contract(policy: dc.Policy) -> None:
 )
 def test_simulations_run_it_beside_compiled_policies(world: Any, traffic: Any) -> None:
     policies = [Hedge(), dc.FTPL()]
-    results = dc.simulate(policies, world, horizon=60, runs=3, seed=2, checkpoints="all", **traffic)
-    alone = dc.simulate(policies[1], world, horizon=60, runs=3, seed=2, checkpoints="all", **traffic)
+    results = dc.simulate(policies, world, horizon=60, runs=3, seed=2, checkpoints="all", traffic=traffic)
+    alone = dc.simulate(policies[1], world, horizon=60, runs=3, seed=2, checkpoints="all", traffic=traffic)
     assert np.isfinite(results.final_regret(policies[0])).all()
     assert (results.final_regret(policies[1]) == alone.final_regret(policies[1])).all()
 
 
 def test_a_simulation_with_late_feedback_is_the_learner_fed_late() -> None:
     world, horizon, delay = dc.environments.Bernoulli(rewards=[0.2, 0.5, 0.9]), 200, 7
-    results = dc.simulate(Hedge(), world, horizon=horizon, runs=1, seed=3, checkpoints="all", delay=delay)
+    results = dc.simulate(
+        Hedge(), world, horizon=horizon, runs=1, seed=3, checkpoints="all", traffic=dc.Traffic(delay=delay)
+    )
     noise = new_stream(np.random.SeedSequence(3, spawn_key=(0, 0)))
     learner = Hedge().start(3, np.random.SeedSequence(3, spawn_key=(0, 1)))
     means, waiting, regret = np.array([0.8, 0.5, 0.1]), [], []
@@ -274,8 +280,8 @@ def test_it_needs_no_compiler() -> None:
                 known.estimates[arm] += weight * loss
 
         for world in (dc.environments.Alternating(arms=3, gap=0.2), dc.environments.PunishLast(3)):
-            for traffic in ({}, {"delay": 5}):
-                dc.simulate([Level(), dc.FTPL()], world, horizon=20, runs=2, **traffic)
+            for traffic in (dc.Traffic(), dc.Traffic(delay=5)):
+                dc.simulate([Level(), dc.FTPL()], world, horizon=20, runs=2, traffic=traffic)
         learner = Level().start(3)
         learner.observe(learner.decide(), loss=0.5)
         print("ran")

@@ -6,7 +6,7 @@ import math
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -192,7 +192,7 @@ def test_rules_that_change_nothing_give_the_bits_of_the_game(
     plain = dc.simulate(policies, world, **given).data  # type: ignore[arg-type]
     defaults = {"delay": 0, "missing": 0.0, "slice": 1.0, "reported": None}
     for how in (defaults, {"reported": ("scale", 1.0, 0.0)}, {"delay": ("uniform", 0, 0)}):
-        same = dc.simulate(policies, world, **given, **how).data  # type: ignore[arg-type]
+        same = dc.simulate(policies, world, **given, traffic=Traffic(**how)).data  # type: ignore[arg-type]
         assert np.array_equal(same.regret, plain.regret)
         assert np.array_equal(same.plays, plain.plays)
     assert set(json.loads(plain.attrs["plan"])) == {
@@ -201,8 +201,8 @@ def test_rules_that_change_nothing_give_the_bits_of_the_game(
 
 
 def test_workers_and_blocks_change_no_bit(tmp_path: Path) -> None:
-    how = {"delay": ("geometric", 30), "missing": 0.2, "slice": 0.7, "reported": ("noise", 0.3)}
-    given: dict[str, Any] = {"horizon": 300, "runs": 40, "seed": 2, **how}
+    how = Traffic(delay=("geometric", 30), missing=0.2, slice=0.7, reported=("noise", 0.3))
+    given: dict[str, Any] = {"horizon": 300, "runs": 40, "seed": 2, "traffic": how}
     one = dc.simulate([dc.Exp3(), CENTRED_EXP3], EASY, **given, workers=1, block=40)
     many = dc.simulate([dc.Exp3(), CENTRED_EXP3], EASY, **given, workers=4, block=3, out=tmp_path / "out")
     assert np.array_equal(one.data.regret, many.data.regret)
@@ -212,7 +212,12 @@ def test_workers_and_blocks_change_no_bit(tmp_path: Path) -> None:
     again = dc.simulate([dc.Exp3(), CENTRED_EXP3], EASY, **given, out=tmp_path / "out")
     assert np.array_equal(one.data.regret, again.data.regret)
     with pytest.raises(dc.StorageError, match="holds the results of another specification"):
-        dc.simulate([dc.Exp3(), CENTRED_EXP3], EASY, **{**given, "missing": 0.3}, out=tmp_path / "out")
+        dc.simulate(
+            [dc.Exp3(), CENTRED_EXP3],
+            EASY,
+            **{**given, "traffic": replace(how, missing=0.3)},
+            out=tmp_path / "out",
+        )
     saved = dc.Results.load(tmp_path / "out" / "results.nc")
     assert saved.specification["delay"] == ["geometric", 30.0]
     assert saved.world.endswith("delay geometric(30), missing 0.2, slice 0.7, reported noise(0.3)")
@@ -369,13 +374,18 @@ def test_pending_decisions_keep_what_their_updates_read() -> None:
 )
 def test_errors_name_the_argument_and_the_rule(given: dict[str, Any], message: str) -> None:
     with pytest.raises(dc.ParameterError) as caught:
-        dc.simulate(dc.FTPL(), EASY, horizon=10, runs=1, **given)
+        Traffic(**given)
     assert message in str(caught.value)
+
+
+def test_traffic_is_an_object() -> None:
+    with pytest.raises(dc.ParameterError, match=r"traffic = 5: .*dc\.Traffic\(delay=100\)"):
+        dc.simulate(dc.FTPL(), EASY, horizon=10, runs=1, traffic=5)  # type: ignore[arg-type]
 
 
 def test_a_slice_is_for_decoupled_policies() -> None:
     with pytest.raises(dc.ParameterError, match=r"slice = 0.5: .* UCB1 sees the arm that it plays"):
-        dc.simulate([dc.FTPL(), dc.UCB1()], EASY, horizon=10, runs=1, slice=0.5)
+        dc.simulate([dc.FTPL(), dc.UCB1()], EASY, horizon=10, runs=1, traffic=Traffic(slice=0.5))
 
 
 def test_pending_decisions_must_fit_into_memory() -> None:
@@ -419,7 +429,7 @@ MEETING = """
 import strangers
 import decoupled as dc
 easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
-print(dc.simulate(strangers.Stranger(), easy, 10, 1, delay=3).final_regret("Stranger").tolist())
+print(dc.simulate(strangers.Stranger(), easy, 10, 1, traffic=dc.Traffic(delay=3)).final_regret("Stranger").tolist())
 """
 
 
@@ -440,7 +450,7 @@ def test_without_numba_the_error_names_the_extra(tmp_path: Path) -> None:
         "import sys; sys.modules['numba'] = None\n"
         "import decoupled as dc\n"
         "easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])\n"
-        "try:\n    dc.simulate(dc.Forgetting(dc.FTPL()), easy, 10, 1, delay=3)\n"
+        "try:\n    dc.simulate(dc.Forgetting(dc.FTPL()), easy, 10, 1, traffic=dc.Traffic(delay=3))\n"
         "except dc.MissingExtraError as error:\n    print(error)\n"
     )
     done = subprocess.run(

@@ -21,7 +21,7 @@ from .curves import Moments
 from .plan import DEFAULT_CHECKPOINTS, Checkpoints, Plan, make_plan
 from .results import Results, assemble
 from .scheduler import Report, execute, own_executor
-from .traffic import Delay, Reported, Traffic
+from .traffic import DIRECT, Traffic
 
 MOST_NUMBERS = 20_000_000  # curves of single runs are kept up to this many numbers (160 MB)
 
@@ -40,20 +40,16 @@ def simulate(
     out: str | os.PathLike[str] | None = None,
     block: int | None = None,
     device: str = "cpu",
-    delay: Delay = 0,
-    missing: float = 0.0,
-    slice: float = 1.0,  # noqa: A002 (the share that explores is called an exploration slice)
-    reported: Reported = None,
+    traffic: Traffic = DIRECT,
     report: Report = lambda rounds, seconds: None,
 ) -> Results:
     """Run every policy `runs` times for `horizon` rounds.
 
     All policies meet the same losses, unless the environment is an adversary that answers what they do.
 
-    The results depend on the first five arguments, the checkpoints and the four about feedback (`delay`,
-    `missing`, `slice`, `reported`) alone: any number of workers, any executor and any block size give the
-    same bits. The four have random numbers of their own, so they change neither the losses nor each other,
-    and the regret is always of the losses suffered.
+    The results depend on the first five arguments, the checkpoints and the traffic alone: any number of
+    workers, any executor and any block size give the same bits. The traffic has random numbers of its own,
+    so it does not change the losses, and the regret is always of the losses suffered.
 
     Args:
         policies: one policy, or several that differ.
@@ -74,13 +70,7 @@ def simulate(
         device: "cpu", or "cuda" for NVIDIA GPUs, all that the machine has (extra `cuda`).
             Losses and draws are the same, and results are equal up to the rounding of functions such as
             exp; any number of devices and any block size give the same bits there, too.
-        delay: the feedback of round t arrives after the decision of round t + delay: a number of rounds, or
-            a law from which every round draws, ("geometric", mean) or ("uniform", low, high).
-        missing: the probability with which the feedback of a round never arrives.
-        slice: the share of the rounds that explore. The others exploit only, and nothing is learned there.
-        reported: how the reported loss differs from the one suffered: ("flip", probability) reports 1 - loss
-            with that probability, ("noise", sd) adds normal noise and clips to [0, 1], and
-            ("scale", factor, shift) reports factor * loss + shift.
+        traffic: what happens to feedback on its way: it may be late, lost, rare or altered.
         report: called with the rounds of each finished block and the seconds they took.
 
     >>> import decoupled as dc
@@ -88,11 +78,12 @@ def simulate(
     >>> results = dc.simulate([dc.FTPL(), dc.Exp3()], environment, horizon=1_000, runs=100, seed=0)
     >>> results.summary()["mean"].round(1).to_dict()
     {'FTPL': 65.9, 'Exp3': 82.5}
-    >>> late = dc.simulate(dc.FTPL(), environment, horizon=1_000, runs=100, seed=0, delay=100, missing=0.5)
+    >>> traffic = dc.Traffic(delay=100, missing=0.5)
+    >>> late = dc.simulate(dc.FTPL(), environment, horizon=1_000, runs=100, seed=0, traffic=traffic)
     >>> late.summary()["mean"].round(1).to_dict()
     {'FTPL': 96.6}
     """
-    traffic = Traffic(delay, missing, slice, reported)
+    _check_kind("traffic", traffic, Traffic, "for example dc.Traffic(delay=100)")
     plan = make_plan(policies, environment, horizon, runs, seed, checkpoints, device, traffic)
     return run_plan(
         plan, curves=curves, workers=workers, executor=executor, out=out, block=block, report=report

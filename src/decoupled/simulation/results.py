@@ -123,7 +123,7 @@ class Results:
 
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
-        >>> dc.simulate(dc.FTPL(), easy, horizon=100, runs=20, seed=0, delay=10, missing=0.5).world
+        >>> dc.simulate(dc.FTPL(), easy, horizon=100, runs=20, seed=0, traffic=dc.Traffic(delay=10, missing=0.5)).world
         'Bernoulli(rewards=(0.2, 0.7)), delay 10, missing 0.5'
         """
         traffic = traffic_of(self.specification)

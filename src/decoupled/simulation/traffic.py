@@ -27,9 +27,9 @@ from ..kernels.random.stream import new_stream
 from ..policies import Policy
 
 Delay: TypeAlias = int | tuple[str, float] | tuple[str, int, int]
-"""How many rounds late feedback is: a number, or a law to draw it from; see `simulate`."""
+"""How many rounds late feedback is: a number, or a law to draw it from; see `Traffic`."""
 Reported: TypeAlias = tuple[str, float] | tuple[str, float, float] | None
-"""How the reported loss differs from the one suffered; see `simulate`."""
+"""How the reported loss differs from the one suffered; see `Traffic`."""
 
 MOST_BYTES = 2**31  # of pending decisions, in each run under way
 
@@ -50,9 +50,10 @@ class Traffic:
             probability; ("noise", sd) adds normal noise, clipped to [0, 1]; ("scale", factor, shift) reports
             factor * loss + shift.
 
-    >>> Traffic(delay=["geometric", 100], missing=0.5).to_dict()
+    >>> import decoupled as dc
+    >>> dc.Traffic(delay=["geometric", 100], missing=0.5).to_dict()
     {'delay': ['geometric', 100.0], 'missing': 0.5}
-    >>> Traffic(delay=100, reported=("noise", 0.2)).label
+    >>> dc.Traffic(delay=100, reported=("noise", 0.2)).label
     'delay 100, reported noise(0.2)'
     """
 

@@ -64,8 +64,8 @@ def test_arms_in_strata() -> None:
 @pytest.mark.parametrize("policy", [dc.FTPL(), dc.Ladder(), dc.TopTwo()], ids=lambda each: each.label)
 def test_late_lost_rare_and_altered_feedback(policy: dc.Policy) -> None:
     worlds_met = (ENVIRONMENTS[0], ENVIRONMENTS[4], ENVIRONMENTS[6], ENVIRONMENTS[8])
-    compare(policy, worlds_met, delay=50, reported=("flip", 0.1))
-    compare(policy, worlds_met, delay=("uniform", 0, 40), missing=0.2, slice=0.5)
+    compare(policy, worlds_met, traffic=dc.Traffic(delay=50, reported=("flip", 0.1)))
+    compare(policy, worlds_met, traffic=dc.Traffic(delay=("uniform", 0, 40), missing=0.2, slice=0.5))
 
 
 def compare(policy: dc.Policy, environments: tuple[dc.environments.Environment, ...], **how: Any) -> None:
