@@ -1,7 +1,9 @@
 """Ctrl-C as at a terminal; and the option --quick, which `make quick` uses: a sample of the tests, without processes."""
 
+import gc
 import signal
 import subprocess
+from collections.abc import Generator
 from typing import NoReturn
 
 import pytest
@@ -17,6 +19,18 @@ pytest_plugins = ["support.mirrors.upstreams"]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="a sample of the tests, without processes")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    # What is imported for the tests stays until the end. To look for garbage in it, again and again, would take longer
+    # than many tests do.
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -61,7 +61,7 @@ assert "::: decoupled.InverseGap" in page.splitlines(), page
 
 @pytest.mark.slow
 def test_it_is_held_against_its_twin(copy: Path) -> None:
-    wanted = "InverseGap and (has_an_example or under_contract or laws_are_the_twins_at)"
+    wanted = "names_have_an_example or InverseGap and (under_contract or laws_are_the_twins_at)"
     files = ("tests/test_public.py", "tests/policies/test_contract.py")
     out = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", *files, "-k", wanted)
     assert "3 passed" in out, "an example in its docstring, a twin, and its laws"

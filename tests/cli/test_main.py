@@ -48,7 +48,6 @@ def test_bench_writes_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     file = tmp_path / "bench.json"
     gc.freeze()  # every timing collects garbage first, which is slow with the objects of other tests
     result = run(app, ["bench", "learner", "--repetitions", "3", "--out", str(file)])
-    gc.unfreeze()
     assert result.exit_code == 0, result.output
     lines = json.loads(file.read_text())["lines"]
     assert len(lines) == 9

@@ -108,7 +108,7 @@ if __name__ == "__main__":
     easy = dc.environments.Bernoulli([0.2, 0.9])
     alone = dc.simulate(Careless(), easy, 200, 20, seed=1)
     with Client(sys.argv[1]) as client:
-        together = dc.simulate(Careless(), easy, 200, 20, seed=1, executor=client.get_executor(), block=5)
+        together = dc.simulate(Careless(), easy, 200, 20, seed=1, executor=client.get_executor())
     assert (alone.final_regret("Careless") == together.final_regret("Careless")).all()
     print("same", alone.final_regret("Careless").mean() > 20)
 """

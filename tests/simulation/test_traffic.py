@@ -262,7 +262,7 @@ def test_estimates_are_unbiased_for_what_is_reported(
 ) -> None:
     # Of 60 rounds, `share` are learned from, at slope * loss + base. 4.5 standard errors: 3 arms in up to 20 cases raise a
     # false alarm in 4e-4 of all seeds.
-    found = estimates(policy, traffic, rounds=60, runs=3_000)
+    found = estimates(policy, traffic, rounds=60, runs=1_000)
     expected = 60 * share * (slope * np.array([0.8, 0.5, 0.3]) + base)
     error = found.std(axis=0, ddof=1) / math.sqrt(len(found))
     assert (abs(found.mean(axis=0) - expected) < 4.5 * error).all()

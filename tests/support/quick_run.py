@@ -10,7 +10,7 @@ import pytest
 
 from support.once import fits_folder, made_once
 
-RUNS = "4"
+RUNS = "2"
 
 
 class Quick(NamedTuple):

@@ -71,6 +71,14 @@ def made(name: str = "Made", dataclass: Any = None, **parts: Any) -> dc.Policy:
     return policy
 
 
+class Shared(Params):
+    pass
+
+
+# For policies that differ in methods alone: their machine code is made once.
+SOUND: dict[str, Any] = {"params_type": Shared, "params": lambda self: Shared(0.0)}
+
+
 @pytest.fixture(autouse=True)
 def _forget_policies() -> Iterator[None]:
     known = dict(dc.Policy._known)
@@ -90,7 +98,7 @@ def judged(policy: Any) -> str:
 
 
 def test_the_sound_policy_passes() -> None:
-    dc.testing.check_policy(made(), rounds=1_000)
+    dc.testing.check_policy(made(**SOUND), rounds=1_000)
 
 
 # Parts
@@ -379,7 +387,7 @@ def failing(self: Any, *given: Any) -> Any:
 )
 @pytest.mark.filterwarnings("ignore:invalid value|divide by zero")
 def test_methods_that_do_not_do(parts: dict[str, Any], words: tuple[str, ...]) -> None:
-    message = judged(made(**parts))
+    message = judged(made(**SOUND, **parts))
     for each in words:
         assert each in message
 

@@ -35,7 +35,7 @@ def edge(arms: int, alpha: float) -> theory.Report:
     return theory.inspect(moment.estimates, moment.eta, alpha, moment.best, moment.zeta)
 
 
-@pytest.mark.parametrize("alpha", [1.1, 2.0, 3.0, 6.0])
+@pytest.mark.parametrize("alpha", [1.1, 3.0, 6.0])
 def test_nothing_fails_that_should_hold(alpha: float) -> None:
     report = theory.survey(alphas=[alpha], arms=[2, 12], horizon=40, seed=1)
     assert report.surprises == []
@@ -101,22 +101,18 @@ def test_a_trajectory_meets_the_failing_tail_bound() -> None:
     assert report.surprises == []
 
 
-@pytest.mark.parametrize(
-    ("printed", "corrected"),
-    [
+def test_other_slips_fail_as_printed_and_hold_corrected() -> None:
+    world = dc.environments.Bernoulli([0.9, 0.3, 0.2])
+    report = theory.check(world, dc.FTPL(alpha=2.0), horizon=300, seed=0)
+    for printed, corrected in (
         (stability.SLOPE_PRINTED, stability.SLOPE),
         (stability.USE_PRINTED, stability.USE),
         (exploration.EXPONENT_PRINTED, exploration.EXPONENT),
         (penalty.STEP_PRINTED, penalty.STEP),
-    ],
-    ids=lambda inequality: inequality.name,
-)
-def test_other_slips_fail_as_printed_and_hold_corrected(printed: Inequality, corrected: Inequality) -> None:
-    world = dc.environments.Bernoulli([0.9, 0.3, 0.2])
-    report = theory.check(world, dc.FTPL(alpha=2.0), horizon=300, seed=0)
-    assert printed.status == AS_PRINTED
-    assert report[printed.name].violations > 0
-    assert report[corrected.name].violations == 0
+    ):
+        assert printed.status == AS_PRINTED
+        assert report[printed.name].violations > 0
+        assert report[corrected.name].violations == 0
 
 
 def test_beyond_three_the_chain_breaks() -> None:

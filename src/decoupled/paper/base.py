@@ -43,8 +43,8 @@ class Scale(NamedTuple):
         return min(self.runs, quick) if self.quick else self.runs
 
     def fewer(self, part: int, least: int = 4) -> int:
-        """A fraction of the runs, for experiments that need fewer."""
-        return max(least, self.runs // part)
+        """A fraction of the runs, for experiments that need fewer; at least some of them, if there are as many."""
+        return max(min(least, self.runs), self.runs // part)
 
 
 class PaperExperiment:
