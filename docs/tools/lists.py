@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from decoupled.environments import Environment
-from decoupled.options.definitions import CONFIG, LISTENING, MIRROR, SERVE, STORES
+from decoupled.options.definitions import CONFIG, MIRROR, SERVE
 from decoupled.options.option import Option
-from decoupled.paper import EXPERIMENTS
+from decoupled.options.tables import settings_table
+from decoupled.paper.runner import EXPERIMENTS
 from decoupled.policies import Policy
 
 sys.path.insert(0, str(Path(__file__).parent))
+import command_list
 import measured_tables
 import measurements
 
@@ -95,10 +97,7 @@ LISTS: dict[str, Callable[[str], str]] = {
     "experiments": experiments,
     "serve_settings": _of_options(settings_table, (CONFIG, *SERVE)),
     "mirror_settings": _of_options(settings_table, MIRROR),
-    "serve_flags": _of_options(flags_table, (CONFIG, *SERVE)),
-    "mirror_flags": _of_options(flags_table, MIRROR),
-    "store_flags": _of_options(flags_table, (CONFIG, *STORES)),
-    "listening_flags": _of_options(flags_table, (CONFIG, *LISTENING)),
+    "commands": command_list.commands,
     **measured_tables.TABLES,
 }
 
