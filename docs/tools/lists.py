@@ -20,6 +20,8 @@ from decoupled.options.option import Option
 from decoupled.options.tables import settings_table
 from decoupled.paper.runner import EXPERIMENTS
 from decoupled.policies import Policy
+from decoupled.service import errors
+from decoupled.theory import bounds, figures
 
 sys.path.insert(0, str(Path(__file__).parent))
 import command_list
@@ -53,6 +55,33 @@ def policies(page: str) -> str:
 def environments(page: str) -> str:
     """Every environment, as a reference to its docstring."""
     return references("decoupled.environments", Environment.homes, page)
+
+
+def members(package: str, names: Iterable[str], page: str) -> str:
+    """A reference to each name that the page does not have yet, in order, under a heading of its own.
+
+    >>> print(members("a", ["X", "Y"], "::: a.X"))
+    ::: a.Y
+        options: {heading_level: 3}
+    """
+    named = set(re.findall(r"^::: (\S+)$", page, re.MULTILINE))
+    new = (f"{package}.{name}" for name in names if f"{package}.{name}" not in named)
+    return "\n\n".join(f"::: {name}\n    options: {{heading_level: 3}}" for name in new)
+
+
+def _service_errors(page: str) -> str:
+    """Every error of the service, as a reference to its docstring."""
+    return members(
+        "decoupled.service.errors",
+        (
+            name
+            for name, each in vars(errors).items()
+            if isinstance(each, type)
+            and issubclass(each, errors.ServiceError)
+            and each.__module__ == errors.__name__
+        ),
+        page,
+    )
 
 
 def experiments(page: str) -> str:
@@ -98,6 +127,9 @@ LISTS: dict[str, Callable[[str], str]] = {
     "serve_settings": _of_options(settings_table, (CONFIG, *SERVE)),
     "mirror_settings": _of_options(settings_table, MIRROR),
     "commands": command_list.commands,
+    "service_errors": _service_errors,
+    "bounds": lambda page: members("decoupled.theory.bounds", bounds.__all__, page),
+    "theory_figures": lambda page: members("decoupled.theory.figures", figures.__all__, page),
     **measured_tables.TABLES,
 }
 
