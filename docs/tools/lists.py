@@ -24,9 +24,9 @@ from decoupled.service import errors
 from decoupled.theory import bounds, figures
 
 sys.path.insert(0, str(Path(__file__).parent))
-import command_list
 import measured_tables
 import measurements
+import program_lists
 
 PAGES = Path(__file__).resolve().parent.parent
 MARKER = re.compile(
@@ -126,7 +126,8 @@ LISTS: dict[str, Callable[[str], str]] = {
     "experiments": experiments,
     "serve_settings": _of_options(settings_table, (CONFIG, *SERVE)),
     "mirror_settings": _of_options(settings_table, MIRROR),
-    "commands": command_list.commands,
+    "commands": program_lists.commands,
+    "requests": program_lists.requests,
     "service_errors": _service_errors,
     "bounds": lambda page: members("decoupled.theory.bounds", bounds.__all__, page),
     "theory_figures": lambda page: members("decoupled.theory.figures", figures.__all__, page),

@@ -1,12 +1,15 @@
-"""Writes the list of commands from the program itself: `<!-- list: commands -->` in `commands.md`."""
+"""Lists of what the program itself describes: its commands, in `commands.md`, and its HTTP requests, in `service.md`."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
+from unittest.mock import Mock
 
 import typer
 
 from decoupled.cli.main import app
 from decoupled.options.definitions import CONFIG, MIRROR, SERVE
+from decoupled.service.decision_service import DecisionService
+from decoupled.service.http.app import create_app
 
 CLIENT = ("--url", "--key-file")
 NOTE = "Variables set the options, too"
@@ -67,3 +70,24 @@ def section(name: str, command: Any) -> str:
 def commands(page: str) -> str:
     """Every command of `decoupled`, from its help."""
     return "\n\n".join(section(name, each) for name, each in leaves(typer.main.get_command(app)))
+
+
+def requests(page: str) -> str:
+    """Every request of the HTTP API, from the OpenAPI document."""
+    paths = create_app(cast(DecisionService, Mock())).inner.openapi()["paths"]
+    rows = [
+        f"| `{method.upper()} {path}` | {' '.join(told(each).split())} |"
+        for path, methods in paths.items()
+        for method, each in methods.items()
+    ]
+    return "\n".join(("| request | what it does |", "|---|---|", *rows))
+
+
+def told(operation: dict[str, Any]) -> str:
+    """What the document says about an operation.
+
+    >>> told({"summary": "Stop making decisions", "description": "The log stays."})
+    'Stop making decisions. The log stays.'
+    """
+    summary = operation["summary"]
+    return f"{summary}{'' if summary.endswith('?') else '.'} {operation.get('description', '')}".strip()
