@@ -19,7 +19,6 @@ from decoupled.mirror.counts import DROPPED, LEARNED, NOT_MIRRORED
 from decoupled.options import definitions
 from decoupled.options.option import Option
 from decoupled.service.analysis.export import COLUMNS
-from decoupled.service.client import Client, Retries
 from decoupled.service.decision_service import DecisionService
 from decoupled.service.experiment.records import Settings
 from decoupled.service.http import decisions, limits
@@ -172,12 +171,10 @@ def arguments(function: Any) -> set[str]:
 @pytest.mark.parametrize(
     ("heading", "known"),
     [
-        ("A learner", arguments(dc.Policy.start) | arguments(dc.Learner.watch)),
         (
             "An experiment of the service",
             {*shapes.ExperimentIn.model_fields, *decisions.DecideIn.model_fields},
         ),
-        ("The Python clients", arguments(Client.__mro__[1])),
         ("A simulation", arguments(dc.simulate)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -231,8 +228,7 @@ def test_every_count_of_a_mirror_is_documented() -> None:
 
 
 def test_settings_outside_the_tables_are_documented() -> None:
-    named = {*KEYS, *(field.name for field in dataclasses.fields(Retries))}
-    named |= {"loss", "reward", "arm", "items", "decision", "before"}
+    named = {*KEYS, "loss", "reward", "arm", "items", "decision", "before"}
     assert all(f"`{name}`" in SETTINGS or f"`[[{name}]]`" in SETTINGS for name in named)
     assert len(dataclasses.fields(Settings)) == len(shapes.ExperimentIn.model_fields) - 1, (
         "all except the seed"
