@@ -171,7 +171,7 @@ LEAST = {
     "ladder-proof": 250,
     "inference": 50,
     "theory": 100,
-    "beyond-appendix": 80,
+    "beyond-appendix": 40,
     "glossary": 40,
 }
 LEAST |= {"api/theory": 150, "api/policies": 200, "understand": 40}
