@@ -17,8 +17,7 @@ from typing import Any
 from decoupled.environments import Environment
 from decoupled.options.definitions import CONFIG, MIRROR, SERVE
 from decoupled.options.option import Option
-from decoupled.options.tables import settings_table
-from decoupled.paper.runner import EXPERIMENTS
+from decoupled.paper import EXPERIMENTS
 from decoupled.policies import Policy
 from decoupled.service import errors
 from decoupled.theory import bounds, figures
@@ -98,19 +97,6 @@ def settings_table(options: Iterable[Option]) -> str:
         default = f"`{each.shown_default}`" if each.shown_default else ""
         lines.append(f"| `{each.flag}` | `{each.variable}` | {key} | {default} | {each.meaning} |")
     return "\n".join(lines)
-
-
-def flags_table(options: Iterable[Option]) -> str:
-    """The options for docs/commands.md: flag, default and meaning."""
-    rows = [
-        "| option | default | |",
-        "|---|---|---|",
-        *(
-            f"| `{each.flag}` | {f'`{each.shown_default}`' if each.shown_default and each.kind.metavar else ''} | {each.meaning} |"
-            for each in options
-        ),
-    ]
-    return "\n".join(rows)
 
 
 def _of_options(

@@ -38,13 +38,3 @@ def aligned(rows: Iterable[tuple[str, ...]]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     )
-
-
-def settings_table(options: Iterable[Option]) -> str:
-    """The options for docs/settings.md: flag, variable, key, default and meaning."""
-    lines = ["| option | variable | key | default | what it sets |", "|---|---|---|---|---|"]
-    for each in options:
-        key = f"`{each.key}`" if each.key else ""
-        default = f"`{each.shown_default}`" if each.shown_default else ""
-        lines.append(f"| `{each.flag}` | `{each.variable}` | {key} | {default} | {each.meaning} |")
-    return "\n".join(lines)
