@@ -31,10 +31,7 @@ FIGURES = {
     "paper-adversarial": Measured(
         "Alternating losses, K = 8, gap 0.125, 1,000 runs", "round", ("mean regret ± standard deviation",)
     ),
-    # The curves of the reports that docs/how-to/compare.md and docs/research.md write.
-    "research-own": Measured(
-        "Two policies, three environments, 50 runs", "round", ("mean regret, 95 % interval",)
-    ),
+    # The curves of the report that docs/how-to/compare.md writes.
     "how-to-compare": Measured(
         "An idea beside the paper's policy, 20 runs", "round", ("mean regret, 95 % interval",)
     ),

@@ -21,9 +21,9 @@ for look in looks:
     while learner.round <= look:
         decision = learner.decide()
         learner.observe(decision, loss=float(luck.random() < means[decision.explore]))
-    for arm, interval in learner.intervals().items():
+    for arm, interval in learner.inference.intervals().items():
         intervals[arm].append((interval.low, interval.high))
-    if decided is None and learner.verdict().state == "decided":
+    if decided is None and learner.inference.verdict().state == "decided":
         decided = look
 
 figure, axes = plt.subplots()

@@ -1,17 +1,19 @@
-"""Runs the programs of the gallery, and writes their pictures, their thumbnails and the pages that show them.
+"""Runs the programs of the gallery, and writes their pictures, their thumbnails and the page with all of them.
 
     python docs/tools/gallery.py                     # everything
-    python docs/tools/gallery.py --only punished     # the picture of one program, and all pages
+    python docs/tools/gallery.py --only punished     # the picture of one program, and the page
     python docs/tools/gallery.py --out elsewhere     # the pictures, into another folder
 
 A program of `docs/gallery` is an ordinary script that draws one figure. The first line of its docstring is its title,
 and the rest its text. `docs/gallery/contents.toml` has the order, a description of each picture for those who cannot
-see it, and what to read next. As a hook of the site, this file adds the pages to the navigation.
+see it, and what to read next. As a hook of the site, this file adds a page for each program. Pages link the program,
+which a forge shows; on the site such a link leads to its page.
 """
 
 import argparse
 import ast
 import io
+import re
 import runpy
 import sys
 import tomllib
@@ -21,11 +23,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+from mkdocs.structure.files import File
+
 from decoupled.plots import COLOURS, DOTS_PER_INCH, SMALL, WIDTH
 
 sys.path.insert(0, str(Path(__file__).parent))
 from shown import KEY, shown
 
+LINK = re.compile(r"\]\(((?:\.\./)*)gallery/(\w+)\.py\)")
+PROGRAM = re.compile(r"\]\((\w+)\.py\)")
 GALLERY = Path(__file__).resolve().parents[1] / "gallery"
 FIGURES = GALLERY / "figures"
 HEIGHT = 0.75 * WIDTH
@@ -147,7 +153,7 @@ def index_page() -> str:
     parts = [INTRODUCTION]
     for part in contents():
         cards = (
-            f"- [![](figures/thumbs/{each.name}.png)<br>{each.docstring[0]}]({each.name}.md)"
+            f"- [![](figures/thumbs/{each.name}.png)<br>{each.docstring[0]}]({each.name}.py)"
             for each in part.examples
         )
         listed = "\n".join(cards)
@@ -185,9 +191,18 @@ Read more: {more}
 """
 
 
-def pages() -> dict[str, str]:
-    """Every page of the gallery by the name of its file."""
-    return {"index.md": index_page()} | {f"{each.name}.md": example_page(each) for each in examples()}
+def on_files(files: Any, /, *, config: Any) -> Any:
+    """Called by MkDocs with the files of the site: add a page for each program."""
+    for each in examples():
+        files.append(File.generated(config, f"gallery/{each.name}.md", content=example_page(each)))
+    return files
+
+
+def on_page_markdown(markdown: str, /, *, page: Any, config: Any, files: Any) -> str:
+    """Called by MkDocs for every page: let links to programs lead to their pages, except on those pages."""
+    if page.file.src_uri == "gallery/index.md":
+        return PROGRAM.sub(r"](\1.md)", markdown)
+    return LINK.sub(r"](\1gallery/\2.md)", markdown)
 
 
 def on_config(config: Any) -> Any:
@@ -200,11 +215,11 @@ def on_config(config: Any) -> Any:
 
 
 def main() -> None:
-    """Draw the pictures and write the pages."""
-    parser = argparse.ArgumentParser(description="Draw the pictures of the gallery and write its pages.")
+    """Draw the pictures and write the page with all of them."""
+    parser = argparse.ArgumentParser(description="Draw the pictures of the gallery and write its page.")
     parser.add_argument("--only", nargs="+", choices=[each.name for each in examples()], help="draw these")
     parser.add_argument(
-        "--out", type=Path, default=FIGURES, help="draw into another folder, and write no pages"
+        "--out", type=Path, default=FIGURES, help="draw into another folder, and write no page"
     )
     options = parser.parse_args()
     for example in examples():
@@ -213,8 +228,7 @@ def main() -> None:
                 save(figure, example.name, options.out)
             print(options.out / f"{example.name}.png")
     if options.out == FIGURES:
-        for name, text in pages().items():
-            (GALLERY / name).write_text(text)
+        (GALLERY / "index.md").write_text(index_page())
 
 
 if __name__ == "__main__":

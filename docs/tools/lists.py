@@ -15,14 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from decoupled.environments import Environment
-from decoupled.options.definitions import CONFIG, LISTENING, MIRROR, SERVE, STORES
+from decoupled.options.definitions import CONFIG, MIRROR, SERVE
 from decoupled.options.option import Option
 from decoupled.paper import EXPERIMENTS
 from decoupled.policies import Policy
+from decoupled.service import errors
+from decoupled.theory import bounds, figures
 
 sys.path.insert(0, str(Path(__file__).parent))
 import measured_tables
 import measurements
+import program_lists
 
 PAGES = Path(__file__).resolve().parent.parent
 MARKER = re.compile(
@@ -53,6 +56,33 @@ def environments(page: str) -> str:
     return references("decoupled.environments", Environment.homes, page)
 
 
+def members(package: str, names: Iterable[str], page: str) -> str:
+    """A reference to each name that the page does not have yet, in order, under a heading of its own.
+
+    >>> print(members("a", ["X", "Y"], "::: a.X"))
+    ::: a.Y
+        options: {heading_level: 3}
+    """
+    named = set(re.findall(r"^::: (\S+)$", page, re.MULTILINE))
+    new = (f"{package}.{name}" for name in names if f"{package}.{name}" not in named)
+    return "\n\n".join(f"::: {name}\n    options: {{heading_level: 3}}" for name in new)
+
+
+def _service_errors(page: str) -> str:
+    """Every error of the service, as a reference to its docstring."""
+    return members(
+        "decoupled.service.errors",
+        (
+            name
+            for name, each in vars(errors).items()
+            if isinstance(each, type)
+            and issubclass(each, errors.ServiceError)
+            and each.__module__ == errors.__name__
+        ),
+        page,
+    )
+
+
 def experiments(page: str) -> str:
     """The experiments of `decoupled reproduce`, in a table."""
     rows = (f"| `{name}` | {each.about} | {each.origin} |" for name, each in EXPERIMENTS.items())
@@ -69,19 +99,6 @@ def settings_table(options: Iterable[Option]) -> str:
     return "\n".join(lines)
 
 
-def flags_table(options: Iterable[Option]) -> str:
-    """The options for docs/commands.md: flag, default and meaning."""
-    rows = [
-        "| option | default | |",
-        "|---|---|---|",
-        *(
-            f"| `{each.flag}` | {f'`{each.shown_default}`' if each.shown_default and each.kind.metavar else ''} | {each.meaning} |"
-            for each in options
-        ),
-    ]
-    return "\n".join(rows)
-
-
 def _of_options(
     write: Callable[[Iterable[Option]], str], options: Iterable[Option]
 ) -> Callable[[str], str]:
@@ -95,10 +112,11 @@ LISTS: dict[str, Callable[[str], str]] = {
     "experiments": experiments,
     "serve_settings": _of_options(settings_table, (CONFIG, *SERVE)),
     "mirror_settings": _of_options(settings_table, MIRROR),
-    "serve_flags": _of_options(flags_table, (CONFIG, *SERVE)),
-    "mirror_flags": _of_options(flags_table, MIRROR),
-    "store_flags": _of_options(flags_table, (CONFIG, *STORES)),
-    "listening_flags": _of_options(flags_table, (CONFIG, *LISTENING)),
+    "commands": program_lists.commands,
+    "requests": program_lists.requests,
+    "service_errors": _service_errors,
+    "bounds": lambda page: members("decoupled.theory.bounds", bounds.__all__, page),
+    "theory_figures": lambda page: members("decoupled.theory.figures", figures.__all__, page),
     **measured_tables.TABLES,
 }
 

@@ -23,8 +23,6 @@ COMPARED = {
     "recommended": "`Ladder()`",
     "leader": "follow the leader",
 }
-README_POLICIES = ("ftpl", "recommended", "leader")
-README_INSTANCES = ("alternating", "easy", "hard", "punished-8", "movies-32")
 BOUND, LOGARITHMIC = "$O(\\sqrt{KT})$", "$O(\\sum_i \\log T / \\Delta_i)$"
 # What choosing.md says of a policy: its name, its guarantee, and what you must know.
 DECOUPLED = {
@@ -280,7 +278,6 @@ def extras() -> str:
 KNOWN = measurements.records()
 TABLES: dict[str, Callable[[str], str]] = {
     "regret": lambda page: regret(INSTANCES, COMPARED),
-    "regret_short": lambda page: regret(README_INSTANCES, README_POLICIES),
     "rivals": lambda page: rivals(),
     "decoupled_policies": lambda page: chosen(DECOUPLED),
     "standard_policies": lambda page: chosen(STANDARD),

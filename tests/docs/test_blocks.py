@@ -166,14 +166,6 @@ def test_the_readmes_learner_learns() -> None:
     assert served[-500:].count("large") > 450
 
 
-def test_the_short_table_agrees_with_the_long_one() -> None:
-    row = re.compile(r"^\| ([^|]*) \| ([^|]*\d.*) \|$", re.MULTILINE)
-    pages = dict(row.findall((ROOT / "docs" / "beyond.md").read_text()))
-    rows = row.findall((ROOT / "docs" / "results.md").read_text())
-    assert len(rows) == 5
-    assert all(set(cells.split(" | ")) <= set(pages[name].split(" | ")) for name, cells in rows)
-
-
 def paragraphs() -> list[str]:
     return [
         part
@@ -185,7 +177,7 @@ def paragraphs() -> list[str]:
 
 def test_the_cost_of_a_decision_is_given_for_both_policies() -> None:
     parts = [part for part in paragraphs() if "1 to 2 microseconds" in part]
-    assert len(parts) >= 3
+    assert len(parts) >= 2
     for part in parts:
         assert re.search(r"`Ladder\(\)`,? (they cost )?2 to 3\b|2 to 3 with `Ladder\(\)`", part), part
 

@@ -5,7 +5,6 @@ import inspect
 import json
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +19,18 @@ from decoupled.mirror.counts import DROPPED, LEARNED, NOT_MIRRORED
 from decoupled.options import definitions
 from decoupled.options.option import Option
 from decoupled.service.analysis.export import COLUMNS
-from decoupled.service.client import Client, Retries
 from decoupled.service.decision_service import DecisionService
 from decoupled.service.experiment.records import Settings
 from decoupled.service.http import decisions, limits
 from decoupled.service.http import schemas as shapes
 from decoupled.simulation.toml import KEYS
+from support.doc_tools import tool
 from support.http_service import served
 from support.pages import PAGES, ROOT, commands
 
-COMMANDS = (ROOT / "docs" / "commands.md").read_text()
+leaves = tool("program_lists").leaves
+LEAVES = list(leaves(typer.main.get_command(app)))
+COMMANDS = tool("program_lists").commands("")
 SETTINGS = (ROOT / "docs" / "settings.md").read_text()
 LINES = sorted({line for page in PAGES for line in commands(page)})
 PIPED = re.compile(r"ID=\$\((decoupled .*) \|$")  # a command whose output is piped into the next line
@@ -77,55 +78,18 @@ def command_of(line: str) -> str:
     return PIPED.sub(r"\1", line)
 
 
-def leaves(command: Any, *path: str) -> Iterator[tuple[str, Any]]:
-    for name, below in command.commands.items():
-        if hasattr(below, "commands"):
-            yield from leaves(below, *path, name)
-        else:
-            yield " ".join((*path, name)), below
-
-
-def section(title: str) -> str:
-    found = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", COMMANDS, re.MULTILINE | re.DOTALL)
-    assert found, f"{title} is not documented in docs/commands.md"
-    return found[1]
-
-
-def rows(title: str) -> dict[str, str]:
-    """The defaults of what a section lists, and of what it takes from other sections."""
-    text = section(title)
-    found: dict[str, str] = {}
-    if title.startswith("decoupled client "):
-        found |= rows("Options of a client")
-    for link in re.findall(r"[Ii]t (?:also )?takes \[the options of .*?\]\(#([\w-]+)\)", text):
-        taken = "Options of a store" if link == "options-of-a-store" else link.replace("-", " ")
-        found |= rows(taken)
-    for name in re.findall(r"all but `(.*?)`", text):
-        del found[name]
-    own = re.findall(r"^\| `([^`]+?)(?: \.\.\.)?` \| ([^|]*?) ?\|", text, re.MULTILINE)
-    return found | dict(own)
-
-
-@pytest.mark.parametrize(("name", "command"), list(leaves(typer.main.get_command(app))))
+@pytest.mark.parametrize(("name", "command"), LEAVES)
 def test_every_command_and_option_is_documented(name: str, command: Any) -> None:
-    known = {}
+    written = COMMANDS.split(f"## decoupled {name}\n")[1].split("\n## ")[0]
+    assert written.strip(), "a command without help"
+    everywhere = ("--help", "--url", "--key-file") if name.startswith("client ") else ("--help",)
+    settings = SETTINGS if "settings.md#" in written else ""
     for parameter in command.params:
-        if parameter.param_type_name == "argument":
-            known[parameter.metavar or parameter.name.upper()] = "required" if parameter.required else ""
-        elif parameter.name != "help":
-            for option in parameter.opts:
-                shown_default = getattr(
-                    parameter, "show_default", None
-                )  # of an option that a variable sets, too
-                value = shown_default if isinstance(shown_default, str) else parameter.default
-                plain = value is None or value is False or value == ""
-                known[option] = "" if plain else f"`{value:g}`" if type(value) is float else f"`{value}`"
-    assert rows(f"decoupled {name}") == known
-
-
-def test_every_documented_command_exists() -> None:
-    known = {name for name, _ in leaves(typer.main.get_command(app))}
-    assert set(re.findall(r"^## decoupled (.+)$", COMMANDS, re.MULTILINE)) == known
+        if parameter.opts[0] not in everywhere:
+            shown = parameter.metavar or parameter.name.upper()
+            names = (shown,) if parameter.param_type_name == "argument" else parameter.opts
+            assert all(re.search(rf"`{each}[` ]", written + settings) for each in names), names
+            assert parameter.help, names
 
 
 @pytest.mark.parametrize(
@@ -133,7 +97,7 @@ def test_every_documented_command_exists() -> None:
 )
 def test_every_command_line_of_the_pages_parses(line: str) -> None:
     root = typer.main.get_command(app)
-    if any(f"decoupled {name} ".startswith(f"{line} ") for name, _ in leaves(root)):
+    if any(f"decoupled {name} ".startswith(f"{line} ") for name, _ in LEAVES):
         return  # the text only names a command
     for _, command in leaves(root):
         command.callback = lambda **_: None  # parse only
@@ -174,11 +138,7 @@ def test_the_pages_commands_run_against_a_service(tmp_path: Path, monkeypatch: p
 
 
 def check_requests(paths: dict[str, dict[str, Any]]) -> None:
-    """Every request of the API is documented, and every documented one exists."""
-    text = (ROOT / "docs" / "service.md").read_text().replace("`.../", "`/v1/experiments/{name}/")
-    shown = set(re.findall(r"(?:/ofrep)?/v1/[a-z/{}A-Za-z]*[a-z}]|/healthz|/readyz|/metrics", text))
-    known = {path for path in paths if not path.startswith("/v1/simulator")}
-    assert known <= shown
+    """Every request on the pages exists; the list of all of them is made of the same document."""
     # The port 8080 is that of a mirror in front of any service, and 8081 that of its console.
     requests = [line for line in LINES if line.startswith("curl") and not re.search(":808[01]/", line)]
     assert requests
@@ -211,12 +171,10 @@ def arguments(function: Any) -> set[str]:
 @pytest.mark.parametrize(
     ("heading", "known"),
     [
-        ("A learner", arguments(dc.Policy.start) | arguments(dc.Learner.watch)),
         (
             "An experiment of the service",
             {*shapes.ExperimentIn.model_fields, *decisions.DecideIn.model_fields},
         ),
-        ("The Python clients", arguments(Client.__mro__[1])),
         ("A simulation", arguments(dc.simulate)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -270,8 +228,7 @@ def test_every_count_of_a_mirror_is_documented() -> None:
 
 
 def test_settings_outside_the_tables_are_documented() -> None:
-    named = {*KEYS, *(field.name for field in dataclasses.fields(Retries))}
-    named |= {"loss", "reward", "arm", "items", "decision", "before"}
+    named = {*KEYS, "loss", "reward", "arm", "items", "decision", "before"}
     assert all(f"`{name}`" in SETTINGS or f"`[[{name}]]`" in SETTINGS for name in named)
     assert len(dataclasses.fields(Settings)) == len(shapes.ExperimentIn.model_fields) - 1, (
         "all except the seed"
@@ -300,7 +257,7 @@ def test_every_column_of_the_log_is_documented_with_its_type() -> None:
 
 
 def test_the_command_that_creates_an_experiment_takes_every_setting() -> None:
-    [create] = [each for name, each in leaves(typer.main.get_command(app)) if name == "client create"]
+    [create] = [each for name, each in LEAVES if name == "client create"]
     taken = {parameter.name for parameter in create.params}
     assert {name.removesuffix("_seconds") for name in shapes.ExperimentIn.model_fields} <= taken
 

@@ -3,7 +3,6 @@
 import csv
 import re
 import runpy
-from ast import literal_eval
 
 import numpy as np
 import pytest
@@ -63,11 +62,3 @@ def test_the_curves_of_an_idea_end_where_its_page_says() -> None:
     ]
     assert len(printed) == 9
     assert {(panel, name): int(mean) for panel, name, mean in printed} == ends_of("how-to-compare")
-
-
-def test_the_curves_of_a_policy_in_a_script_end_where_the_page_says() -> None:
-    page = (ROOT / "docs/research.md").read_text()
-    lines = re.findall(r"^(alternating|a switch|a jammer) (\{.*\})$", page, re.MULTILINE)
-    printed = {(name, label): mean for name, text in lines for label, mean in literal_eval(text).items()}
-    assert len(printed) == 6
-    assert printed == ends_of("research-own")

@@ -1,6 +1,7 @@
 """The programs of the gallery run, draw the committed pictures and use public names only; the pages show all of them."""
 
 import ast
+import functools
 import os
 import re
 import runpy
@@ -60,14 +61,22 @@ def test_a_program_with_another_number_of_figures_is_refused(figures: int, tmp_p
 def test_programs_pictures_and_pages_are_those_of_the_contents() -> None:
     assert len(EXAMPLES) >= 12
     assert {each.stem for each in GALLERY.glob("*.py")} == set(EXAMPLES)
-    assert {each.stem for each in GALLERY.glob("*.md")} == {"index", *EXAMPLES}
     for folder in (GALLERY / "figures", GALLERY / "figures" / "thumbs"):
         assert {each.stem for each in folder.glob("*.png")} == set(EXAMPLES)
 
 
-@pytest.mark.parametrize("name", SCRIPT["pages"]())
-def test_a_page_is_what_the_script_writes(name: str) -> None:
-    assert (GALLERY / name).read_text() == SCRIPT["pages"]()[name], AGAIN
+def test_the_page_is_what_the_script_writes() -> None:
+    assert (GALLERY / "index.md").read_text() == SCRIPT["index_page"](), AGAIN
+
+
+def test_on_the_site_a_link_to_a_program_leads_to_its_page() -> None:
+    outside, index = (
+        SimpleNamespace(file=SimpleNamespace(src_uri=name))
+        for name in ("how-to/logs.md", "gallery/index.md")
+    )
+    on_page = functools.partial(SCRIPT["on_page_markdown"], config=None, files=None)
+    assert on_page("[a](../gallery/rungs.py)", page=outside) == "[a](../gallery/rungs.md)"
+    assert on_page("[a](rungs.py)", page=index) == "[a](rungs.md)"
 
 
 def test_every_example_is_in_the_navigation_once() -> None:
@@ -137,14 +146,14 @@ def test_a_program_uses_public_names_only(example: Any) -> None:
 def test_the_forge_shows_every_thumbnail_with_a_link() -> None:
     text = (GALLERY / "index.md").read_text()
     cards = re.findall(
-        r"^- \[!\[\]\(figures/thumbs/(\w+)\.png\)<br>(.+)\]\((\w+)\.md\)$", text, re.MULTILINE
+        r"^- \[!\[\]\(figures/thumbs/(\w+)\.png\)<br>(.+)\]\((\w+)\.py\)$", text, re.MULTILINE
     )
     assert cards == [(name, each.docstring[0], name) for name, each in EXAMPLES.items()]
 
 
 def test_a_page_outside_the_gallery_links_to_every_example() -> None:
     pages = [page.read_text() for page in PAGES if page.parent != GALLERY]
-    assert [name for name in EXAMPLES if not any(f"gallery/{name}.md)" in page for page in pages)] == []
+    assert [name for name in EXAMPLES if not any(f"gallery/{name}.py)" in page for page in pages)] == []
 
 
 if __name__ == "__main__":

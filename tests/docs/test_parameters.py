@@ -145,7 +145,7 @@ def test_a_type_without_a_page_is_found() -> None:
 
 def test_the_tables_of_the_typescript_client_are_complete() -> None:
     source = (ROOT / "clients/typescript/src/client.ts").read_text()
-    page = (ROOT / "docs/other-languages.md").read_text()
+    page = (ROOT / "clients/typescript/README.md").read_text()
     body = source[source.index("export class Client ") :].partition("\n}\n")[0]
     methods = re.findall(r"^  (?:async )?([a-z]\w*)(?:<.*?>)?\((.*)\): Promise<.*\{$", body, re.MULTILINE)
     calls = {(name, *re.findall(r"(?:^|, )(\w+)(?=:| =)", taken)) for name, taken in methods}

@@ -1,7 +1,7 @@
 """The promise of the sequences: watched at every observation, everything in a family holds in 95 % of experiments.
 
 `make test` plays a few kinds of experiments a hundred times; `DECOUPLED_COVERAGE=full` plays all of them 2,000 times
-and prints the rows of the table in docs/inference.md (`pytest -rP`).
+and prints the rows that docs/inference.md sums up (`pytest -rP`).
 
 A test fails if more experiments are wrong than 5 % of them would explain: 1 in 1,000 would be by chance if exactly 5 %
 were wrong. The sequences are wrong less often than that. The tests can fail: see those with a broken boundary.

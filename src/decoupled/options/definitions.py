@@ -1,6 +1,6 @@
 """Every option of `decoupled serve` and `decoupled mirror`. To add one, add a line here.
 
-Its flag, its variable, its key in the file, its help, and its rows in docs/settings.md and docs/commands.md follow from
+Its flag, its variable, its key in the file, its help, and its row in docs/settings.md follow from
 that line (`python docs/tools/lists.py` writes the rows).
 """
 
