@@ -41,7 +41,7 @@ def played(means: Mapping[str, float], rules: dc.Guardrails, seed: int) -> tuple
         decision = learner.decide()
         regret += means[str(decision.exploit)] - best
         learner.observe(decision, loss=float(luck.random() < means[str(decision.explore)]))
-        if left is None and learner.incumbent_released:
+        if left is None and learner.inference.incumbent_released:
             left = turn
     return regret, left
 
