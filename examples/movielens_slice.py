@@ -50,7 +50,7 @@ def recommend(films: dc.environments.MovieLens, visits: int, share: float, seed:
             learner.observe(decision, reward=seen)
             slice_.append(seen)
         else:
-            film = str(learner.exploit())
+            film = str(learner.exploit().exploit)
             served.append(float(stars[user, place[film]]))
             shown[film] += visit >= 0.75 * visits
     everyone = stars[users].mean(axis=0)

@@ -233,7 +233,7 @@ def slices() -> Any:
             luck = np.random.default_rng(run).random((users, 2)).tolist()
             learner, paid = dc.Ladder().start(arms=arms, seed=run), 0.0
             for choice, chance in luck:
-                paid += gap[learner.exploit()]  # type: ignore[index]
+                paid += gap[learner.exploit().exploit]  # type: ignore[index]
                 if choice < share:
                     probe = learner.explore()
                     learner.observe(probe, loss=float(chance < loss[probe.explore]))  # type: ignore[index]

@@ -29,7 +29,13 @@ def finals(world: str, kind: str, runs: int = regrets.RUNS) -> dict[str, Floats]
     """The regret of every run, by policy."""
     policies, how = list(POLICIES.values()), TRAFFIC[kind]
     results = dc.simulate(
-        policies, WORLDS[world], regrets.ROUNDS, runs, seed=regrets.SEED, checkpoints=1, **how
+        policies,
+        WORLDS[world],
+        regrets.ROUNDS,
+        runs,
+        seed=regrets.SEED,
+        checkpoints=1,
+        traffic=dc.Traffic(**how),
     )
     return {name: results.final_regret(policy) for name, policy in POLICIES.items()}
 

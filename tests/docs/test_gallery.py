@@ -134,7 +134,14 @@ def test_a_program_uses_public_names_only(example: Any) -> None:
         each.name for node in ast.walk(tree) if isinstance(node, ast.Import) for each in node.names
     } | {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert {"decoupled", "matplotlib.pyplot"} <= imported
-    assert imported <= {"collections", "dataclasses", "decoupled", "matplotlib.pyplot", "numpy"}
+    assert imported <= {
+        "collections",
+        "dataclasses",
+        "decoupled",
+        "decoupled.extend",
+        "matplotlib.pyplot",
+        "numpy",
+    }
     assert not [each for each in ast.walk(tree) if isinstance(each, ast.Attribute) and each.attr[0] == "_"]
     for parts in used_of(tree):
         thing: Any = dc

@@ -33,7 +33,7 @@ def played(learner):
 def child():
     found = [played(each) for each in (plain, seeded, watched)]
     meter.decide(seeded)
-    return found, seeded.round, len(seeded.pending), watched.sequences.observed == watched.round - 1
+    return found, seeded.round, len(seeded.pending), watched.inference.sequences.observed == watched.round - 1
 
 def run(act):
     ours, theirs = os.pipe()

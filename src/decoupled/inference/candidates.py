@@ -110,5 +110,5 @@ def _replayed(policy: Startable, log: Log) -> Floats:
             if exact:
                 laws[row] = learner.exploitation_probabilities()
             else:
-                laws[row, numbers[learner.exploit()]] = 1.0
+                laws[row, numbers[learner.exploit().exploit]] = 1.0
     return laws

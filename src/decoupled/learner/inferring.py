@@ -60,8 +60,13 @@ class Inference:
     True
     """
 
-    def __init__(self, learner: Watched) -> None:
-        self._learner = learner
+    _learner: Watched
+
+    @classmethod
+    def _of(cls, learner: Watched) -> "Inference":
+        inference = cls()
+        inference._learner = learner
+        return inference
 
     @property
     def sequences(self) -> "Sequences":

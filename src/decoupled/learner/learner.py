@@ -249,7 +249,7 @@ class Learner(Guarded):
         """
         if self._watch is None:
             raise not_watched()
-        return Inference(self)
+        return Inference._of(self)
 
     # Deciding
 

@@ -61,7 +61,7 @@ class FollowTheLeader(Policy):
     >>> learner = dc.FollowTheLeader().start(arms=["a", "b"], seed=0)
     >>> learner.replay([("a", 0.5, 0.4), ("b", 0.5, 0.1), ("a", 0.5, 0.0)])
     3
-    >>> learner.exploit(), learner.estimates().tolist()
+    >>> learner.exploit().exploit, learner.estimates().tolist()
     ('b', [0.2, 0.1])
     """
 

@@ -72,7 +72,7 @@ class PythonPolicy(Policy):
     >>> for _ in range(200):
     ...     decision = learner.decide()
     ...     learner.observe(decision, loss=0.9 if decision.explore == "a" else 0.2)
-    >>> learner.exploit()
+    >>> learner.exploit().exploit
     'b'
     """
 
