@@ -106,10 +106,10 @@ def transactions(monkeypatch: pytest.MonkeyPatch) -> Callable[[DecisionService],
         session, committed, asked = service._session, list[str](), [False]
         enter, end = session.enter, session.store.end
 
-        def entered(about: Iterable[Reference], *, begun: bool = False) -> None:
+        def entered(about: Iterable[Reference]) -> None:
             about = list(about)
             asked[0] = bool(about)  # housekeeping and API keys are about no experiment
-            enter(about, begun=begun)
+            enter(about)
 
         def ended() -> None:
             end()

@@ -57,18 +57,6 @@ class Unfinished(NamedTuple):
 Observer: TypeAlias = Callable[[Sequence[Command], float, ServiceError | None], None]
 
 
-class Prepared(NamedTuple):
-    """Commands that ran in a transaction which is to be committed, and when they began.
-
-    `outcomes` has what each has to be told, and `unfinished` the rest of those that made way for others.
-    """
-
-    batch: list[Command]
-    outcomes: list[Outcome]
-    unfinished: list[Command]
-    start: float
-
-
 class CommitLoop:
     """Runs commands in the order in which they arrive, all that are waiting in one commit.
 
@@ -97,8 +85,6 @@ class CommitLoop:
         self.commits = self.failures = self.commands = 0
         self._last = 0.0  # how long the last transaction took
         self._expected = 0  # commands in the next one, if everyone who was answered asks again
-        self._turn = threading.Lock()  # held by whoever has a transaction open
-        self._wanted = False  # whether the thread waits for its turn
         self._lane: Hashable = None  # of the command that runs
         self._with_lighter = False  # whether it shares its transaction with commands that are no batches
         session.others_wait = lambda: self._with_lighter or self._queue.lighter_than(self._lane)
@@ -147,104 +133,52 @@ class CommitLoop:
                 self._queue.wait(self._expected, min(LONGEST_LINGER, _LINGER * self._last))
             batch = self._queue.take(MOST_AT_ONCE)
             if batch:
-                self.perform(batch)
+                self._perform(batch)
             elif stop:
                 return
             if time.monotonic() >= due:
                 due = time.monotonic() + self._every
                 if self._housekeeping is not None and not stop:
                     tidied: Reply[bool] = Reply()
-                    self.perform([Command(self._housekeeping, (), tidied, alone=True)])
+                    self._perform([Command(self._housekeeping, (), tidied, alone=True)])
                     if tidied.exception(0.0) is None and tidied.result():
                         due = time.monotonic() + _BREATH
 
-    def perform(self, batch: list[Command]) -> None:
-        """Run commands in one transaction, and answer."""
-        self._wanted = True
-        with self._turn:
-            self._wanted = False
-            prepared = self._prepare(batch)
-            done = None if prepared is None else self._commit(prepared)
-        if prepared is not None and done is not None:
-            self._tell(prepared.batch, done[0], prepared.start, done[1])
-
-    def prepare_now(self, batch: list[Command]) -> "Prepared | None":
-        """Run commands in the thread of the caller, who then calls `finish` in any thread.
-
-        None, and nothing is done, if they would have to wait, or might take long: then `put` them.
-        """
-        others = self._wanted or len(self._queue) > 0 or self._queue.closed
-        if others or len(batch) > MOST_AT_ONCE or not self._turn.acquire(blocking=False):
-            return None
-        prepared = None
-        try:
-            if self._can_begin(batch):
-                prepared = self._prepare(batch, begun=True)
-                if prepared is None:
-                    batch.clear()  # they are answered
-        finally:
-            if prepared is None:
-                self._turn.release()
-        return prepared
-
-    def _can_begin(self, batch: list[Command]) -> bool:
-        about = [each for command in batch for each in command.about]
-        try:
-            return self.session.is_quick(about, len(batch)) and self.session.store.begin_now()
-        except StoreError:
-            return False  # the thread finds the same, and says it
-
-    def finish(self, prepared: "Prepared") -> None:
-        """Commit what `prepare_now` prepared, and answer."""
-        try:
-            outcomes, failed = self._commit(prepared)
-        finally:
-            self._turn.release()
-        self._tell(prepared.batch, outcomes, prepared.start, failed)
-
-    def _prepare(self, batch: list[Command], *, begun: bool = False) -> "Prepared | None":
-        """Run commands in a transaction. If one fails unexpectedly, the others run again without it.
-
-        None if nothing is left to commit: then all are answered.
-        """
-        origin = ORIGIN.get()
-        try:
-            return self._run_all(batch, begun)
-        finally:
-            ORIGIN.set(origin)  # the thread may be that of one of the callers
-
-    def _run_all(self, batch: list[Command], begun: bool) -> "Prepared | None":
+    def _perform(self, batch: list[Command]) -> None:
+        """Run commands in one transaction, and answer. If one fails unexpectedly, the others run again without it."""
         start = time.monotonic()
         self._with_lighter = any(each.weight < SLICE for each in batch)
         while batch:
             outcomes, unfinished = list[Outcome](), list[Command]()
             command = batch[0]
             try:
-                self.session.enter([each for command in batch for each in command.about], begun=begun)
+                self.session.enter([each for command in batch for each in command.about])
                 for command in batch:
                     self._run(command, outcomes, unfinished)
                 self.session.write()
             except StoreError as error:
                 self._fail(error, batch)
                 self._tell(batch, [(each.reply, None, error) for each in batch], start, error)
-                return None
+                return
             except Exception as error:
                 self._fail(error, [command])
                 deliver([(command.reply, None, as_service_error(error))])
-                batch, begun = [each for each in batch if each is not command], False
+                batch = [each for each in batch if each is not command]
                 continue
-            return Prepared(batch, outcomes, unfinished, start)
-        return None
+            self._commit(batch, outcomes, unfinished, start)
+            return
 
-    def _commit(self, prepared: "Prepared") -> tuple[list[Outcome], ServiceError | None]:
-        """Make a transaction durable; return what to tell those who asked, and the error if it failed."""
-        batch, outcomes, unfinished, start = prepared
+    def _commit(
+        self, batch: list[Command], outcomes: list[Outcome], unfinished: list[Command], start: float
+    ) -> None:
+        """Make a transaction durable, and then answer; the rest of what made way for others is queued again."""
         try:
             wrote = self.session.store.commit()
         except Exception as error:
             self._fail(error, batch)
             failed = as_service_error(error)
-            return [(each.reply, None, failed) for each in batch], failed
+            self._tell(batch, [(each.reply, None, failed) for each in batch], start, failed)
+            return
         self.session.committed()
         self.healthy = self.healthy or wrote  # a full disk can still be read
         self.commits += 1
@@ -253,7 +187,7 @@ class CommitLoop:
         self._expected = len(batch) + len(self._queue)
         for command in unfinished:
             self._queue.put_back(command)
-        return outcomes, None
+        self._tell(batch, outcomes, start, None)
 
     def _tell(
         self,

@@ -15,7 +15,6 @@ from .clock import SteadyClock
 from .commit_loop import CommitLoop, Observer
 from .compiler import LATER, STORED, Compiler, code_of, needed
 from .errors import NotCompiled
-from .loop_commits import LoopCommits
 from .parts.audit import Audit
 from .parts.deadlines import sweep_all
 from .parts.decisions import Decisions
@@ -59,7 +58,6 @@ class DecisionService:
 
     Its parts are `experiments`, `decisions`, `logs`, `keys`, `verdicts`, `audit`, `listing`, `replaying` and `deletion`.
     Every call to a part returns a `Reply`: `result()` waits for it in a thread, `await` on an event loop.
-    `decisions_on_loop` is `decisions` for callers on an event loop, for which it takes less time; see `LoopCommits`.
 
     Args:
         store: where everything is kept.
@@ -107,8 +105,6 @@ class DecisionService:
         self._sizes_due = 0.0
         self.experiments = Experiments(self._commits, self._checks)
         self.decisions = Decisions(self._commits, max_pending)
-        self._on_loop = LoopCommits(self._commits)
-        self.decisions_on_loop = Decisions(self._on_loop, max_pending)
         self.logs = Logs(self._commits, self._reads, self._histories)
         self.keys = Keys(self._commits)
         self.verdicts = Verdicts(self._commits, self._verdicts)
@@ -147,7 +143,6 @@ class DecisionService:
         self._reads.close()
         self._verdicts.close()
         self._histories.close()
-        self._on_loop.close()
         self._lists.close()
         self.replaying.close()
         self._commits.close()
@@ -193,7 +188,7 @@ class DecisionService:
             "commits": self._commits.commits,
             "failed_commits": self._commits.failures,
             "commands": self._commits.commands,
-            "queue": self._commits.queued() + self._on_loop.queued(),
+            "queue": self._commits.queued(),
             "experiments": len(running),
             "decisions": done.decisions,
             "observed": done.observed,

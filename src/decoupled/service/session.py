@@ -5,7 +5,6 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
-from ..native.calls import FEW_ARMS
 from .clock import JUMP
 from .compiler import Compiler, needed
 from .errors import Compiling, Gone, Loading, NotCompiled, NotFound, ReplayError, ServiceError, StoreError
@@ -74,8 +73,8 @@ class Session:
 
     # Transactions
 
-    def enter(self, about: Iterable[Reference], *, begun: bool = False) -> None:
-        """Open a transaction, unless it has begun, and lock and update the experiments that it is about."""
+    def enter(self, about: Iterable[Reference]) -> None:
+        """Open a transaction, and lock and update the experiments that it is about."""
         self._held.clear()
         self._heads.clear()
         self._wanted.clear()
@@ -88,8 +87,7 @@ class Session:
             if self._residents.get(running.id) is None:
                 self._residents.use(running)
                 self._awaited.add(running.id)
-        if not begun:
-            self.store.begin()
+        self.store.begin()
         self.permits.renew()
         wanted = set(about)
         ids = {found for each in wanted if (found := self._find(each)) is not None}
@@ -158,14 +156,6 @@ class Session:
     def lane(self, about: Sequence[Reference]) -> Hashable:
         """The experiment that a command is about, for fair turns; callable from every thread."""
         return self._ids.get(about[0], about[0]) if about else None
-
-    def is_quick(self, about: Iterable[Reference], rows: int) -> bool:
-        """Whether so many rows for these experiments need no loading, no snapshot and no long computation."""
-        for each in set(about):
-            running = self._residents.get(self._ids.get(each, 0))
-            if running is None or len(running.names) > FEW_ARMS or self._is_due(running, rows):
-                return False
-        return True
 
     def write(self) -> None:
         """Write the rows, and the head of each changed experiment."""
@@ -291,9 +281,9 @@ class Session:
 
     # Snapshots
 
-    def _is_due(self, running: Running, rows: int = 0) -> bool:
+    def _is_due(self, running: Running) -> bool:
         # A snapshot lists every pending decision: the more there are, the less often it is written.
-        return running.head + rows - running.saved >= max(self._snapshot_every, len(running.pending) // 4)
+        return running.head - running.saved >= max(self._snapshot_every, len(running.pending) // 4)
 
     def save(self, running: Running) -> None:
         """Write a snapshot; that of a large experiment is made in the background, and written a moment later."""

@@ -1,4 +1,4 @@
-"""What a connection must keep to before an application sees its request, on both ways to the hot routes."""
+"""What a connection must keep to before an application sees its request."""
 
 import asyncio
 import json

@@ -85,7 +85,7 @@ def create_app(
     install(app)
     routers = (
         experiment_routes(service),
-        decision_routes(service, fast),
+        decision_routes(service),
         log_routes(service),
         moving_routes(service, limits),
         operation_routes(service, metrics, backups, mirror),

@@ -169,17 +169,6 @@ class Admission:
         self._requests.take(access.caller, 1.0, "requests")
         return access
 
-    def admit_known(self, authorization: bytes | None, address: str) -> Access | None:
-        """The same with `checked_later`, without looking into the store: None, and nothing is counted, if it has to."""
-        access: Access | None
-        if authorization is None:
-            access = _anyone(address) if self._open and self._open_seen else None
-        else:
-            access = self._known.get(_digest_in(authorization))
-        if access is not None:
-            self._requests.take(access.caller, 1.0, "requests")
-        return access
-
     def charge(self, access: Access, further: int) -> None:
         """Count the further items of a batch against the rate limit."""
         if further > 0:

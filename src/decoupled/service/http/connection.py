@@ -1,4 +1,4 @@
-"""What every connection must keep to before an application sees its request: the head, its size and its time.
+"""The server's protocol, with limits on the head of each request: its size and its time.
 
 The server itself would read headers without limit, take the trailers of a body for headers, and close a connection as
 soon as the client has nothing more to send. The gateway limits bodies.
@@ -13,35 +13,19 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from ..errors import BadRequest, HeadersTooLarge, ServiceError, TooSlow
 from ..origin import REQUEST_IDS, Origin, coming_from
 from .limits import Limits
-from .problem_json import PROBLEM, problem_of
-from .strict_json import encoded
+from .responses import refusal
 
 _log = logging.getLogger("decoupled.access")
-
-PHRASES = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
-_VERSIONS = ("1.1", "1.0")
 _LINE = 4  # bytes of a header beside its name and value
 
 
-def refusal(error: ServiceError, request: str) -> bytes:
-    """The whole answer to a request whose headers cannot be read: so it gets a new id, even if it sent one.
-
-    >>> refusal(TooSlow("headers: must arrive within 20 s; send them at once"), "1f2e-7").splitlines()[0]
-    b'HTTP/1.1 408 Request Timeout'
-    """
-    content = encoded({**problem_of(error), "request_id": request})
-    head = (
-        f"HTTP/1.1 {error.status} {PHRASES[error.status]}\r\ncontent-type: {PROBLEM.decode()}\r\n"
-        f"content-length: {len(content)}\r\nx-request-id: {request}\r\nconnection: close\r\n\r\n"
-    )
-    return head.encode() + content
+def connections_within(limits: Limits) -> type[asyncio.Protocol]:
+    """The protocol for connections that keep to these limits."""
+    return type("Connection", (LimitedConnection,), {"limits": limits})
 
 
 class LimitedConnection(HttpToolsProtocol):
-    """The server's protocol, with limits on the head of each request.
-
-    What the parser calls may raise a `ServiceError`: then the connection is closed with it.
-    """
+    """One connection. The parser calls the `on_` methods for the parts of a request, in their order."""
 
     limits: ClassVar[Limits]
 
@@ -49,7 +33,8 @@ class LimitedConnection(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._waiting = True  # for the headers of a request
         self._trailing = False  # whether trailers may follow, which look like headers to the parser
-        self._received = 0  # bytes of either
+        self._received = 0  # bytes of either, in earlier reads
+        self._reading = 0  # bytes of this read
         self._timer: asyncio.TimerHandle | None = None
         self._refusal: ServiceError | None = None
         self._ended = False  # whether nothing more is read
@@ -61,10 +46,19 @@ class LimitedConnection(HttpToolsProtocol):
         self._start_timer()
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came."""
-        trailing = self._trailing
+        """Parse what came, and wait for what is missing of a head."""
+        self._reading, trailing = len(data), self._trailing
         super().data_received(data)
-        self._parsed(len(data), trailing)
+        if self._waiting or (trailing and self._trailing):
+            self._received += self._reading
+            if self._received > self.limits.headers:
+                self._hang_up(self._too_large())
+                return
+        if not self._waiting:  # most requests arrive at once, and never need a timer
+            if self._timer is not None:
+                self._stop_timer()
+        elif self._timer is None:
+            self._start_timer()
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """Stay open for what was asked, if the client has only closed its own half."""
@@ -86,39 +80,19 @@ class LimitedConnection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A request begins."""
         super().on_message_begin()
-        self._begin_head()
-
-    def _begin_head(self) -> None:
         self._waiting, self._trailing, self._received = True, False, 0
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """A header. A trailer does not become one, because what is in front of the service did not check it as such."""
-        if self._waiting:
-            super().on_header(name, value)
-
     def on_headers_complete(self) -> None:
-        """Check the headers, and begin the request."""
+        """Check the size of the headers, and begin the request."""
         self._waiting = False
-        self._check_head()
-        self._begin_request()
-
-    def _check_head(self) -> None:
-        size, hosts = len(self.url), 0
-        for name, value in self.headers:
-            size += len(name) + len(value) + _LINE
-            hosts += name == b"host"
-        if size > self.limits.headers:
-            self._refuse(self._too_large())
-        version = self.parser.get_http_version()
-        if version not in _VERSIONS:
-            self._refuse(BadRequest(f"request: is in HTTP/{version}; use HTTP/1.1"))
-        if hosts > 1 or (hosts == 0 and version == "1.1"):
-            self._refuse(BadRequest(f"Host: is given {hosts} times; give it once"))
-
-    def _begin_request(self) -> None:
+        if self._received + self._reading > self.limits.headers and self._head() > self.limits.headers:
+            self._refusal = self._too_large()
+            raise self._refusal  # the server then asks for the response to what cannot be parsed
         if self.cycle is not None and not self.cycle.response_complete:
             self._earlier = [each for each in (*self._earlier, self.cycle) if not each.response_complete]
         super().on_headers_complete()
+        # Trailers go where nobody reads them, because what is in front of the service did not check them as headers.
+        self.headers = []
 
     def on_chunk_header(self) -> None:
         """A chunk of the body follows, or the trailers if it is the last."""
@@ -134,20 +108,10 @@ class LimitedConnection(HttpToolsProtocol):
         self._trailing = False
         super().on_message_complete()
 
-    # Refusals
+    def _head(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + _LINE for name, value in self.headers)
 
-    def _parsed(self, received: int, trailing: bool) -> None:
-        """So many bytes were parsed; whether trailers might have followed before them."""
-        if self._waiting or (trailing and self._trailing):
-            self._received += received
-            if self._received > self.limits.headers:
-                self._hang_up(self._too_large())
-                return
-        if not self._waiting:  # most requests arrive at once, and never need a timer
-            if self._timer is not None:
-                self._stop_timer()
-        elif self._timer is None:
-            self._start_timer()
+    # Refusals
 
     def _too_large(self) -> HeadersTooLarge:
         rule = f"must not exceed {self.limits.headers:,} bytes"
@@ -160,11 +124,6 @@ class LimitedConnection(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-    def _refuse(self, error: ServiceError) -> None:
-        """Stop parsing; the server then asks for the response to what cannot be parsed."""
-        self._refusal = error
-        raise error
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not well-formed."""

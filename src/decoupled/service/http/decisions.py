@@ -233,7 +233,7 @@ class FastRoutes:
     """Handlers that take the access, the name in the path, the headers and the body, and begin the request."""
 
     def __init__(self, service: DecisionService, admission: Admission) -> None:
-        self._decisions, self._admission = service.decisions_on_loop, admission
+        self._decisions, self._admission = service.decisions, admission
 
     def find(self, method: str, path: str) -> tuple[str, Handler, str] | None:
         """The route, its handler, and the name in the path; None for any other path."""

@@ -1,14 +1,13 @@
 """The outermost ASGI application: it authenticates, limits, counts and logs every request.
 
-The two routes that carry the traffic are answered here, without the framework; all other requests go on to it. So
-nothing can be reached without being authenticated.
+The routes that carry the traffic are answered here, without the framework; all other requests go on to it. So nothing can
+be reached without being authenticated.
 """
 
 import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
@@ -26,20 +25,21 @@ from ..errors import (
     Unauthorized,
     UnsupportedMedia,
 )
-from ..origin import ORIGIN, REQUEST_IDS, Origin, coming_from, trace_of
+from ..origin import ORIGIN, REQUEST_IDS, Origin, trace_of
 from ..permits import KEYLESS
 from .access_log import access_log, log_access
 from .auth import Access, Admission
 from .body_file import is_streamed
-from .decisions import DECISIONS, FEEDBACK, Begun, FastRoutes, Handler, Headers
+from .decisions import FastRoutes, Headers
 from .limits import Limits
 from .metrics import METHODS, Metrics
-from .problem_json import FAULT, PROBLEM, headers_of, is_fault, problem_of
+from .problem_json import FAULT, is_fault
 from .request_counts import Recorder
-from .response_head import ALWAYS, JSON, REQUEST_ID, response_headers
-from .strict_json import encoded
+from .responses import CLOSE, JSON, Response
 
 PUBLIC = frozenset(("/healthz", "/readyz"))  # a load balancer has no key
+UNKNOWN = "other"  # stands for the route of a path that is none
+VERSIONS = frozenset(("1.1", "1.0"))
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 
 faults = logging.getLogger("decoupled.service")
@@ -49,20 +49,8 @@ class ClientGone(Exception):  # noqa: N818
     """The client closed the connection before its request was complete."""
 
 
-class HotRoute(NamedTuple):
-    """A route that the connection itself recognises; see `hot_connection`."""
-
-    method: str
-    route: str
-    handler: Handler
-
-
-class Started(NamedTuple):
-    """A request that waits for its commit, where it comes from, and what it may do."""
-
-    begun: Begun
-    origin: Origin
-    access: Access
+class BrokenHead(BadRequest):
+    """The head of a request is not what HTTP/1.1 asks for, so nothing more of its connection is read."""
 
 
 def origin_of(headers: Headers) -> Origin:
@@ -101,7 +89,6 @@ class Gateway:
         self._limits, self._public = limits, public
         self._good_hosts: set[bytes] = set()
         self._log = access_log.isEnabledFor(logging.INFO)
-        self.hot = (HotRoute("POST", DECISIONS, fast.decide), HotRoute("PUT", FEEDBACK, fast.feedback))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -109,68 +96,31 @@ class Gateway:
             await self.inner(scope, receive, send)
             return
         headers: Headers = dict(scope["headers"])
-        response = _Response(send, origin_of(headers))
+        response = Response(send, origin_of(headers))
         ORIGIN.set(response.origin)
-        started = self.arrived()
+        self._metrics.in_flight += 1
+        started = time.perf_counter()
         try:
+            _check_head(scope, headers)
             await self._respond(scope, headers, receive, response)
         except ClientGone:
             response.status = 499
+        except BrokenHead as error:
+            await response.refuse(error, (CLOSE,))
         except Exception as error:
             await response.refuse(as_refusal(error))
         finally:
-            route = (
-                response.route or getattr(scope.get("route"), "path", None) or self._route(scope["path"])
-            )
-            self.answered(started, scope["method"], route, scope["path"], response.status, response.origin)
+            self._metrics.in_flight -= 1
+            found = response.route or getattr(scope.get("route"), "path", None)
+            scope["decoupled.route"] = route = found or self._route(scope["path"])
+            seconds = time.perf_counter() - started
+            self._count(scope["method"], route, response.status, seconds)
+            if self._log:
+                log_access(scope["method"], scope["path"], route, response.status, seconds)
 
     def _route(self, path: str) -> str:
         """The route of a path that was refused before the framework looked for it."""
-        return next((each.path for each in self._routes if each.path_regex.match(path)), "other")
-
-    def begin(
-        self, route: HotRoute, name: str, headers: Headers, body: bytes, address: str
-    ) -> Started | None:
-        """Begin a request of a hot route, whole and without a query, as `_respond` does for all.
-
-        None, and nothing is done, if it has to wait for something other than its commit. `ORIGIN` must be set.
-        """
-        _check_site(headers)
-        access = self._admission.admit_known(headers.get(b"authorization"), address)
-        if access is None:
-            return None
-        self._check_host(access, headers)
-        request, _, _, trace = ORIGIN.get()
-        origin = Origin(request, access.caller, access.label, trace)
-        ORIGIN.set(origin)
-        if body:
-            _check_content_type(headers.get(b"content-type"))
-        return Started(route.handler(access, name, headers, body), origin, access)
-
-    def refused(self, access: Access, error: Exception) -> None:
-        """A key that was valid when the request came was refused in the transaction: look it up next time."""
-        if isinstance(error, Unauthorized):
-            self._admission.forget(access)
-
-    def arrived(self) -> float:
-        """Count a request in; returns the time for `answered`."""
-        self._metrics.in_flight += 1
-        return time.perf_counter()
-
-    def withdrawn(self) -> None:
-        """Forget a request that `arrived` counted, because it arrives again in another way."""
-        self._metrics.in_flight -= 1
-
-    def answered(
-        self, started: float, method: str, route: str, path: str, status: int, origin: Origin
-    ) -> None:
-        """Count and log a request that is over."""
-        self._metrics.in_flight -= 1
-        seconds = time.perf_counter() - started
-        self._count(method, route, status, seconds)
-        if self._log:
-            with coming_from(origin):
-                log_access(method, path, route, status, seconds)
+        return next((each.path for each in self._routes if each.path_regex.match(path)), UNKNOWN)
 
     def _count(self, method: str, route: str, status: int, seconds: float) -> None:
         recorder = self._recorders.get((method, route, status))
@@ -180,9 +130,7 @@ class Gateway:
                 self._recorders[method, route, status] = recorder
         recorder(seconds)
 
-    async def _respond(
-        self, scope: Scope, headers: Headers, receive: Receive, response: "_Response"
-    ) -> None:
+    async def _respond(self, scope: Scope, headers: Headers, receive: Receive, response: Response) -> None:
         _check_site(headers)
         access: Access | None = None
         fast = None
@@ -212,8 +160,8 @@ class Gateway:
             begun = handler(access, argument, headers, body)
             try:
                 content = begun.content(await begun.reply)
-            except ServiceError as error:
-                self.refused(access, error)
+            except Unauthorized:  # the key was valid when the request came
+                self._admission.forget(access)
                 raise
             await response.send(begun.status, content, JSON)
             return
@@ -268,6 +216,18 @@ class Gateway:
             self._good_hosts.add(host)
 
 
+def _check_head(scope: Scope, headers: Headers) -> None:
+    """Refuse other versions, and requests without a Host or with several: what is in front may have read another one."""
+    version = scope["http_version"]
+    if version not in VERSIONS:
+        raise BrokenHead(f"request: is in HTTP/{version}; use HTTP/1.1")
+    hosts = int(b"host" in headers)
+    if len(headers) < len(scope["headers"]):
+        hosts = sum(name == b"host" for name, _ in scope["headers"])
+    if hosts > 1 or (hosts == 0 and version == "1.1"):
+        raise BrokenHead(f"Host: is given {hosts} times; give it once")
+
+
 def _check_site(headers: Headers) -> None:
     """Refuse the pages of other sites, which could use a service without keys from this machine's browser."""
     origin = headers.get(b"origin")
@@ -304,41 +264,3 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay
-
-
-class _Response:
-    """The response, and what the metrics and the log need to know about it."""
-
-    def __init__(self, send: Send, origin: Origin) -> None:
-        self._send, self.origin = send, origin
-        self._request = (origin.request or "").encode()
-        self._started = self._finished = False
-        self.status = 500
-        self.route = ""
-
-    async def send(
-        self, status: int, content: bytes, kind: bytes, further: list[tuple[bytes, bytes]] | None = None
-    ) -> None:
-        self.status, self._started = status, True
-        headers = response_headers(kind, len(content), self._request, further or ())
-        await self._send({"type": "http.response.start", "status": status, "headers": headers})
-        await self._send({"type": "http.response.body", "body": content})
-
-    async def refuse(self, error: ServiceError) -> None:
-        if self._finished:
-            return
-        if self._started:  # in the middle of a stream, which can only be cut off
-            raise error
-        await self.send(error.status, encoded(problem_of(error)), PROBLEM, headers_of(error))
-
-    async def forward(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status, self._started = message["status"], True
-            message["headers"] = [
-                *message.get("headers", ()),
-                *ALWAYS,
-                (REQUEST_ID, self._request),
-            ]
-        elif not message.get("more_body"):
-            self._finished = True
-        await self._send(message)

@@ -8,7 +8,6 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -38,12 +37,12 @@ from ..errors import ServiceError
 from ..experiment.records import Feedback
 from ..origin import Trace
 from .auth import Access, Admission
-from .decisions import Begun, FastRoutes, Handler, Headers
+from .decisions import Begun, FastRoutes, Headers
+from .gateway import UNKNOWN
 from .metrics import METHODS, SIZES, Metrics
 from .request_counts import BUCKETS
 from .telemetry_settings import check_protocol, exports
 
-_ROUTE: ContextVar[str] = ContextVar("decoupled_route", default="")
 _UNITS = {"bytes": "By", "seconds": "s"}
 
 
@@ -202,11 +201,11 @@ class _TracedApp:
         ) as span:
             scope = {**scope, "headers": _continued(scope["headers"], span.get_span_context())}
             response = _Seen(send)
-            _ROUTE.set("")
             try:
                 await self._app(scope, receive, response)
             finally:
-                route = _route(scope)
+                route = scope.get("decoupled.route", UNKNOWN)  # the gateway notes it
+                route = "" if route == UNKNOWN else route
                 _finish(span, method, route, response)
                 self._active.add(-1, always)
                 known = {"http.route": route} if route else {}
@@ -244,11 +243,6 @@ def _continued(headers: Iterable[tuple[bytes, bytes]], context: SpanContext) -> 
     return [*kept, (b"traceparent", here.encode())]
 
 
-def _route(scope: Scope) -> str:
-    """The route of a request, which either the framework or `_TracedRoutes` has noted; empty if there is none."""
-    return str(getattr(scope.get("route"), "path", "")) or _ROUTE.get()
-
-
 def _finish(span: Span, method: str, route: str, response: _Seen) -> None:
     if route:
         span.update_name(f"{method} {route}")
@@ -267,12 +261,6 @@ class _TracedRoutes(FastRoutes):
     def __init__(self, service: DecisionService, admission: Admission, tracer: Tracer) -> None:
         super().__init__(service, admission)
         self._tracer = tracer
-
-    def find(self, method: str, path: str) -> tuple[str, Handler, str] | None:
-        found = super().find(method, path)
-        if found is not None:
-            _ROUTE.set(found[0])
-        return found
 
     def decide(self, access: Access, name: str, headers: Headers, body: bytes) -> Begun:
         begin = partial(super().decide, access, name, headers, body)

@@ -12,7 +12,6 @@ from ..errors import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
 from ..experiment.live import Form, Loss, Running, T
 from ..experiment.records import DecisionId, DecisionRecord, Feedback, Mode, unknown_decision
 from ..experiment.rows import Decided, Settled
-from ..loop_commits import LoopCommits
 from ..replies import Reply
 from ..session import Reference, Session
 from .deadlines import expire, sweep
@@ -26,7 +25,7 @@ Result: TypeAlias = DecisionRecord | ServiceError
 class Decisions:
     """Make decisions and give feedback. Every call returns a reply, which arrives when its effect is on disk."""
 
-    def __init__(self, commits: CommitLoop | LoopCommits, max_pending: int) -> None:
+    def __init__(self, commits: CommitLoop, max_pending: int) -> None:
         self._commits, self._max_pending = commits, max_pending
 
     def decide(
