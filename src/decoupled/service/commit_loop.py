@@ -106,13 +106,11 @@ class CommitLoop:
         With a `size`, the decisions or losses of a batch, it may return `Unfinished` after each slice of them.
         """
         reply: Reply[T] = Reply()
-        self.put(Command(run, about, reply, alone, otherwise, ORIGIN.get(), permit, min(size, SLICE)))
-        return reply
-
-    def put(self, command: Command) -> None:
-        """Queue a command; its reply arrives when its effect is on disk."""
-        if not self._queue.put(command._replace(lane=self.session.lane(command.about))):
+        lane, weight = self.session.lane(about), min(size, SLICE)
+        command = Command(run, about, reply, alone, otherwise, ORIGIN.get(), permit, weight, lane)
+        if not self._queue.put(command):
             raise StoreError(CLOSED)
+        return reply
 
     def queued(self) -> int:
         """How many commands are waiting."""
@@ -238,10 +236,9 @@ class CommitLoop:
         self.session.compiler.wait(error.job, partial(self._again, command), give_up, self.patience)
 
     def _again(self, command: Command) -> None:
-        try:
-            self.put(command)
-        except StoreError as closed:
-            deliver([(command.reply, None, closed)])
+        """Queue a command again, which may have become one of another lane."""
+        if not self._queue.put(command._replace(lane=self.session.lane(command.about))):
+            deliver([(command.reply, None, StoreError(CLOSED))])
 
     def _fail(self, error: Exception, batch: Sequence[Command]) -> None:
         self.healthy = self.healthy and not isinstance(error, StoreError)
