@@ -13,7 +13,6 @@ import pytest
 import decoupled as dc
 from decoupled.service.analysis import doctor
 from decoupled.service.analysis.doctor import examine
-from decoupled.service.commit_loop import Command
 from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import ReplayError, ServiceError, StoreError
 from decoupled.service.experiment.records import Settings
@@ -167,12 +166,9 @@ def test_an_unexpected_error_fails_only_its_own_command(file: str) -> None:
     def head(session: Session) -> int:
         return session.get(about).head
 
-    replies: list[Reply[int]] = [Reply() for _ in range(3)]
-    batch = [Command(run, (about,), reply) for run, reply in zip((one, poison, head), replies, strict=True)]
     service._commits.submit(lambda session: None).result()
     service._commits.submit(lambda session: None, alone=True).result()
-    for command in batch:
-        service._commits.put(command)
+    replies: list[Reply[int]] = [service._commits.submit(run, about) for run in (one, poison, head)]
     assert replies[0].result() == 1
     assert isinstance(replies[1].exception(), ServiceError)
     assert replies[2].result() == 1
