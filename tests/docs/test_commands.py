@@ -19,10 +19,11 @@ from decoupled.mirror.counts import DROPPED, LEARNED, NOT_MIRRORED
 from decoupled.options import definitions
 from decoupled.options.option import Option
 from decoupled.service.analysis.export import COLUMNS
-from decoupled.service.decision_service import DecisionService
 from decoupled.service.experiment.records import Settings
-from decoupled.service.http import decisions, limits
-from decoupled.service.http import schemas as shapes
+from decoupled.service.http.admission import limits
+from decoupled.service.http.models import decisions
+from decoupled.service.http.models import schemas as shapes
+from decoupled.service.service import DecisionService
 from decoupled.simulation.toml import KEYS
 from support.doc_tools import tool
 from support.http_service import served

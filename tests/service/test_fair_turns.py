@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from decoupled.service.commit_loop import SLICE, Command
-from decoupled.service.decision_service import DecisionService
+from decoupled.service.commits.loop import SLICE, Command
+from decoupled.service.commits.replies import Reply
 from decoupled.service.errors import Conflict, StoreError
 from decoupled.service.experiment.live import Running
 from decoupled.service.experiment.records import Feedback, Settings
 from decoupled.service.experiment.rows import Decided, Settled
-from decoupled.service.replies import Reply
-from decoupled.service.session import Session
+from decoupled.service.memory.session import Session
+from decoupled.service.service import DecisionService
 from support.stores import quick_service
 
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))

@@ -9,11 +9,11 @@ from typing import Any
 import apsw
 import pytest
 
-from decoupled.service.decision_service import DecisionService
+from decoupled.service.commits.replies import Reply
 from decoupled.service.errors import NotFound, ServiceError, StoreError
 from decoupled.service.experiment.records import DecisionRecord, Settings
-from decoupled.service.replies import Reply
-from decoupled.service.session import Reference, Session
+from decoupled.service.memory.session import Reference, Session
+from decoupled.service.service import DecisionService
 from support.stores import quick_service
 
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from decoupled.service.decision_service import DecisionService
-from decoupled.service.session import Reference
+from decoupled.service.memory.session import Reference
+from decoupled.service.service import DecisionService
 from decoupled.service.store.open import open_store
 from decoupled.service.store.sqlite import SqliteStore
 

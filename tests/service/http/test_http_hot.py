@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from decoupled.service.decision_service import DecisionService
 from decoupled.service.experiment.records import Settings
-from decoupled.service.http.auth import digest_of, new_key
-from decoupled.service.http.limits import Limits
+from decoupled.service.http.admission.auth import digest_of, new_key
+from decoupled.service.http.admission.limits import Limits
+from decoupled.service.service import DecisionService
 from support.stores import quick_service
 from support.wire import Wire, Wired, request, wired
 

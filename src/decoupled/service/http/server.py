@@ -17,19 +17,19 @@ from ...base.extras import needed_for
 from ...errors import ParameterError, invalid_value
 from ...options.readers import is_loopback as is_loopback
 from ...policies import FTPL, Ladder
-from ..decision_service import open_service
-from ..parts.deletion import DELETE_AFTER
-from ..residents import MOST
+from ..api.deletion import DELETE_AFTER
+from ..memory.cache import MOST
+from ..service import open_service
 from ..store.open import is_postgres
-from .admin_key import register_admin_key
+from .admission.admin_key import register_admin_key
+from .admission.limits import Limits
 from .app import create_app
-from .connection import connections_within
-from .limits import Limits
-from .log_format import LogFormat, set_up_logging
-from .orphans import reap_orphans
+from .observe.log_format import LogFormat, set_up_logging
+from .transport.connection import connections_within
+from .transport.pid1 import reap_orphans
 
 if TYPE_CHECKING:
-    from .telemetry import Telemetry
+    from .observe.telemetry import Telemetry
 
 # Seconds for which a thread may keep the interpreter from another: about as long as a commit. With less they take turns
 # too often, and a fifth of the traffic is lost; with more, requests wait for batches.
@@ -143,12 +143,12 @@ def run(serving: Serving) -> None:
 
 def telemetry_of(serving: Serving) -> "Telemetry | None":
     """OpenTelemetry, if it is asked for by --otel or by the environment."""
-    from .telemetry_settings import is_wanted
+    from .observe.telemetry_settings import is_wanted
 
     if not is_wanted(serving.otel, os.environ):
         return None
     with needed_for("--otel", "use --no-otel"):
-        from .telemetry import Telemetry
+        from .observe.telemetry import Telemetry
     return Telemetry.from_environment()
 
 
