@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 from unittest.mock import Mock
 
-from decoupled.service.decision_service import DecisionService
+from decoupled.service.service import DecisionService
 from decoupled.service.http.app import create_app
 
 FILE = Path(__file__).parent / "src" / "api.ts"
