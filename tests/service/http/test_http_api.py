@@ -16,7 +16,7 @@ from decoupled.service.analysis.export import TIMES
 from decoupled.service.errors import ServiceError
 from decoupled.service.experiment.records import Experiment, Settings
 from decoupled.service.http.models.schemas import experiment_out
-from decoupled.service.http.observe.metrics import HELP
+from decoupled.service.http.observe.metrics import HELP, NAMES
 from decoupled.service.service import DecisionService
 from support.http_service import FTPL, Service, served
 
@@ -468,9 +468,9 @@ def test_health_and_metrics(service: Service, monkeypatch: pytest.MonkeyPatch) -
     text = service.http.get("/metrics").text
     kinds = dict(re.findall(r"# TYPE decoupled_decisions_(\w+) (\w+)", text))
     assert {name for name, kind in kinds.items() if kind == "gauge"} >= {"queue", "experiments", "pending"}
-    assert kinds["decisions_total"] == kinds["commits_total"] == "counter"
+    assert kinds["made_total"] == kinds["commits_total"] == "counter"
     helps = dict(re.findall(r"# HELP decoupled_decisions_(\w+?)(?:_total)? (.+)", text))
-    assert helps == HELP
+    assert helps == {NAMES.get(name, name): said for name, said in HELP.items()}
     assert service.direct.counters().keys() == HELP.keys()
     assert not [
         told for told in re.findall("# HELP .*", text) if "desk" in told.split(maxsplit=3)[3].lower()
