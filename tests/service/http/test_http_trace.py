@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import decoupled
+from decoupled.service.experiment.records import Settings
 from decoupled.service.http.admission.auth import digest_of, new_key
 from decoupled.service.service import DecisionService, open_service
 from support.wire import Wire, request, wired
@@ -57,11 +58,9 @@ async def ask(wire: Wire, key: str, method: str, path: str, body: Any) -> Any:
 async def trace_one_loss(service: DecisionService, tracer: Tracer) -> None:
     key = new_key()
     await service.keys.add("local", "admin", digest_of(key))
+    await service.experiments.put("local", "one", Settings({"name": "FTPL"}, ("a", "b", "c")))
     async with wired(service, open_to_all=False) as http:
         wire = http.connect()
-        service.patience = 60.0
-        settings = {"policy": {"name": "FTPL"}, "arms": ["a", "b", "c"]}
-        await ask(wire, key, "PUT", "/v1/experiments/one", settings)
         made = await ask(wire, key, "POST", "/v1/experiments/one/decisions", {"count": 2})
         for each in made["decisions"]:  # the first warms up
             tracer.on = each is made["decisions"][-1]
