@@ -32,7 +32,7 @@ FIRST_USE = {
     "jit": "from decoupled.extend import compiled; compiled(lambda x: 2.0 * x)(1.0)",
     "conic": "import decoupled as dc; dc.TsallisINF(solver='scs').start(arms=3, seed=0).decide()",
     "dask": "import distributed",
-    "otel": "import decoupled.service.http.telemetry_settings; from opentelemetry.sdk.trace import TracerProvider;"
+    "otel": "import decoupled.service.http.observe.telemetry_settings; from opentelemetry.sdk.trace import TracerProvider;"
     "from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter;"
     "OTLPSpanExporter(); TracerProvider()",
     "parquet": "import pandas, pyarrow.parquet",

@@ -8,8 +8,8 @@ import typer
 
 from decoupled.cli.main import app
 from decoupled.options.definitions import CONFIG, MIRROR, SERVE
-from decoupled.service.decision_service import DecisionService
 from decoupled.service.http.app import create_app
+from decoupled.service.service import DecisionService
 
 CLIENT = ("--url", "--key-file")
 NOTE = "Variables set the options, too"

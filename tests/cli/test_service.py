@@ -22,7 +22,7 @@ import decoupled as dc
 from decoupled.cli.main import app
 from decoupled.native.load import why_not
 from decoupled.service.client import Client
-from decoupled.service.decision_service import open_service
+from decoupled.service.service import open_service
 from support.held_compiler import Held
 from support.http_service import served
 

@@ -19,7 +19,7 @@ import pytest
 from decoupled.bench.first_decision import decide_once
 from decoupled.native.load import why_not as why_no_machine_code
 from decoupled.service.client import Client
-from decoupled.service.http.auth import new_key
+from decoupled.service.http.admission.auth import new_key
 from support.dockerfile import Stage, copied, listed, stages
 from support.pages import ROOT
 from support.reliability.sizes import SIZES

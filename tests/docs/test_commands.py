@@ -19,10 +19,12 @@ from decoupled.mirror.counts import DROPPED, LEARNED, NOT_MIRRORED
 from decoupled.options import definitions
 from decoupled.options.option import Option
 from decoupled.service.analysis.export import COLUMNS
-from decoupled.service.decision_service import DecisionService
 from decoupled.service.experiment.records import Settings
-from decoupled.service.http import decisions, limits
-from decoupled.service.http import schemas as shapes
+from decoupled.service.http.admission import limits
+from decoupled.service.http.models import decisions
+from decoupled.service.http.models import schemas as shapes
+from decoupled.service.http.observe.metrics import NAMES
+from decoupled.service.service import DecisionService
 from decoupled.simulation.toml import KEYS
 from support.doc_tools import tool
 from support.http_service import served
@@ -266,5 +268,6 @@ def test_every_metric_is_documented(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "observe.md").read_text()
     names = re.findall(r'"(\w+)": ', inspect.getsource(DecisionService.counters))
     assert "pending" in names
-    for name in ("http_requests", "http_seconds", "http_in_flight", *(f"desk_{each}" for each in names)):
+    counted = [f"decisions_{NAMES.get(each, each)}" for each in names]
+    for name in ("http_requests", "http_seconds", "http_in_flight", *counted):
         assert f"`decoupled_{name}`" in page, name

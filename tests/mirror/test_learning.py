@@ -19,8 +19,8 @@ from decoupled.mirror.backend import Embedded, Remote, Routing
 from decoupled.mirror.config_file import read_config
 from decoupled.service.client import Retries
 from decoupled.service.client.aio import AsyncClient
-from decoupled.service.decision_service import open_service
 from decoupled.service.errors import Compiling, Conflict, NotCompiled
+from decoupled.service.service import open_service
 from support.held_compiler import Held
 from support.http_service import served
 from support.mirrors.running import UpstreamProcess, asking, eventually, mirror, upstreams, write_config

@@ -13,7 +13,7 @@ from decoupled.mirror.backend import Embedded, Remote
 from decoupled.mirror.config_file import read_config
 from decoupled.mirror.news import Known
 from decoupled.service.client.aio import AsyncClient
-from decoupled.service.decision_service import open_service
+from decoupled.service.service import open_service
 from support.http_service import served
 from support.mirrors.listener import listener
 from support.mirrors.running import Fixed, UpstreamProcess, asking, eventually, mirror, write_config

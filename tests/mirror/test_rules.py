@@ -12,8 +12,8 @@ from decoupled.mirror.backend import Embedded, Remote
 from decoupled.mirror.config import MirrorConfig
 from decoupled.mirror.config_file import read_config
 from decoupled.service.client.aio import AsyncClient
-from decoupled.service.decision_service import open_service
 from decoupled.service.errors import Invalid
+from decoupled.service.service import open_service
 from support.http_service import served
 from support.mirrors.running import UpstreamProcess, eventually, mirror, write_config
 

@@ -15,7 +15,7 @@ from decoupled.mirror.config_file import read_config
 from decoupled.options.definitions import CONFIG, MIRROR, OTHER_VARIABLES, SERVE
 from decoupled.options.option import Option
 from decoupled.options.sources import resolved, serve_file, unknown_variables
-from decoupled.service.http.limits import Limits
+from decoupled.service.http.admission.limits import Limits
 from decoupled.service.http.server import Serving
 
 run = CliRunner().invoke

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from decoupled.service.analysis.doctor import examine
-from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import Conflict, Invalid
 from decoupled.service.experiment.records import Settings
+from decoupled.service.service import DecisionService
 from support.stores import quick_service
 
 UNSAFE = ("disk", "durability")  # of stores for tests

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import Conflict, Invalid, StoreError
 from decoupled.service.experiment.audited import ACTIONS, AuditRecord
 from decoupled.service.experiment.records import Feedback, Settings
-from decoupled.service.origin import ORIGIN, Origin
+from decoupled.service.experiment.request_context import ORIGIN, Origin
+from decoupled.service.service import DecisionService
 from decoupled.service.store.backup import restore
 from support.stores import Clock, quick_service
 

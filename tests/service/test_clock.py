@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from decoupled.service.clock import PACE, SteadyClock
-from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import Gone
+from decoupled.service.experiment.clock import PACE, SteadyClock
 from decoupled.service.experiment.records import DecisionRecord, Settings
+from decoupled.service.service import DecisionService
 from support.stores import Clock, quick_service
 
 DAY = 86_400.0

@@ -3,7 +3,7 @@
 import threading
 from typing import NamedTuple
 
-from decoupled.service.command_queue import CommandQueue
+from decoupled.service.commits.queue import CommandQueue
 
 
 class Item(NamedTuple):

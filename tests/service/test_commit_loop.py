@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from decoupled.service.decision_service import open_service
+from decoupled.service.commits.replies import Reply, deliver
 from decoupled.service.errors import NotFound
-from decoupled.service.replies import Reply, deliver
+from decoupled.service.service import open_service
 
 
 async def value_of(reply: Reply[int]) -> int:

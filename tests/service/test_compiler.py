@@ -12,11 +12,11 @@ import httpx
 import pytest
 
 from decoupled.policies import UCB1
-from decoupled.service import compiler as compiling
 from decoupled.service.client import AsyncClient, Client, Retries, Undelivered
-from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import Compiling, NotCompiled
 from decoupled.service.experiment.records import Settings
+from decoupled.service.memory import compiler as compiling
+from decoupled.service.service import DecisionService
 from support.held_compiler import Held
 from support.http_service import served
 from support.stores import quick_service

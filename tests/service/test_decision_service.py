@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled.service.decision_service import DecisionService
+from decoupled.service.commits.replies import Reply
 from decoupled.service.errors import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
 from decoupled.service.experiment.differences import differences
 from decoupled.service.experiment.records import DecisionRecord, Feedback, Settings
 from decoupled.service.experiment.settings import as_text, checked
-from decoupled.service.replies import Reply
+from decoupled.service.service import DecisionService
 from support.stores import Clock
 
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))

@@ -16,10 +16,10 @@ from hypothesis.stateful import (
 
 import decoupled as dc
 from decoupled.decision import Decision
-from decoupled.service.decision_service import DecisionService
+from decoupled.service.commits.replies import Reply
 from decoupled.service.errors import ServiceError, StoreError
 from decoupled.service.experiment.records import DecisionRecord, Mode, Settings
-from decoupled.service.replies import Reply
+from decoupled.service.service import DecisionService
 from support.stores import Clock, quick_service
 
 ARMS = ("a", "b", "c")

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from decoupled.service.analysis.doctor import examine
-from decoupled.service.decision_service import DecisionService
+from decoupled.service.api import deletion
 from decoupled.service.errors import Conflict, Gone, NotFound
 from decoupled.service.experiment.records import Settings
-from decoupled.service.parts import deletion
+from decoupled.service.service import DecisionService
 from decoupled.service.store.backup import restore
 from support.stores import Clock, quick_service
 

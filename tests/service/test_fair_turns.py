@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from decoupled.service.commit_loop import SLICE, Prepared
-from decoupled.service.decision_service import DecisionService
+from decoupled.service.commits.loop import SLICE, Command
+from decoupled.service.commits.replies import Reply
 from decoupled.service.errors import Conflict, StoreError
 from decoupled.service.experiment.live import Running
 from decoupled.service.experiment.records import Feedback, Settings
 from decoupled.service.experiment.rows import Decided, Settled
-from decoupled.service.replies import Reply
-from decoupled.service.session import Session
+from decoupled.service.memory.session import Session
+from decoupled.service.service import DecisionService
 from support.stores import quick_service
 
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))
@@ -127,14 +127,14 @@ def test_a_batch_that_was_interrupted_is_completed_by_the_same_key(
             service.experiments.put("me", name, PLAIN, seed=7).result()
         commit, commits = service._commits._commit, list[int]()
 
-        def fails_later(prepared: Prepared) -> Any:
-            if prepared.batch[0].about:
-                commits.append(len(prepared.batch))
+        def fails_later(batch: list[Command], *rest: Any) -> None:
+            if batch[0].about:
+                commits.append(len(batch))
             if len(commits) == 3:
                 monkeypatch.setattr(
                     service._session.store, "end", lambda: (_ for _ in ()).throw(StoreError("full"))
                 )
-            return commit(prepared)
+            commit(batch, *rest)
 
         monkeypatch.setattr(service._commits, "_commit", fails_later)
         waits = lambda: True  # noqa: E731 - somebody always waits

@@ -11,9 +11,9 @@ import pytest
 
 import decoupled as dc
 from decoupled.service.analysis.doctor import examine
-from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import Conflict, Invalid
 from decoupled.service.experiment.records import DecisionRecord, Feedback, Settings
+from decoupled.service.service import DecisionService
 from decoupled.service.store.postgres import PostgresStore
 from decoupled.service.store.sqlite import SqliteStore
 from support.stores import Clock, quick_service

@@ -7,9 +7,9 @@ import pytest
 
 import decoupled as dc
 from decoupled.service.analysis.doctor import examine
-from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import Conflict, Invalid
 from decoupled.service.experiment.records import DecisionRecord, Settings
+from decoupled.service.service import DecisionService
 from support.stores import quick_service
 
 UNSAFE = ("disk", "durability")  # of stores for tests

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled.service import session as sessions
-from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import ServiceError
-from decoupled.service.experiment.large import MOST_NAMED, MOST_NUMBERED, numbered
 from decoupled.service.experiment.live import Running
+from decoupled.service.experiment.numbered_arms import MOST_NAMED, MOST_NUMBERED, numbered
 from decoupled.service.experiment.records import Settings
 from decoupled.service.experiment.snapshots import prepared
+from decoupled.service.memory import session as sessions
+from decoupled.service.service import DecisionService
 from support.http_service import Service, served
 from support.stores import Clock, quick_service
 
@@ -102,7 +102,7 @@ def test_the_age_of_its_snapshot_begins_when_one_is_made(file: str, clock: Clock
     for _ in range(6):  # a snapshot is due with the tenth row, and two more follow
         [made] = service.decisions.decide("me", "large").result()
         service.decisions.feedback("me", made.id, loss=0.5).result()
-    found = service.vitals()
+    found = service.health()
     assert (found.snapshot_rows, found.snapshot_age) == (2, 0.0)
     service.close()
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from decoupled.service.decision_service import DecisionService
+from decoupled.service.api.listing import ExperimentSort
 from decoupled.service.errors import Invalid, NotFound
 from decoupled.service.experiment.records import Settings
-from decoupled.service.parts.listing import ExperimentSort
+from decoupled.service.service import DecisionService
 from decoupled.service.store import listing
 from support.stores import Clock, quick_service
 

@@ -1,4 +1,4 @@
-"""Commits on an event loop: quick commands run there, and nothing holds it up."""
+"""Commands of an event loop: they are committed together, and nothing holds up the loop."""
 
 import asyncio
 import threading
@@ -9,12 +9,11 @@ from typing import Any
 import apsw
 import pytest
 
-from decoupled.service.decision_service import DecisionService
+from decoupled.service.commits.replies import Reply
 from decoupled.service.errors import NotFound, ServiceError, StoreError
-from decoupled.service.experiment.live import Running
 from decoupled.service.experiment.records import DecisionRecord, Settings
-from decoupled.service.replies import Reply
-from decoupled.service.session import Reference, Session
+from decoupled.service.memory.session import Reference, Session
+from decoupled.service.service import DecisionService
 from support.stores import quick_service
 
 PLAIN = Settings({"name": "FTPL"}, ("a", "b", "c"))
@@ -44,74 +43,29 @@ async def outcome(reply: Reply[Any]) -> Any:
         return error
 
 
-def where(session: Session) -> str:
-    """The thread that a command runs in."""
-    return threading.current_thread().name
-
-
-def test_a_pass_of_the_loop_is_one_transaction_in_its_own_thread(
-    file: str, transactions: Callable[[DecisionService], list[str]]
+def test_what_arrives_during_a_commit_is_one_transaction(
+    address: str, transactions: Callable[[DecisionService], list[str]]
 ) -> None:
-    service = made(file)
+    service = made(address)
     committed = transactions(service)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(session: Session) -> None:
+        begun.set()
+        go_on.wait(60)
 
     async def main() -> None:
-        decisions = service.decisions_on_loop
+        decisions = service.decisions
+        held = service._commits.submit(slow, ABOUT)
+        assert begun.wait(60)
         replies: list[Reply[Any]] = [decisions.decide("me", "one") for _ in range(20)]
+        go_on.set()
         found = await asyncio.gather(*map(value, replies))
+        await held
         assert len({each.id for [each] in found}) == 20
-        assert len(committed) == 1
-        replies = [decisions.feedback("me", each.id, loss=0.5) for [each] in found]
-        assert {each.status for each in await asyncio.gather(*map(value, replies))} == {"applied"}
         assert len(committed) == 2
-        assert await service._on_loop.submit(where, ABOUT) == threading.current_thread().name
         with pytest.raises(NotFound):
             await decisions.decide("me", "two")
-
-    run(service, main)
-
-
-def test_both_kinds_of_commits_make_the_same_log(file: str, tmp_path: Path) -> None:
-    one, other = made(file), made(str(tmp_path / "other.db"))
-
-    async def main() -> None:
-        for n in range(50):
-            [here] = await one.decisions_on_loop.decide("me", "one")
-            [there] = await other.decisions.decide("me", "one")
-            assert (here.exploit, here.explore, here.weight) == (there.exploit, there.explore, there.weight)
-            await one.decisions_on_loop.feedback("me", here.id, loss=n / 50)
-            await other.decisions.feedback("me", there.id, loss=n / 50)
-
-    asyncio.run(main())
-    assert (
-        one.experiments.state("me", "one").result().estimates
-        == other.experiments.state("me", "one").result().estimates
-    )
-    one.close()
-    other.close()
-
-
-def test_what_is_not_quick_runs_in_the_other_thread(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new experiment is not in memory, a snapshot takes time, and PostgreSQL is waited for."""
-    made(address).close()
-    service = quick_service(address, snapshot_every=10)
-    save, saved_by = service._session.save, list[str]()
-
-    def noted(running: Running) -> None:
-        saved_by.append(threading.current_thread().name)
-        save(running)
-
-    monkeypatch.setattr(service._session, "save", noted)
-
-    async def main() -> None:
-        names = [await service._on_loop.submit(where, ABOUT)]
-        for _ in range(12):
-            await service.decisions_on_loop.decide("me", "one")
-            names.append(await service._on_loop.submit(where, ABOUT))
-        mine = threading.current_thread().name
-        assert names[0] == "decoupled-commits"
-        assert (mine in names) == (not address.startswith("postgresql"))
-        assert saved_by == ["decoupled-commits"]
 
     run(service, main)
 
@@ -126,11 +80,11 @@ def test_a_store_that_is_locked_does_not_hold_up_the_loop(file: str) -> None:
         other.execute("ROLLBACK")
 
     async def main() -> None:
-        await service.decisions_on_loop.decide("me", "one")
+        await service.decisions.decide("me", "one")
         other.execute("BEGIN IMMEDIATE")
         rescue = threading.Timer(5.0, release)  # in case that the loop is held up
         rescue.start()
-        reply = service.decisions_on_loop.decide("me", "one")
+        reply = service.decisions.decide("me", "one")
         for _ in range(100):  # the loop goes on
             await asyncio.sleep(0)
         assert not too_late.is_set()
@@ -143,35 +97,11 @@ def test_a_store_that_is_locked_does_not_hold_up_the_loop(file: str) -> None:
     other.close()
 
 
-def test_others_have_their_turn(file: str) -> None:
-    service = made(file)
-    begun, go_on = threading.Event(), threading.Event()
-
-    def slow(session: Session) -> str:
-        begun.set()
-        go_on.wait(60)
-        return "slow"
-
-    async def main() -> None:
-        await service.decisions_on_loop.decide("me", "one")
-        first = service._commits.submit(slow, ABOUT)
-        assert begun.wait(60)
-        second = service.decisions_on_loop.decide("me", "one")
-        for _ in range(100):
-            await asyncio.sleep(0)
-        assert not second.done()
-        go_on.set()
-        assert await first == "slow"
-        assert len(await second) == 1
-
-    run(service, main)
-
-
 def test_a_commit_that_fails_acknowledges_nothing(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     service = made(file)
 
     async def main() -> None:
-        decisions = service.decisions_on_loop
+        decisions = service.decisions
         [before] = await decisions.decide("me", "one")
 
         def full() -> None:
@@ -201,11 +131,11 @@ def test_an_unexpected_error_fails_only_its_own_command(file: str) -> None:
         raise ZeroDivisionError("in the middle")
 
     async def main() -> None:
-        await service.decisions_on_loop.decide("me", "one")
+        await service.decisions.decide("me", "one")
         replies: list[Reply[Any]] = [
-            service.decisions_on_loop.decide("me", "one"),
-            service._on_loop.submit(poison, ABOUT),
-            service.decisions_on_loop.decide("me", "one"),
+            service.decisions.decide("me", "one"),
+            service._commits.submit(poison, ABOUT),
+            service.decisions.decide("me", "one"),
         ]
         one, bad, two = await asyncio.gather(*map(outcome, replies))
         assert type(bad) is ServiceError
@@ -219,11 +149,8 @@ def test_closing_finishes_the_commit_under_way(file: str) -> None:
     service = made(file)
 
     async def main() -> Reply[list[DecisionRecord]]:
-        await service.decisions_on_loop.decide("me", "one")
-        reply = service.decisions_on_loop.decide("me", "one")
-        await asyncio.sleep(0)  # it has run, and waits for its commit; the loop is closed meanwhile
-        assert service._on_loop._busy
-        return reply
+        await service.decisions.decide("me", "one")
+        return service.decisions.decide("me", "one")  # and the loop is closed meanwhile
 
     reply = asyncio.run(main())
     service.close()
@@ -237,13 +164,12 @@ def test_a_service_that_is_closed_says_so(file: str) -> None:
     service = made(file)
 
     async def main() -> None:
-        await service.decisions_on_loop.decide("me", "one")
-        waiting = service.decisions_on_loop.decide("me", "one")
+        await service.decisions.decide("me", "one")
+        waiting = service.decisions.decide("me", "one")
         service.close()
+        assert len(await waiting) == 1, "what was submitted before is done"
         with pytest.raises(StoreError, match="closed"):
-            await waiting
-        with pytest.raises(StoreError, match="closed"):
-            service.decisions_on_loop.decide("me", "one")
+            service.decisions.decide("me", "one")
 
     asyncio.run(main())
 
@@ -252,36 +178,11 @@ def test_a_file_that_was_moved_is_an_error_and_nothing_hangs(file: str, tmp_path
     service = made(file)
 
     async def main() -> None:
-        await service.decisions_on_loop.decide("me", "one")
+        await service.decisions.decide("me", "one")
         Path(file).rename(tmp_path / "elsewhere.db")
         with pytest.raises(StoreError, match="moved"):
-            await service.decisions_on_loop.decide("me", "one")
+            await service.decisions.decide("me", "one")
         (tmp_path / "elsewhere.db").rename(file)
-        assert len(await service.decisions_on_loop.decide("me", "one")) == 1
+        assert len(await service.decisions.decide("me", "one")) == 1
 
     run(service, main)
-
-
-def test_another_loop_is_served_after_the_first_and_none_beside_it(file: str) -> None:
-    service = made(file)
-
-    async def ask() -> str:
-        await service.decisions_on_loop.decide("me", "one")
-        return str(await service._on_loop.submit(where, ABOUT))
-
-    def elsewhere() -> None:
-        found.append(asyncio.run(ask()))
-
-    found: list[str] = []
-
-    async def main() -> None:
-        assert await ask() == threading.current_thread().name
-        thread = threading.Thread(target=elsewhere)
-        thread.start()
-        while thread.is_alive():
-            await asyncio.sleep(0.001)
-
-    asyncio.run(main())
-    assert found == ["decoupled-commits"]
-    assert asyncio.run(ask()) == threading.current_thread().name
-    service.close()

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import decoupled as dc
-from decoupled.service import loader, recovery, session
-from decoupled.service.decision_service import DecisionService
+from decoupled.service.api import deadlines
 from decoupled.service.experiment.live import Running
 from decoupled.service.experiment.records import DecisionRecord, Settings
-from decoupled.service.parts import deadlines
+from decoupled.service.memory import loader, restore, session
+from decoupled.service.service import DecisionService
 from support.stores import Clock, quick_service
 
 RECOMMENDED = dc.Ladder().to_dict()
@@ -162,8 +162,8 @@ def test_a_long_restore_holds_up_nobody_else(
     service._commits.close()  # no snapshot is written
     service._session.store.close()
 
-    monkeypatch.setattr(recovery, "QUICK_ROWS", 20)
-    go, original = threading.Event(), recovery.restored
+    monkeypatch.setattr(restore, "QUICK_ROWS", 20)
+    go, original = threading.Event(), restore.restored
 
     def held_up(store: Any, row: Any) -> Running:
         go.wait()
@@ -195,7 +195,7 @@ def test_an_experiment_that_cannot_be_restored_says_so_and_can_be_tried_again(
     service._commits.close()
     service._session.store.run("UPDATE decided SET explore = (explore + 1) % 3 WHERE seq = 30")
     service._session.store.close()
-    monkeypatch.setattr(recovery, "QUICK_ROWS", 20)
+    monkeypatch.setattr(restore, "QUICK_ROWS", 20)
     service = quick_service(file, clock=clock)
     for _ in range(2):
         error = service.decisions.decide("me", "large").exception()
@@ -216,8 +216,8 @@ def test_closing_while_an_experiment_is_restored_answers_those_that_wait(
     service.decisions.decide("me", "large", count=40).result()
     service._commits.close()
     service._session.store.close()
-    monkeypatch.setattr(recovery, "QUICK_ROWS", 20)
-    begun, go, original = threading.Event(), threading.Event(), recovery.restored
+    monkeypatch.setattr(restore, "QUICK_ROWS", 20)
+    begun, go, original = threading.Event(), threading.Event(), restore.restored
 
     def held_up(store: Any, row: Any) -> Running:
         begun.set()

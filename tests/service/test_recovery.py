@@ -13,12 +13,11 @@ import pytest
 import decoupled as dc
 from decoupled.service.analysis import doctor
 from decoupled.service.analysis.doctor import examine
-from decoupled.service.commit_loop import Command
-from decoupled.service.decision_service import DecisionService
+from decoupled.service.commits.replies import Reply
 from decoupled.service.errors import ReplayError, ServiceError, StoreError
 from decoupled.service.experiment.records import Settings
-from decoupled.service.replies import Reply
-from decoupled.service.session import Reference, Session
+from decoupled.service.memory.session import Reference, Session
+from decoupled.service.service import DecisionService
 from decoupled.service.store import database, schema
 from decoupled.service.store.sqlite import SqliteStore
 from support.stores import Clock, quick_service
@@ -167,12 +166,9 @@ def test_an_unexpected_error_fails_only_its_own_command(file: str) -> None:
     def head(session: Session) -> int:
         return session.get(about).head
 
-    replies: list[Reply[int]] = [Reply() for _ in range(3)]
-    batch = [Command(run, (about,), reply) for run, reply in zip((one, poison, head), replies, strict=True)]
     service._commits.submit(lambda session: None).result()
     service._commits.submit(lambda session: None, alone=True).result()
-    for command in batch:
-        service._commits.put(command)
+    replies: list[Reply[int]] = [service._commits.submit(run, about) for run in (one, poison, head)]
     assert replies[0].result() == 1
     assert isinstance(replies[1].exception(), ServiceError)
     assert replies[2].result() == 1
@@ -294,7 +290,7 @@ def test_a_migration_runs_once_and_whole_or_not_at_all(
 
 KILLED = """
     import sys
-    from decoupled.service.decision_service import open_service
+    from decoupled.service.service import open_service
     from decoupled.service.experiment.records import Settings
     service = open_service(sys.argv[1], snapshot_every=50)
     service.experiments.put("me", "one", Settings({"name": "Exp3"}, ("a", "b", "c")), seed=7).result()

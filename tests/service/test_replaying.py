@@ -9,10 +9,10 @@ import pytest
 
 import decoupled as dc
 from decoupled.service.analysis.doctor import examine
-from decoupled.service.decision_service import DecisionService
+from decoupled.service.api import replaying
 from decoupled.service.errors import Conflict, Invalid, ServiceError
 from decoupled.service.experiment.records import Settings
-from decoupled.service.parts import replaying
+from decoupled.service.service import DecisionService
 from support.stores import quick_service
 
 UNSAFE = ("disk", "durability")  # of stores for tests

@@ -12,11 +12,11 @@ import pytest
 
 import decoupled as dc
 from decoupled.service.analysis.doctor import examine
-from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import StoreError
 from decoupled.service.experiment.records import Settings
 from decoupled.service.experiment.rows import Decided, Settled
-from decoupled.service.session import Reference, Session
+from decoupled.service.memory.session import Reference, Session
+from decoupled.service.service import DecisionService
 from decoupled.service.store.postgres import PostgresStore
 from support.stores import Clock
 
@@ -111,7 +111,7 @@ def _recompute(address: str) -> None:
 
 WORKER = """
     import sys
-    from decoupled.service.decision_service import open_service
+    from decoupled.service.service import open_service
     from decoupled.service.experiment.records import Settings
     service = open_service(sys.argv[1])
     while True:

@@ -9,10 +9,10 @@ import httpx
 import pytest
 
 import decoupled as dc
-from decoupled.service import simulator
-from decoupled.service.http.limits import Limits
+from decoupled.service.api import simulator
+from decoupled.service.api.simulator import FRAMES, POLICIES, Question, WorldName
+from decoupled.service.http.admission.limits import Limits
 from decoupled.service.http.routes import simulator as simulating
-from decoupled.service.simulator import FRAMES, POLICIES, Question, WorldName
 from support.http_service import Service, served
 
 

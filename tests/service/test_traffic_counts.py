@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from decoupled.service.commit_loop import Command
-from decoupled.service.decision_service import DecisionService
+from decoupled.service.commits.loop import Command
 from decoupled.service.errors import Gone, ServiceError, StoreError
 from decoupled.service.experiment.records import Settings
-from decoupled.service.traffic import OTHER, Counts
+from decoupled.service.memory.traffic import OTHER, Counts
+from decoupled.service.service import DecisionService
 from support.stores import Clock
 
 ARMS = ("a", "b")
@@ -20,7 +20,7 @@ def create(service: DecisionService, name: str, **options: Any) -> None:
 
 
 def counts(service: DecisionService, name: str) -> Counts:
-    return service.vitals().experiments["local", name].counts
+    return service.health().experiments["local", name].counts
 
 
 def test_counts_are_of_what_this_process_did_and_never_fall(
@@ -74,7 +74,7 @@ def test_the_first_experiments_have_their_own_counts_and_the_rest_are_summed(
     for name, count in (("one", 1), ("two", 2), ("three", 3), ("four", 4), ("one", 10)):
         create(service, name)
         service.decisions.decide("local", name, count=count).result()
-    found = service.vitals().experiments
+    found = service.health().experiments
     assert {place: each.counts.decisions for place, each in found.items()} == {
         ("local", "one"): 11,
         ("local", "two"): 2,
@@ -138,7 +138,7 @@ def test_snapshots_grow_old_until_one_is_written(
     create(service, "models")
     service.decisions.decide("local", "models", count=4).result()
     clock.now += 100.0
-    vitals = service.vitals()
-    assert (vitals.snapshot_age, vitals.snapshot_rows) == (100.0, 4)
+    health = service.health()
+    assert (health.snapshot_age, health.snapshot_rows) == (100.0, 4)
     service.decisions.decide("local", "models", count=6).result()
-    assert (service.vitals().snapshot_age, service.vitals().snapshot_rows) == (0.0, 0)
+    assert (service.health().snapshot_age, service.health().snapshot_rows) == (0.0, 0)

@@ -9,10 +9,10 @@ import pytest
 import decoupled as dc
 from decoupled.service.analysis.doctor import examine
 from decoupled.service.analysis.history import MOST_ARMS, MOST_POINTS
-from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import Invalid
 from decoupled.service.experiment.records import Feedback, Settings
 from decoupled.service.experiment.watched import Judged
+from decoupled.service.service import DecisionService
 from support.stores import Clock, quick_service
 
 Opened = Callable[..., DecisionService]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from decoupled.service.decision_service import DecisionService
-from decoupled.service.session import Reference
+from decoupled.service.memory.session import Reference
+from decoupled.service.service import DecisionService
 from decoupled.service.store.open import open_store
 from decoupled.service.store.sqlite import SqliteStore
 
@@ -106,10 +106,10 @@ def transactions(monkeypatch: pytest.MonkeyPatch) -> Callable[[DecisionService],
         session, committed, asked = service._session, list[str](), [False]
         enter, end = session.enter, session.store.end
 
-        def entered(about: Iterable[Reference], *, begun: bool = False) -> None:
+        def entered(about: Iterable[Reference]) -> None:
             about = list(about)
             asked[0] = bool(about)  # housekeeping and API keys are about no experiment
-            enter(about, begun=begun)
+            enter(about)
 
         def ended() -> None:
             end()

@@ -18,8 +18,8 @@ from .options import takes_serve_options, takes_store
 from .sigterm import ends_on_sigterm
 
 if TYPE_CHECKING:
-    from ..service.decision_service import DecisionService
-    from ..service.parts.keys import ApiKey
+    from ..service.api.keys import ApiKey
+    from ..service.service import DecisionService
 
 keys = typer.Typer(help="API keys of a store: make, list, rotate, revoke.", no_args_is_help=True)
 
@@ -41,7 +41,7 @@ def serve(settings: OptionValues) -> None:
     """Run the decision service: decisions over HTTP, and everything it acknowledges is on disk."""
     with report_errors("the service has ended", flags=False), ends_on_sigterm():
         with loading():
-            from ..service.http.limits import Limits
+            from ..service.http.admission.limits import Limits
             from ..service.http.server import Serving, run
 
         run(
@@ -117,7 +117,7 @@ def restore(
 ) -> None:
     """Copy a backup into a store that is empty or does not exist yet."""
     with report_errors():
-        from ..service.origin import ORIGIN, from_command_line
+        from ..service.experiment.request_context import ORIGIN, from_command_line
         from ..service.store.backup import restore as copy_back
 
         ORIGIN.set(from_command_line())
@@ -143,8 +143,8 @@ def audit(
 @contextmanager
 def _opened(store: str) -> Iterator["DecisionService"]:
     """The service over an existing store, for the length of a command."""
-    from ..service.decision_service import open_service
-    from ..service.origin import ORIGIN, from_command_line
+    from ..service.experiment.request_context import ORIGIN, from_command_line
+    from ..service.service import open_service
 
     ORIGIN.set(from_command_line())
     service = open_service(store, create=False)
@@ -160,7 +160,7 @@ def _opened(store: str) -> Iterator["DecisionService"]:
 @keys.command("new")
 def keys_new() -> None:
     """Print a new key for the file of --admin-key-file; it is stored nowhere."""
-    from ..service.http.auth import new_key
+    from ..service.http.admission.auth import new_key
 
     typer.echo(new_key())
 
@@ -178,7 +178,7 @@ def keys_add(
     label: Annotated[str, typer.Option(help="A label to recognise it by.")] = "",
 ) -> None:
     """Make a key and show it once; only its digest is stored."""
-    from ..service.http.auth import checked_role, digest_of, new_key
+    from ..service.http.admission.auth import checked_role, digest_of, new_key
 
     with report_errors(arguments=("role", "tenant")), _opened(settings["store"]) as service:
         key = new_key()
@@ -223,7 +223,7 @@ def keys_rotate(
     ] = False,
 ) -> None:
     """Make a key with the tenant, role and label of another, and revoke that one."""
-    from ..service.http.auth import digest_of, new_key
+    from ..service.http.admission.auth import digest_of, new_key
 
     with report_errors(), _opened(settings["store"]) as service:
         old = _active(service, id)

@@ -12,11 +12,11 @@ from ..learner.guardrails import Guardrails
 from ..service.client.aio import AsyncClient
 from ..service.client.errors import UndeliveredFeedback
 from ..service.client.exchange import Retries
-from ..service.decision_service import DecisionService
 from ..service.errors import HOW_LONG, Compiling, Conflict, Gone, NotCompiled, NotFound, ServiceError
 from ..service.experiment.guarding import changed_guardrails, checked_budget
 from ..service.experiment.records import Settings
 from ..service.experiment.settings import checked_policy
+from ..service.service import DecisionService
 from .config import MirrorConfig
 from .news import Known
 

@@ -18,7 +18,7 @@ from ..errors import (
 )
 from ..options import readers
 from ..policies import Policy
-from ..service.http.log_format import LogFormat
+from ..service.http.observe.log_format import LogFormat
 from .headers import CREDENTIALS
 from .repeatable import Repeatable, Rule
 

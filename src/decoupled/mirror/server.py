@@ -15,11 +15,11 @@ from starlette.types import ASGIApp
 
 from ..errors import ParameterError, reworded
 from ..service.client.aio import AsyncClient
-from ..service.decision_service import DecisionService, open_service
 from ..service.http.app import create_app
-from ..service.http.log_format import set_up_logging
-from ..service.http.orphans import reap_orphans
+from ..service.http.observe.log_format import set_up_logging
 from ..service.http.server import OFFERED, SWITCH_INTERVAL, Serving, configuration, listening
+from ..service.http.transport.pid1 import reap_orphans
+from ..service.service import DecisionService, open_service
 from ..service.store.open import is_postgres
 from .backend import Backend, Embedded, Remote
 from .clients import server_settings

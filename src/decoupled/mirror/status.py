@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ..service.http.gateway import LOOPBACK
+from ..service.http.transport.gateway import LOOPBACK
 from .counts import MirrorMetrics
 
 _JSON, _TEXT = b"application/json", b"text/plain; version=0.0.4; charset=utf-8"

@@ -15,9 +15,9 @@ from decoupled.inference import lower_mean
 from decoupled.service.analysis.doctor import examine
 from decoupled.service.analysis.evaluation import evaluate
 from decoupled.service.analysis.export import COLUMNS, TIMES, LoggedDecision
-from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import Conflict, Invalid, NotFound, StoreError
 from decoupled.service.experiment.records import Feedback, Settings
+from decoupled.service.service import DecisionService
 from decoupled.service.store.backup import restore
 from support.stores import Clock, quick_service
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from decoupled.errors import ParameterError
-from decoupled.service.decision_service import DecisionService, open_service
-from decoupled.service.http.admin_key import LABEL, register_admin_key
-from decoupled.service.http.auth import digest_of, new_key
+from decoupled.service.http.admission.admin_key import LABEL, register_admin_key
+from decoupled.service.http.admission.auth import digest_of, new_key
+from decoupled.service.service import DecisionService, open_service
 from support.stores import quick_service
 
 

@@ -1,4 +1,4 @@
-"""What a connection must keep to before an application sees its request, on both ways to the hot routes."""
+"""What a connection must keep to before an application sees its request."""
 
 import asyncio
 import json
@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from decoupled.service.decision_service import DecisionService
 from decoupled.service.experiment.records import Settings
-from decoupled.service.http.auth import digest_of, new_key
-from decoupled.service.http.limits import Limits
-from decoupled.service.http.log_format import JsonFormatter
+from decoupled.service.http.admission.auth import digest_of, new_key
+from decoupled.service.http.admission.limits import Limits
+from decoupled.service.http.observe.log_format import JsonFormatter
+from decoupled.service.service import DecisionService
 from support.stores import quick_service
 from support.wire import Wired, request, wired
 

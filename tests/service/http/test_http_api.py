@@ -13,11 +13,11 @@ import pytest
 
 import decoupled as dc
 from decoupled.service.analysis.export import TIMES
-from decoupled.service.decision_service import DecisionService
 from decoupled.service.errors import ServiceError
 from decoupled.service.experiment.records import Experiment, Settings
-from decoupled.service.http.metrics import HELP
-from decoupled.service.http.schemas import experiment_out
+from decoupled.service.http.models.schemas import experiment_out
+from decoupled.service.http.observe.metrics import HELP, NAMES
+from decoupled.service.service import DecisionService
 from support.http_service import FTPL, Service, served
 
 
@@ -466,11 +466,11 @@ def test_health_and_metrics(service: Service, monkeypatch: pytest.MonkeyPatch) -
     service.create("metrics")
     service.decide("metrics")
     text = service.http.get("/metrics").text
-    kinds = dict(re.findall(r"# TYPE decoupled_desk_(\w+) (\w+)", text))
+    kinds = dict(re.findall(r"# TYPE decoupled_decisions_(\w+) (\w+)", text))
     assert {name for name, kind in kinds.items() if kind == "gauge"} >= {"queue", "experiments", "pending"}
-    assert kinds["decisions_total"] == kinds["commits_total"] == "counter"
-    helps = dict(re.findall(r"# HELP decoupled_desk_(\w+?)(?:_total)? (.+)", text))
-    assert helps == HELP
+    assert kinds["made_total"] == kinds["commits_total"] == "counter"
+    helps = dict(re.findall(r"# HELP decoupled_decisions_(\w+?)(?:_total)? (.+)", text))
+    assert helps == {NAMES.get(name, name): said for name, said in HELP.items()}
     assert service.direct.counters().keys() == HELP.keys()
     assert not [
         told for told in re.findall("# HELP .*", text) if "desk" in told.split(maxsplit=3)[3].lower()
@@ -479,7 +479,7 @@ def test_health_and_metrics(service: Service, monkeypatch: pytest.MonkeyPatch) -
         'decoupled_http_requests_total{method="POST",route="/v1/experiments/{name}/decisions",status="201"}'
     )
     assert line in text
-    assert "decoupled_desk_commits_total" in text
+    assert "decoupled_decisions_commits_total" in text
     assert "/metrics" not in text.replace('route="/metrics"', ""), (
         "no paths but routes: callers cannot add labels"
     )
@@ -507,7 +507,7 @@ def test_an_internal_error_has_the_same_shape_and_no_details(
         raise ServiceError("KeyError: insides")
 
     monkeypatch.setattr(service.direct.experiments, "get", broken)
-    monkeypatch.setattr(service.direct.decisions_on_loop, "decide_as", broken)
+    monkeypatch.setattr(service.direct.decisions, "decide_as", broken)
     monkeypatch.setattr(service.direct.experiments, "state", failed)
     paths = [
         ("GET", "/v1/experiments/x"),

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from decoupled.cli.main import app
 from decoupled.service.client import Client
-from decoupled.service.decision_service import open_service
 from decoupled.service.errors import Forbidden
+from decoupled.service.service import open_service
 from support.http_service import Service, served
 
 run = CliRunner().invoke

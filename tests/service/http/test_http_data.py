@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 import decoupled as dc
-from decoupled.service.http.limits import Limits
+from decoupled.service.http.admission.limits import Limits
 from support.http_service import Service, served
 
 NDJSON = {"Content-Type": "application/x-ndjson"}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from decoupled.service.http.limits import Limits
+from decoupled.service.http.admission.limits import Limits
 from support.http_service import Service, served
 
 HOST = b"Host: localhost\r\n"

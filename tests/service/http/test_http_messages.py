@@ -8,8 +8,8 @@ import httpx
 import pytest
 from pydantic_core._pydantic_core import list_all_errors
 
-from decoupled.service.http import validation
-from decoupled.service.http.limits import Limits
+from decoupled.service.http.admission.limits import Limits
+from decoupled.service.http.models import validation
 from support.http_service import FTPL, Service, openapi_document, served
 
 DOCUMENT = openapi_document()

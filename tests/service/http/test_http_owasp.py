@@ -16,8 +16,8 @@ import pytest
 from decoupled.errors import ParameterError
 from decoupled.service.client import Client, Retries
 from decoupled.service.errors import ServiceError
-from decoupled.service.http.auth import new_key
-from decoupled.service.http.limits import Limits
+from decoupled.service.http.admission.auth import new_key
+from decoupled.service.http.admission.limits import Limits
 from decoupled.service.http.server import Serving, check
 from support.http_service import FTPL, Service, served
 

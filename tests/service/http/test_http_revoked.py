@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from decoupled.cli.main import app
-from decoupled.service.decision_service import DecisionService, open_service
-from decoupled.service.http.auth import digest_of
+from decoupled.service.http.admission.auth import digest_of
+from decoupled.service.service import DecisionService, open_service
 from support.http_service import Service, served
 
 ROUNDS = 3  # with a new key each, so that luck with the moment of a commit would show
@@ -97,7 +97,7 @@ def test_a_command_that_waits_is_checked_when_it_runs(address: str) -> None:
     """The permit is that of the moment at which a command runs, also if it was queued with a valid one."""
     service = open_service(address)
     service.keys.add("local", "admin", "d" * 64).result()
-    permits = service._session.permits
+    permits = service._session.keys
 
     def check() -> None:
         service._commits.submit(lambda session: None, permit="d" * 64).result()

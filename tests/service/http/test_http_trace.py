@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 import decoupled
-from decoupled.service.decision_service import DecisionService, open_service
-from decoupled.service.http.app import create_app
-from decoupled.service.http.auth import digest_of, new_key
-from decoupled.service.http.gateway import Gateway
+from decoupled.service.experiment.records import Settings
+from decoupled.service.http.admission.auth import digest_of, new_key
+from decoupled.service.service import DecisionService, open_service
+from support.wire import Wire, request, wired
 
-MOST_FILES = 32  # six update the confidence sequences, three say who asked and count it, two check the key and the memory
+MOST_FILES = 31  # from the connection to the store; nine of them are the learner, its lock and its confidence sequences
+MOST_OF_THE_SERVICE = 22
 PACKAGE = Path(decoupled.__file__).parent
 
 
@@ -46,54 +47,27 @@ def tracer() -> Iterator[Tracer]:
     threading.settrace(before)
 
 
-async def ask(app: Gateway, key: str, method: str, path: str, body: Any) -> Any:
-    """Send one request to the application, and return the content of its response."""
-    content = json.dumps(body).encode()
-    headers = {
-        "host": "localhost",
-        "authorization": f"Bearer {key}",
-        "content-type": "application/json",
-        "content-length": str(len(content)),
-    }
-    sent: list[Any] = []
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": content, "more_body": False}
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    scope = {
-        "type": "http",
-        "http_version": "1.1",
-        "method": method,
-        "scheme": "http",
-        "path": path,
-        "raw_path": path.encode(),
-        "root_path": "",
-        "query_string": b"",
-        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 80),
-    }
-    await app(scope, receive, send)
-    assert sent[0]["status"] in (200, 201), sent[1]["body"]
-    return json.loads(sent[1]["body"])
+async def ask(wire: Wire, key: str, method: str, path: str, body: Any) -> Any:
+    """Send one request to the service, and return the content of its response."""
+    wire.send(request(method, path, json.dumps(body).encode(), f"Authorization: Bearer {key}"))
+    answer = await wire.answer()
+    assert answer.status in (200, 201), answer.body
+    return answer.json
 
 
 async def trace_one_loss(service: DecisionService, tracer: Tracer) -> None:
     key = new_key()
     await service.keys.add("local", "admin", digest_of(key))
-    app = create_app(service, patience=60.0)
-    settings = {"policy": {"name": "FTPL"}, "arms": ["a", "b", "c"]}
-    await ask(app, key, "PUT", "/v1/experiments/one", settings)
-    made = await ask(app, key, "POST", "/v1/experiments/one/decisions", {"count": 2})
-    for each in made["decisions"]:  # the first warms up
-        tracer.on = each is made["decisions"][-1]
-        body = {"loss": 0.5, "arm": each["explore"]}
-        applied = await ask(app, key, "PUT", f"/v1/decisions/{each['id']}/feedback", body)
-        assert applied["status"] == "applied"
-    tracer.on = False
+    await service.experiments.put("local", "one", Settings({"name": "FTPL"}, ("a", "b", "c")))
+    async with wired(service, open_to_all=False) as http:
+        wire = http.connect()
+        made = await ask(wire, key, "POST", "/v1/experiments/one/decisions", {"count": 2})
+        for each in made["decisions"]:  # the first warms up
+            tracer.on = each is made["decisions"][-1]
+            body = {"loss": 0.5, "arm": each["explore"]}
+            applied = await ask(wire, key, "PUT", f"/v1/decisions/{each['id']}/feedback", body)
+            assert applied["status"] == "applied"
+        tracer.on = False
 
 
 def test_a_loss_passes_through_few_files(tmp_path: Path, tracer: Tracer) -> None:
@@ -102,5 +76,8 @@ def test_a_loss_passes_through_few_files(tmp_path: Path, tracer: Tracer) -> None
         asyncio.run(trace_one_loss(service, tracer))
     finally:
         service.close()
-    assert {"service/http/gateway.py", "service/commit_loop.py", "service/store/sqlite.py"} <= tracer.files
+    ends = {"service/http/transport/connection.py", "service/commits/loop.py", "service/store/sqlite.py"}
+    assert ends <= tracer.files
     assert len(tracer.files) <= MOST_FILES, "\n".join(sorted(tracer.files))
+    mine = {each for each in tracer.files if each.startswith("service/")}
+    assert len(mine) <= MOST_OF_THE_SERVICE, "\n".join(sorted(mine))

@@ -98,7 +98,7 @@ def exported(service: Service) -> set[str]:
     """The names of the families that the service exports."""
     admin = service.key("admin")
     service.create("models", admin)
-    wait_for(lambda: service.direct.vitals().sizes, "the first look at the store's size")
+    wait_for(lambda: service.direct.health().sizes, "the first look at the store's size")
     text = service.http.get("/metrics", headers=admin).text
     return {
         name.removesuffix("_total") for name in re.findall(r"^# TYPE (\w+) ", text, re.MULTILINE)

@@ -15,9 +15,9 @@ import pytest
 from decoupled.service.client import Client, Retries, Unreachable
 from decoupled.service.client.outbox import Undelivered
 from decoupled.service.errors import NotFound, ServiceError, StoreError, Unauthorized
-from decoupled.service.http.limits import Limits
-from decoupled.service.http.log_format import JsonFormatter, TextFormatter
-from decoupled.service.origin import RequestIds
+from decoupled.service.experiment.request_context import RequestIds
+from decoupled.service.http.admission.limits import Limits
+from decoupled.service.http.observe.log_format import JsonFormatter, TextFormatter
 from support.http_service import Service, served
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -152,7 +152,7 @@ def test_every_line_of_a_request_has_its_id(
     assert service.http.post("/v1/experiments/models/decisions", headers=headers).status_code == 503
     monkeypatch.undo()
     [access] = objects(lines, "decoupled.access", 1)
-    found = objects(lines, "decoupled.service.commit_loop")
+    found = objects(lines, "decoupled.service.commits.loop")
     [commit] = [each for each in found if "requests" in each]  # and not of the housekeeping
     assert commit["requests"] == ["r-7"]
     assert "request_id" not in commit, "it is about all requests of the transaction"

@@ -24,8 +24,8 @@ from decoupled.cli.main import app
 from decoupled.errors import ParameterError
 from decoupled.service.errors import StoreError
 from decoupled.service.http.app import create_app
-from decoupled.service.http.telemetry import Telemetry
-from decoupled.service.http.telemetry_settings import check_protocol, exports, is_wanted
+from decoupled.service.http.observe.telemetry import Telemetry
+from decoupled.service.http.observe.telemetry_settings import check_protocol, exports, is_wanted
 from support.http_service import Service, served
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -174,7 +174,7 @@ def test_metrics_have_the_names_of_the_conventions(service: Service, collected: 
     assert {"http.server.active_requests", "decoupled.commit.duration", "decoupled.commit.size"} <= set(
         found
     )
-    [decisions] = found["decoupled.desk_decisions"]
+    [decisions] = found["decoupled.decisions_made"]
     assert decisions.value == service.direct.counters()["decisions"]
     named = [dict(point.attributes) for point in found["decoupled.experiment_decisions"]]
     assert {"tenant": "local", "experiment": "models"} in named
@@ -195,8 +195,8 @@ def test_it_is_off_unless_asked_for() -> None:
 
 
 def test_when_it_is_off_nothing_of_it_is_on_the_hot_path(tmp_path: Path) -> None:
-    from decoupled.service.decision_service import open_service
-    from decoupled.service.http.decisions import FastRoutes
+    from decoupled.service.http.routes.decisions import FastRoutes
+    from decoupled.service.service import open_service
 
     service = open_service(tmp_path / "store.db")
     try:
@@ -208,7 +208,7 @@ def test_when_it_is_off_nothing_of_it_is_on_the_hot_path(tmp_path: Path) -> None
 
 
 def test_without_the_extra_the_error_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "decoupled.service.http.telemetry", raising=False)
+    monkeypatch.delitem(sys.modules, "decoupled.service.http.observe.telemetry", raising=False)
     for name in [name for name in sys.modules if name.split(".")[0] == "opentelemetry"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
@@ -265,4 +265,4 @@ def test_it_is_sent_to_a_collector_as_the_variables_say(
     assert about["deployment.environment.name"] == "test"
     [metrics] = [ExportMetricsServiceRequest.FromString(each) for each in Collector.received["/v1/metrics"]]
     sent = {metric.name for metric in metrics.resource_metrics[0].scope_metrics[0].metrics}
-    assert {"http.server.request.duration", "decoupled.desk_decisions"} <= sent
+    assert {"http.server.request.duration", "decoupled.decisions_made"} <= sent

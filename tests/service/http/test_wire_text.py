@@ -9,9 +9,8 @@ from decoupled.learner.guardrails import Guardrails
 from decoupled.service.experiment.live import Running
 from decoupled.service.experiment.records import DecisionRecord, Feedback, Mode, Settings
 from decoupled.service.experiment.rows import Decided, Settled
-from decoupled.service.http.decisions import decision_out
-from decoupled.service.http.strict_json import encoded
-from decoupled.service.http.wire import decision_text
+from decoupled.service.http.models.decisions import decision_out, decision_text
+from decoupled.service.http.models.strict_json import encoded
 from support.stores import Clock, quick_service
 
 SETTINGS: dict[str, dict[str, Any]] = {

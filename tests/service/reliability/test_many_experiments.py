@@ -56,13 +56,13 @@ def test_memory_is_flat_over_many_experiments(tmp_path: Path) -> None:
             f"{count:,} experiments, {KEPT:,} in memory: {before:.0f} MiB after a fifth of them, {after:.0f} after all, "
             f"{again:.0f} after all were used again"
         )
-        assert metric(server, "decoupled_desk_experiments") <= KEPT
-        assert metric(server, "decoupled_desk_decisions_total") == 4 * count
-        assert metric(server, "decoupled_desk_observed_total") == 2 * count
+        assert metric(server, "decoupled_decisions_experiments") <= KEPT
+        assert metric(server, "decoupled_decisions_made_total") == 4 * count
+        assert metric(server, "decoupled_decisions_observed_total") == 2 * count
         if SIZES.long:
             assert max(after, again) - before < GROWTH
-        while metric(server, "decoupled_desk_expired_total") < 2 * count:
+        while metric(server, "decoupled_decisions_expired_total") < 2 * count:
             server.check_alive()  # every deadline passes, though hardly any of the experiments is in memory
-        assert metric(server, "decoupled_desk_experiments") <= KEPT
+        assert metric(server, "decoupled_decisions_experiments") <= KEPT
         print(f"all {2 * count:,} deadlines have passed: {_memory(server.pid):.0f} MiB")
         assert server.troubles() == []

@@ -8,8 +8,8 @@ from unittest.mock import patch
 import apsw
 import pytest
 
-from decoupled.service.decision_service import DecisionService
 from decoupled.service.experiment.records import MOST_DECISIONS, DecisionRecord, Feedback, Settings
+from decoupled.service.service import DecisionService
 from decoupled.service.store.sqlite import SqliteStore
 from support.reliability.sizes import SIZES
 

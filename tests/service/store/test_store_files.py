@@ -16,8 +16,8 @@ from typer.testing import CliRunner, Result
 
 from decoupled.cli.main import app
 from decoupled.service.analysis.doctor import Check, examine
-from decoupled.service.decision_service import DecisionService, open_service
 from decoupled.service.errors import Conflict, StoreError
+from decoupled.service.service import DecisionService, open_service
 from decoupled.service.store import database, schema
 from decoupled.service.store.backup import restore
 from decoupled.service.store.open import open_store
@@ -206,7 +206,7 @@ def test_a_backup_does_not_replace_its_own_store(name: str, store: Path, tmp_pat
 
 HOLD = """
 import sys
-from decoupled.service.decision_service import open_service
+from decoupled.service.service import open_service
 service = open_service(sys.argv[1])
 print("open", flush=True)
 sys.stdin.read()
@@ -326,7 +326,7 @@ def test_a_backup_of_an_earlier_release_is_restored_and_stays_as_it_is(
 
 CRASH = """
 import os, signal, sys
-from decoupled.service.decision_service import open_service
+from decoupled.service.service import open_service
 service = open_service(sys.argv[1])
 service.keys.add("local", "admin", "a" * 64).result()
 os.kill(os.getpid(), signal.SIGKILL)

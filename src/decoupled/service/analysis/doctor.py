@@ -15,7 +15,7 @@ from ..errors import ReplayError, StoreError
 from ..experiment.live import Running
 from ..experiment.rows import ExperimentRow
 from ..experiment.snapshots import restore, snapshot
-from ..recovery import from_beginning, restored, rows_of
+from ..memory.restore import from_beginning, restored, rows_of
 from ..store.open import open_store
 from ..store.schema import LOGS, MIGRATIONS
 from ..store.store import Store
@@ -38,7 +38,7 @@ def examine(
 ) -> Iterator[Check]:
     """Run every check in turn. The store may be in use; nothing in it changes.
 
-    >>> from decoupled.service.decision_service import open_service
+    >>> from decoupled.service.service import open_service
     >>> path = Path(tempfile.mkdtemp()) / "store.db"
     >>> open_service(path).close()
     >>> [check.name for check in examine(path) if not check.good and check.name != "disk"]

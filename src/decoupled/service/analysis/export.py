@@ -17,10 +17,10 @@ from ...decision import Arm
 from ...errors import invalid_value
 from ..errors import Invalid
 from ..experiment.annotations import matches, shown_baseline, shown_tags
-from ..experiment.large import from_stored, is_large
+from ..experiment.numbered_arms import from_stored, is_large
 from ..experiment.records import microseconds, moment
 from ..experiment.rows import Decided, ExperimentRow
-from ..recovery import from_beginning
+from ..memory.restore import from_beginning
 from ..store.store import Store
 
 FORMATS = ("parquet", "csv")

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from ...decision import Arm
 from ...inference.interval import Interval
 from ...inference.sequences import Sequences
-from ..experiment.large import count_of
 from ..experiment.live import Running
+from ..experiment.numbered_arms import count_of
 from ..experiment.rows import ExperimentRow, Row
-from ..recovery import from_beginning
+from ..memory.restore import from_beginning
 from ..store.store import Store
 
 MOST_POINTS = 500

@@ -3,7 +3,7 @@
 import json
 from typing import Any, NamedTuple
 
-from ..origin import Origin
+from .request_context import Origin
 
 OPERATOR = "local"  # the tenant whose keys also manage the whole instance: metrics, backups, the trail of all tenants
 # Every kind of change.

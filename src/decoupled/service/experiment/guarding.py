@@ -9,7 +9,7 @@ from ...learner.arms import ArmNames
 from ...learner.budget import Budget
 from ...learner.guardrails import Guardrails
 from ..errors import Invalid, ServiceError
-from . import large
+from . import numbered_arms
 
 _STANDARD = "plays the standard game and learns from the arm that is served"
 _OTHER_POLICY = "use a decoupled policy such as FTPL"
@@ -26,7 +26,7 @@ def changed_guardrails(
     try:
         rules = now.updated(**given)
         if isinstance(arms, range):
-            large.check_guardrails(rules, arms)
+            numbered_arms.check_guardrails(rules, arms)
         else:
             rules.check_arms(ArmNames(list(arms)))
     except ServiceError:
@@ -48,7 +48,7 @@ def checked_budget(values: Mapping[str, Any], arms: Collection[Arm], coupled: bo
     except DecoupledError as error:
         raise Invalid(str(error)) from None
     if isinstance(arms, range):
-        large.check_budget(budget, arms)
+        numbered_arms.check_budget(budget, arms)
     elif isinstance(budget.cost, Mapping):
         for name in budget.cost:
             if name not in arms:

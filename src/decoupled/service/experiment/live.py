@@ -22,10 +22,10 @@ from ...learner.learner import Learner
 from ...learner.loss_range import LossRange
 from ...learner.meter import Meter
 from ...policies import Policy
-from ..clock import PACE
 from ..errors import ReplayError
 from .annotations import NOTHING, Annotations, shown_baseline, shown_tags
-from .large import Places, is_large
+from .clock import PACE
+from .numbered_arms import Places, is_large
 from .records import DecisionRecord, Mode, Settings, Status
 from .rows import Changed, Decided, ExperimentRow, Row, Settled
 from .settings import as_settings

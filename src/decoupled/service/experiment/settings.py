@@ -16,7 +16,7 @@ from ...learner.seeds import randomness
 from ...policies import Ladder, Policy
 from ..errors import Invalid, ServiceError
 from .guarding import changed_guardrails, checked_budget
-from .large import as_stored, check_settings, from_stored, is_large
+from .numbered_arms import as_stored, check_settings, from_stored, is_large
 from .records import FEEDBACK_KINDS, LONGEST_DEADLINE, RISK, Settings
 
 LONGEST_TEXT = 255

@@ -12,8 +12,8 @@ from ...learner.columns import as_text, from_columns, to_columns
 from ...learner.learner import Learner
 from ...learner.meter import Meter
 from ..errors import ReplayError
-from .large import as_stored, from_stored
 from .live import REMEDY, Running, Tallies, places_of
+from .numbered_arms import as_stored, from_stored
 from .rows import Decided, ExperimentRow
 
 SNAPSHOT_FORMAT = "decoupled-experiment"

@@ -9,27 +9,24 @@ from starlette.routing import Route
 
 from ... import __version__
 from ..console import PATHS, console_routes
-from ..decision_service import DecisionService
-from .auth import Admission
-from .decisions import FastRoutes
-from .gateway import PUBLIC, Gateway
-from .limits import Limits
-from .metrics import Metrics
+from ..service import DecisionService
+from .admission.auth import Admission
+from .admission.limits import Limits
+from .framework import install
+from .observe.metrics import Metrics
 from .openapi import completed
 from .routes.audit import audit_routes
-from .routes.decisions import decision_routes
-from .routes.document import PATH as DOCUMENT
-from .routes.document import document_routes
+from .routes.decisions import FastRoutes, decision_routes
 from .routes.experiments import experiment_routes
 from .routes.logs import log_routes
 from .routes.moving import moving_routes
 from .routes.ofrep import ofrep_routes
-from .routes.operations import operation_routes
+from .routes.operations import DOCUMENT, document_routes, operation_routes
 from .routes.simulator import simulator_routes
-from .strict_routes import install
+from .transport.gateway import PUBLIC, Gateway
 
 if TYPE_CHECKING:
-    from .telemetry import Telemetry
+    from .observe.telemetry import Telemetry
 
 ABOUT = """Decisions over HTTP, with nothing lost: ask for a decision, use its `exploit` arm, try its `explore` arm,
 and send back **the loss of the explored arm**. What is acknowledged is on disk.
@@ -85,10 +82,10 @@ def create_app(
     install(app)
     routers = (
         experiment_routes(service),
-        decision_routes(service, fast),
+        decision_routes(service),
         log_routes(service),
         moving_routes(service, limits),
-        operation_routes(service, metrics, backups, mirror),
+        operation_routes(service, metrics.text, backups, mirror),
         audit_routes(service),
         simulator_routes(admission),
         ofrep_routes(service, admission),

@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from .fields import Problem
-from .problem_json import PROBLEM
+from .models.fields import Problem
+from .models.problem_json import PROBLEM
 
 _WHY = {
     400: "The request is not JSON, or not well-formed.",

@@ -17,22 +17,23 @@ from ...base.extras import needed_for
 from ...errors import ParameterError, invalid_value
 from ...options.readers import is_loopback as is_loopback
 from ...policies import FTPL, Ladder
-from ..decision_service import open_service
-from ..parts.deletion import DELETE_AFTER
-from ..residents import MOST
+from ..api.deletion import DELETE_AFTER
+from ..memory.cache import MOST
+from ..service import open_service
 from ..store.open import is_postgres
-from .admin_key import register_admin_key
+from .admission.admin_key import register_admin_key
+from .admission.limits import Limits
 from .app import create_app
-from .hot_connection import connections_within
-from .limits import Limits
-from .log_format import LogFormat, set_up_logging
-from .orphans import reap_orphans
+from .observe.log_format import LogFormat, set_up_logging
+from .transport.connection import connections_within
+from .transport.pid1 import reap_orphans
 
 if TYPE_CHECKING:
-    from .telemetry import Telemetry
+    from .observe.telemetry import Telemetry
 
-# Two threads compute at the same time; with the default of 5 ms, one waits too long for the other.
-SWITCH_INTERVAL = 0.0005
+# Seconds for which a thread may keep the interpreter from another: about as long as a commit. With less they take turns
+# too often, and a fifth of the traffic is lost; with more, requests wait for batches.
+SWITCH_INTERVAL = 0.002
 # The policies that most experiments use are compiled before the first experiment is created.
 OFFERED = (Ladder(), FTPL())
 log = logging.getLogger("decoupled.service")
@@ -142,12 +143,12 @@ def run(serving: Serving) -> None:
 
 def telemetry_of(serving: Serving) -> "Telemetry | None":
     """OpenTelemetry, if it is asked for by --otel or by the environment."""
-    from .telemetry_settings import is_wanted
+    from .observe.telemetry_settings import is_wanted
 
     if not is_wanted(serving.otel, os.environ):
         return None
     with needed_for("--otel", "use --no-otel"):
-        from .telemetry import Telemetry
+        from .observe.telemetry import Telemetry
     return Telemetry.from_environment()
 
 
@@ -168,7 +169,7 @@ def keep_what_is_loaded() -> None:
 def configuration(app: object, serving: Serving) -> uvicorn.Config:
     """The configuration of uvicorn for the service."""
     tls = {"ssl_certfile": serving.certificate, "ssl_keyfile": serving.private_key}
-    return uvicorn_config(app, connections_within(serving.limits, app), serving.drain, **tls)
+    return uvicorn_config(app, connections_within(serving.limits), serving.drain, **tls)
 
 
 def uvicorn_config(app: object, http: Any, drain: int, **others: Any) -> uvicorn.Config:

@@ -11,7 +11,7 @@ from ...base.files import replacing
 from ...errors import invalid_value
 from ..errors import Conflict, StoreError
 from ..experiment.audited import OPERATOR, audit_row
-from ..origin import ORIGIN
+from ..experiment.request_context import ORIGIN
 from .open import is_postgres, open_store
 from .schema import MIGRATIONS, TABLES
 from .store import Store, insertion

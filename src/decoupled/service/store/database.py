@@ -67,10 +67,6 @@ class Database(ABC):
     def begin(self) -> None:
         """Open a transaction that may write."""
 
-    def begin_now(self) -> bool:
-        """Open a transaction if that needs no waiting and what follows is quick; otherwise False, and nothing is done."""
-        return False
-
     @abstractmethod
     def end(self) -> None:
         """Make the transaction durable."""

@@ -134,17 +134,6 @@ class SqliteStore(Store):
         self._check_in_place()
         self.run("BEGIN IMMEDIATE")
 
-    def begin_now(self) -> bool:
-        self._check_in_place()
-        self.connection.set_busy_timeout(0)
-        try:
-            self._cursor.execute("BEGIN IMMEDIATE")
-        except self.driver_errors:
-            return False  # `begin` waits, or says what is wrong
-        finally:
-            self.connection.set_busy_timeout(self.busy_timeout)
-        return True
-
     def end(self) -> None:
         self.run("COMMIT")
 

@@ -7,14 +7,14 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from ....base.names import LONGEST
-from ...decision_service import DecisionService
 from ...errors import Forbidden
 from ...experiment.audited import ACTIONS, OPERATOR, AuditRecord
 from ...experiment.records import moment
-from ..limits import MOST_LISTED
+from ...service import DecisionService
+from ..admission.limits import MOST_LISTED
+from ..framework import Admin, StrictRoute
+from ..models.schemas import NAME, NAMED
 from ..openapi import refusals
-from ..schemas import NAME, NAMED
-from ..strict_routes import Admin, StrictRoute
 
 Action = Literal[ACTIONS]  # type: ignore[valid-type]
 

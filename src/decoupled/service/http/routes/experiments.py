@@ -9,17 +9,17 @@ from ....base.names import LONGEST, SHAPE
 from ....errors import invalid_value
 from ....learner.budget import Budget
 from ....learner.guardrails import Guardrails
-from ...decision_service import DecisionService
+from ...api.listing import ExperimentSort, Filed
 from ...errors import Invalid
 from ...experiment.guarding import changed_guardrails, checked_budget
 from ...experiment.imported import checked_learner
-from ...experiment.large import numbered
+from ...experiment.numbered_arms import numbered
 from ...experiment.records import Settings, moment
-from ...parts.listing import ExperimentSort, Filed
-from ..guardrails import BudgetIn, DownIn, GuardrailsIn
-from ..limits import MOST_LISTED
-from ..openapi import RETRY_AFTER, refusals
-from ..schemas import (
+from ...service import DecisionService
+from ..admission.limits import MOST_LISTED
+from ..framework import Admin, Decider, Reader, StrictRoute
+from ..models.guardrails import BudgetIn, DownIn, GuardrailsIn
+from ..models.schemas import (
     NAME,
     NAMED,
     ArmsIn,
@@ -29,8 +29,8 @@ from ..schemas import (
     ExperimentOut,
     experiment_out,
 )
-from ..strict_json import one_rule
-from ..strict_routes import Admin, Decider, Reader, StrictRoute
+from ..models.strict_json import one_rule
+from ..openapi import RETRY_AFTER, refusals
 
 Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST, examples=["checkout"]), NAMED]
 

@@ -10,15 +10,15 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from ...decision_service import DecisionService
 from ...errors import TooMany
 from ...experiment.annotations import tag_filter
-from ..fields import TagFilter
-from ..limits import MOST_AT_ONCE, MOST_POINTS
+from ...service import DecisionService
+from ..admission.limits import MOST_AT_ONCE, MOST_POINTS
+from ..framework import Admin, Reader, StrictRoute
+from ..models.fields import TagFilter
+from ..models.schemas import EvaluationOut, RetentionIn, RetentionOut, StateOut, state_out
+from ..models.watched import HistoryOut, VerdictOut, evaluation_out, history_out, verdict_out
 from ..openapi import refusals
-from ..schemas import EvaluationOut, RetentionIn, RetentionOut, StateOut, state_out
-from ..strict_routes import Admin, Reader, StrictRoute
-from ..watched import HistoryOut, VerdictOut, evaluation_out, history_out, verdict_out
 from .experiments import Name
 
 KINDS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}

@@ -10,12 +10,12 @@ from pydantic import BaseModel, Field
 
 from ....errors import shown
 from ...analysis.foreign_log import LogFormat
-from ...decision_service import DecisionService
 from ...errors import Invalid, TooMany, UnsupportedMedia
-from ..body_file import REPLAY, save_body
-from ..limits import Limits
+from ...service import DecisionService
+from ..admission.body_file import REPLAY, save_body
+from ..admission.limits import Limits
+from ..framework import Admin, StrictRoute
 from ..openapi import refusals
-from ..strict_routes import Admin, StrictRoute
 from .experiments import Name
 
 FORMATS: dict[str, LogFormat] = {

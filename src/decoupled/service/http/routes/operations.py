@@ -1,21 +1,26 @@
-"""Routes for operators: health, metrics, backups, and what a key may do."""
+"""Routes for operators: health, metrics, backups, what a key may do, and the OpenAPI document."""
 
+import asyncio
 import hashlib
+import json
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from ...decision_service import DecisionService
 from ...errors import HOW_LONG, Compiling, Conflict, StoreError
-from ..auth import REACH
-from ..metrics import KIND, Metrics
+from ...service import DecisionService
+from ..admission.auth import REACH
+from ..framework import StrictRoute, access_of
 from ..openapi import refusals
-from ..strict_routes import StrictRoute, access_of
+
+METRICS = "text/plain; version=0.0.4; charset=utf-8"  # of Prometheus
+DOCUMENT = "/v1/openapi.json"
 
 
 class Health(BaseModel):
@@ -46,7 +51,7 @@ class AccessOut(BaseModel):
 
 
 def operation_routes(
-    service: DecisionService, metrics: Metrics, backups: Path | None, mirror: str | None
+    service: DecisionService, metrics: Callable[[], bytes], backups: Path | None, mirror: str | None
 ) -> APIRouter:
     """Watch the service, back it up, and see what a key may do."""
     router = APIRouter(tags=["operations"], route_class=StrictRoute)
@@ -83,7 +88,7 @@ def operation_routes(
     async def read_metrics(request: Request) -> Response:
         """Counters of the whole instance, for Prometheus. Needs a key of the operator's tenant."""
         access_of(request).require_operator("read")
-        return Response(metrics.text(), media_type=KIND)
+        return Response(metrics(), media_type=METRICS)
 
     @router.post("/v1/backups", status_code=201, response_model=BackupOut, responses=refusals(409))
     async def back_up(request: Request) -> Response:
@@ -104,5 +109,25 @@ def operation_routes(
         access = access_of(request)
         may = list(REACH[access.role])
         return JSONResponse({"tenant": access.tenant, "role": access.role, "may": may, "mirror": mirror})
+
+    return router
+
+
+def document_routes(app: FastAPI) -> APIRouter:
+    """Serve the OpenAPI document of an application. It is the same for everyone, so it needs no key."""
+    router = APIRouter(include_in_schema=False)
+    written: list[tuple[bytes, str]] = []
+
+    @router.api_route(DOCUMENT, methods=["GET", "HEAD"])
+    async def get_document(request: Request) -> Response:
+        """Return the document, or 304 if the caller has it already."""
+        if not written:
+            # Describing every route takes most of a second, in which decisions must not wait.
+            content = json.dumps(await asyncio.to_thread(app.openapi), ensure_ascii=False).encode()
+            written.append((content, f'"{hashlib.sha256(content).hexdigest()[:32]}"'))
+        content, tag = written[0]
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers={"ETag": tag})
+        return Response(content, media_type="application/json", headers={"ETag": tag})
 
     return router

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 
+from ...api.simulator import MOST_ARMS, MOST_ROUNDS, MOST_RUNS, MOST_WORK, Question, WorldName, lines
 from ...errors import TooMany
-from ...simulator import MOST_ARMS, MOST_ROUNDS, MOST_RUNS, MOST_WORK, Question, WorldName, lines
-from ..auth import Admission
+from ..admission.auth import Admission
+from ..framework import Reader, StrictRoute
 from ..openapi import refusals
-from ..strict_routes import Reader, StrictRoute
 
 AT_ONCE = 2  # simulations, which must not slow down real decisions
 WORK_OF_A_REQUEST = 1_000  # rounds x arms that cost about as much as another request

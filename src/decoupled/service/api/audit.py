@@ -1,0 +1,37 @@
+"""The audit trail: who changed what. Commands record changes with `Session.record`, in their own transaction."""
+
+from functools import partial
+from typing import TypeAlias
+
+from ..commits.loop import CommitLoop
+from ..commits.replies import Reply
+from ..experiment.audited import AuditRecord
+from ..memory.session import Session
+
+AuditPage: TypeAlias = list[AuditRecord]
+
+
+class Audit:
+    """Read the audit trail."""
+
+    def __init__(self, commits: CommitLoop) -> None:
+        self._commits = commits
+
+    def read(
+        self,
+        tenant: str | None = None,
+        *,
+        subject: str | None = None,
+        action: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> Reply[AuditPage]:
+        """Changes, newest first: of a tenant, or of all tenants if None, from the one before the id `before`."""
+        where = {"tenant": tenant, "subject": subject, "action": action}
+        return self._commits.submit(partial(_read, where=where, before=before, limit=limit))
+
+
+def _read(
+    session: Session, *, where: dict[str, str | None], before: int | None, limit: int
+) -> list[AuditRecord]:
+    return session.store.audit(where, before, limit)

@@ -1,0 +1,50 @@
+"""Expiring the decisions whose deadline has passed."""
+
+from ..experiment.live import Running
+from ..experiment.rows import Decided
+from ..memory.session import Session
+
+AT_ONCE = 8  # experiments in one transaction, so that nobody waits long
+
+
+def expire(session: Session, running: Running, row: Decided, now: float) -> None:
+    """Settle a pending decision without feedback."""
+    loss = running.settings.expired_loss
+    measured = None if loss is None else running.measured(loss)
+    session.append(running, running.settle(row.seq, "expired", measured, now))
+
+
+def sweep(session: Session, running: Running) -> None:
+    """Expire what is due in one experiment."""
+    if running.settings.deadline is None:
+        return
+    now = running.now(session.clock())
+    while (oldest := running.oldest()) is not None and _is_due(oldest, now):
+        expire(session, running, oldest, now)
+
+
+def sweep_all(session: Session, after: int) -> int:
+    """Expire what is due in some experiments, those with an id above `after` first, in memory or not.
+
+    Returns the last id; 0 if there are no more. So no experiment that cannot run keeps others from their turn.
+    """
+    due = session.store.expiring(session.clock(), after, AT_ONCE)
+    ids = {*due, *_ahead(session)}
+    for running in session.hold(ids, unused=True) if ids else ():
+        sweep(session, running)
+        expiry = running.first_expiry()
+        if expiry != running.next_expiry:
+            running.next_expiry = expiry
+            session.store.update(running.id, next_expiry=expiry)
+    return due[-1] if len(due) == AT_ONCE else 0
+
+
+def _ahead(session: Session) -> list[int]:
+    """Experiments in memory with something due by the time of their own log, which the store does not know."""
+    clock = session.clock()
+    ahead = [each for each in session.in_memory() if each.ahead is not None]
+    return [each.id for each in ahead if _is_due(each.oldest(), each.now(clock))][:AT_ONCE]
+
+
+def _is_due(row: Decided | None, now: float) -> bool:
+    return row is not None and row.expires_at is not None and now >= row.expires_at

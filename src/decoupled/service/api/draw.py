@@ -1,0 +1,150 @@
+"""The command that makes decisions, once for each idempotency key."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+from ...decision import Arm
+from ...errors import invalid_value, near_name, shown
+from ..commits.loop import SLICE, Unfinished
+from ..errors import Conflict, Invalid
+from ..experiment.annotations import NOTHING, Annotations, stored_baseline, stored_tags
+from ..experiment.live import Form, Running, T
+from ..experiment.numbered_arms import refuse_if_large
+from ..experiment.records import MODES, MOST_DECISIONS, Mode
+from ..experiment.rows import KeyRow
+from ..experiment.settings import plain_text
+from ..memory.session import Reference, Session
+from .deadlines import expire, sweep
+
+
+def draw(
+    session: Session,
+    *,
+    form: Form[T],
+    about: Reference,
+    mode: Mode,
+    count: int,
+    available: Iterable[Arm] | None,
+    key: str | None,
+    max_pending: int,
+    tags: Mapping[str, str] | None = None,
+    baseline: Mapping[Any, float] | Sequence[float] | None = None,
+    made: Sequence[T] = (),
+) -> list[T] | Unfinished:
+    """Draw `count` decisions and log them, or return those that the key made before.
+
+    A slice has a key of its own: if the rest is interrupted, the same request again finds what was made, and makes the rest.
+    """
+    running = session.get(about)
+    _check(mode, count, key)
+    if available is not None:
+        refuse_if_large(running.name, running.names, "choosing from some of the arms")
+    places = None if available is None else _places(running, available)
+    attached = NOTHING if tags is None and baseline is None else _attached(running, tags, baseline)
+    wanted = _Wanted(mode, places, attached, _digest(mode, count, places, attached) if key else "")
+    done = list(made)
+    while len(done) < count:
+        if len(done) > len(made) and session.others_wait():
+            again = None if places is None else [running.names[each] for each in json.loads(places)]
+            rest = partial(
+                draw, form=form, about=about, mode=mode, count=count, available=again, key=key, max_pending=max_pending,
+                tags=tags, baseline=baseline, made=done,
+            )  # fmt: skip
+            return Unfinished(rest)
+        part = key if key is None or not done else f"{key}\n{len(done)}"
+        done += _slice(session, running, wanted, part, min(SLICE, count - len(done)), form)
+        while len(running.pending) > max_pending and (oldest := running.oldest()) is not None:
+            expire(session, running, oldest, running.now(session.clock()))
+    return done
+
+
+class _Wanted(NamedTuple):
+    """What a request asks for, and the digest by which its key remembers it."""
+
+    mode: Mode
+    places: str | None
+    attached: Annotations
+    request: str
+
+
+def _slice(
+    session: Session, running: Running, wanted: _Wanted, key: str | None, count: int, form: Form[T]
+) -> list[T]:
+    """Draw some decisions, or return those that the key made before."""
+    mode, places, attached, request = wanted
+    if key is not None:
+        before = session.store.key(running.id, key)
+        if before is not None:
+            return _again(session, running, before, request, form)
+    if running.archived_at is not None:
+        raise Conflict(f"experiment {running.name!r}: is archived and makes no decisions; create another")
+    if running.coupled and mode != "both":
+        rule = f"{running.policy} plays the standard game, where the arm played is the arm seen"
+        remedy = "use mode 'both', or create an experiment with a decoupled policy such as FTPL"
+        raise Invalid(invalid_value("mode", mode, rule, remedy))
+    if running.learner.guardrails.down and running.up(places) == "[]":
+        raise Conflict(
+            f"experiment {running.name!r}: every arm of this decision is down; bring one up again"
+        )
+    now = running.now(session.clock())
+    sweep(session, running)
+    first = running.head + 1
+    rows = [running.draw(mode, places, now, attached) for _ in range(count)]
+    for row in rows:
+        session.append(running, row)
+    if key is not None:
+        session.store.add_key(KeyRow(running.id, key, request, first, count, now))
+    return [form(running, row, None) for row in rows]
+
+
+def _check(mode: str, count: int, key: str | None) -> None:
+    if mode not in MODES:
+        rule = "must be 'both', 'exploit' or 'explore'"
+        raise Invalid(invalid_value("mode", mode, rule, near_name(mode, MODES)))
+    if type(count) is not int or not 1 <= count <= MOST_DECISIONS:
+        rule = f"must be a whole number from 1 to {MOST_DECISIONS:,}"
+        raise Invalid(invalid_value("count", count, rule, "leave it out for a single decision"))
+    if key is not None:
+        plain_text("key", key)
+
+
+def _places(running: Running, available: Iterable[Arm]) -> str:
+    if isinstance(available, (str, bytes)) or not isinstance(available, Iterable):
+        rule = "must be a list of arms"
+        raise Invalid(invalid_value("available", available, rule, "put the names in a list"))
+    places = set()
+    for name in available:
+        place = running.places.get(name) if isinstance(name, (str, int)) else None
+        if place is None or type(name) is not type(running.names[place]):
+            hint = near_name(name, running.places)
+            raise Invalid(f"available: {shown(name)} is not an arm of {running.name!r}; {hint}")
+        places.add(place)
+    if not places:
+        raise Invalid("available = []: names no arm; leave it out if every arm is available")
+    return json.dumps(sorted(places), separators=(",", ":"))
+
+
+def _attached(running: Running, tags: object, baseline: object) -> Annotations:
+    predicted = None
+    if baseline is not None:
+        predicted = stored_baseline(baseline, running.places, running.losses, running.names)
+    return Annotations(stored_tags(tags), predicted)
+
+
+@lru_cache(1024)
+def _digest(mode: str, count: int, places: str | None, attached: Annotations) -> str:
+    return hashlib.sha256(json.dumps([mode, count, places, *attached]).encode()).hexdigest()[:32]
+
+
+def _again(session: Session, running: Running, before: KeyRow, request: str, form: Form[T]) -> list[T]:
+    if before.request != request:
+        raise Conflict(
+            f"key {before.key!r}: was used for another request on {running.name!r}; use a new key for a new request"
+        )
+    rows = session.store.decided(running.id, before.first, before.size)
+    if len(rows) < before.size:
+        raise Conflict(f"key {before.key!r}: its decisions were dropped by retention; use a new key")
+    return [form(running, row, session.store.settled(running.id, row.seq)) for row in rows]

@@ -1,0 +1,69 @@
+"""How a service is, in numbers that an operator watches."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ..experiment.live import Running
+from ..memory.traffic import OTHER, Counts, Traffic
+
+
+class ExperimentHealth(NamedTuple):
+    """What this process did for an experiment, and how the experiment is now.
+
+    Attributes:
+        counts: what was done.
+        pending: decisions that wait for feedback; 0 if the experiment is not in memory.
+        leader_share: the share of the decisions that exploited the arm exploited most, over the whole life of the
+            experiment; None if it is not known.
+    """
+
+    counts: Counts
+    pending: int = 0
+    leader_share: float | None = None
+
+
+class Health(NamedTuple):
+    """How a service is.
+
+    Attributes:
+        ready: whether the store took the last write.
+        sizes: bytes of the "store", of its "wal" and of what is "free" on its disk, as far as they are known.
+        snapshot_age: seconds since the oldest of the snapshots that the experiments in memory would restart from.
+        snapshot_rows: the most rows that one of them would have to replay.
+        compiling: policies that wait to be compiled.
+        not_compiled: policies that failed to compile.
+        experiments: by tenant and name, those with a place of their own and all others as `OTHER`.
+        clock_jumps: how often the machine's clock jumped.
+        clock_behind: seconds by which the machine's clock is ahead of that of the service.
+    """
+
+    ready: bool
+    sizes: Mapping[str, int]
+    snapshot_age: float
+    snapshot_rows: int
+    compiling: int
+    not_compiled: int
+    experiments: Mapping[tuple[str, str], ExperimentHealth]
+    clock_jumps: int
+    clock_behind: float
+
+
+def by_experiment(traffic: Traffic, running: Iterable[Running]) -> dict[tuple[str, str], ExperimentHealth]:
+    """The health of each experiment; empty if none has a place of its own."""
+    if traffic.most == 0:
+        return {}
+    found = {place: ExperimentHealth(counts) for place, counts in traffic.by_experiment().items()}
+    for each in running:
+        place = (each.tenant, each.name)
+        if place in found:
+            found[place] = ExperimentHealth(found[place].counts, len(each.pending), _leader_share(each))
+        else:
+            others = found[OTHER]
+            found[OTHER] = others._replace(pending=others.pending + len(each.pending))
+    return found
+
+
+def _leader_share(running: Running) -> float | None:
+    plays = running.tallies.exploit
+    whole = sum(plays)
+    return max(plays) / whole if whole else None

@@ -1,0 +1,85 @@
+"""Verdicts: what the confidence sequences of an experiment say now."""
+
+from collections import OrderedDict
+from contextlib import suppress
+from functools import partial
+from typing import NamedTuple
+
+from ...decision import Arm
+from ..commits.background import Background
+from ..commits.loop import CommitLoop
+from ..commits.replies import Reply
+from ..errors import StoreError
+from ..experiment.live import Running
+from ..experiment.numbered_arms import refuse_if_large
+from ..experiment.request_context import ITSELF, coming_from
+from ..experiment.watched import Judged, Watched
+from ..memory.session import Reference, Session
+from .deadlines import sweep
+
+_KEPT = 256  # verdicts, the last one of each experiment
+
+
+class _State(NamedTuple):
+    """What a verdict depends on."""
+
+    version: int
+    incumbent: Arm | None
+    released: bool | None
+
+    @classmethod
+    def of(cls, running: Running) -> "_State":
+        return cls(running.version, running.learner.guardrails.incumbent, running.incumbent_released)
+
+
+class Verdicts:
+    """Give verdicts. They are computed in a thread of their own, and again only after something was learned."""
+
+    def __init__(self, commits: CommitLoop, background: Background) -> None:
+        self._commits, self._background = commits, background
+        self._last: OrderedDict[int, tuple[_State, Judged]] = OrderedDict()
+
+    def get(self, tenant: str, name: str) -> Reply[Judged]:
+        """Which arm is best, as far as that is decided, with the mean loss of each arm and the regret."""
+        return self._background.submit(partial(self._get, Reference("name", tenant, name)))
+
+    def _get(self, about: Reference) -> Judged:
+        look = partial(_look, about=about, last=self._last)
+        asked: Reply[Judged | tuple[int, _State, Watched]] = self._commits.submit(look, about)
+        found = asked.result()
+        if isinstance(found, Judged):
+            return found
+        experiment, state, watched = found
+        judged = watched.judged()
+        known = self._last.get(experiment)
+        if judged.decided and (known is None or known[1].decided != judged.decided):
+            with suppress(StoreError):  # the verdict holds even if it cannot be written
+                self._commits.submit(partial(_record, about=about, judged=judged), about).result()
+        self._last[experiment] = state, judged
+        self._last.move_to_end(experiment)
+        while len(self._last) > _KEPT:
+            self._last.popitem(last=False)
+        return judged
+
+
+def _look(
+    session: Session, *, about: Reference, last: OrderedDict[int, tuple[_State, Judged]]
+) -> Judged | tuple[int, _State, Watched]:
+    """The last verdict if nothing has changed since, or what a new one is made of."""
+    running = session.get(about)
+    refuse_if_large(running.name, running.names, "a verdict")
+    sweep(session, running)
+    state, known = _State.of(running), last.get(running.id)
+    return known[1] if known is not None and known[0] == state else (running.id, state, Watched.of(running))
+
+
+def _record(session: Session, *, about: Reference, judged: Judged) -> None:
+    """Record a decision that is not in the audit trail yet; one of an earlier experiment of that name does not count."""
+    running = session.get(about)
+    where = {"tenant": running.tenant, "subject": running.name, "action": "verdict.decide"}
+    known = session.store.audit(where, None, 1)
+    if not known or known[0].at < running.created_at or known[0].new["decided"] != judged.decided:
+        verdict = judged.verdict
+        new = {"decided": judged.decided, "sure": verdict.sure, "observed": judged.observed}
+        with coming_from(ITSELF):
+            session.record("verdict.decide", running.tenant, running.name, new=new)

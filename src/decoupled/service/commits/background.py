@@ -1,0 +1,77 @@
+"""Threads for work that would hold up the commit loop: reading logs, checking settings."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
+from functools import partial
+from threading import Event
+from typing import TypeVar
+
+from ..errors import Compiling, NotCompiled, NotFound, StoreError
+from ..experiment.rows import ExperimentRow
+from ..memory.compiler import Compiler, needed
+from ..store.store import Store
+from .loop import CLOSED, CommitLoop, as_service_error
+from .replies import Reply, deliver
+
+T = TypeVar("T")
+
+
+class Background:
+    """Runs one piece of work after another in a thread of its own."""
+
+    def __init__(self, name: str) -> None:
+        self._pool = ThreadPoolExecutor(1, name)
+        self.close = self._pool.shutdown
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Run work that answers for itself, in the context of the caller."""
+        try:
+            self._pool.submit(copy_context().run, work)
+        except RuntimeError:
+            raise StoreError(CLOSED) from None
+
+    def submit(self, work: Callable[[], T]) -> Reply[T]:
+        """Run work, and answer with its result."""
+        reply: Reply[T] = Reply()
+        self.start(partial(answer, reply, work))
+        return reply
+
+
+def answer(reply: Reply[T], work: Callable[[], T]) -> None:
+    """Run work, and give its result or its error to a reply."""
+    try:
+        deliver([(reply, work(), None)])
+    except Exception as error:
+        deliver([(reply, None, as_service_error(error))])
+
+
+@contextmanager
+def reading(commits: CommitLoop, tenant: str, name: str) -> Iterator[tuple[Store, ExperimentRow]]:
+    """A second connection to the store as it is now, and an experiment in it whose policy is compiled."""
+    reader = commits.session.store.reader()
+    try:
+        row = reader.named(tenant, name)
+        if row is None:
+            raise NotFound(f"experiment {name!r}: is not known; create it first, or check the name")
+        _await_compiled(commits.session.compiler, row, commits.patience)
+        yield reader, row
+    finally:
+        reader.close()
+
+
+def _await_compiled(compiler: Compiler, row: ExperimentRow, patience: float | None) -> None:
+    """Wait for the policy of an experiment. If it failed, go on: parts of a log can be read without it."""
+    while True:  # a policy may have several forms, compiled one after another
+        try:
+            compiler.require(row.name, *needed(row))
+            return
+        except NotCompiled:
+            return
+        except Compiling as error:
+            ended = Event()
+            compiler.wait(error.job, ended.set, ended.set, patience)
+            ended.wait()
+            if error.job.ended_at is None:
+                raise

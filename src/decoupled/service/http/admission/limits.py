@@ -1,0 +1,40 @@
+"""The limits on what one caller may send."""
+
+from dataclasses import dataclass
+
+from ...analysis.history import MOST_POINTS as MOST_POINTS
+from ...experiment.numbered_arms import MOST_NAMED as MOST_NAMED
+from ...experiment.numbered_arms import MOST_NUMBERED as MOST_NUMBERED
+from ...experiment.records import LONGEST_DEADLINE as LONGEST_DEADLINE
+from ...experiment.records import MOST_DECISIONS as MOST_DECISIONS
+
+MOST_FEEDBACK = 1_000  # items in one batch
+MOST_LISTED = 1_000  # experiments on a page
+MOST_FLAGS = 200  # experiments in a bulk evaluation, each of which makes a decision
+MOST_AT_ONCE = 2  # exports and evaluations of one tenant
+LONGEST_KEY = 255  # characters of an Idempotency-Key
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits for one caller.
+
+    Attributes:
+        headers: bytes of a request's headers.
+        headers_seconds: seconds within which they must arrive.
+        body: bytes of a request's body.
+        body_seconds: seconds within which it must arrive.
+        replay: bytes of a log that is replayed, of which a part must arrive within `body_seconds`.
+        rate: requests a second for each key, where each item of a batch counts as one; 0 for no limit.
+        burst: how many may come at once.
+        bad_keys: wrong keys a second from one address.
+    """
+
+    headers: int = 65_536
+    headers_seconds: float = 20.0
+    body: int = 1_048_576
+    body_seconds: float = 30.0
+    replay: int = 67_108_864
+    rate: float = 10_000.0
+    burst: float = 20_000.0
+    bad_keys: float = 5.0

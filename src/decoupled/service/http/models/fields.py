@@ -1,0 +1,62 @@
+"""The fields and models that the bodies of several routes share."""
+
+from typing import Annotated
+
+from fastapi import Query
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr
+
+from ....base.names import SHAPE
+from ...experiment.annotations import LONGEST_TAG, LONGEST_TAG_NAME, MOST_TAGS
+from .strict_json import one_rule, truth, whole
+
+Whole = BeforeValidator(whole)
+CHOICES = ("<a list>", "<a number>")  # tags of a field that takes either; no field is called so
+Arm = Annotated[
+    Annotated[StrictStr, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+    | Annotated[StrictInt, Field(ge=-(2**53), le=2**53), Whole],
+    one_rule("must be a string of 1 to 200 characters without control characters, or a whole number"),
+]
+Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
+Tags = Annotated[
+    dict[
+        Annotated[StrictStr, Field(max_length=LONGEST_TAG_NAME, pattern=f"^{SHAPE}$")],
+        Annotated[StrictStr, Field(min_length=1, max_length=LONGEST_TAG, pattern=r"^[^\x00-\x1f\x7f]+$")],
+    ],
+    Field(max_length=MOST_TAGS),
+    one_rule(
+        f"must be an object of at most {MOST_TAGS} strings: names of 1 to {LONGEST_TAG_NAME} letters, digits, dots, "
+        f"dashes and underscores, values of 1 to {LONGEST_TAG} characters"
+    ),
+]
+TagFilter = Annotated[
+    list[str],
+    Query(
+        default_factory=list,
+        description="Only decisions with this tag, as NAME:VALUE; repeat it to ask for several tags at once.",
+        examples=[["country:de"]],
+        max_length=MOST_TAGS,
+    ),
+    one_rule(f"must be at most {MOST_TAGS} tags, each as NAME:VALUE"),
+]
+Loss = Annotated[Number, BeforeValidator(truth, json_schema_input_type=Number | bool)]
+
+
+class Model(BaseModel):
+    """A body that takes only the fields it knows."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Problem(BaseModel):
+    """An error (RFC 9457): every error of the service has this shape."""
+
+    type: str = Field(examples=["urn:decoupled:conflict"])
+    title: str
+    status: int
+    detail: str = Field(description="What was wrong, by which rule, and what to do.")
+    errors: list[dict[str, str]] = Field(
+        default=[], description="Each field that is wrong, if there are several."
+    )
+    request_id: str = Field(
+        default="", description="The id of the request, as in X-Request-Id; the service's log has it, too."
+    )

@@ -1,0 +1,106 @@
+"""Strict JSON in and out, and the validators that the models of bodies share."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic_core import PydanticCustomError
+
+from ...errors import BadRequest
+
+BROKEN = "broken_rule"  # the type of the errors that our own validators raise
+
+
+class _NotJson(ValueError):  # noqa: N818
+    """Why a body is not JSON, in a few words."""
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise _NotJson(f"{name} is not a JSON number")
+
+
+def _each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise _NotJson("an object has the same name twice")
+    return content
+
+
+_decode = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_each_name_once).decode
+text_of = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+def parsed(body: bytes) -> Any:
+    """The content of a body. Refuses NaN, repeated names, lone surrogates and very deep nesting.
+
+    >>> parsed(b'{"loss": 0.25}')
+    {'loss': 0.25}
+    >>> parsed(b'{"loss": 0.25, "loss": 0.75}')
+    Traceback (most recent call last):
+        ...
+    decoupled.service.errors.BadRequest: body: is not JSON (an object has the same name twice); send a JSON object in UTF-8
+    """
+    try:
+        text = body.decode("utf-8")
+        content = _decode(text)
+        if "\\u" in text:  # lone surrogates cannot be encoded: a UnicodeEncodeError, which is a ValueError
+            json.dumps(content, ensure_ascii=False).encode("utf-8")
+        return content
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(f"body: is not JSON ({_why(error)}); send a JSON object in UTF-8") from None
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {error.lineno}, column {error.colno}: {error.msg[0].lower()}{error.msg[1:]}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start} is not UTF-8"
+    if isinstance(error, UnicodeEncodeError):
+        return "a string contains half a surrogate pair"
+    if isinstance(error, RecursionError):
+        return "lists or objects are nested too deeply"
+    return str(error) if isinstance(error, _NotJson) else "a number has too many digits"
+
+
+def encoded(content: Mapping[str, Any]) -> bytes:
+    """Content as JSON for the wire."""
+    return text_of(content).encode()
+
+
+# Validators
+
+
+def broken(rule: str, remedy: str = "") -> PydanticCustomError:
+    """The error for a broken rule of ours; without a remedy, the message gives an example."""
+    return PydanticCustomError(BROKEN, "{rule}", {"rule": rule, "remedy": remedy})
+
+
+def one_rule(rule: str) -> WrapValidator:
+    """Reports any error in a value as one rule; otherwise each part of a union would report its own."""
+
+    def validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return handler(value)
+        except ValidationError:
+            raise broken(rule) from None
+
+    return WrapValidator(validate)
+
+
+def whole(value: Any) -> Any:
+    """A whole number, even if it is written as a float, as JSON allows. Anything else is returned as it is.
+
+    >>> whole(2.0), whole(2.5), whole("2")
+    (2, 2.5, '2')
+    """
+    return int(value) if type(value) is float and value.is_integer() else value
+
+
+def truth(value: Any) -> Any:
+    """True as 1 and false as 0, such as for a click. Anything else is returned as it is.
+
+    >>> truth(True), truth(0.5)
+    (1.0, 0.5)
+    """
+    return float(value) if isinstance(value, bool) else value

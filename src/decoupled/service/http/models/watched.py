@@ -1,0 +1,144 @@
+"""The models of verdicts, histories and evaluations, with their JSON."""
+
+from dataclasses import asdict
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from ...analysis.evaluation import Evaluation
+from ...analysis.history import HistoryRecord
+from ...experiment.records import moment
+from ...experiment.watched import Judged
+from .fields import Arm
+from .schemas import IntervalOut, interval_out
+
+SINCE = "The time from which losses count, if an earlier part of the log was dropped before sequences were kept."
+
+
+class ArmLossOut(BaseModel):
+    """The mean loss of one arm."""
+
+    arm: Arm
+    observed: int = Field(description="How many losses of it were seen.")
+    loss: IntervalOut = Field(description="Its mean loss, on the experiment's own scale.")
+
+
+class VerdictOut(BaseModel):
+    """Which arm is best, as far as that is decided. You may look as often as you like, and stop when you like."""
+
+    experiment: str
+    text: str = Field(examples=["large is better than every other arm (99.2 %)"])
+    state: Literal["decided", "narrowed", "open"] = Field(
+        description="decided: one arm is left; narrowed: some are out; open: none is."
+    )
+    best: Arm | None = Field(description="The arm that looks best of those left; null if no loss was seen.")
+    left: list[Arm] = Field(description="The arms that may still be the best.")
+    out: list[Arm] = Field(description="The arms that are worse than another.")
+    sure: float | None = Field(description="The highest level at which this holds; null while it is open.")
+    more_observations: int | None = Field(
+        description="About how many more it takes to decide at this rate; null if it is decided, or nobody can tell."
+    )
+    basis: Literal["running", "paired", "stationary"] = Field(
+        description="paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: by "
+        "running means; stationary: by the losses seen of each, if no mean changes."
+    )
+    risk: float = Field(description="The probability, at most, that a verdict ever rules out the best arm.")
+    drift: bool
+    observed: int
+    since: str | None = Field(description=SINCE)
+    state_version: int
+    arms: list[ArmLossOut]
+    exploited: IntervalOut | None = Field(description="The mean loss of the exploited arms.")
+    regret: IntervalOut | None = Field(
+        description="What the exploited arms cost more, in all, than always using `regret_against` would have."
+    )
+    regret_against: Arm | None = Field(description="The arm that looks best now.")
+    compared: int = Field(
+        description="How many decisions the regret is over: those observed that could explore every arm there is now."
+    )
+    incumbent: Arm | None = Field(
+        description="The arm that is exploited until another is known to be better."
+    )
+    incumbent_released: bool | None = Field(
+        description="Whether another was found to be better; null if there is no incumbent."
+    )
+
+
+class IntervalsOut(BaseModel):
+    """A mean loss at each point; null where nothing was seen."""
+
+    estimate: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+
+
+class ArmHistoryOut(BaseModel):
+    """One arm at each point; counts are since the experiment was created."""
+
+    arm: Arm
+    retired: bool
+    exploited: list[int]
+    explored: list[int]
+    loss: IntervalsOut = Field(description="Its mean loss, as it was known then, with its interval.")
+
+
+class HistoryOut(BaseModel):
+    """Counts and mean losses at some points of the log. The last point is now."""
+
+    experiment: str
+    level: float = Field(
+        description="The probability with which all intervals hold, at every moment at once."
+    )
+    since: str | None = Field(description=SINCE)
+    at: list[str] = Field(description="The time of each point.")
+    decisions: list[int] = Field(description="The decisions made until each point.")
+    observed: list[int] = Field(description="The losses learned until each point.")
+    exploited: list[int] = Field(description="The decisions that exploited an arm until each point.")
+    explored: list[int] = Field(description="The decisions that explored an arm until each point.")
+    arms: list[ArmHistoryOut] = Field(
+        description="All arms that there ever were; of more than 20, those that were exploited most."
+    )
+    others: int = Field(description="How many other arms there were.")
+
+
+def verdict_out(found: Judged) -> dict[str, Any]:
+    """A verdict as JSON."""
+    return {
+        "experiment": found.experiment, **found.verdict.to_dict(),
+        "risk": found.risk, "drift": found.drift, "observed": found.observed, "since": moment(found.since),
+        "state_version": found.state_version,
+        "arms": [
+            {"arm": each.arm, "observed": each.observed, "loss": interval_out(each.loss)} for each in found.arms
+        ],
+        "exploited": interval_out(found.exploited), "regret": interval_out(found.regret),
+        "regret_against": found.regret_against, "compared": found.compared,
+        "incumbent": found.incumbent, "incumbent_released": found.incumbent_released,
+    }  # fmt: skip
+
+
+def history_out(found: HistoryRecord) -> dict[str, Any]:
+    """A history as JSON: a list for each column, since a list of objects is three times as long."""
+    points = found.points
+    arms = []
+    for i, arm in enumerate(found.arms):
+        losses = [each.losses[i] for each in points]
+        ends = {
+            end: [None if loss is None else getattr(loss, end) for loss in losses]
+            for end in ("estimate", "low", "high")
+        }
+        counts = {name: [getattr(each, name)[i] for each in points] for name in ("exploited", "explored")}
+        arms.append({"arm": arm, "retired": found.retired[i], **counts, "loss": ends})
+    return {
+        "experiment": found.experiment, "level": found.level, "since": moment(found.since),
+        "at": [moment(each.at) for each in points],
+        "decisions": [each.decisions for each in points], "observed": [each.observed for each in points],
+        "exploited": [each.all_exploited for each in points], "explored": [each.all_explored for each in points],
+        "arms": arms, "others": found.others,
+    }  # fmt: skip
+
+
+def evaluation_out(found: Evaluation) -> dict[str, Any]:
+    """An evaluation as JSON."""
+    arms = [{**asdict(each), "value": interval_out(each.value)} for each in found.arms]
+    values = {"exploited": interval_out(found.exploited), "drawn": interval_out(found.drawn)}
+    return {**asdict(found), "arms": arms, **values}

@@ -1,0 +1,1 @@
+"""Experiments in memory: restored, compiled, kept up to date and dropped again."""
