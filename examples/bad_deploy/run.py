@@ -84,7 +84,9 @@ def play(count: int, repetitions: int) -> Section:
         f"{PROMOTED:.0%} of the day. From {BAD[0]:.0%} to {BAD[1]:.0%}, a bad deploy breaks the next release."
     )
     extent = f"{repetitions} runs of {count:,} requests; {np.mean(judged):.0f} judged copies in each"
-    return Section("bad-deploy", "Two releases and a bad deploy", text, claims, (picture,), extent=extent)
+    return Section(
+        text, claims, (picture,), name="bad-deploy", title="Two releases and a bad deploy", extent=extent
+    )
 
 
 def main() -> None:

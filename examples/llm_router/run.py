@@ -106,7 +106,9 @@ def play(count: int, repetitions: int) -> Section:
         "Large is in production. The fixed mirror serves it until somebody looks, at half-time, and switches."
     )
     extent = f"{repetitions} runs of {count:,} requests; {np.mean(judged):.0f} judged calls in each"
-    return Section("llm-router", "A router for three models", text, claims, (picture,), extent=extent)
+    return Section(
+        text, claims, (picture,), name="llm-router", title="A router for three models", extent=extent
+    )
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -42,10 +43,10 @@ ENVIRONMENTS: tuple[dc.environments.Environment, ...] = (
 )
 HORIZON, RUNS = 12, 5
 LATE_POLICIES = (dc.FTPL(), dc.Ladder(), POLICIES[3], dc.UCB1(), ScriptedGreedy())
-LATE: tuple[dict[str, Any], ...] = (
-    {"delay": 3},
-    {"delay": ("geometric", 2.0), "missing": 0.2, "slice": 0.8, "reported": ("noise", 0.3)},
-    {"delay": ("uniform", 1, 4), "reported": ("flip", 0.3)},
+LATE = (
+    dc.Traffic(delay=3),
+    dc.Traffic(delay=("geometric", 2.0), missing=0.2, slice=0.8, reported=("noise", 0.3)),
+    dc.Traffic(delay=("uniform", 1, 4), reported=("flip", 0.3)),
 )
 
 
@@ -82,12 +83,10 @@ def compare_late() -> list[str]:
             if not is_played(policy, environment):
                 continue
             for how in LATE:
-                given = {
-                    name: value for name, value in how.items() if name != "slice" or not policy.coupled
-                }
-                mine = run(policy, environment, device="cuda", **given)
-                theirs = run(policy, environment, workers=1, **given)
-                what = f"{policy.label}, {environment.label}, {given}"
+                traffic = replace(how, slice=1.0) if policy.coupled else how
+                mine = run(policy, environment, device="cuda", traffic=traffic)
+                theirs = run(policy, environment, workers=1, traffic=traffic)
+                what = f"{policy.label}, {environment.label}, {traffic.label}"
                 wrong += [f"{what}: {name}" for name in differing(mine, theirs)]
     return wrong
 
@@ -101,8 +100,8 @@ def regroup(environment: dc.environments.Environment) -> list[str]:
         for size in (1, 2, 4)
         if differing(run(pair, environment, device="cuda", block=size), whole)
     ]
-    late = run(pair, environment, device="cuda", **LATE[1])
-    if differing(run(pair, environment, device="cuda", block=2, **LATE[1]), late):
+    late = run(pair, environment, device="cuda", traffic=LATE[1])
+    if differing(run(pair, environment, device="cuda", block=2, traffic=LATE[1]), late):
         wrong.append("block=2, late")
     folder = Path(tempfile.mkdtemp())
     run(pair, environment, device="cuda", block=2, out=folder)

@@ -171,7 +171,7 @@ class _Replay:
             )
         again: tuple[Any, ...]
         if mode == "exploit":
-            again = (self.learner.exploit(available=some), None, None, None)
+            again = (self.learner.exploit(available=some).exploit, None, None, None)
         else:
             decision = (
                 self.learner.decide(available=some)
