@@ -34,8 +34,8 @@ EDITABLE := DECOUPLED_NATIVE=off $(PIP) install --no-deps --no-build-isolation -
 NATIVE := PYTHONPATH=src DECOUPLED_NATIVE=here $(BIN)/python -m decoupled.builder --if-stale
 MANIFEST := src/decoupled/native/lib/manifest.json
 
-# One test more at a time than the machine has processors, since some of them wait; `make test WORKERS=4` for another number.
-WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Two tests more at a time than the machine has processors, since some of them wait; `make test WORKERS=2` for another number.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 PYTEST := $(BIN)/pytest -q --numprocesses $(WORKERS) --dist worksteal
 
 # Tests that need no browser, database or whole reproduction. --quick runs a sample of them: see tests/support/quick.py.
@@ -157,11 +157,11 @@ layers: $(DEV_STAMP) ## Check import layers (import-linter)
 
 unit: install ## Run the tests: unit, property and statistical tests, doctests
 	@echo "Running the tests ..."
-	@$(PYTEST) -rs --ignore tests/docs
+	@$(PYTEST) -rs -m "not pages" --ignore tests/docs
 
-test-docs: install ## Test the documentation: its code blocks, notebooks, gallery, figures and site, in a browser
-	@echo "Testing the documentation ..."
-	@$(PYTEST) -rs tests/docs
+test-docs: install ## Test the documentation (code blocks, notebooks, gallery, figures, site) and the pages of console and report, in a browser
+	@echo "Testing the documentation, and pages in a browser ..."
+	@$(PYTEST) -rs -m pages tests/docs tests/service/console tests/paper/test_runner.py
 
 # `make test` compares them for a few policies, and for all with plain Python.
 TWINS := tests/native/test_native_functions.py tests/simulation/test_traffic.py tests/policies/test_forgetting.py tests/policies/test_warming.py

@@ -4,6 +4,7 @@ import gc
 import signal
 import subprocess
 from collections.abc import Generator
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -14,6 +15,7 @@ from support.quick import sample
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+DOCS = Path(__file__).parent / "docs"
 pytest_plugins = ["support.mirrors.upstreams"]
 
 
@@ -33,7 +35,11 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if DOCS in item.path.parents or "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("pages")
     if config.getoption("--quick"):
         kept = sample(items)
         config.hook.pytest_deselected(items=list(set(items) - set(kept)))
