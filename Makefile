@@ -164,7 +164,7 @@ test-docs: install ## Test the documentation (code blocks, notebooks, gallery, f
 	@$(PYTEST) -rs -m pages tests/docs tests/service/console tests/paper/test_runner.py
 
 # `make test` compares them for a few policies, and for all with plain Python.
-TWINS := tests/native/test_native_functions.py tests/simulation/test_traffic.py tests/policies/test_forgetting.py tests/policies/test_warming.py
+TWINS := tests/native/test_native_functions.py tests/simulation/test_traffic.py tests/policies/test_forgetting.py tests/policies/test_warmup.py
 twins: export DECOUPLED_TWINS = all
 twins: $(DEV_STAMP) native ## Compare the machine code that ships with what Numba compiles here, for every policy, and compile the loops that do not ship (minutes)
 	@$(PYTEST) $(TWINS)

@@ -44,7 +44,7 @@ def experiment(page: Any, url: str, seconds: float) -> None:
     """An experiment in use."""
     luck = random.Random(1)
     with Client(url) as client:
-        client.put_experiment(
+        client.create(
             "checkout",
             policy={"name": "Ladder"},
             arms=ARMS,

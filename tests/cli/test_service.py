@@ -207,7 +207,7 @@ def test_the_shell_waits_for_a_policy_that_compiles(tmp_path: Path) -> None:
         Client(service.url) as client,
         ThreadPoolExecutor(1) as shell,
     ):
-        client.put_experiment("other", policy={"name": "FollowTheLeader"}, arms=["red", "blue"])
+        client.create("other", policy={"name": "FollowTheLeader"}, arms=["red", "blue"])
         command = ["client", "create", "first", "red", "blue", "--url", service.url]
         waiting = shell.submit(run, app, command)
         assert held.begun.wait(60)
@@ -228,7 +228,7 @@ def test_sigterm_answers_what_was_asked_and_a_restart_goes_on(tmp_path: Path) ->
     answered: list[str] = []
     with serving(store) as (url, process, _):
         with Client(url) as client:
-            client.put_experiment("drain", policy={"name": "FTPL"}, arms=["a", "b"])
+            client.create("drain", policy={"name": "FTPL"}, arms=["a", "b"])
         broken: list[Exception] = []
         enough = threading.Event()
 

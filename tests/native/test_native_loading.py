@@ -27,7 +27,7 @@ NO_NUMBA = "import sys; sys.modules['numba'] = sys.modules['llvmlite'] = None\n"
 
 EVERYTHING = """
 import decoupled as dc
-from decoupled.policies.warming import warm
+from decoupled.policies.warmup import warm
 # First, since warming makes known what a simulation has to find by itself.
 easy = dc.environments.Alternating(arms=4, gap=0.125)
 dc.simulate([dc.FTPL(), dc.Ladder(), dc.UCB1()], easy, horizon=100, runs=60, seed=0)

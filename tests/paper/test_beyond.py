@@ -12,7 +12,7 @@ from decoupled.paper import adaptive_adversaries as watched
 from decoupled.paper import recommended as less_regret
 from decoupled.paper.base import Scale
 from decoupled.paper.setup import CONTENDERS, EXP3_CENTRED, RIVALS
-from decoupled.policies.warming import form
+from decoupled.policies.warmup import form
 from decoupled.report.claims import quantile_gap
 from support.made_up_results import MadeUp
 from support.once import fits_folder

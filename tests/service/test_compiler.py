@@ -209,7 +209,7 @@ def test_over_http_and_with_both_clients(tmp_path: Path, held: Held) -> None:
             service.url, retries=Retries(attempts=1, compiling=0.0), notify=reasons.append
         ) as client:
             with pytest.raises(Compiling, match="create it again"):
-                client.put_experiment("slow", **slow)
+                client.create("slow", **slow)
             with pytest.raises(Compiling):
                 client.decide("slow")
             assert reasons == []
@@ -221,7 +221,7 @@ def test_over_http_and_with_both_clients(tmp_path: Path, held: Held) -> None:
 
         results: list[Any] = []
         threads = [
-            threading.Thread(target=lambda: results.append(waiting.put_experiment("slow", **slow))),
+            threading.Thread(target=lambda: results.append(waiting.create("slow", **slow))),
             threading.Thread(target=lambda: results.append(asyncio.run(decided()))),
         ]
         for thread in threads:
@@ -276,7 +276,7 @@ def test_a_failure_reaches_the_client(tmp_path: Path) -> None:
     broken.let_go()
     with served(tmp_path, compiler=broken) as service, Client(service.url) as client:
         with pytest.raises(NotCompiled, match="no such type"):
-            client.put_experiment("broken", policy=SLOW, arms=ARMS)
+            client.create("broken", policy=SLOW, arms=ARMS)
         with pytest.raises(NotCompiled, match="no such type"):
             client.decide("broken")
         answer = service.http.post("/v1/experiments/broken/decisions")

@@ -42,7 +42,7 @@ def client_examples(
     service: Service = request.getfixturevalue("example_service")
     key = service.key("admin", f"example-{next(_tenants)}")["Authorization"].removeprefix("Bearer ")
     with Client(service.url, key, outbox=Outbox()) as client:
-        client.put_experiment("models", arms=["small", "medium", "large"], seed=10)
+        client.create("models", arms=["small", "medium", "large"], seed=10)
         if request.path.stem != "aio":
             monkeypatch.setitem(doctest_namespace, "client", client)
             yield

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Hashable, Iterator
 
-from decoupled.policies import FTPL, FollowTheLeader, Ladder, Policy, warming
+from decoupled.policies import FTPL, FollowTheLeader, Ladder, Policy, warmup
 from decoupled.service.memory.compiler import Compiler, Job
 
 
@@ -26,8 +26,8 @@ class Held(Compiler):
             if self.error is not None:
                 raise self.error
         if isinstance(policy, FTPL | Ladder | FollowTheLeader):  # no other policy decides in these tests
-            warming.warm(policy, arms)
-        self.known.add(warming.form(policy, arms))
+            warmup.warm(policy, arms)
+        self.known.add(warmup.form(policy, arms))
 
     def wait(
         self, job: Job, then: Callable[[], None], give_up: Callable[[], None], patience: float | None

@@ -70,7 +70,7 @@ export class Client {
   // Experiments
 
   /** Create an experiment, and wait until its policy is compiled. The same settings again change nothing. */
-  async putExperiment(name: string, settings: ExperimentIn): Promise<ExperimentOut> {
+  async create(name: string, settings: ExperimentIn): Promise<ExperimentOut> {
     const compileWait = new CompileWait(this.#endpoint);
     const sent = prepared("PUT /v1/experiments/{name}", { path: { name }, body: settings });
     for (;;) {

@@ -161,7 +161,7 @@ def client_create(
     if learner is not None:
         begin = {"learner": learner.read_text()}
     show(
-        service.put_experiment(
+        service.create(
             name,
             **begin,
             deadline_seconds=deadline,

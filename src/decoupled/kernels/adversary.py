@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..base.arrays import Floats, Ints
 from .jit import add_functions
-from .numba_later import overload
+from .lazy_numba import overload
 
 
 class Memory(NamedTuple):

@@ -14,7 +14,7 @@ from ..base.arrays import Floats, Ints, Words
 from ..native import load
 from ..native.calls import NativeFunction, bound_entries
 from .jit import add_functions, is_ours, translate
-from .numba_later import jit_disabled, numba, overload
+from .lazy_numba import jit_disabled, numba, overload
 from .state import ROUND, State
 
 

@@ -26,7 +26,7 @@ from ..native import load
 from ..native.load import name_of
 from ..native.sources import COMPILED as COMPILED
 from ..native.sources import source_digest as source_digest
-from .numba_later import jit_disabled, numba
+from .lazy_numba import jit_disabled, numba
 from .on_first_use import OnFirstUse
 
 fcntl: Any

@@ -19,7 +19,7 @@ from ..base.arrays import Floats, Ints, Words
 from .adversary import Memory, fill_losses, note_play
 from .dispatch import decide, init, update
 from .jit import compiled, translate
-from .numba_later import overload
+from .lazy_numba import overload
 from .random.hashed import scrambled
 from .random.noise import BERNOULLI, draw_loss
 from .random.stream import unit

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..native import load
 from ..native.calls import UnsuitedError
-from .numba_later import is_loaded
+from .lazy_numba import is_loaded
 
 _making = RLock()
 

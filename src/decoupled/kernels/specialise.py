@@ -7,7 +7,7 @@ with the common values compiled in.
 
 from typing import Any
 
-from .numba_later import overload
+from .lazy_numba import overload
 
 COMMON = (0.0, 1.0, 1.5, 2.0, 3.0, 4.0)
 OPEN = float("nan")  # marks a parameter that is not a constant

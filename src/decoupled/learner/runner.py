@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..base.arrays import Floats, Ints, Words
 from ..kernels.dispatch import bound
-from ..kernels.numba_later import jit_disabled
+from ..kernels.lazy_numba import jit_disabled
 from ..kernels.random.hashed import secret_of
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, State
 from .arm_ids import Serials

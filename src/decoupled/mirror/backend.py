@@ -193,7 +193,7 @@ class Remote:
         try:
             found = await self._client.experiment(self._name)
         except NotFound:
-            found = await self._client.put_experiment(self._name, arms=arms, **settings)
+            found = await self._client.create(self._name, arms=arms, **settings)
             await self._set_rules(found, arms)
             return
         wanted = {**settings, "policy": checked_policy(settings["policy"]).to_dict()}

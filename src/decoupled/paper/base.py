@@ -14,7 +14,7 @@ import numpy as np
 
 from ..base.files import write_atomically
 from ..environments import Adversary, Alternating
-from ..policies.warming import form
+from ..policies.warmup import form
 from ..report.section import Section
 from ..simulation import Results
 from ..simulation.api import run_plan

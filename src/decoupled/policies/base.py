@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ..base.arrays import Floats, Ints
 from ..base.spec import Description
 from ..kernels.dispatch import Entries, Functions, entries, register
-from ..kernels.numba_later import compiling_for
+from ..kernels.lazy_numba import compiling_for
 from ..kernels.state import Layout, State
 from ..learner.arms import Arms
 from ..learner.learner import DEFAULT_PENDING, Learner

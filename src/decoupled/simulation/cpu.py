@@ -12,7 +12,7 @@ from ..environments.base import Adversary
 from ..errors import ParameterError
 from ..kernels.jit import is_ours, translate
 from ..kernels.late import drive_adaptive_late, drive_late
-from ..kernels.numba_later import compiling_for
+from ..kernels.lazy_numba import compiling_for
 from ..kernels.random.hashed import secret_of
 from ..kernels.random.stream import new_stream
 from ..kernels.rounds import Table, against_best, drive, drive_adaptive

@@ -9,7 +9,7 @@ from typing import Any
 from ..base.validation import is_number, kind_of
 from ..errors import near_name, shown
 from ..kernels.dispatch import Functions
-from ..kernels.numba_later import jit_disabled
+from ..kernels.lazy_numba import jit_disabled
 from ..kernels.state import SHARED_SCALARS, Layout
 from ..policies import Policy
 from ..policies.python import OWN_NAMES, PythonPolicy

@@ -76,7 +76,7 @@ def test_dropped_connections_lose_and_double_nothing(service: Service, make: Mak
 
 def test_everything_can_be_asked(service: Service, make: Make, kind: Kind) -> None:
     client, name = make(service.url), f"all-{kind[0]}"
-    made = client.call("put_experiment", name, **FTPL, loss_range=[0, 250], deadline_seconds=60, seed=7)
+    made = client.call("create", name, **FTPL, loss_range=[0, 250], deadline_seconds=60, seed=7)
     assert (made["status"], made["loss_range"], made["deadline_seconds"]) == ("ready", [0, 250], 60)
     assert client.call("experiment", name) == made
     assert client.call("experiments", after=name[:-1], limit=1)["experiments"][0]["name"] == name
@@ -105,7 +105,7 @@ def test_refusals_have_the_same_names(service: Service, make: Make, kind: Kind) 
     decision = client.call("decide", name)["id"]
     asked: list[tuple[str, str, list[Any], dict[str, Any]]] = [
         ("NotFound", "'nothing'", ["decide", "nothing"], {}),
-        ("Conflict", "other settings", ["put_experiment", name], FTPL),
+        ("Conflict", "other settings", ["create", name], FTPL),
         ("Invalid", "mauve", ["decide", name], {"available": ["mauve"]}),
         ("Gone", "its deadline has passed", ["feedback", decision], {"loss": 0.5}),
     ]
@@ -191,7 +191,7 @@ def test_a_missing_or_wrong_key_is_reported_with_a_remedy(make: Make, tmp_path: 
         client = make(closed.url, key=key)
         assert client.call("experiments")["experiments"] == []
         with pytest.raises(Refused) as caught:
-            client.call("put_experiment", "x", **FTPL)
+            client.call("create", "x", **FTPL)
         assert caught.value.kind == "Forbidden"
 
 
@@ -239,7 +239,7 @@ def test_a_policy_that_is_being_compiled_is_waited_for(make: Make) -> None:
     ready = {**experiment, "status": "ready"}
     with answering((202, {}, experiment), (202, {}, experiment), (200, {}, ready)) as (url, seen):
         client = make(url, retries=quick)
-        assert client.call("put_experiment", "x", **FTPL)["status"] == "ready"
+        assert client.call("create", "x", **FTPL)["status"] == "ready"
         assert len(seen) == 3
         [told] = client.told()
         assert "the service is compiling FTPL for experiment 'x'" in told
@@ -250,7 +250,7 @@ def test_a_policy_that_is_being_compiled_is_waited_for(make: Make) -> None:
         assert caught.value.kind == error
     with answering((200, {}, {"status": "failed", "problem": "why"})) as (url, _):
         with pytest.raises(Refused, match="why") as caught:
-            make(url).call("put_experiment", "x", **FTPL)
+            make(url).call("create", "x", **FTPL)
         assert caught.value.kind == "NotCompiled"
 
 

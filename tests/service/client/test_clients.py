@@ -125,7 +125,7 @@ def test_of_the_server_the_clients_import_the_errors_only() -> None:
 def test_an_unknown_option_is_a_type_error() -> None:
     client = Client("http://service.example")
     with pytest.raises(TypeError, match="deadline"):
-        client.put_experiment("x", arms=["a", "b"], deadline=60)  # type: ignore[call-arg]
+        client.create("x", arms=["a", "b"], deadline=60)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="modus"):
         client.decide("x", modus="explore")  # type: ignore[call-overload]
 
@@ -143,30 +143,30 @@ POLICIES: list[tuple[Any, dict[str, Any]]] = [
 def test_a_policy_may_be_an_object_a_dict_or_a_name(service: Service) -> None:
     async def same(name: str, policy: Any) -> dict[str, Any]:
         async with AsyncClient(service.url, timeout=60.0) as client:
-            return await client.put_experiment(name, policy=policy, arms=["a", "b"])
+            return await client.create(name, policy=policy, arms=["a", "b"])
 
     with Client(service.url, timeout=60.0) as client:
         for i, (given, stored) in enumerate(POLICIES):
-            created = client.put_experiment(f"policy-{i}", policy=given, arms=["a", "b"])
+            created = client.create(f"policy-{i}", policy=given, arms=["a", "b"])
             assert created["policy"] == stored
             assert asyncio.run(same(f"policy-{i}", given)) == created
         with pytest.raises(ParameterError, match=r"policy = 3: must be a policy.*for example dc\.Ladder"):
-            client.put_experiment("policy-x", policy=3, arms=["a", "b"])  # type: ignore[arg-type]
+            client.create("policy-x", policy=3, arms=["a", "b"])  # type: ignore[arg-type]
         with pytest.raises(Invalid, match=r"policy\.name = 'FTLP'.*did you mean 'FTPL'"):
-            client.put_experiment("policy-x", policy="FTLP", arms=["a", "b"])
+            client.create("policy-x", policy="FTLP", arms=["a", "b"])
 
 
 def test_all_settings_of_an_experiment_are_sent(service: Service) -> None:
     with Client(service.url) as client:
         settings: dict[str, Any] = {"loss_range": (0, 250), "deadline_seconds": 60, "expired_loss": 250}
-        created = client.put_experiment("all", **FTPL, **settings, seed=7)
+        created = client.create("all", **FTPL, **settings, seed=7)
         assert [created[name] for name in ("loss_range", "deadline_seconds", "expired_loss")] == [
             [0, 250],
             60,
             250,
         ]
         with pytest.raises(Conflict):
-            client.put_experiment("all", **FTPL, **settings, seed=8)
+            client.create("all", **FTPL, **settings, seed=8)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_pages_and_filters(service: Service) -> None:
 def test_the_client_and_its_command(service: Service, tmp_path: Path) -> None:
     key = service.key("admin")["Authorization"].removeprefix("Bearer ")
     with Client(service.url, key) as client:
-        client.put_experiment("models", arms=["a", "b"], policy="FTPL")
+        client.create("models", arms=["a", "b"], policy="FTPL")
         assert client.audit("models")["entries"][0]["action"] == "experiment.create"
         assert client.audit(action="key.add", limit=1)["next"] is not None
     (tmp_path / "key").write_text(key)

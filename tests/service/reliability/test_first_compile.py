@@ -22,7 +22,7 @@ def test_the_first_experiment_on_a_machine(tmp_path: Path, monkeypatch: pytest.M
     with serving(tmp_path / "store.db", log) as server:
         url = f"http://127.0.0.1:{server.port}"
         with Client(url) as client:
-            client.put_experiment("other", policy={"name": "FollowTheLeader"}, arms=["red", "blue"])
+            client.create("other", policy={"name": "FollowTheLeader"}, arms=["red", "blue"])
             created = threading.Event()
             meanwhile: list[str] = []
 

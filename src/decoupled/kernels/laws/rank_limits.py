@@ -9,7 +9,7 @@ from typing import Any
 
 from ...base.arrays import Floats
 from ..jit import compiled
-from ..numba_later import numba, overload
+from ..lazy_numba import numba, overload
 from .surrogates import surrogates
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...base.arrays import Floats, Ints
 from ..jit import compiled
-from ..numba_later import overload
+from ..lazy_numba import overload
 
 
 def sort_arms(estimates: Floats, ranked: Floats, order: Ints) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ...base.arrays import Floats, Ints
 from ..jit import compiled
-from ..numba_later import numba, overload
+from ..lazy_numba import numba, overload
 from .ranked import sort_arms
 
 ROOM = 3  # memory for this many times the number of arms; `tier_blocks` says why it suffices

@@ -36,16 +36,16 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
     def _open(self, **options: Any) -> httpx.AsyncClient:
         return httpx.AsyncClient(**options)
 
-    async def put_experiment(
+    async def create(
         self, name: str, *, arms: Sequence[Arm] | int | None = None, **settings: Unpack[ExperimentSettings]
     ) -> dict[str, Any]:
         """Create an experiment, and wait until its policy is compiled.
 
         >>> import decoupled as dc
-        >>> (await client.put_experiment("prompts", arms=["short", "long"], policy=dc.FTPL()))["status"]
+        >>> (await client.create("prompts", arms=["short", "long"], policy=dc.FTPL()))["status"]
         'ready'
         """
-        return await self._run(self._calls.put_experiment(name, arms=arms, **settings))
+        return await self._run(self._calls.create(name, arms=arms, **settings))
 
     async def experiment(self, name: str) -> dict[str, Any]:
         """Return one experiment: its settings, arms and status.

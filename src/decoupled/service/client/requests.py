@@ -51,7 +51,7 @@ class ExperimentSettings(TypedDict, total=False):
 
     >>> import decoupled as dc
     >>> settings: ExperimentSettings = {"policy": dc.FTPL(alpha=2.5), "deadline_seconds": 60}
-    >>> client.put_experiment("timed", arms=["a", "b"], **settings)["deadline_seconds"]
+    >>> client.create("timed", arms=["a", "b"], **settings)["deadline_seconds"]
     60.0
     """
 
@@ -144,7 +144,7 @@ class Operations:
 
     # Experiments
 
-    def put_experiment(
+    def create(
         self,
         name: str,
         *,

@@ -1,7 +1,7 @@
 """`Client`, whose calls wait for the answer. `AsyncClient` has the same methods to await.
 
     with Client("http://127.0.0.1:8000") as client:
-        client.put_experiment("models", policy=dc.Ladder(), arms=["small", "medium", "large"])
+        client.create("models", policy=dc.Ladder(), arms=["small", "medium", "large"])
         decision = client.decide("models")
         serve(decision.exploit)
         client.feedback(decision, loss=loss_of(decision.explore))   # of the *explored* arm
@@ -60,7 +60,7 @@ class Client(BaseClient[httpx.Client]):
 
     # Experiments
 
-    def put_experiment(
+    def create(
         self, name: str, *, arms: Sequence[Arm] | int | None = None, **settings: Unpack[ExperimentSettings]
     ) -> dict[str, Any]:
         """Create an experiment, and wait until its policy is compiled.
@@ -81,10 +81,10 @@ class Client(BaseClient[httpx.Client]):
             Invalid: if the service refuses a setting; the message names it.
 
         >>> import decoupled as dc
-        >>> client.put_experiment("prompts", arms=["short", "long"], policy=dc.FTPL(alpha=3.0))["status"]
+        >>> client.create("prompts", arms=["short", "long"], policy=dc.FTPL(alpha=3.0))["status"]
         'ready'
         """
-        return self._run(self._calls.put_experiment(name, arms=arms, **settings))
+        return self._run(self._calls.create(name, arms=arms, **settings))
 
     def experiment(self, name: str) -> dict[str, Any]:
         """Return one experiment: its settings, arms and status.

@@ -14,8 +14,8 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from ...errors import DecoupledError
-from ...kernels.numba_later import told_of_compiling
-from ...policies import Policy, warming
+from ...kernels.lazy_numba import told_of_compiling
+from ...policies import Policy, warmup
 from ..errors import HOW_LONG, Compiling, NotCompiled
 from ..experiment.numbered_arms import MOST_NAMED, count_of
 from ..experiment.rows import ExperimentRow
@@ -56,9 +56,9 @@ def needed(row: ExperimentRow) -> tuple[dict[str, Any], set[int]]:
 @lru_cache(maxsize=4096)
 def _code_of(policy: str, arms: int) -> Code:
     found = Policy.from_json(policy)
-    form, few = warming.form(found, arms), min(arms, MOST_NAMED)
+    form, few = warmup.form(found, arms), min(arms, MOST_NAMED)
     # The same machine code serves any number of arms of a form, and is called with fewer arms in less time.
-    return Code(found, few if warming.form(found, few) == form else arms, form)
+    return Code(found, few if warmup.form(found, few) == form else arms, form)
 
 
 class _Waiter(NamedTuple):
@@ -90,8 +90,8 @@ class Compiler:
 
     def __init__(
         self,
-        steps: Callable[[Policy, int], Iterator[None]] = warming.steps,
-        is_warm: Callable[[Hashable], bool] = warming.is_warm_form,
+        steps: Callable[[Policy, int], Iterator[None]] = warmup.steps,
+        is_warm: Callable[[Hashable], bool] = warmup.is_warm_form,
     ) -> None:
         self._steps, self._is_warm = steps, is_warm
         self._jobs: dict[Hashable, Job] = {}  # all that are not ready: waiting or failed

@@ -9,7 +9,7 @@ SCRIPT = """
 import os
 from numba.core import event
 import decoupled as dc
-from decoupled.policies.warming import is_warm, warm
+from decoupled.policies.warmup import is_warm, warm
 
 def use(policy, arms, **prediction):
     learner = policy.start([f"arm {i}" for i in range(arms)], seed=2**100 + 7, loss_range=(-1.0, 3.0))
