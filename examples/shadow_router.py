@@ -72,9 +72,7 @@ class Router:
 
     def __post_init__(self) -> None:
         policy = dc.Ladder()
-        self.service.create(
-            self.experiment, policy=policy, arms=list(self.models), deadline_seconds=3600
-        )
+        self.service.create(self.experiment, policy=policy, arms=list(self.models), deadline_seconds=3600)
         self._http = httpx.Client()
 
     def answer(self, n: int) -> int:
