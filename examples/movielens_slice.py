@@ -56,7 +56,7 @@ def recommend(films: dc.environments.MovieLens, visits: int, share: float, seed:
     everyone = stars[users].mean(axis=0)
     return Evening(
         served=sum(served) / len(served),
-        traffic=dc.Traffic(slice=sum(slice_) / len(slice_)),
+        slice=sum(slice_) / len(slice_),
         best=float(everyone.max()),
         any=float(everyone.mean()),
         shown=shown,

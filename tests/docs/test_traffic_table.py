@@ -41,7 +41,9 @@ def test_cells_are_what_the_script_measures() -> None:
     world, policies = traffic_table.WORLDS["easy"], [dc.FTPL(), dc.Ladder()]
     rows = {row[0]: row[1:] for row in tables()[measured_tables.INSTANCES["easy"]][1:]}
     for name, how in traffic_table.TRAFFIC.items():
-        results = dc.simulate(policies, world, regrets.ROUNDS, FEWER, seed=1, checkpoints=1, **how)
+        results = dc.simulate(
+            policies, world, regrets.ROUNDS, FEWER, seed=1, checkpoints=1, traffic=dc.Traffic(**how)
+        )
         for policy, cell in zip(policies, rows[measured_tables.TRAFFIC[name]], strict=False):
             regret = results.final_regret(policy)
             mean, half = map(float, cell.split(" ± "))
