@@ -727,7 +727,7 @@ class Learner(Guarded):
     def watch(self, risk: float = 0.05, *, drift: bool = True) -> None:
         """Keep confidence sequences from now on, for `inference`.
 
-        Call this before the first decision: what was observed before it does not count. Feedback takes some twenty
+        Call this before the first decision: what was observed before it does not count. Feedback takes about 25
         microseconds longer then.
 
         Args:
