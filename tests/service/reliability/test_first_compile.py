@@ -38,7 +38,7 @@ def test_the_first_experiment_on_a_machine(tmp_path: Path, monkeypatch: pytest.M
             thread.join(20)
             assert result.exit_code == 0, result.output
             assert json.loads(result.stdout)["status"] == "ready"
-            assert "compiling FTPL" in result.stderr
+            assert "compiling Ladder" in result.stderr
             assert len(meanwhile) > 10, "others went on"
             assert client.decide("first").explore in ("red", "blue")
         text = log.read_text()
