@@ -242,7 +242,7 @@ def test_a_good_model_lowers_regret_and_a_bad_one_is_outlived() -> None:
     # would suffer 125. After 6,000 rounds they are 6.0, 10.8 and 26.3: noise instead of a model costs
     # some rounds at first, and biases nothing.
     good, none, bad = (
-        float(np.mean([regret(model, seed) for seed in range(4)])) for model in ("good", "none", "bad")
+        float(np.mean([regret(model, seed) for seed in range(8)])) for model in ("good", "none", "bad")
     )
     assert good < 0.7 * none
     assert none < bad < 60.0

@@ -157,7 +157,7 @@ def test_an_engine_that_plays_otherwise_is_noticed(monkeypatch: pytest.MonkeyPat
 )
 def test_policies_of_the_package_pass(policy: dc.Policy) -> None:
     # The contract suite is stricter; here some policies of each kind show that sound ones pass.
-    dc.testing.check_policy(policy, rounds=1_000)
+    dc.testing.check_policy(policy, rounds=2_000)
 
 
 def test_what_is_no_policy_is_refused() -> None:
