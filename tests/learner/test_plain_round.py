@@ -4,13 +4,13 @@ import ctypes
 import gc
 import json
 import random
-import re
 import sys
 import sysconfig
 import tracemalloc
 import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from types import BuiltinFunctionType
 from typing import Any
 
@@ -22,7 +22,6 @@ from decoupled.learner.columns import place_in_stream
 from decoupled.learner.learner import Learner
 from decoupled.native import load, quick
 from decoupled.native.calls import FEW_ARMS, NativeFunction, Signature
-from decoupled.native.sources import ROOT
 
 POLICIES = [
     dc.FTPL(),
@@ -34,12 +33,12 @@ POLICIES = [
 ]
 every_policy = pytest.mark.parametrize("policy", POLICIES, ids=repr)
 needs_quick = pytest.mark.skipif(
-    quick._methods() is None, reason=f"of the shipped machine code: {load.why_not()}; make native"
+    quick.module() is None, reason=f"of the shipped machine code: {load.why_not()}; make native"
 )
 
 
 def not_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quick, "_methods", lambda: None)
+    monkeypatch.setattr(quick, "module", lambda: None)
 
 
 @pytest.fixture(params=[pytest.param("quick", marks=needs_quick), "in Python"])
@@ -79,23 +78,19 @@ def test_a_plain_round_is_quick(policy: dc.Policy, monkeypatch: pytest.MonkeyPat
         assert len(learner.pending) == 0
 
 
-def test_without_the_library_it_is_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "library", lambda: None)
-    assert quick._methods.__wrapped__() is None
-
-
 @needs_quick
-@pytest.mark.parametrize("missing", ["lock of the interpreter", "function", "symbol"])
-def test_an_interpreter_that_does_not_suit_is_not_used(
-    missing: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("missing", ["file", "lock of the interpreter", "module"])
+def test_where_there_is_no_extension_module_it_is_python(
+    missing: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    if missing == "lock of the interpreter":
+    if missing == "file":
+        monkeypatch.setattr(load, "extension", lambda: None)
+    elif missing == "lock of the interpreter":
         monkeypatch.setattr(sysconfig, "get_config_var", lambda name: int(name == "Py_GIL_DISABLED"))
-    elif missing == "function":
-        monkeypatch.setattr(quick, "FUNCTIONS", [*quick.FUNCTIONS, "Py_MissingFunction"])
     else:
-        monkeypatch.setattr(load, "library", lambda: ctypes.pythonapi)
-    assert quick._methods.__wrapped__() is None
+        (tmp_path / "other.so").write_bytes(b"for another interpreter")
+        monkeypatch.setattr(load, "extension", lambda: tmp_path / "other.so")
+    assert quick.module.__wrapped__() is None
 
 
 @needs_quick
@@ -122,19 +117,12 @@ def test_the_ids_are_those_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
         assert learner.decide().id == f"{learner._waiting.tag}-{number + 1}"
 
 
-def test_the_structures_are_those_of_the_source() -> None:
-    source = re.sub(r"/\*.*?\*/", "", (ROOT / "builder" / "quick.c").read_text(), flags=re.DOTALL)
-    objects = ["none", "yes", "no", "float_type", "str_type", "runtime_error"]
-    assert fields("Python", source) == [*quick.FUNCTIONS, "new_tuple", *objects]
-    assert fields("Learner", source) == [field[0] for field in quick._Learner._fields_]
-
-
-def fields(structure: str, source: str) -> list[str]:
-    """The names of the fields of a structure in C."""
-    (found,) = re.findall(rf"struct {structure} {{\n(.*?)\n}}", source, flags=re.DOTALL)
-    plain = re.sub(r"{.*?}", "", found)
-    functions = re.sub(r"\(\*(\w+)\)\(.*?\)", r"\1", plain)
-    return re.findall(r"(\w+)(?:\[\d+\])?(?=[,;])", functions)
+@needs_quick
+def test_what_does_not_belong_to_a_round_is_refused() -> None:
+    kind = quick.module().Round
+    for arguments in ((), (1, 2), (0,) * 27):
+        with pytest.raises(TypeError):
+            kind(*arguments)
 
 
 # What it does
@@ -154,7 +142,7 @@ def course(policy: dc.Policy, seed: int, steps: int) -> Iterator[object]:
             return str(error)
 
     for step in range(steps):
-        kind = chance.choices(range(9), (40, 40, 5, 5, 3, 3, 2, 1, 1))[0]
+        kind = chance.choices(range(10), (40, 40, 5, 5, 3, 3, 2, 1, 1, 10))[0]
         loss = chance.choice([-1.0, 3.0, 1, chance.uniform(-1.0, 3.0)])
         if kind == 0 or not waiting:
             waiting.append(learner.decide())
@@ -172,7 +160,10 @@ def course(policy: dc.Policy, seed: int, steps: int) -> Iterator[object]:
             waiting.append(learner.decide(baseline={learner.arms[0]: 0.25}))
         elif kind == 7:
             learner = dc.Learner.from_json(learner.to_json())
-        elif step > steps / 2:
+        elif kind == 9 and not policy.coupled:
+            keys: list[Any] = ["session-17", "zwölf", "\N{SNOWMAN}" * 341, 17]
+            waiting.append(learner.decide(key=chance.choice(keys)))
+        elif kind == 8 and step > steps / 2:
             learner.add_arms([f"new {step}"])
             if step > 3 * steps / 4:
                 learner.retire_arms([learner.arms[0]])
@@ -321,6 +312,8 @@ def test_nothing_leaks(policy: dc.Policy) -> None:
             learner._begin()
             learner._quick_decide()
             learner._end()
+            learner.observe(learner.decide(key="session-17"), 0.5)
+            learner._quick_decide("\ud800")
 
     rounds(100)
     gc.collect()

@@ -7,6 +7,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -18,14 +19,16 @@ from typing import Any
 
 from .. import __version__
 from ..base.files import write_atomically
-from ..native import load
+from ..native import load, quick
 from ..native.calls import FORMAT
 from ..native.cpu import machine, runnable, targets
 from ..native.sources import COMPILED, code_digest, source_digest
 from .kept import Built, Kept
 from .progress import Progress
 
-QUICK = Path(__file__).with_name("quick.c")  # what `decoupled.native.quick` calls; it has no policy in it
+EXTENSION = Path(__file__).with_name(
+    f"{quick.MODULE}.c"
+)  # has no policy in it, so one file suits all processors
 _reports: Any = None  # where a process that compiles reports each group
 
 
@@ -56,6 +59,7 @@ def build(
         built = compile_all(Path(scratch), kinds, processes or os.cpu_count() or 1, only, tell, kept)
         folder.mkdir(parents=True, exist_ok=True)
         libraries = {target: link(linker, Path(scratch) / target, folder, target) for target in kinds}
+        extension = extend(linker, folder, tell)
     functions = {name: row for group in built for name, row in group.functions.items()}
     manifest = {
         "format": FORMAT,
@@ -64,6 +68,7 @@ def build(
         "builder": builder_digest(),
         "machine": machine(),
         "libraries": libraries,
+        "extension": extension,
         "made_of": {name: parts for group in built for name, parts in group.made_of.items()},
         "functions": functions,
     }
@@ -71,7 +76,7 @@ def build(
     for path in folder.iterdir():  # libraries of other sources, and the parts of this one
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
-        elif path.name not in (load.MANIFEST, *libraries.values()):
+        elif path.name not in (load.MANIFEST, extension, *libraries.values()):
             path.unlink()
     size = sum((folder / name).stat().st_size for name in libraries.values())
     tell(
@@ -109,7 +114,7 @@ def sources() -> dict[str, str]:
 
 def builder_digest() -> str:
     """A digest of what decides which functions are built, and how."""
-    return source_digest("builder")
+    return hashlib.sha256(source_digest("builder").encode() + EXTENSION.read_bytes()).hexdigest()[:16]
 
 
 def unfinished(kinds: tuple[str, ...]) -> str:
@@ -235,21 +240,36 @@ def _compile_group(name: str, scratch: Path, kinds: tuple[str, ...], shared: lis
 
 
 def link(linker: str, objects: Path, folder: Path, target: str) -> str:
-    """Link all objects and `QUICK` into one library.
+    """Link all objects into one library.
 
     Its name contains the digest, so a library in use is not overwritten.
     """
     suffix = {"Darwin": ".dylib", "Windows": ".dll"}.get(platform.system(), ".so")
-    name = f"decoupled-{source_digest(*COMPILED)}-{target}{suffix}"
     listed = objects / "objects.txt"
     listed.write_text("\n".join(f'"{path}"' for path in sorted(objects.glob("*.o"))))
-    options = ["-Wl,-s", "-Wl,--build-id=none", "-Wl,--no-undefined"] if sys.platform == "linux" else []
+    undefined = ["-Wl,--no-undefined"] if sys.platform == "linux" else []
+    name = f"decoupled-{source_digest(*COMPILED)}-{target}{suffix}"
+    return _linked(linker, folder, name, f"@{listed}", *undefined, "-lm")
+
+
+def extend(linker: str, folder: Path, tell: Callable[[str], None]) -> str | None:
+    """Compile the extension module, or say why there is none; rounds then take longer, and do the same."""
+    headers = sysconfig.get_path("include")
+    if not (Path(headers) / "Python.h").exists():
+        tell("no extension module is built: the headers of Python are missing")
+        return None
+    # A linker is the front end of a C compiler, so it can compile too. The interpreter has the functions it calls.
+    options = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
+    name = f"{quick.MODULE}-{builder_digest()}.abi3.so"
+    return _linked(linker, folder, name, "-O2", f"-I{headers}", str(EXTENSION), *options)
+
+
+def _linked(linker: str, folder: Path, name: str, *what: str) -> str:
+    options = ["-Wl,-s", "-Wl,--build-id=none"] if sys.platform == "linux" else []
     output = folder / f".{name}"
-    # A linker is the front end of a C compiler, so it can compile too.
-    source = ["-O2", "-fPIC", str(QUICK)]
-    command: Sequence[str] = [linker, "-shared", "-o", str(output), *source, f"@{listed}", *options, "-lm"]
+    command: Sequence[str] = [linker, "-shared", "-fPIC", "-o", str(output), *what, *options]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise UnbuiltError(f"{linker} could not link the library: {done.stderr.strip()}")
+        raise UnbuiltError(f"{linker} could not make {name}: {done.stderr.strip()}")
     output.replace(folder / name)
     return name

@@ -13,7 +13,8 @@ from ..kernels.betting import ArmTotals, Observed, PairTotals, add_observations
 from ..kernels.dispatch import Entries, compiled_entries, register
 from ..kernels.late import OWN_FLOATS, OWN_INTS, Late, Rules, drive_adaptive_late, drive_late
 from ..kernels.laws import ladder_state, leader_tiered, winner_law, winner_moments
-from ..kernels.laws.ladder_rungs import prepare_for
+from ..kernels.laws.ladder_rungs import keyed_ladder, prepare_for
+from ..kernels.random import keyed
 from ..kernels.random.noise import draw_loss
 from ..kernels.random.stream import uniform
 from ..kernels.rounds import Table, against_best, drive, drive_adaptive
@@ -97,6 +98,7 @@ def group(name: str) -> Group:
 
 def _common() -> Group:
     numbers, table, nodes = np.zeros(ARMS), np.zeros((ARMS, ARMS)), winner_law.grid(ARMS, 2.0, True)
+    ints = np.zeros(ARMS, np.int64)
     tiered = next(policy for policy in policies() if policy.params_type is leader_tiered.Params)
     # Only the functions listed here have a name in the library.
     functions: tuple[tuple[Any, tuple[Any, ...]], ...] = (
@@ -105,9 +107,14 @@ def _common() -> Group:
         (winner_moments._add_moved, (numbers, numbers, 2.0, True, nodes, numbers, numbers)),
         (winner_moments._add_pairs, (numbers, 2.0, True, nodes, numbers, table)),
         (leader_tiered.fill_exploration_law, (2.0, 1.0, tiered.layout.new_state(ARMS), numbers)),
-        (against_best, (np.zeros(ARMS, np.int64), table, numbers)),
+        (against_best, (ints, table, numbers)),
         (add_observations, (*_betting(), 0)),
         (merging.merge_groups, (table, 1, numbers, numbers)),
+        # What draws the arm of a key.
+        (keyed.key_word, (_stream(), 1.0, 0)),
+        (keyed.keyed_leader, (numbers, numbers, 2.0, ints, 0)),
+        (keyed.keyed_race, (numbers, ints, 0)),
+        (keyed_ladder, (numbers, table, 1, ints, 0)),
         # What the round loops of policies in plain Python call.
         (uniform, (_stream(),)),
         (draw_loss, (0, 1.0, 0.5, _stream(), _stream())),

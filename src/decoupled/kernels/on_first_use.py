@@ -7,7 +7,7 @@ from threading import RLock
 from typing import Any
 
 from ..native import load
-from ..native.calls import UnsuitedError
+from ..native.calls import NativeFunction, UnsuitedError
 from .lazy_numba import is_loaded
 
 _making = RLock()
@@ -37,6 +37,10 @@ class OnFirstUse:
                 if self._made is None:
                     self._made = self._make()
         return self._made
+
+    def shipped(self) -> NativeFunction | None:
+        """The machine code that the package ships for it, if there is any."""
+        return None if self._name is None else load.function(self._name)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Run the shipped or the compiled code."""

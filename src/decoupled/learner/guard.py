@@ -58,13 +58,19 @@ class Guard:
             raise ArmError(f"available: every arm of this decision is down ({names}); see guardrails.down")
         return left
 
-    def serve(self, drawn: int, arms: ArmNames, part: Ints | None, tag: str) -> tuple[int, str | None]:
-        """The place of the arm to serve, and the rule that chose it; None if it is the policy's draw."""
+    def serve(
+        self, drawn: int, arms: ArmNames, part: Ints | None, tag: str, key: int | None = None
+    ) -> tuple[int, str | None]:
+        """The place of the arm to serve, and the rule that chose it; None if it is the policy's draw.
+
+        A key is always on the same side of the hold-out and the floors.
+        """
         rules = self.rules
         if (pinned := _place(rules.pinned, arms, part)) is not None:
             return pinned, "pinned"
         if rules.holdout > 0.0 or rules.floors:
-            chosen, reason = self._by_share(self._uniform(tag), arms, part)
+            u = self._uniform(tag) if key is None else _hashed(f"guard-key-{key}")
+            chosen, reason = self._by_share(u, arms, part)
             if chosen is not None:
                 return chosen, reason
         if not self.released and (incumbent := _place(rules.incumbent, arms, part)) is not None:
@@ -90,8 +96,7 @@ class Guard:
     def _uniform(self, tag: str) -> float:
         """A number uniform on [0, 1)."""
         self.draws += 1
-        word = hashlib.sha256(f"guard-{tag}-{self.draws}".encode()).digest()
-        return (int.from_bytes(word[:8], "big") >> 11) * 2.0**-53
+        return _hashed(f"guard-{tag}-{self.draws}")
 
     def law(self, law: Floats, arms: ArmNames, part: Ints | None) -> Floats:
         """The probability of serving each arm, given the policy's."""
@@ -129,6 +134,11 @@ class Guard:
         saved = content["guard"]
         state = (saved["draws"], saved["released"], saved["next_look"])
         return cls(Guardrails.from_dict(saved["rules"]), *state)
+
+
+def _hashed(text: str) -> float:
+    """A number on [0, 1)."""
+    return (int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 11) * 2.0**-53
 
 
 def _place(name: object, arms: ArmNames, part: Ints | None) -> int | None:

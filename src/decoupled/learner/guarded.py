@@ -9,6 +9,7 @@ from ..errors import ParameterError, UnsupportedError, invalid_value
 from .arms import ArmNames
 from .guard import Guard
 from .guardrails import Guardrails
+from .keys import word_of
 from .pending import Waiting
 from .runner import Running
 
@@ -68,15 +69,18 @@ class Guarded(TakesTurns):
         self._replace(guard=self._guard.following(rules), watch=watch)
 
     @in_turn
-    def _serve(self, some: list[object] | None) -> Served:
-        part = self._part(some)
-        drawn = self._running.draw_exploited(part)
-        exploit, guard = self._served(drawn, part)
+    def _serve(self, some: list[object] | None, key: str | None) -> Served:
+        part, word = self._part(some), self._word(key)
+        drawn = self._running.draw_exploited(part, word)
+        exploit, guard = self._served(drawn, part, word)
         return Served(self._arms.names[exploit], self._arms.names[drawn], guard)
 
-    def _served(self, drawn: int, part: Ints | None) -> tuple[int, str | None]:
+    def _word(self, key: str | None) -> int | None:
+        return None if key is None else word_of(key, self._running.state)
+
+    def _served(self, drawn: int, part: Ints | None, word: int | None) -> tuple[int, str | None]:
         """The place of the arm to serve instead of the one drawn, and the guardrail that chose it."""
-        return self._guard.serve(drawn, self._arms, part, self._waiting.tag)
+        return self._guard.serve(drawn, self._arms, part, self._waiting.tag, word)
 
     def _judge_incumbent(self, watch: "Watch") -> None:
         """Release the incumbent once what was observed since it was set shows that another arm is better."""

@@ -27,6 +27,7 @@ from .guard import Guard
 from .guarded import Guarded
 from .guardrails import Guardrails
 from .inferring import Inference, check_watchable, not_watched
+from .keys import Key, key_text
 from .loss_range import LossRange
 from .pending import Pending, PendingDecisions, Recorded, Waiting
 from .plain_round import plain_round
@@ -258,18 +259,25 @@ class Learner(Guarded):
         self,
         count: None = None,
         *,
+        key: Key | None = None,
         available: Iterable[Arm] | None = None,
         baseline: Predictions | None = None,
     ) -> Decision: ...
     @overload
     def decide(
-        self, count: int, *, available: Iterable[Arm] | None = None, baseline: Predictions | None = None
+        self,
+        count: int,
+        *,
+        key: Key | None = None,
+        available: Iterable[Arm] | None = None,
+        baseline: Predictions | None = None,
     ) -> list[Decision]: ...
 
     def decide(
         self,
         count: int | None = None,
         *,
+        key: Key | None = None,
         available: Iterable[Arm] | None = None,
         baseline: Predictions | None = None,
     ) -> Decision | list[Decision]:
@@ -279,6 +287,10 @@ class Learner(Guarded):
 
         Args:
             count: the number of decisions, at most `max_pending`; None returns one decision, and not a list.
+            key: a session, a user or anything else that should keep its arm; None draws afresh. The key decides the
+                draw of the arm to exploit, and nothing else: the same key exploits the same arm until what is learned
+                moves it, here, after saving and loading, and on every replica. A string of 1 to 1,024 bytes in UTF-8,
+                or a whole number, which is the same key as its digits.
             available: the arms to choose from; None for all. The policy applies its own rule to their estimates, and
                 the propensity is exact for that choice. When the loss arrives, the unavailable arms are charged the
                 same loss. It is an unbiased estimate of the mean loss of the available arms, so absence gains an arm
@@ -295,7 +307,7 @@ class Learner(Guarded):
         Raises:
             ArmError: if `available` is empty or names something that is not an arm.
             ParameterError: if `count` is not a whole number from 1 to `max_pending`.
-            UnsupportedError: if the policy's estimator takes no `baseline`.
+            UnsupportedError: if the policy's estimator takes no `baseline`, or plays the standard game and gets a `key`.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -303,6 +315,8 @@ class Learner(Guarded):
         ['b', 'b', 'a']
         >>> learner.decide(available=["b"]).propensity
         1.0
+        >>> {learner.decide(key="session-17").exploit for _ in range(20)}
+        {'b'}
         >>> centred = dc.Ladder().start(arms=["a", "b", "c"], seed=7)
         >>> centred.observe(centred.decide(), loss=0.5)    # its first loss only sets a level
         >>> decision = centred.decide(baseline={"a": 0.9, "b": 0.2, "c": 0.4})
@@ -311,28 +325,38 @@ class Learner(Guarded):
         ('a', [0.9, 0.2, 0.4])
         """
         if count is None and available is None and baseline is None:
-            decision: Decision | None = self._quick_decide()
-            return self._decide(None, None) if decision is None else decision  # nearly always it is there
+            decision: Decision | None = self._quick_decide() if key is None else self._quick_decide(key)
+            if decision is not None:  # nearly always
+                return decision
+        text = None if key is None else self._key(key)
         some, expected = listed_available(available), self._predictions(baseline)
         if count is None:
-            return self._decide(some, expected)
+            return self._decide(some, expected, text)
         repeats = whole_number("count", count, 1, "leave it out for a single decision")
         if repeats > self._waiting.limit:
             rule = f"must not exceed max_pending = {self._waiting.limit}"
             raise ParameterError(invalid_value("count", count, rule, "raise max_pending in start()"))
-        return self._decide_often(repeats, some, expected)
+        return self._decide_often(repeats, some, expected, text)
+
+    def _key(self, key: Key) -> str:
+        self._refuse_coupled("decide(key=...)")
+        return key_text(key)
 
     @in_turn
-    def _decide(self, some: list[object] | None, expected: Any, *, exploiting: bool = True) -> Decision:
+    def _decide(
+        self, some: list[object] | None, expected: Any, key: str | None = None, *, exploiting: bool = True
+    ) -> Decision:
         part = self._part(some)
-        return self._draw(1, part, self._baseline(part, expected), exploiting)[0]
+        return self._draw(1, part, self._baseline(part, expected), self._word(key), exploiting)[0]
 
     @in_turn
-    def _decide_often(self, count: int, some: list[object] | None, expected: Any) -> list[Decision]:
+    def _decide_often(
+        self, count: int, some: list[object] | None, expected: Any, key: str | None
+    ) -> list[Decision]:
         part = self._part(some)
         shared = self._baseline(part, expected)
         self._running.record_baselines()
-        return self._draw(count, part, shared, exploiting=True)
+        return self._draw(count, part, shared, self._word(key), exploiting=True)
 
     def explore(
         self, *, available: Iterable[Arm] | None = None, baseline: Predictions | None = None
@@ -351,13 +375,14 @@ class Learner(Guarded):
         >>> learner.explore().exploit is None
         True
         """
-        self._refuse_coupled("explore")
+        self._refuse_coupled("explore()")
         return self._decide(listed_available(available), self._predictions(baseline), exploiting=False)
 
-    def exploit(self, *, available: Iterable[Arm] | None = None) -> Served:
+    def exploit(self, *, key: Key | None = None, available: Iterable[Arm] | None = None) -> Served:
         """Draw an arm to use now. It needs no feedback and does not advance the schedule.
 
         Args:
+            key: a session or a user that should keep its arm, as in `decide`; None draws afresh.
             available: the arms to choose from, as in `decide`; None for all.
 
         Returns:
@@ -374,13 +399,13 @@ class Learner(Guarded):
         >>> learner.exploit()
         Served(exploit='c', drawn='a', guard='pinned', limited_by=None)
         """
-        self._refuse_coupled("exploit")
-        return self._serve(listed_available(available))
+        self._refuse_coupled("exploit()")
+        return self._serve(listed_available(available), None if key is None else key_text(key))
 
     def _refuse_coupled(self, call: str) -> None:
         if self._policy.coupled:
             raise UnsupportedError(
-                f"{call}(): {type(self._policy).__name__} plays the standard game, where the arm played is "
+                f"{call}: {type(self._policy).__name__} plays the standard game, where the arm played is "
                 "the arm seen; use decide(), or a decoupled policy such as FTPL"
             )
 
@@ -398,7 +423,9 @@ class Learner(Guarded):
         predicted = None if expected is None else scaled_predictions(expected, self._arms, self._losses)
         return self._running.baseline_of(part, predicted)
 
-    def _draw(self, count: int, part: Ints | None, baseline: Recorded, exploiting: bool) -> list[Decision]:
+    def _draw(
+        self, count: int, part: Ints | None, baseline: Recorded, word: int | None, exploiting: bool
+    ) -> list[Decision]:
         """Make decisions, all of them in one step."""
         running, waiting = self._running, self._waiting
         if part is None and running.keeps_with(baseline):  # what is derived changes until all are drawn
@@ -406,18 +433,27 @@ class Learner(Guarded):
         among = running if part is None else running.only(part)
         first = waiting.made + 1
         made = [
-            self._drawn(number, among, part, baseline, exploiting) for number in range(first, first + count)
+            self._drawn(number, among, part, baseline, word, exploiting)
+            for number in range(first, first + count)
         ]
         oldest = waiting.oldest(count)
         self._commit(self._wait_for, made, first + count - 1, oldest, waiting.forgotten + len(oldest))
         return [pending[0] for pending in made]
 
     def _drawn(
-        self, number: int, among: Running, part: Ints | None, baseline: Recorded, exploiting: bool
+        self,
+        number: int,
+        among: Running,
+        part: Ints | None,
+        baseline: Recorded,
+        word: int | None,
+        exploiting: bool,
     ) -> Pending:
         """The decision of this number, as it will be kept."""
         running, names = self._running, self._arms.names
         exploit, explore, weight, propensity = among.calls.decide()
+        if word is not None:
+            exploit = among.arm_of(word)
         if part is None:
             running.keep_with(baseline, explore)
         else:
@@ -426,7 +462,7 @@ class Learner(Guarded):
         guarded = None
         if exploiting and self._guard.rules:
             own = exploit
-            exploit, guard = self._served(own, part)
+            exploit, guard = self._served(own, part, word)
             guarded = None if guard is None else (names[own], guard)
         chosen = (running.round, names[exploit] if exploiting else None, names[explore], known, weight)
         serials = running.serials

@@ -1,8 +1,9 @@
-"""The plain case of a round, decided and observed by built-in functions; see `decoupled.native.quick`."""
+"""The plain case of a round, decided and observed by built-in methods; see `decoupled.native.quick`."""
 
 from ..decision import Decision
 from ..kernels.state import ROUND
 from ..native.quick import NOT_QUICK, QuickCalls, QuickParts, quick_calls
+from .keys import keyed_calls
 from .saving import Parts
 
 
@@ -23,6 +24,7 @@ def plain_round(parts: Parts) -> QuickCalls:
         has_baselines=running.baseline is not None,
         shared=running.shared,
         sharing=running.sharing,
+        keyed=keyed_calls(running),
     )
     calls = quick_calls(running.entries, running.flat, running.stream, mine)
     return calls._replace(decide=NOT_QUICK.decide) if guard.rules else calls

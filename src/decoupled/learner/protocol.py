@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ..base.arrays import Floats, Ints
 from ..kernels.dispatch import Entries
+from ..kernels.random.keyed import Keyed
 from ..kernels.state import Layout, State
 
 
@@ -62,6 +63,9 @@ class RunnablePolicy(Protocol):
 
     def exploration_law(self, state: State) -> Floats:
         """The exact probability of exploring each arm."""
+
+    def keyed(self, state: State) -> Keyed:
+        """How to draw the arm that a key exploits."""
 
     def estimates(self, state: State) -> Floats:
         """What is learned about each arm."""

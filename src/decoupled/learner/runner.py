@@ -71,15 +71,19 @@ class Running:
     def only(self, part: Ints) -> "Running":
         """A copy with only these arms, until something is learned; the learning rate stays that of all arms."""
         form = self.policy.among(len(part), self.state.floats.shape[1])
-        return Running(
-            self.policy, self.layout.restrict(self.state, part, form.layout), self.stream, form=form
-        )
+        state = self.layout.restrict(self.state, part, form.layout)
+        return Running(self.policy, state, self.stream, self.serials.only(part), form)
 
-    def draw_exploited(self, part: Ints | None) -> int:
-        """Draw the arm to exploit, among some arms or all."""
-        if part is None:
-            return self.calls.decide()[0]
-        return int(part[self.only(part).calls.decide()[0]])
+    def draw_exploited(self, part: Ints | None, key: int | None) -> int:
+        """Draw the arm to exploit, among some arms or all, or take the one of a key's word."""
+        among = self if part is None else self.only(part)
+        drawn = among.calls.decide()[0] if key is None else among.arm_of(key)
+        return drawn if part is None else int(part[drawn])
+
+    def arm_of(self, key: int) -> int:
+        """The arm that a key exploits, given its word."""
+        draw, arms = self.form.keyed(self.state), self.state.floats.shape[1]
+        return int(draw.function(*draw.arguments, self.serials.of(np.arange(arms)), key))
 
     def baseline_of(self, part: Ints | None, predicted: tuple[Ints, Floats] | None = None) -> Recorded:
         """The baselines of decisions made now, None if all are 0.

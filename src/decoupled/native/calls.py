@@ -7,7 +7,7 @@ call with a dozen arguments would take microseconds.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from ctypes import addressof, c_char, c_double, c_int64, c_void_p
+from ctypes import addressof, c_char, c_double, c_int64, c_void_p, cast
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ FEW_ARMS = 1_000  # up to this many arms, a learner's calls keep the interpreter
 
 _Ints = c_int64 * 32  # room for a learner's two blocks
 _DECISION, _OBSERVATION = Struct("qqdd"), Struct("qdd")
-FORMAT = 2  # of blocks, of quick.c and of the manifest; code of another format is not called
+FORMAT = 3  # of blocks, of plain_round.c and of the manifest; code of another format is not called
 
 _INT = (int, np.integer)
 _NUMBER = (int, float, np.integer, np.floating)
@@ -60,7 +60,7 @@ class NativeFunction:
         self,
         name: str,
         call: Callable[[c_void_p], int],
-        holding_lock: Callable[[c_void_p], int],
+        holding_lock: Any,
         signature: Signature,
     ) -> None:
         self.__name__ = self.__qualname__ = name
@@ -71,6 +71,17 @@ class NativeFunction:
 
     def __repr__(self) -> str:
         return f"<machine code of {self.__name__}>"
+
+    @property
+    def address(self) -> int:
+        """Where the machine code is."""
+        return cast(self.holding_lock, c_void_p).value or 0
+
+    def prepared(self, *arguments: Any) -> "Prepared":
+        """A call with all arguments but the last, which is a whole number, as the result is."""
+        flat, block = list(flattened((*arguments, 0))), _Block(self._words)
+        self._fill(block, flat, self.signature.takes)
+        return Prepared(self.address, block.ints, flat)
 
     def __call__(self, *arguments: Any) -> Any:
         """Fill a block, call the function, and read the results."""
@@ -114,6 +125,14 @@ class NativeFunction:
             for k, kind in enumerate(returns)
         )
         return None if not found else found[0] if len(found) == 1 else found
+
+
+class Prepared(NamedTuple):
+    """A call of machine code whose block is filled, except for its last argument."""
+
+    address: int
+    block: Any
+    owner: Any  # owns what the block points to
 
 
 class Blocks:

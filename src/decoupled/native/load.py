@@ -36,6 +36,7 @@ class Library(NamedTuple):
     functions: dict[str, dict[str, Any]]
     made_of: dict[str, list[str]]
     bases: frozenset[str]
+    extension: Path | None  # the file of the extension module, see `native.quick`
 
 
 _loading = Lock()
@@ -67,10 +68,10 @@ def name_of(thing: Any) -> str:
     return f"{thing.__module__}.{thing.__qualname__}"
 
 
-def library() -> Any:
-    """The library, whose calls do not release the interpreter lock, or None if it is not used."""
+def extension() -> Path | None:
+    """The file of the extension module, or None if there is none or the library is not used."""
     found = _found()
-    return found.holding_lock if isinstance(found, Library) else None
+    return found.extension if isinstance(found, Library) else None
 
 
 def ships(name: str) -> bool:
@@ -136,6 +137,8 @@ def load(folder: Path) -> Library:
         for entry in functions.values():
             getattr(handle, entry["symbol"])
             Signature(tuple(entry["takes"]), tuple(entry["returns"]))
+        module = manifest["extension"]
+        extension = None if module is None else folder / Path(module).name
         made_of = {name: list(parts) for name, parts in manifest["made_of"].items()}
     except (KeyError, TypeError, AttributeError):
         raise UnusableError(f"{MANIFEST} and the library do not go together") from None
@@ -147,6 +150,7 @@ def load(folder: Path) -> Library:
         functions,
         made_of,
         frozenset(key.partition("(")[0] for key in functions),
+        extension,
     )
 
 

@@ -1,11 +1,11 @@
-"""A learner's two calls of every round as built-in functions, written in C: `quick.c` of `decoupled.builder`.
+"""A learner's two calls of every round as built-in methods, written in C: `plain_round.c` of `decoupled.builder`.
 
 In Python, a decision and its feedback take ten times as long as the machine code of the policy: for two foreign calls,
-the lock, the id, the tuples and the dictionary of pending decisions. A built-in function does all this in one call. It
+the lock, the id, the tuples and the dictionary of pending decisions. A built-in method does all this in one call. It
 does only the plain case, and otherwise returns at once, with nothing changed, so that the methods in Python do it or say
 what is wrong.
 
-The functions take no lock of the learner. They hold the interpreter lock and run no Python code between looking at the
+The methods take no lock of the learner. They hold the interpreter lock and run no Python code between looking at the
 switch, which stops them while another call is inside, and the end. So to other threads, and to the handlers of signals,
 each is a single step. An interpreter without that lock does not use them.
 """
@@ -14,56 +14,16 @@ import ctypes
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
-from ctypes import addressof
 from functools import cache
-from threading import Lock
-from typing import Any, NamedTuple
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from typing import Any, NamedTuple, Protocol
 
 from . import load
-from .calls import FEW_ARMS, Blocks, NativeFunction
+from .calls import FEW_ARMS, Blocks, NativeFunction, Prepared
 
+MODULE = "plain_round"
 TAG = 64  # bytes; a longer tag is not quick
-_NOARGS, _FASTCALL = 0x0004, 0x0080  # METH_NOARGS and METH_FASTCALL
-_TP_NEW = 65  # Py_tp_new
-
-# The functions and objects of the interpreter that quick.c uses, in its order.
-FUNCTIONS = [
-    "PyDict_DelItem",
-    "PyDict_GetItemWithError",
-    "PyDict_SetItem",
-    "PyDict_Size",
-    "PyErr_Occurred",
-    "PyErr_SetString",
-    "PyFloat_AsDouble",
-    "PyFloat_FromDouble",
-    "PyList_GetItem",
-    "PyLong_AsLongLong",
-    "PyLong_AsVoidPtr",
-    "PyLong_FromLongLong",
-    "PyObject_CallNoArgs",
-    "PyObject_Type",
-    "PySequence_GetItem",
-    "PyTuple_GetItem",
-    "PyTuple_New",
-    "PyTuple_SetItem",
-    "PyTuple_Size",
-    "PyUnicode_FromStringAndSize",
-    "Py_DecRef",
-    "Py_IncRef",
-]
-_locked = Lock().locked  # quick.c asks it as well as the switch, and it is always free
-_OBJECTS = (None, True, False, float, str, RuntimeError)
-
-
-class _Method(ctypes.Structure):
-    """PyMethodDef."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
 
 
 class Switch:
@@ -72,22 +32,14 @@ class Switch:
     stopped = True
 
 
-class _Learner(ctypes.Structure, Switch):
-    """The structure of the same name in quick.c."""
+class Switched(Protocol):
+    """A `Switch`, or the C object that has one."""
 
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("decide", "update", "decide_block", "update_block")),
-        *((name, ctypes.c_void_p) for name in ("drawn", "observed", "round", "made", "sharing")),
-        *((name, ctypes.c_int64) for name in ("limit", "has_baselines", "stopped", "tag_length")),
-        *((name, ctypes.c_double) for name in ("low", "high")),
-        *((name, ctypes.c_void_p) for name in ("pending", "names", "shared", "locked")),
-        *((name, ctypes.c_void_p) for name in ("decision_type", "blank")),
-        ("tag", ctypes.c_char * TAG),
-    )
+    stopped: bool
 
 
 class QuickParts(NamedTuple):
-    """The parts of a learner that the two functions read and change. None of them may be replaced."""
+    """The parts of a learner that the two methods read and change. None of them may be replaced."""
 
     decision: Any  # the type of decisions, a named tuple
     round_at: int  # the place of the round in the scalars of the state
@@ -100,40 +52,50 @@ class QuickParts(NamedTuple):
     has_baselines: bool
     shared: list[Any]
     sharing: ctypes.c_int64
+    keyed: "KeyedCalls | None"
+
+
+class KeyedCalls(NamedTuple):
+    """From a key to an arm: where its text goes, the hash of that, and the arm of the hash."""
+
+    text: Any
+    hash: Prepared
+    serve: Prepared
 
 
 class QuickCalls(NamedTuple):
     """The plain calls of a learner."""
 
-    decide: Callable[[], Any]  # returns None if it did nothing
+    decide: Callable[..., Any]  # takes a key, or nothing; returns None if it did nothing
     observe: Callable[[Any, Any], bool]  # takes a decision and a loss; returns False if it did nothing
-    switch: Switch
+    switch: Switched
 
 
-NOT_QUICK = QuickCalls(lambda: None, lambda decision, loss: False, Switch())
+NOT_QUICK = QuickCalls(lambda *key: None, lambda decision, loss: False, Switch())
+_NO_CALL = (0, bytearray(16))
 
 
 def quick_calls(
     functions: Sequence[Any], arrays: tuple[Any, ...], stream: Any, parts: QuickParts
 ) -> QuickCalls:
     """The plain calls of a learner, given its entry points and their arrays; `NOT_QUICK` where they cannot be used."""
-    methods = _methods()
-    if methods is None or not _suited(functions, arrays, parts):
+    extension = module()
+    if extension is None or not _suited(functions, arrays, parts):
         return NOT_QUICK
     _, decide, update = functions
-    blocks = Blocks(arrays, stream)
-    tag, blank = f"{parts.tag}-".encode(), ((None,) * len(parts.decision._fields),)
-    learner = _Learner(
-        *(_address(decide.holding_lock), _address(update.holding_lock), blocks.first, blocks.second),
-        *(blocks.first + blocks.drawn, blocks.first + blocks.observed),
-        *(arrays[1][parts.round_at :].ctypes.data, addressof(parts.made), addressof(parts.sharing)),
-        *(parts.limit, parts.has_baselines, True, len(tag), *parts.loss_range),
-        *(id(each) for each in (parts.pending, parts.names, parts.shared, _locked)),
-        *(id(parts.decision), id(blank), tag),
+    blocks, keyed = Blocks(arrays, stream), parts.keyed
+    round_now = arrays[1][parts.round_at : parts.round_at + 1]
+    made = extension.Round(
+        *(decide.address, update.address, blocks.ints, blocks.second - blocks.first),
+        *(blocks.drawn, blocks.observed, round_now, parts.made, parts.sharing),
+        *(parts.limit, parts.has_baselines, parts.loss_range, f"{parts.tag}-"),
+        *(parts.pending, parts.names, parts.shared, parts.decision),
+        *(((None,) * len(parts.decision._fields),), (blocks, keyed)),
+        *(bytearray(8) if keyed is None else keyed.text,),
+        *(_NO_CALL if keyed is None else keyed.hash[:2]),
+        *(_NO_CALL if keyed is None else keyed.serve[:2]),
     )
-    # The functions own this tuple, and with it everything that the structure points to.
-    myself = (addressof(learner), learner, blocks, parts, blank)
-    return QuickCalls(methods[0](myself), methods[1](myself), learner)
+    return QuickCalls(made.decide, made.observe, made)
 
 
 def _suited(functions: Sequence[Any], arrays: tuple[Any, ...], parts: QuickParts) -> bool:
@@ -147,49 +109,23 @@ def _suited(functions: Sequence[Any], arrays: tuple[Any, ...], parts: QuickParts
 
 
 @cache
-def _methods() -> tuple[Callable[[Any], Any], Callable[[Any], Any]] | None:
-    """Makers of the two functions for one learner, or None where they cannot be used."""
-    library = load.library()
-    if library is None or not _suited_interpreter():
+def module() -> Any:
+    """The extension module, or None where there is none, or the interpreter does not suit it."""
+    path = load.extension()
+    if path is None or not _suited_interpreter():
         return None
+    loader = ExtensionFileLoader(MODULE, str(path))
     try:
-        library.decoupled_quick_python(ctypes.byref(_python()))
-        return (
-            _maker(b"decide", library.decoupled_quick_decide, _NOARGS),
-            _maker(b"observe", library.decoupled_quick_observe, _FASTCALL),
-        )
-    except AttributeError:  # an interpreter that does not export its functions
+        found = module_from_spec(spec_from_loader(MODULE, loader))  # type: ignore[arg-type]
+        loader.exec_module(found)
+    except ImportError:  # of another interpreter
         return None
+    return found
 
 
 def _suited_interpreter() -> bool:
     return (
         sys.implementation.name == "cpython"
         and not sysconfig.get_config_var("Py_GIL_DISABLED")
-        and sys.maxsize > 2**32  # quick.c takes 64-bit lengths
+        and sys.maxsize > 2**32  # plain_round.c takes 64-bit lengths
     )
-
-
-def _python() -> Any:
-    """The structure `Python` of quick.c."""
-    api = ctypes.pythonapi
-    get_slot = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_int)(("PyType_GetSlot", api))
-    addresses = [
-        *(_address(getattr(api, name)) for name in FUNCTIONS),
-        get_slot(tuple, _TP_NEW),
-        *map(id, _OBJECTS),
-    ]
-    return (ctypes.c_void_p * len(addresses))(*addresses)
-
-
-def _maker(name: bytes, function: Any, flags: int) -> Callable[[Any], Any]:
-    method = _Method(name, _address(function), flags, None)
-    new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
-        ("PyCFunction_NewEx", ctypes.pythonapi)
-    )
-    # The functions point to `method`, and this one keeps it.
-    return lambda myself: new(addressof(method), myself, None)
-
-
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0

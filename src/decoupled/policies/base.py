@@ -10,6 +10,7 @@ from ..base.arrays import Floats, Ints
 from ..base.spec import Description
 from ..kernels.dispatch import Entries, Functions, entries, register
 from ..kernels.lazy_numba import compiling_for
+from ..kernels.random.keyed import Keyed, keyed_race
 from ..kernels.state import Layout, State
 from ..learner.arms import Arms
 from ..learner.learner import DEFAULT_PENDING, Learner
@@ -187,6 +188,16 @@ class Policy(Description, kind="policy", package=__package__):
         if self.coupled:
             return self.exploitation_law(state)
         raise NotImplementedError
+
+    def keyed(self, state: State) -> Keyed:
+        """How to draw the arm that a key exploits: see Learner.decide(key=...).
+
+        Override it if your policy perturbs: a key then keeps its perturbations, and moves less often.
+
+        Args:
+            state: the state of the running policy.
+        """
+        return Keyed(keyed_race, (self.exploitation_law(state),), in_place=False)
 
     def estimates(self, state: State) -> Floats:
         """What the policy has learned about each arm: the sum of its loss estimates, unless overridden.

@@ -8,6 +8,7 @@ from ..base.arrays import Floats
 from ..base.validation import number_from, one_of, set_number
 from ..kernels.compose import SCALARS, Composed, Law
 from ..kernels.dispatch import Functions
+from ..kernels.random.keyed import Keyed, keyed_race
 from ..kernels.state import Layout, State
 from .base import Policy
 
@@ -123,6 +124,9 @@ class ExplicitLaws(Policy):
         row = self.layout.row
         law: Floats = row(state, "explore") / row(state, "explore_sum")
         return law
+
+    def keyed(self, state: State) -> Keyed:
+        return Keyed(keyed_race, (self.layout.row(state, "exploit"),))
 
 
 class ExplicitPolicy(ExplicitLaws, ComposedPolicy):

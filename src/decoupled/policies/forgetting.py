@@ -12,6 +12,7 @@ from ..base.validation import MOST_ROUNDS, number_in, whole_number
 from ..errors import ParameterError, UnsupportedError, invalid_value
 from ..kernels.dispatch import Functions
 from ..kernels.jit import is_ours
+from ..kernels.random.keyed import Keyed
 from ..kernels.state import ROUND, SHARED_SCALARS, Layout, State
 from ..kernels.wrap import KEPT, OWN_SCALARS, START, Fading, Wrapped, wrapped
 from .base import Policy
@@ -213,6 +214,9 @@ class Forgetting(Policy):
 
     def exploration_law(self, state: State) -> Floats:
         return self.policy.exploration_law(_inside(state))
+
+    def keyed(self, state: State) -> Keyed:
+        return self.policy.keyed(_inside(state))
 
     def estimates(self, state: State) -> Floats:
         return self.policy.estimates(_inside(state))

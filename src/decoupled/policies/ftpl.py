@@ -12,6 +12,7 @@ from ..kernels.compose import Composed
 from ..kernels.laws import leader, leader_tiered
 from ..kernels.laws.leader_tiered import BASELINE, COVERED, COVERED_ARMS, fill_exploration_law
 from ..kernels.laws.winner_law import pareto_winner_law
+from ..kernels.random.keyed import Keyed, keyed_leader
 from ..kernels.state import State
 from .base import Policy
 from .composed import BRANCHING, ComposedPolicy
@@ -162,6 +163,10 @@ class FTPL(ComposedPolicy):
         estimates = row(state, "estimates")
         eta = float(row(state, "eta_exploit")[0])
         return pareto_winner_law(eta * (estimates - estimates.min()), self.alpha)
+
+    def keyed(self, state: State) -> Keyed:
+        row = self.layout.row
+        return Keyed(keyed_leader, (row(state, "estimates"), row(state, "eta_exploit"), self.alpha))
 
     def exploration_law(self, state: State) -> Floats:
         law = np.empty(state.floats.shape[1])

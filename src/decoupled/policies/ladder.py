@@ -13,8 +13,9 @@ from ..errors import ParameterError, invalid_value
 from ..kernels.compose import START
 from ..kernels.laws import ladder
 from ..kernels.laws import ladder_state as at_place
-from ..kernels.laws.ladder_rungs import prepare_for
+from ..kernels.laws.ladder_rungs import keyed_ladder, prepare_for
 from ..kernels.laws.winner_law import pareto_winner_law
+from ..kernels.random.keyed import Keyed
 from ..kernels.state import ROUND, State
 from .base import Policy
 from .ftpl import FTPL, MANY_CENTRED
@@ -248,6 +249,9 @@ class Ladder(Policy):
             else:
                 law += weight * pareto_winner_law(scalars[at_place.ETA] * rate * gaps, at_place.ALPHA)
         return law
+
+    def keyed(self, state: State) -> Keyed:
+        return Keyed(keyed_ladder, (state.scalars, state.floats, self.rung_count))
 
     def exploration_law(self, state: State) -> Floats:
         """The surrogates, with the shares of the two best arms and of all."""

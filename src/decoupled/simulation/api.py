@@ -70,7 +70,7 @@ def simulate(
         device: "cpu", or "cuda" for NVIDIA GPUs, all that the machine has (extra `cuda`).
             Losses and draws are the same, and results are equal up to the rounding of functions such as
             exp; any number of devices and any block size give the same bits there, too.
-        traffic: what happens to feedback on its way: it may be late, lost, rare or altered.
+        traffic: what happens to feedback on its way: it may be late, lost, rare or altered; and the keys that come.
         report: called with the rounds of each finished block and the seconds they took.
 
     >>> import decoupled as dc
@@ -181,15 +181,18 @@ def _gather(
     curves = np.empty((count, plan.runs, width)) if keep else None
     plays = np.zeros((count, 2, plan.environment.arms), np.int64)
     moments = [Moments(width) for _ in plan.policies]
+    switches = np.empty((count, plan.runs, width)) if plan.traffic.keys else None
     for block, result in execute(plan, size, store, pool, workers, report):
         span = slice(block.first, block.last)
         final[block.policy, span] = result.regret[:, -1]
         if curves is not None:
             curves[block.policy, span] = result.regret
+        if switches is not None:
+            switches[block.policy, span] = result.switches
         plays[block.policy] += result.plays
         moments[block.policy].add(result.regret)
     for each in moments:
         each.finish()
     means = np.stack([each.mean for each in moments])
     deviations = np.stack([each.standard_deviation for each in moments])
-    return assemble(plan, final, curves, means, deviations, plays)
+    return assemble(plan, final, curves, means, deviations, plays, switches)

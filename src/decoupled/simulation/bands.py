@@ -50,18 +50,18 @@ def between_quantiles(ends: tuple[float, float], means: Floats, curves: Floats) 
     return np.stack([means - low, high - means])
 
 
-def described(band: Band, runs: int) -> str:
+def described(band: Band, runs: int, of: str = "regret") -> str:
     """What a curve and its band are, for the label of an axis or a caption.
 
     >>> described((0.05, 0.95), runs=100)
     'mean regret, 5 % to 95 % of runs'
     """
     if runs < 2:
-        return "regret of one run"
+        return f"{of} of one run"
     if band is None:
-        return "mean regret"
+        return f"mean {of}"
     if band == "mean":
-        return f"mean regret, {100 * LEVEL:g} % interval"
+        return f"mean {of}, {100 * LEVEL:g} % interval"
     if band == "std":
-        return "mean regret ± standard deviation"
-    return f"mean regret, {100 * band[0]:g} % to {100 * band[1]:g} % of runs"
+        return f"mean {of} ± standard deviation"
+    return f"mean {of}, {100 * band[0]:g} % to {100 * band[1]:g} % of runs"

@@ -85,12 +85,12 @@ class BlockStore:
         if body is None:
             return None
         with np.load(io.BytesIO(body)) as arrays:
-            return BlockResult(arrays["regret"], arrays["plays"])
+            return BlockResult(**arrays)
 
     def save(self, block: Block, result: BlockResult) -> None:
         """Write a finished block atomically."""
         buffer = io.BytesIO()
-        np.savez(buffer, regret=result.regret, plays=result.plays)
+        np.savez(buffer, **{name: part for name, part in result._asdict().items() if part is not None})
         with explained(self.folder):
             # There may be very many blocks, and `_sweep` has looked for what is left of them.
             write_atomically(self._path(block), with_checksum(buffer.getvalue()), tidy=False)

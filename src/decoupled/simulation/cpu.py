@@ -18,15 +18,17 @@ from ..kernels.random.stream import new_stream
 from ..kernels.rounds import Table, against_best, drive, drive_adaptive
 from ..policies import Policy
 from .interpreted import interpreted
+from .keyed import play_keyed
 from .outside import find_outside, outside_range
 from .traffic import DIRECT, Traffic, new_late, traffic_key
 
 
 class BlockResult(NamedTuple):
-    """The regret of each run at the checkpoints, and the total plays of each arm by role."""
+    """The regret of each run at the checkpoints, the total plays of each arm by role, and with keys the switches of each run."""
 
     regret: Floats
     plays: Ints
+    switches: Floats | None = None
 
 
 # Plays one run. Arguments: the policy's draws, the environment's noise, what follows the arguments of the loop if
@@ -52,6 +54,8 @@ def run_block(
     traffic: Traffic = DIRECT,
 ) -> BlockResult:
     """Run `first` to `last - 1` of one policy, one after another."""
+    if traffic.keys:
+        return _keyed_block(policy, environment, horizon, checkpoints, seed, first, last, traffic)
     policy = policy.at(environment.arms)
     policy.register()  # also in a process that has not seen the policy
     player = _adaptive_player if isinstance(environment, Adversary) else _table_player
@@ -64,6 +68,26 @@ def run_block(
         more = () if late is None else (late._replace(key=traffic_key(seed, run)),)
         play(draws, noise, more, regret[run - first], plays)
     return BlockResult(regret, plays)
+
+
+def _keyed_block(
+    policy: Policy,
+    environment: Environment,
+    horizon: int,
+    checkpoints: Ints,
+    seed: int,
+    first: int,
+    last: int,
+    traffic: Traffic,
+) -> BlockResult:
+    known = world(environment, horizon)
+    regret, switches = np.empty((2, last - first, len(checkpoints)))
+    plays = np.zeros((2, environment.arms), np.int64)
+    for run in range(first, last):
+        noise, _ = run_streams(seed, run)
+        at = run - first
+        play_keyed(policy, *known, noise, checkpoints, seed, run, traffic, regret[at], plays, switches[at])
+    return BlockResult(regret, plays, switches)
 
 
 def run_streams(seed: int, run: int) -> tuple[Words, Words]:

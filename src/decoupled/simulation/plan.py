@@ -17,6 +17,7 @@ from ..errors import ParameterError, UnsupportedError, invalid_value
 from ..kernels.jit import is_ours, source_digest
 from ..policies import Policy
 from .admission import checked_sizes
+from .keyed import check_keys
 from .traffic import DIRECT, Traffic, check_traffic
 
 Checkpoints: TypeAlias = int | str | Sequence[int] | dict[str, Any]
@@ -78,6 +79,8 @@ class Plan:
         a_round = 60e-9 + 4e-9 * self.environment.arms
         if any(policy.in_python for policy in self.policies):
             a_round = 50e-6
+        elif self.traffic.keys:
+            a_round = 10e-6
         seconds_a_run = self.horizon * a_round
         return max(1, min(int(BLOCK_SECONDS / seconds_a_run), -(-self.runs // max(16, 4 * workers))))
 
@@ -138,7 +141,9 @@ def make_plan(
     seed = whole_number("seed", seed, 0, "any will do, such as 0")
     one_of("device", device, DEVICES)
     rounds = checkpoint_rounds(checkpoints, horizon)
-    if not traffic.direct:
+    if traffic.keys:
+        check_keys(traffic, environment, device)
+    elif not traffic.direct:
         check_traffic(traffic, chosen, environment.arms, horizon)
     return Plan(chosen, environment, horizon, runs, seed, rounds, device, traffic)
 

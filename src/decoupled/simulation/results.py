@@ -12,7 +12,7 @@ from ..base.arrays import Floats
 from ..base.extras import require
 from ..base.files import replacing
 from ..base.labels import short_labels
-from ..base.validation import number_in
+from ..base.validation import number_in, one_of
 from ..environments import Environment
 from ..environments.base import Adversary
 from ..errors import ParameterError, StorageError, UnsupportedError, invalid_value, near_name
@@ -43,7 +43,8 @@ class Results:
 
     It holds `final_regret` (policy x run), `regret_mean` and `regret_std` (policy x round) and `plays`
     (policy x role x arm, counted over all runs). Unless you leave it out to save memory, it also holds
-    `regret` (policy x run x round). Rounds are the checkpoints.
+    `regret` (policy x run x round). Rounds are the checkpoints. With keys (see `Traffic`) it holds `switches` (policy x
+    run x round): how often a key was moved to another arm so far, as a mean over the keys.
 
     Args:
         data: what a simulation measured, as `simulate` and `Results.load` give it.
@@ -165,6 +166,32 @@ class Results:
         """
         return np.array(self._values("final_regret")[self.labels.index(self._label(policy))])
 
+    @property
+    def has_switches(self) -> bool:
+        """Whether keys came, so that it is known how often they were moved."""
+        return "switches" in (self._data.variables if isinstance(self._data, Labelled) else self._data)
+
+    def switches(self, policy: Policy | str) -> Floats:
+        """How often a key was moved to another arm until the horizon, as a mean over the keys of each run.
+
+        Args:
+            policy: the policy, or its label.
+
+        Returns:
+            An array with one number for each run.
+
+        >>> import decoupled as dc
+        >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
+        >>> keys = [dc.Traffic(keys=10, sticky=sticky) for sticky in (True, False)]
+        >>> [float(dc.simulate(dc.FTPL(), easy, 1_000, 8, traffic=each).switches("FTPL").mean()) for each in keys]
+        [0.65, 0.875]
+        """
+        if not self.has_switches:
+            raise UnsupportedError(
+                "switches: no keys came in these results; simulate with traffic=dc.Traffic(keys=20)"
+            )
+        return np.array(self._values("switches")[self.labels.index(self._label(policy)), :, -1])
+
     def summary(self, against: Policy | str | None = None, level: float = 0.95) -> "pd.DataFrame":
         """A table of final regret, one row per policy.
 
@@ -172,7 +199,8 @@ class Results:
         level (Student's t), `median`, and `p99`, the 99th percentile over runs. With `against`, further
         columns compare each policy with that one, run by run: the mean difference, its interval, and the
         p-value of a paired t test. On a table of losses, every policy meets the same losses in the same run.
-        An adversary reacts to each policy, so there the runs share only their seeds.
+        An adversary reacts to each policy, so there the runs share only their seeds. With keys (see `Traffic`), `switches`
+        is how often a key was moved to another arm.
 
         Args:
             against: the policy to compare each with, or its label; None compares nothing.
@@ -223,6 +251,8 @@ class Results:
             }
             if rival is not None:
                 lines[label] |= paired(regret - rival, level)
+            if self.has_switches:
+                lines[label]["switches"] = float(self.switches(label).mean())
         return lines
 
     def plot(
@@ -231,6 +261,7 @@ class Results:
         *,
         log: bool = False,
         band: Band = "mean",
+        of: str = "regret",
         ax: "Axes | None" = None,
         labels: Labels | None = None,
     ) -> "Figure":
@@ -242,6 +273,7 @@ class Results:
             band: "mean" for the 95 % interval of the mean (Student's t), "std" for one standard deviation over
                 runs, two quantiles of the runs such as (0.05, 0.95), or None for no band. Quantiles need the curve
                 of every run: see `simulate(curves=...)`.
+            of: "regret", or "switches" for how often a key was moved to another arm so far.
             ax: Matplotlib axes to draw into. Their title is left alone.
             labels: names for the legend, one for each policy in order or by policy. Others have their `short_labels`.
 
@@ -254,13 +286,13 @@ class Results:
         >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
         ['Ladder', "the paper's FTPL"]
         """
-        series = self.series(labels, band)
+        series = self.series(labels, band, of)
         traffic = traffic_of(self.specification).label if ax is None else ""
-        what = described(checked_band(band), self.runs)
+        what = described(checked_band(band), self.runs, of)
         panel = Panel(traffic, series, y_label=what, log_x=log)
         if ax is None:
             title = f"{self.environment}, {self.runs:,} runs"  # without traffic: both together are too wide
-            figure = draw(Picture("regret", title, "", (panel,)))
+            figure = draw(Picture(of, title, "", (panel,)))
         else:
             fill(ax, panel)
             ax.legend(frameon=False)
@@ -270,12 +302,15 @@ class Results:
             figure.savefig(path, dpi=DOTS_PER_INCH)
         return figure
 
-    def series(self, labels: Labels | None = None, band: Band = "mean") -> tuple[Series, ...]:
+    def series(
+        self, labels: Labels | None = None, band: Band = "mean", of: str = "regret"
+    ) -> tuple[Series, ...]:
         """The mean regret of each policy by round, with a band and a label as in `plot`.
 
         Args:
             labels: names of the policies, as in `plot`; None for their `short_labels`.
             band: what the band shows, as in `plot`.
+            of: "regret" or "switches", as in `plot`.
 
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
@@ -283,7 +318,8 @@ class Results:
         'mine'
         """
         rounds = np.asarray(self._values("round"), np.float64)
-        means, bands = self._values("regret_mean"), self._bands(checked_band(band))
+        one_of("of", of, ("regret", "switches") if self.has_switches else ("regret",))
+        means, bands = self._means(of), self._bands(checked_band(band), of)
         return tuple(
             Series(name, rounds, means[number], None if bands is None else bands[number], style)
             for number, (name, style) in enumerate(
@@ -307,19 +343,26 @@ class Results:
         short = zip(self.labels, self.short_labels, strict=True)
         return renamed({label: NAMES.get(label, name) for label, name in short}, labels, known)
 
-    def _bands(self, band: Band) -> "Floats | list[Floats] | None":
+    def _means(self, of: str) -> Floats:
+        means: Floats = self._values("regret_mean") if of == "regret" else self._values(of).mean(axis=1)
+        return means
+
+    def _bands(self, band: Band, of: str) -> "Floats | list[Floats] | None":
         """The band of every policy, one after the other."""
         if band is None:
             return None
         if isinstance(band, str):
-            return half_width(band, self._values("regret_std"), self.runs)
-        if "regret" not in (self._data.variables if isinstance(self._data, Labelled) else self._data):
+            spread = self._values("regret_std") if of == "regret" else self._values(of).std(axis=1, ddof=1)
+            return half_width(band, spread, self.runs)
+        if of not in (self._data.variables if isinstance(self._data, Labelled) else self._data):
             raise UnsupportedError(
                 f"band = {band}: needs the curve of every run, and these results have only their mean and standard "
                 'deviation; simulate with curves="runs", or use band="mean" or band="std"'
             )
-        means, curves = self._values("regret_mean"), self._values("regret")
-        return [between_quantiles(band, mean, each) for mean, each in zip(means, curves, strict=True)]
+        curves = self._values(of)
+        return [
+            between_quantiles(band, mean, each) for mean, each in zip(self._means(of), curves, strict=True)
+        ]
 
     def to_pandas(self) -> "pd.DataFrame":
         """Regret in long format: policy, round, mean and standard deviation over runs.
@@ -380,7 +423,13 @@ class Results:
 
 
 def assemble(
-    plan: Plan, final: Floats, curves: Floats | None, means: Floats, deviations: Floats, plays: Any
+    plan: Plan,
+    final: Floats,
+    curves: Floats | None,
+    means: Floats,
+    deviations: Floats,
+    plays: Any,
+    switches: Floats | None = None,
 ) -> Results:
     """Label the arrays of a simulation."""
     variables: dict[str, tuple[tuple[str, ...], Any]] = {
@@ -396,6 +445,8 @@ def assemble(
     }
     if curves is not None:
         variables["regret"] = (("policy", "run", "round"), curves)
+    if switches is not None:
+        variables["switches"] = (("policy", "run", "round"), switches)
     attributes = {
         "format": FORMAT,
         "version": VERSION,

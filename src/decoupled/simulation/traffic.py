@@ -1,4 +1,4 @@
-"""What real traffic does to feedback: it comes late or never, on a share of the rounds, or altered."""
+"""What real traffic is like: feedback comes late or never, on a share of the rounds, or altered; and keys come back."""
 
 import math
 from collections.abc import Mapping
@@ -30,6 +30,8 @@ Delay: TypeAlias = int | tuple[str, float] | tuple[str, int, int]
 """How many rounds late feedback is: a number, or a law to draw it from; see `Traffic`."""
 Reported: TypeAlias = tuple[str, float] | tuple[str, float, float] | None
 """How the reported loss differs from the one suffered; see `Traffic`."""
+Arrivals: TypeAlias = str | tuple[str, float]
+"""Which keys come how often; see `Traffic`."""
 
 MOST_BYTES = 2**31  # of pending decisions, in each run under way
 
@@ -39,7 +41,8 @@ _REPORTS = '("flip", probability), ("noise", standard deviation) or ("scale", fa
 
 @dataclass(frozen=True)
 class Traffic:
-    """How feedback reaches the policy. The defaults are the game itself: at once, always, in every round, exactly.
+    """How feedback reaches the policy, and who comes. The defaults are the game itself: at once, always, in every round,
+    exactly, and nobody comes twice.
 
     Args:
         delay: the feedback of round t arrives after the decision of round t + delay. A number of rounds, or a law from
@@ -49,6 +52,13 @@ class Traffic:
         reported: how the reported loss differs from the one suffered. ("flip", probability) reports 1 - loss with this
             probability; ("noise", sd) adds normal noise, clipped to [0, 1]; ("scale", factor, shift) reports
             factor * loss + shift.
+        keys: the number of keys, such as users or sessions, one of which comes in each round; 0 for none. Results then
+            have `switches`, how often a key was moved to another arm. Only on the CPU, with tables of losses and direct
+            feedback.
+        arrivals: "even" if the keys take turns; ("zipf", s) if key number i comes with a probability proportional to
+            i ** -s.
+        sticky: whether a key decides the draw of the arm that it is served, see `Learner.decide`; False draws afresh,
+            as policies of the standard game always do.
 
     >>> import decoupled as dc
     >>> dc.Traffic(delay=["geometric", 100], missing=0.5).to_dict()
@@ -61,6 +71,9 @@ class Traffic:
     missing: float = 0.0
     slice: float = 1.0
     reported: Any = None
+    keys: int = 0
+    arrivals: Any = "even"
+    sticky: bool = True
 
     def __post_init__(self) -> None:
         share = as_float(self.slice)
@@ -72,6 +85,9 @@ class Traffic:
             "missing": number_from("missing", self.missing, 0.0, 1.0, "leave it out if nothing is lost"),
             "slice": share,
             "reported": _checked_report(self.reported),
+            "keys": whole_number("keys", self.keys, 0, "leave it out for none"),
+            "arrivals": _checked_arrivals(self.arrivals),
+            "sticky": _checked_sticky(self.sticky),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -129,6 +145,8 @@ def _tail(mean: float) -> float:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, tuple):
         return f"{value[0]}({', '.join(f'{each:g}' for each in value[1:])})"
     return f"{value:g}"
@@ -187,6 +205,20 @@ def _checked_report(reported: Any) -> Reported:
         rule = "must map losses in [0, 1] to [0, 1]: shift and factor + shift are both in [0, 1]"
         raise ParameterError(invalid_value("reported", reported, rule, "try ('scale', 0.8, 0.1)"))
     return how, factor, shift
+
+
+def _checked_arrivals(arrivals: Any) -> Arrivals:
+    if isinstance(arrivals, str) and arrivals == "even":
+        return arrivals
+    law, numbers = _parts("arrivals", arrivals, {"zipf": 1}, '"even" or ("zipf", exponent)', ("zipf", 1.0))
+    return law, number_in("arrivals[1]", numbers[0], 0.0, 100.0, "try 1.0")
+
+
+def _checked_sticky(sticky: Any) -> bool:
+    if not isinstance(sticky, bool):
+        rule = "must be True or False"
+        raise ParameterError(invalid_value("sticky", sticky, rule, "the default is True"))
+    return sticky
 
 
 DIRECT = Traffic()

@@ -1,13 +1,15 @@
 """The rungs of the ladder: which one plays, which arm it exploits, and what its loss is estimated to be."""
 
+import math
 from typing import Any
 
 import numpy as np
 
-from ...base.arrays import Words
+from ...base.arrays import Floats, Ints, Words
 from ..jit import compiled
 from ..order.ranked import rank_of
 from ..random.hashed import key_with
+from ..random.keyed import RUNG, TIE, key_unit, leader_at
 from ..random.sampling import pareto_leader, total
 from ..random.stream import below, uniform
 from ..state import State
@@ -16,23 +18,29 @@ from .ladder_state import (
     ALL_ARMS,
     ALPHA,
     BASELINE,
+    CENTRED,
+    CENTRED_ERROR,
     CHANCE,
     COVERED,
     ESTIMATES,
     ETA,
     HEDGE_SUM,
     HIGHEST,
+    INVERSES,
     JUDGED,
     KEY,
     LEADER,
     LOSS,
+    MEANS,
     OFFSET,
     ORDER,
     PRIOR,
     RANKED,
     RATE,
+    RAW_ERROR,
     REGRET,
     STEP,
+    UNSEEN,
     WEIGHT,
 )
 from .rival import chance_against
@@ -111,3 +119,30 @@ def judge_rungs(params: Any, state: State, arm: int, weight: float, surprise: fl
     scalars[REGRET] = hedge_step(
         scalars, rungs, PRIOR, LOSS, WEIGHT, STEP, whole, regret, params.hedge_rate
     )
+
+
+@compiled
+def keyed_ladder(scalars: Floats, floats: Floats, rungs: int, serials: Ints, key: int) -> int:
+    """The arm that a key exploits: the key draws the rung and the perturbations.
+
+    Arms that tie for the smallest mean are told apart by the key. The stored leader is told apart by the round, which
+    would move half of all keys in every round.
+    """
+    rung, soonest = 0, math.inf
+    for each in range(rungs):
+        if scalars[WEIGHT + each] > 0.0:
+            time = -math.log(key_unit(key, RUNG, each)) / scalars[WEIGHT + each]
+            if time < soonest:
+                rung, soonest = each, time
+    rate = scalars[RATE + rung]
+    if rate >= 0.0:
+        return leader_at(floats[ESTIMATES], scalars[ETA] * rate, ALPHA, serials, key)
+    means = floats[MEANS if scalars[RAW_ERROR] <= scalars[CENTRED_ERROR] else CENTRED]
+    nothing_seen = scalars[UNSEEN] == len(means)
+    leader, least, first = 0, math.inf, math.inf
+    for arm in range(len(means)):
+        if nothing_seen or floats[INVERSES, arm] > 0.0:
+            mean, place = 0.0 if nothing_seen else means[arm], key_unit(key, TIE, serials[arm])
+            if mean < least or (mean == least and place < first):
+                leader, least, first = arm, mean, place
+    return leader
