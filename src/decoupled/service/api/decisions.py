@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 from ...decision import Arm
 from ...errors import LossError, ParameterError, invalid_value, reworded, shown
 from ...learner.preferences import Preference, preference_loss
-from ..commits.loop import SLICE, CommitLoop, Unfinished
+from ..commits.loop import SLICE, CommitLoop, Continuation
 from ..commits.replies import Reply
 from ..errors import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
-from ..experiment.live import Form, Loss, Running, T
+from ..experiment.live import Form, LiveExperiment, Loss, T
 from ..experiment.records import DecisionId, DecisionRecord, Feedback, Mode, unknown_decision
 from ..experiment.rows import Decided, Settled
 from ..memory.session import Reference, Session
@@ -47,7 +47,7 @@ class Decisions:
         `permit`, the digest of an API key, only if that key is still valid.
         """
         return self.decide_as(
-            Running.record, tenant, name, mode=mode, count=count, available=available, key=key, tags=tags,
+            LiveExperiment.record, tenant, name, mode=mode, count=count, available=available, key=key, tags=tags,
             baseline=baseline, permit=permit,
         )  # fmt: skip
 
@@ -94,7 +94,9 @@ class Decisions:
 
         An experiment of feedback "preference" takes a `preference` between both arms instead. `permit` is as in `decide`.
         """
-        return self.feedback_as(Running.record, tenant, Feedback(id, loss, reward, arm, preference), permit)
+        return self.feedback_as(
+            LiveExperiment.record, tenant, Feedback(id, loss, reward, arm, preference), permit
+        )
 
     def feedback_as(
         self, form: Form[T], tenant: str, given: Feedback, permit: str | None = None
@@ -107,7 +109,7 @@ class Decisions:
 
     def feedback_many(self, tenant: str, items: Sequence[Feedback]) -> Reply[list[Result]]:
         """Give feedback for many decisions, with a result or an error for each; nothing is returned before all is on disk."""
-        return self.feedback_many_as(Running.record, tenant, items)
+        return self.feedback_many_as(LiveExperiment.record, tenant, items)
 
     def feedback_many_as(
         self, form: Form[T], tenant: str, items: Sequence[Feedback], permit: str | None = None
@@ -163,14 +165,14 @@ def _apply(
     return form(running, row, settled)
 
 
-def _measured(running: Running, given: Feedback) -> Loss:
+def _measured(running: LiveExperiment, given: Feedback) -> Loss:
     try:
         return running.measured(given.loss, given.reward)
     except LossError as error:
         raise Invalid(reworded(error, remedy=_OTHER_RANGE)) from None
 
 
-def _preferred(session: Session, running: Running, decision: DecisionId, given: Feedback) -> Loss:
+def _preferred(session: Session, running: LiveExperiment, decision: DecisionId, given: Feedback) -> Loss:
     """The loss that stands for a preference. Losses and preferences in one experiment would not be comparable."""
     if running.settings.feedback == "loss":
         rule = "this experiment takes the loss of the explored arm"
@@ -199,12 +201,12 @@ def _apply_many(
     items: Sequence[Item],
     wait_for: Iterable[Reference] = (),
     done: Sequence[T | ServiceError] = (),
-) -> list[T | ServiceError] | Unfinished:
+) -> list[T | ServiceError] | Continuation:
     session.check_loaded(wait_for)
     results = list(done)
     for id, given in items[len(done) :]:  # noqa: A001
         if len(results) % SLICE == 0 and len(results) > len(done) and session.others_wait():
-            return Unfinished(partial(_apply_many, form=form, about=about, items=items, done=results))
+            return Continuation(partial(_apply_many, form=form, about=about, items=items, done=results))
         try:
             if isinstance(id, NotFound):
                 raise id
@@ -216,14 +218,16 @@ def _apply_many(
     return results
 
 
-def _running(session: Session, about: Reference, decision: DecisionId) -> Running:
+def _running(session: Session, about: Reference, decision: DecisionId) -> LiveExperiment:
     running = session.find(about)
     if running is None:
         raise unknown_decision(decision)
     return running
 
 
-def _found(session: Session, running: Running, decision: DecisionId) -> tuple[Decided, Settled | None]:
+def _found(
+    session: Session, running: LiveExperiment, decision: DecisionId
+) -> tuple[Decided, Settled | None]:
     waiting = running.pending.get(decision.seq)
     if waiting is not None:
         return waiting[0], None
@@ -233,7 +237,7 @@ def _found(session: Session, running: Running, decision: DecisionId) -> tuple[De
     return rows[0], session.store.settled(running.id, decision.seq)
 
 
-def _check_arm(running: Running, row: Decided, arm: Arm) -> None:
+def _check_arm(running: LiveExperiment, row: Decided, arm: Arm) -> None:
     """Refuse the loss of an arm that was not explored, most likely that of the exploited arm."""
     if row.explore is None:
         raise Invalid(
@@ -249,7 +253,7 @@ def _check_arm(running: Running, row: Decided, arm: Arm) -> None:
 
 
 def _repeated(
-    session: Session, running: Running, decision: DecisionId, loss: float, now: float
+    session: Session, running: LiveExperiment, decision: DecisionId, loss: float, now: float
 ) -> tuple[Decided, Settled]:
     row, settled = _found(session, running, decision)
     if settled is None:
@@ -266,7 +270,7 @@ def _repeated(
     return row, settled
 
 
-def _late(session: Session, running: Running, decision: DecisionId, now: float) -> Gone:
+def _late(session: Session, running: LiveExperiment, decision: DecisionId, now: float) -> Gone:
     if session.store.mark_late(running.id, decision.seq, now):
         running.late += 1
     return Gone(

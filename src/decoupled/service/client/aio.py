@@ -13,12 +13,12 @@ from ...learner.preferences import Preference
 from ..errors import ServiceError
 from .base import BaseClient
 from .documented import documented_by
-from .exchange import Exchange, Reply, Request
+from .exchange import ApiRequest, Exchange, Received
 from .guardrails import BudgetLimits, GuardrailChanges
 from .log_file import FilePath, Format, type_of, write_log
 from .outbox import Undelivered
 from .requests import DecideOptions, DecisionFilters, ExperimentFilters, ExperimentSettings
-from .results import Decision, DecisionPage, Flushed
+from .results import DecisionPage, Flushed, RemoteDecision
 from .sync import Client
 
 T = TypeVar("T")
@@ -92,7 +92,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
 
     async def iter_decisions(
         self, name: str, **filters: Unpack[DecisionFilters]
-    ) -> AsyncIterator[Decision]:
+    ) -> AsyncIterator[RemoteDecision]:
         """Yield every decision of an experiment, page after page.
 
         >>> made = await client.decide("models", count=3)
@@ -185,24 +185,26 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
     @overload
     async def decide(
         self, name: str, *, count: None = None, **options: Unpack[DecideOptions]
-    ) -> Decision: ...
+    ) -> RemoteDecision: ...
     @overload
     async def decide(
         self, name: str, *, count: int, **options: Unpack[DecideOptions]
-    ) -> list[Decision]: ...
+    ) -> list[RemoteDecision]: ...
     async def decide(
         self, name: str, *, count: int | None = None, **options: Unpack[DecideOptions]
-    ) -> Decision | list[Decision]:
+    ) -> RemoteDecision | list[RemoteDecision]:
         """Return a decision, or a list of decisions.
 
         >>> decision = await client.decide("models", mode="exploit")
         >>> decision.explore is None
         True
         """
-        found: Decision | list[Decision] = await self._run(self._calls.decide(name, count, **options))
+        found: RemoteDecision | list[RemoteDecision] = await self._run(
+            self._calls.decide(name, count, **options)
+        )
         return found
 
-    async def decision(self, id: str) -> Decision:
+    async def decision(self, id: str) -> RemoteDecision:
         """Return a decision with its present status.
 
         >>> made = await client.decide("models")
@@ -213,13 +215,13 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
 
     async def feedback(
         self,
-        decision: Decision | str,
+        decision: RemoteDecision | str,
         *,
         loss: float | None = None,
         reward: float | None = None,
         arm: Arm | None = None,
         preference: Preference | None = None,
-    ) -> Decision | None:
+    ) -> RemoteDecision | None:
         """Send the loss, or the reward, of the arm that a decision *explored*.
 
         >>> decision = await client.decide("models")
@@ -228,7 +230,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         """
         return await self._run(self._calls.feedback(decision, loss, reward, arm, preference))
 
-    async def feedback_many(self, items: Sequence[Undelivered]) -> list[Decision | ServiceError]:
+    async def feedback_many(self, items: Sequence[Undelivered]) -> list[RemoteDecision | ServiceError]:
         """Send the losses of the explored arms of many decisions.
 
         >>> decision = await client.decide("models")
@@ -360,7 +362,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         await self.close()
 
     async def _run(self, exchange: Exchange[T]) -> T:
-        reply: Reply = None
+        reply: Received = None
         try:
             while True:
                 reply = await self._perform(exchange.send(reply))
@@ -368,8 +370,8 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
             result: T = end.value
             return result
 
-    async def _perform(self, step: Request | float) -> Reply:
-        if not isinstance(step, Request):
+    async def _perform(self, step: ApiRequest | float) -> Received:
+        if not isinstance(step, ApiRequest):
             await asyncio.sleep(step)
             return None
         try:

@@ -1,6 +1,6 @@
 """Requests without I/O: what to send, when to try again, how to read the answer.
 
-An exchange is a generator. It yields a `Request` to send, or a number of seconds to wait; it is resumed with the
+An exchange is a generator. It yields an `ApiRequest` to send, or a number of seconds to wait; it is resumed with the
 response, or with the error of a failed attempt; it returns a result. Both clients run the same exchanges.
 """
 
@@ -74,7 +74,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
-class Request:
+class ApiRequest:
     """A request to send. Sending any request of this service twice has the effect of sending it once."""
 
     method: str
@@ -85,9 +85,9 @@ class Request:
     content: bytes | None = None
 
 
-Reply: TypeAlias = httpx.Response | httpx.TransportError | None
+Received: TypeAlias = httpx.Response | httpx.TransportError | None
 T = TypeVar("T")
-Exchange: TypeAlias = Generator[Request | float, Reply, T]
+Exchange: TypeAlias = Generator[ApiRequest | float, Received, T]
 
 
 class CompileWait:
@@ -109,7 +109,7 @@ class CompileWait:
         return self._endpoint.retries.pause(1, seconds)
 
 
-def send(request: Request, endpoint: Endpoint) -> Exchange[httpx.Response]:
+def send(request: ApiRequest, endpoint: Endpoint) -> Exchange[httpx.Response]:
     """Send a request until it succeeds; raise the error if it is not temporary, or after the last attempt."""
     target = f"{request.method} {endpoint.url}{request.path}"
     # Every attempt carries the same id: the log of the service shows them together.
@@ -150,12 +150,12 @@ def _error(response: httpx.Response, endpoint: Endpoint) -> ServiceError:
     return Unauthorized(f"key: {rule}; {endpoint.remedies.key}")
 
 
-def send_for_json(request: Request, endpoint: Endpoint) -> Exchange[Any]:
+def send_for_json(request: ApiRequest, endpoint: Endpoint) -> Exchange[Any]:
     """Send a request and read the JSON of its answer."""
     return _json(request, endpoint, (yield from send(request, endpoint)))
 
 
-def _json(request: Request, endpoint: Endpoint, response: httpx.Response) -> Any:
+def _json(request: ApiRequest, endpoint: Endpoint, response: httpx.Response) -> Any:
     try:
         return response.json()
     except ValueError:
@@ -164,7 +164,7 @@ def _json(request: Request, endpoint: Endpoint, response: httpx.Response) -> Any
         ) from None
 
 
-def create(name: str, request: Request, endpoint: Endpoint) -> Exchange[dict[str, Any]]:
+def create(name: str, request: ApiRequest, endpoint: Endpoint) -> Exchange[dict[str, Any]]:
     """Create an experiment, and wait until its policy is compiled."""
     compile_wait = CompileWait(endpoint)
     while True:

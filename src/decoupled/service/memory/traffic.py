@@ -6,7 +6,7 @@ replica did is counted there.
 
 from typing import NamedTuple
 
-from ..experiment.live import Running
+from ..experiment.live import LiveExperiment
 
 OTHER = (
     "",
@@ -48,7 +48,7 @@ class Counts(NamedTuple):
 _NONE = Counts()
 
 
-def counts_of(running: Running) -> Counts:
+def counts_of(running: LiveExperiment) -> Counts:
     """The counts of an experiment as it is in memory."""
     tallies = running.tallies
     return Counts(
@@ -57,10 +57,10 @@ def counts_of(running: Running) -> Counts:
     )  # fmt: skip
 
 
-class Traffic:
+class TrafficCounts:
     """Counts by experiment. The first `most` experiments that are used have a place of their own, for good.
 
-    >>> traffic = Traffic(most=1)
+    >>> traffic = TrafficCounts(most=1)
     >>> for name in ("models", "prompts", "models"):
     ...     traffic.add(("local", name), Counts(), Counts(decisions=1))
     >>> [(name, counts.decisions) for (tenant, name), counts in traffic.by_experiment().items()]

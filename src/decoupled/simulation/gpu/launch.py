@@ -20,7 +20,7 @@ from ..outside import outside_range
 from ..traffic import DIRECT, Traffic, kept_places, pending_bytes, room_for
 from .devices import Card, cards, simulated, toolkit
 from .kernels import kernel_for, kernel_key
-from .memory import Grid, Needs, launch_grid, most_runs, resident_threads
+from .memory import LaunchGrid, Needs, launch_grid, most_runs, resident_threads
 from .shapes import shape_of
 
 _turns: dict[int, Lock] = defaultdict(Lock)  # by device
@@ -79,7 +79,7 @@ def compile_kernel(policy: Policy, environment: Environment) -> None:
 
 def _pending(
     policy: Policy, environment: Environment, needs: Needs, traffic: Traffic, stream: Any
-) -> Callable[[Grid], tuple[Any, ...]]:
+) -> Callable[[LaunchGrid], tuple[Any, ...]]:
     """The last arguments of a kernel: the rules, and room for the pending decisions of every thread of a grid."""
     if traffic.direct:
         return lambda grid: ()
@@ -87,7 +87,7 @@ def _pending(
     kept = cuda.to_device(kept_places(policy, environment.arms), stream)
     room = room_for(policy, environment.arms, traffic, needs.horizon)
 
-    def allocated(grid: Grid) -> tuple[Any, ...]:
+    def allocated(grid: LaunchGrid) -> tuple[Any, ...]:
         # Threads are last, so that neighbours read and write neighbouring numbers.
         floats = cuda.device_array((room.slots, room.floats, grid.size), np.float64, stream=stream)
         ints = cuda.device_array((room.slots, room.ints, grid.size), np.int64, stream=stream)
@@ -151,7 +151,7 @@ def _against_adversary(
 
 
 @contextmanager
-def _turn(card: Card, grid: Grid, needs: Needs, stream: Any) -> Iterator[None]:
+def _turn(card: Card, grid: LaunchGrid, needs: Needs, stream: Any) -> Iterator[None]:
     """Serialise launches that fill a device: together, their states would not fit its caches."""
     if 2 * grid.size <= card.processors * resident_threads(needs.shape):
         yield

@@ -33,9 +33,9 @@ from ...experiment.records import (
     LONGEST_DEADLINE,
     RISK,
     Experiment,
+    ExperimentState,
     ExperimentStatus,
     FeedbackKind,
-    State,
     moment,
 )
 from ...experiment.settings import default_policy
@@ -345,7 +345,7 @@ def interval_out(interval: Interval | None) -> dict[str, float] | None:
     return None if interval is None else interval._asdict()
 
 
-def state_out(state: State) -> dict[str, Any]:
+def state_out(state: ExperimentState) -> dict[str, Any]:
     """A state as JSON."""
     regret = interval_out(state.regret)
     values = {each.name: getattr(state, each.name) for each in fields(state)}
