@@ -14,9 +14,8 @@ from ..experiment.request_context import ITSELF, ORIGIN, coming_from
 from ..experiment.rows import ExperimentRow, Row
 from ..experiment.snapshots import prepared, snapshot
 from ..store.store import Store
-from .cache import MOST, Cache
+from .cache import MOST, Cache, KeyCache
 from .compiler import Compiler, needed
-from .key_cache import KeyCache
 from .loader import Loader
 from .restore import is_quick, restored
 from .traffic import Counts, TrafficCounts, counts_of
