@@ -75,10 +75,10 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class ApiRequest:
-    """A request to send. Sending any request of this service twice has the effect of sending it once."""
+    """A request to send, as HTTPX takes it. Sending it twice has the effect of sending it once."""
 
     method: str
-    path: str
+    url: str
     json: Any = None
     params: dict[str, Any] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class CompileWait:
 
 def send(request: ApiRequest, endpoint: Endpoint) -> Exchange[httpx.Response]:
     """Send a request until it succeeds; raise the error if it is not temporary, or after the last attempt."""
-    target = f"{request.method} {endpoint.url}{request.path}"
+    target = f"{request.method} {endpoint.url}{request.url}"
     # Every attempt carries the same id: the log of the service shows them together.
     request_id = request.headers.get(REQUEST_ID) or str(uuid.uuid4())
     request = replace(request, headers={**request.headers, REQUEST_ID: request_id})
@@ -160,7 +160,7 @@ def _json(request: ApiRequest, endpoint: Endpoint, response: httpx.Response) -> 
         return response.json()
     except ValueError:
         raise ServiceError(
-            f"{request.method} {endpoint.url}{request.path}: the answer is not JSON; {endpoint.remedies.url}"
+            f"{request.method} {endpoint.url}{request.url}: the answer is not JSON; {endpoint.remedies.url}"
         ) from None
 
 

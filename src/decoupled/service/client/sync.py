@@ -585,13 +585,6 @@ class Client(BaseClient[httpx.Client]):
             time.sleep(step)
             return None
         try:
-            return self._http.request(
-                step.method,
-                step.path,
-                json=step.json,
-                params=step.params,
-                headers=step.headers,
-                content=step.content,
-            )
+            return self._http.request(**vars(step))
         except httpx.TransportError as error:
             return error
