@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias, Unpack
 
 from ...decision import Arm
 from ...errors import LossError, ParameterError, invalid_value, reworded, shown
@@ -11,11 +11,11 @@ from ..commits.loop import SLICE, CommitLoop, Continuation
 from ..commits.replies import Reply
 from ..errors import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
 from ..experiment.live import Form, LiveExperiment, Loss, T
-from ..experiment.records import DecisionId, DecisionRecord, Feedback, Mode, unknown_decision
+from ..experiment.records import DecisionId, DecisionRecord, Feedback, unknown_decision
 from ..experiment.rows import Decided, Settled
 from ..memory.session import Reference, Session
 from .deadlines import expire, sweep
-from .draw import draw
+from .draw import DrawOptions, draw
 
 _OTHER_RANGE = "send one in that range, or create an experiment with another loss_range"
 Item: TypeAlias = tuple[DecisionId | NotFound, Feedback]
@@ -28,28 +28,9 @@ class Decisions:
     def __init__(self, commits: CommitLoop, max_pending: int) -> None:
         self._commits, self._max_pending = commits, max_pending
 
-    def decide(
-        self,
-        tenant: str,
-        name: str,
-        *,
-        mode: Mode = "both",
-        count: int = 1,
-        available: Iterable[Arm] | None = None,
-        key: str | None = None,
-        tags: Mapping[str, str] | None = None,
-        baseline: Mapping[Any, float] | Sequence[float] | None = None,
-        permit: str | None = None,
-    ) -> Reply[list[DecisionRecord]]:
-        """Make `count` decisions. The same key again returns the same decisions.
-
-        `tags` are stored with each of them, and so is `baseline`, predictions of the losses of their arms. With a
-        `permit`, the digest of an API key, only if that key is still valid.
-        """
-        return self.decide_as(
-            LiveExperiment.record, tenant, name, mode=mode, count=count, available=available, key=key, tags=tags,
-            baseline=baseline, permit=permit,
-        )  # fmt: skip
+    def decide(self, tenant: str, name: str, **options: Unpack[DrawOptions]) -> Reply[list[DecisionRecord]]:
+        """Make decisions. The same key again returns the same decisions."""
+        return self.decide_as(LiveExperiment.record, tenant, name, **options)
 
     def decide_as(
         self,
@@ -57,20 +38,15 @@ class Decisions:
         tenant: str,
         name: str,
         *,
-        mode: Mode = "both",
-        count: int = 1,
-        available: Iterable[Arm] | None = None,
-        key: str | None = None,
-        tags: Mapping[str, str] | None = None,
-        baseline: Mapping[Any, float] | Sequence[float] | None = None,
         permit: str | None = None,
+        **options: Unpack[DrawOptions],
     ) -> Reply[list[T]]:
-        """The same, where `form` makes what is returned for each decision."""
-        about = Reference("name", tenant, name)
-        run = partial(
-            draw, form=form, about=about, mode=mode, count=count, available=available, key=key,
-            max_pending=self._max_pending, tags=tags, baseline=baseline,
-        )  # fmt: skip
+        """The same, where `form` makes what is returned for each decision.
+
+        With a `permit`, the digest of an API key, only if that key is still valid.
+        """
+        about, count = Reference("name", tenant, name), options.get("count", 1)
+        run = partial(draw, form=form, about=about, max_pending=self._max_pending, **options)
         return self._commits.submit(run, about, permit=permit, size=count if type(count) is int else 1)
 
     def get(self, tenant: str, id: str) -> Reply[DecisionRecord]:  # noqa: A002
@@ -101,7 +77,7 @@ class Decisions:
     def feedback_as(
         self, form: Form[T], tenant: str, given: Feedback, permit: str | None = None
     ) -> Reply[T]:
-        """The same, where `form` makes what is returned."""
+        """The same, where `form` makes what is returned, and `permit` is as in `decide_as`."""
         decision = DecisionId.parse(given.decision)
         about = Reference("tag", tenant, decision.tag)
         run = partial(_apply, form=form, about=about, decision=decision, given=given)

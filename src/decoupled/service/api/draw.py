@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from ...decision import Arm
 from ...errors import invalid_value, near_name, shown
@@ -20,16 +20,36 @@ from ..memory.session import Reference, Session
 from .deadlines import expire, sweep
 
 
+class DrawOptions(TypedDict, total=False):
+    """What decisions to make.
+
+    Attributes:
+        mode: "both", or the only arm to draw.
+        count: how many.
+        available: the arms to choose from; all if left out.
+        key: the idempotency key.
+        tags: stored with each of them.
+        baseline: predictions of the losses of their arms, which are stored as well.
+    """
+
+    mode: Mode
+    count: int
+    available: Iterable[Arm] | None
+    key: str | None
+    tags: Mapping[str, str] | None
+    baseline: Mapping[Any, float] | Sequence[float] | None
+
+
 def draw(
     session: Session,
     *,
     form: Form[T],
     about: Reference,
-    mode: Mode,
-    count: int,
-    available: Iterable[Arm] | None,
-    key: str | None,
     max_pending: int,
+    mode: Mode = "both",
+    count: int = 1,
+    available: Iterable[Arm] | None = None,
+    key: str | None = None,
     tags: Mapping[str, str] | None = None,
     baseline: Mapping[Any, float] | Sequence[float] | None = None,
     made: Sequence[T] = (),
