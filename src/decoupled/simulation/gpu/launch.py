@@ -80,7 +80,7 @@ def compile_kernel(policy: Policy, environment: Environment) -> None:
 def _pending(
     policy: Policy, environment: Environment, needs: Needs, traffic: Traffic, stream: Any
 ) -> Callable[[LaunchGrid], tuple[Any, ...]]:
-    """The last arguments of a kernel: the rules, and room for the pending decisions of every thread of a grid."""
+    """The last argument of a kernel: the rules, and room for the pending decisions of every thread of a grid."""
     if traffic.direct:
         return lambda grid: ()
     cuda = toolkit()
@@ -114,7 +114,7 @@ def _on_table(
     def launch(first: int, regret: Any, plays: Any) -> None:
         grid = launch_grid(needs, card, regret.shape[0])
         with _turn(card, grid, needs, stream):
-            kernel.launch(*grid, stream, *facts, first, regret, plays, *pending(grid))
+            kernel.launch(*grid, stream, *facts, first, regret, plays, pending(grid))
 
     return launch
 
@@ -142,7 +142,7 @@ def _against_adversary(
         outside = np.zeros(1, np.int64)
         there = cuda.to_device(outside, stream)
         with _turn(card, grid, needs, stream):
-            kernel.launch(*grid, stream, *facts, first, regret, plays, arm_losses, there, *pending(grid))
+            kernel.launch(*grid, stream, *facts, first, regret, plays, arm_losses, there, pending(grid))
         _fetch(there, outside, stream)
         if outside[0]:
             raise outside_range(environment)
