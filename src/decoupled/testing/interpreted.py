@@ -37,9 +37,8 @@ class DrawnRound(NamedTuple):
 def check_interpreted(policy: Policy, losses: Floats, seed: int) -> None:
     """Run some rounds of the functions as plain Python."""
     functions = policy.functions
-    if (
-        is_ours(*functions) or policy.interpreted or policy.in_python
-    ):  # the package's own functions have stricter tests
+    # The package's own functions have stricter tests.
+    if is_ours(*functions) or policy.interpreted or policy.in_python:
         return
     seen: dict[int, Any] = {}
     calls = Functions(*(_interpreted(function, seen) for function in functions))

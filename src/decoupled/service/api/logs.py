@@ -43,9 +43,8 @@ class Logs:
 
     def __init__(self, commits: CommitLoop, background: Background, for_histories: Background) -> None:
         self._commits, self._background, self._for_histories = commits, background, for_histories
-        self._histories: OrderedDict[int, History] = (
-            OrderedDict()
-        )  # only the thread of `for_histories` uses it
+        # Only the thread of `for_histories` uses it.
+        self._histories: OrderedDict[int, History] = OrderedDict()
 
     def read(
         self, tenant: str, name: str, after: int = 0, limit: int | None = None

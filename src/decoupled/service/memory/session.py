@@ -66,9 +66,8 @@ class Session:
         self._incumbents: dict[int, bool | None] = {}  # whether they were released
         self.traffic = TrafficCounts()
         self._broken: dict[int, ServiceError] = {}
-        self.others_wait: Callable[[], bool] = lambda: (
-            False
-        )  # while a batch runs: whether it should make way
+        # While a batch runs: whether it should make way.
+        self.others_wait: Callable[[], bool] = lambda: False
 
     # Transactions
 

@@ -8,10 +8,8 @@ from typing import NamedTuple
 
 from ..experiment.live import LiveExperiment
 
-OTHER = (
-    "",
-    "other",
-)  # tenant and name of all experiments without a place of their own; no tenant has an empty name
+# Tenant and name of all experiments without a place of their own; no tenant has an empty name.
+OTHER = ("", "other")
 
 
 class Counts(NamedTuple):

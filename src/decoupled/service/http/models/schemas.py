@@ -334,9 +334,7 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
 def _label(policy: str) -> str:
     try:
         return short_labels([Policy.from_json(policy)])[0]
-    except (
-        DecoupledError
-    ):  # a policy that this process does not know; its experiment is listed all the same
+    except DecoupledError:  # this process does not know the policy, and lists its experiment all the same
         return str(json.loads(policy)["name"])
 
 
