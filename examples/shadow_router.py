@@ -26,7 +26,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 
 import decoupled as dc
-from decoupled.service.client import Client
+from decoupled import Client
 
 ERRORS = {"small": 0.45, "medium": 0.25, "large": 0.05}  # how often each model is wrong
 

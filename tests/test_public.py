@@ -57,7 +57,9 @@ def test_names_have_types() -> None:
 def test_everything_that_is_exported_can_be_imported_with_a_star(package: str) -> None:
     names: dict[str, object] = {}
     exec(f"from {package} import *", names)
-    assert names.keys() - {"__builtins__"} == exports(package).keys()
+    assert names.keys() - {"__builtins__"} == exports(package).keys() - {
+        "Client"
+    }  # needs the extra "service"
 
 
 @pytest.mark.parametrize("family", [dc.Policy, dc.environments.Environment])
@@ -109,6 +111,25 @@ def test_import_is_lazy() -> None:
     # The command line's help must not wait for the compiler to load.
     code = "import sys, decoupled.cli.main; assert 'numba' not in sys.modules and 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_client_comes_with_the_extra_service() -> None:
+    code = """
+import sys
+sys.modules["httpx"] = None  # as if it were not installed
+import decoupled as dc
+from decoupled import *
+assert "FTPL" in dir(dc) and "Client" not in dir(dc)
+try:
+    from decoupled import Client
+except dc.MissingExtraError as error:
+    assert "decoupled.Client: needs the package httpx" in str(error) and "decoupled-bandits[service]" in str(error)
+else:
+    raise SystemExit("there is a client without its packages")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert "Client" in dir(dc)
+    assert dc.Client is import_module("decoupled.service.client").Client
 
 
 def test_one_policy_does_not_wait_for_the_others() -> None:

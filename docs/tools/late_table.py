@@ -16,7 +16,6 @@ import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.kernels.jit import compiled
 from decoupled.kernels.laws import ladder, ladder_state
-from decoupled.report.claims import mean_of
 
 Params: Any = namedtuple("Params", ladder_state.PARAMS)  # type: ignore[misc]
 
@@ -87,16 +86,7 @@ def finals(world: str, policy: dc.Policy, delay: Any) -> Floats:
     """The regret of every run."""
     if world == CHASED:
         return np.array([chased(policy, delay, seed) for seed in range(CHASED_RUNS)])
-    results = dc.simulate(
-        policy,
-        BENIGN[world],
-        regrets.ROUNDS,
-        BENIGN_RUNS,
-        seed=regrets.SEED,
-        checkpoints=1,
-        traffic=dc.Traffic(delay=delay),
-    )
-    return results.final_regret(policy)
+    return regrets.finals(world, policy, BENIGN_RUNS, traffic=dc.Traffic(delay=delay))
 
 
 def measure() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -105,8 +95,7 @@ def measure() -> Iterator[tuple[str, dict[str, Any]]]:
         label = "two arms of which the leader costs 1" if world == CHASED else BENIGN[world].label
         for kind, delay in DELAYS.items():
             for name, policy in POLICIES.items():
-                mean = mean_of("", finals(world, policy, delay))
-                ends = {"value": mean.value, "low": mean.low, "high": mean.high}
-                what = f"mean regret of {policy.label} on {label} with delay={delay}"
-                print(world, kind, name, round(mean.value), flush=True)
-                yield f"late.{world}.{kind}.{name}", {**ends, "unit": "regret", "what": what, "decimals": 0}
+                what = f"{policy.label} on {label} with delay={delay}"
+                record = regrets.mean_record(finals(world, policy, delay), what)
+                print(world, kind, name, round(record["value"]), flush=True)
+                yield f"late.{world}.{kind}.{name}", record

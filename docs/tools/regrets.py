@@ -26,6 +26,7 @@ from decoupled.report.claims import mean_of, ratio_of
 
 ROUNDS, RUNS, SEED = 10_000, 1_000, 0
 TAIL = 0.99
+DIRECT = dc.Traffic()
 PUNISHED = {f"punished-{arms}": PunishLast(arms=arms) for arms in PUNISHED_ARMS}
 INSTANCES: dict[str, Environment] = {
     "alternating": BENCHMARKS["alternating"],
@@ -60,10 +61,20 @@ MEDIANS_ON = "alternating"
 TUNED, TUNED_ON = "tuned", "alternating"
 
 
-def finals(instance: str, policy: Policy, runs: int = RUNS, seed: int = SEED) -> Floats:
+def finals(
+    instance: str, policy: Policy, runs: int = RUNS, seed: int = SEED, traffic: dc.Traffic = DIRECT
+) -> Floats:
     """The regret of every run after the last round."""
-    results = dc.simulate(policy, INSTANCES[instance], ROUNDS, runs, seed=seed, checkpoints=1)
+    world = INSTANCES[instance]
+    results = dc.simulate(policy, world, ROUNDS, runs, seed=seed, checkpoints=1, traffic=traffic)
     return results.final_regret(policy)
+
+
+def mean_record(regret: Floats, what: str) -> dict[str, Any]:
+    """The mean of a regret over runs, with its interval, as a record."""
+    mean = mean_of("", regret)
+    ends = {"value": mean.value, "low": mean.low, "high": mean.high}
+    return {**ends, "unit": "regret", "what": f"mean regret of {what}", "decimals": 0}
 
 
 def players(instance: str) -> dict[str, Policy]:
@@ -90,15 +101,13 @@ def of_policy(
     instance: str, name: str, policy: Policy, regret: Floats
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """The mean regret of a policy, and the quantiles that pages show."""
-    place, who = f"regret.{instance}.{name}", f"regret of {policy.label} on {INSTANCES[instance].label}"
-    mean = mean_of("", regret)
-    ends = {"value": mean.value, "low": mean.low, "high": mean.high}
-    yield place, {**ends, "unit": "regret", "what": f"mean {who}", "decimals": 0}
+    place, who = f"regret.{instance}.{name}", f"{policy.label} on {INSTANCES[instance].label}"
+    yield place, mean_record(regret, who)
     quantiles = {"p99": TAIL} if name in CONTENDERS else {}
     if instance == MEDIANS_ON and name in MEDIANS:
         quantiles["median"] = 0.5
     for title, share in quantiles.items():
-        what = f"{share:.0%} quantile of the {who}"
+        what = f"{share:.0%} quantile of the regret of {who}"
         found = {"value": float(np.quantile(regret, share)), "unit": "regret", "what": what, "decimals": 0}
         yield f"{place}.{title}", found
 
@@ -119,7 +128,6 @@ def tuned(runs: int) -> Iterator[tuple[str, dict[str, Any]]]:
     }
     for name, at in families.items():
         best = min(RATES, key=lambda c: finals(TUNED_ON, at(c), runs // 2).mean())
-        mean = mean_of("", finals(TUNED_ON, at(best), runs, SEED + 1))
-        what = f"mean regret of {at(best).label}, the best c of the paper's sweep, on {INSTANCES[TUNED_ON].label}, seed {SEED + 1}"
-        ends = {"value": mean.value, "low": mean.low, "high": mean.high}
-        yield f"regret.{TUNED}.{name}", {**ends, "unit": "regret", "what": what, "decimals": 0}
+        regret = finals(TUNED_ON, at(best), runs, SEED + 1)
+        what = f"{at(best).label}, the best c of the paper's sweep, on {INSTANCES[TUNED_ON].label}, seed {SEED + 1}"
+        yield f"regret.{TUNED}.{name}", mean_record(regret, what)

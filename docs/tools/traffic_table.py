@@ -10,7 +10,6 @@ import regrets
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
-from decoupled.report.claims import mean_of
 
 WORLDS = {name: regrets.INSTANCES[name] for name in ("alternating", "easy")}
 POLICIES = {name: regrets.CONTENDERS[name] for name in ("ftpl", "recommended", "exp3", "tsallis")}
@@ -27,17 +26,8 @@ TRAFFIC: dict[str, dict[str, Any]] = {
 
 def finals(world: str, kind: str, runs: int = regrets.RUNS) -> dict[str, Floats]:
     """The regret of every run, by policy."""
-    policies, how = list(POLICIES.values()), TRAFFIC[kind]
-    results = dc.simulate(
-        policies,
-        WORLDS[world],
-        regrets.ROUNDS,
-        runs,
-        seed=regrets.SEED,
-        checkpoints=1,
-        traffic=dc.Traffic(**how),
-    )
-    return {name: results.final_regret(policy) for name, policy in POLICIES.items()}
+    traffic = dc.Traffic(**TRAFFIC[kind])
+    return {name: regrets.finals(world, policy, runs, traffic=traffic) for name, policy in POLICIES.items()}
 
 
 def measure(runs: int = regrets.RUNS) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -52,13 +42,7 @@ def measure(runs: int = regrets.RUNS) -> Iterator[tuple[str, dict[str, Any]]]:
                 if kind in more and (kind == "missing" or name == "recommended"):
                     more[kind].append(round(float(regret.mean() / direct[name].mean()), 1))
                 if kind != "direct":
-                    yield f"traffic.{world}.{kind}.{name}", _of(regret, name, world, kind)
+                    what = f"{POLICIES[name].label} on {WORLDS[world].label} with {TRAFFIC[kind]}"
+                    yield f"traffic.{world}.{kind}.{name}", regrets.mean_record(regret, what)
     for kind, ratios in more.items():
         yield f"traffic.{kind}", {"low": min(ratios), "high": max(ratios), "unit": "ratio"}
-
-
-def _of(regret: Floats, name: str, world: str, kind: str) -> dict[str, Any]:
-    mean = mean_of("", regret)
-    what = f"mean regret of {POLICIES[name].label} on {WORLDS[world].label} with {TRAFFIC[kind]}"
-    ends = {"value": mean.value, "low": mean.low, "high": mean.high}
-    return {**ends, "unit": "regret", "what": what, "decimals": 0}

@@ -26,6 +26,7 @@ from .learner.preferences import preference_loss as preference_loss
 from .policies import *  # noqa: F403 # Learner as well: loading a saved one needs the policies known by name
 from .policies.python import PythonPolicy as PythonPolicy
 from .report.comparison import compare as compare
+from .service.client import Client as Client  # needs httpx
 from .simulation import Results as Results
 from .simulation import simulate as simulate
 from .simulation.traffic import Traffic as Traffic

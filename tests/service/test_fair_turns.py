@@ -10,7 +10,7 @@ import pytest
 from decoupled.service.commits.loop import SLICE, Command
 from decoupled.service.commits.replies import Reply
 from decoupled.service.errors import Conflict, StoreError
-from decoupled.service.experiment.live import Running
+from decoupled.service.experiment.live import LiveExperiment
 from decoupled.service.experiment.records import Feedback, Settings
 from decoupled.service.experiment.rows import Decided, Settled
 from decoupled.service.memory.session import Session
@@ -36,7 +36,7 @@ class Served:
         self.order: list[str] = []
         self._meanwhile = meanwhile
 
-    def __call__(self, running: Running, row: Decided, settled: Settled | None) -> str:
+    def __call__(self, running: LiveExperiment, row: Decided, settled: Settled | None) -> str:
         if not self.order:
             self.order.append(running.name)
             self._meanwhile()
@@ -104,7 +104,7 @@ def test_a_batch_among_batches_is_one_transaction(
 def test_a_batch_that_made_way_is_the_same_again(service: DecisionService) -> None:
     served = Served(lambda: service.decisions.decide("me", "calm"))
 
-    def ask(form: Any = Running.record) -> list[Any]:
+    def ask(form: Any = LiveExperiment.record) -> list[Any]:
         return service.decisions.decide_as(
             form, "me", "noisy", count=100, key="k", available=iter(["a", "c"]), tags={"x": "1"}
         ).result()

@@ -8,7 +8,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.service.errors import ServiceError
-from decoupled.service.experiment.live import Running
+from decoupled.service.experiment.live import LiveExperiment
 from decoupled.service.experiment.numbered_arms import MOST_NAMED, MOST_NUMBERED, numbered
 from decoupled.service.experiment.records import Settings
 from decoupled.service.experiment.snapshots import prepared
@@ -64,14 +64,14 @@ def test_what_takes_long_happens_in_the_background(
 ) -> None:
     """Restoring it and making its snapshots, while the commit loop serves others."""
     threads: dict[str, set[str]] = {"restored": set(), "saved": set()}
-    begun, prepare = Running.__init__, prepared
+    begun, prepare = LiveExperiment.__init__, prepared
 
-    def noted(self: Running, row: Any) -> None:
+    def noted(self: LiveExperiment, row: Any) -> None:
         if row.name == "large":
             threads["restored"].add(threading.current_thread().name)
         begun(self, row)
 
-    def noting(running: Running) -> Callable[[], str]:
+    def noting(running: LiveExperiment) -> Callable[[], str]:
         text = prepare(running)
 
         def made() -> str:
@@ -80,7 +80,7 @@ def test_what_takes_long_happens_in_the_background(
 
         return made
 
-    monkeypatch.setattr(Running, "__init__", noted)
+    monkeypatch.setattr(LiveExperiment, "__init__", noted)
     monkeypatch.setattr(sessions, "prepared", noting)
     service = quick_service(file, clock=clock, snapshot_every=10)
     service.experiments.put("me", "large", LARGE, seed=7).result()

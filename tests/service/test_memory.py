@@ -9,7 +9,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.service.api import deadlines
-from decoupled.service.experiment.live import Running
+from decoupled.service.experiment.live import LiveExperiment
 from decoupled.service.experiment.records import DecisionRecord, Settings
 from decoupled.service.memory import loader, restore, session
 from decoupled.service.service import DecisionService
@@ -23,7 +23,7 @@ FEW = 4  # experiments in memory
 def objects() -> int:
     """How many experiments there are in this process, whoever keeps them."""
     gc.collect()
-    return sum(isinstance(each, Running) for each in gc.get_objects())
+    return sum(isinstance(each, LiveExperiment) for each in gc.get_objects())
 
 
 def housekeep(service: DecisionService) -> bool:
@@ -165,7 +165,7 @@ def test_a_long_restore_holds_up_nobody_else(
     monkeypatch.setattr(restore, "QUICK_ROWS", 20)
     go, original = threading.Event(), restore.restored
 
-    def held_up(store: Any, row: Any) -> Running:
+    def held_up(store: Any, row: Any) -> LiveExperiment:
         go.wait()
         return original(store, row)
 
@@ -219,7 +219,7 @@ def test_closing_while_an_experiment_is_restored_answers_those_that_wait(
     monkeypatch.setattr(restore, "QUICK_ROWS", 20)
     begun, go, original = threading.Event(), threading.Event(), restore.restored
 
-    def held_up(store: Any, row: Any) -> Running:
+    def held_up(store: Any, row: Any) -> LiveExperiment:
         begun.set()
         go.wait()
         return original(store, row)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import decoupled as dc
-from decoupled.simulation.curves import GROUP, Moments
+from decoupled.simulation.curves import GROUP, CurveMoments
 from decoupled.simulation.labelled import Labelled
 from decoupled.simulation.plan import checkpoint_rounds
 
@@ -28,7 +28,7 @@ def results() -> dc.Results:
 )
 def test_moments_do_not_depend_on_how_runs_arrive(runs: int, pieces: list[int], seed: int) -> None:
     curves = np.random.default_rng(seed).normal(100.0, 3.0, (runs, 4))
-    whole, parts = Moments(4), Moments(4)
+    whole, parts = CurveMoments(4), CurveMoments(4)
     whole.add(curves)
     start = 0
     while start < runs:

@@ -10,7 +10,7 @@ from typing import Any
 
 from decoupled.errors import DecoupledError
 from decoupled.service.client import AsyncClient, Client, Outbox, Retries, Undelivered
-from decoupled.service.client.results import Decision, Flushed
+from decoupled.service.client.results import Flushed, RemoteDecision
 
 from .typescript import Bridge
 
@@ -46,7 +46,7 @@ def as_json(value: Any) -> Any:
             "refused": refused,
             "left": value.left,
         }
-    if isinstance(value, Decision):
+    if isinstance(value, RemoteDecision):
         return asdict(value)
     if isinstance(value, Undelivered):
         return value.to_json()

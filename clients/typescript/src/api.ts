@@ -163,7 +163,7 @@ export interface DecisionOut {
 }
 
 /** A page of decisions. With filters it may be short, or empty, and not be the last. */
-export interface DecisionPage {
+export interface DecisionPageOut {
   decisions: DecisionOut[];
   /** Pass it as `after` for the next page; null on the last. */
   next: string | null;
@@ -409,7 +409,7 @@ export interface GuardrailsOut {
 }
 
 /** The service is there. */
-export interface Health {
+export interface HealthOut {
   status: string;
 }
 
@@ -584,7 +584,7 @@ export interface Operations {
     path: object;
     query: object;
     body: undefined;
-    response: Health;
+    response: HealthOut;
   };
   /** Counters of the whole instance, for Prometheus */
   "GET /metrics": {
@@ -612,7 +612,7 @@ export interface Operations {
     path: object;
     query: object;
     body: undefined;
-    response: Health;
+    response: HealthOut;
   };
   /** What the key of this request may do */
   "GET /v1/access": {
@@ -710,7 +710,7 @@ export interface Operations {
     path: { name: string };
     query: { tag?: string[]; after?: string | null; limit?: number; sort?: "made_at" | "-made_at"; status?: "pending" | "applied" | "expired" | "unobserved" | null; mode?: "both" | "exploit" | "explore" | null };
     body: undefined;
-    response: DecisionPage;
+    response: DecisionPageOut;
   };
   /** Draw a decision: an arm to use (`exploit`) and an arm to try (`explore`) */
   "POST /v1/experiments/{name}/decisions": {

@@ -6,6 +6,9 @@ time `attach` does. It holds three kinds of lines:
     from .ftpl import FTPL as FTPL              # a name, and the file that defines it
     from . import environments as environments  # a module of the package
     from .policies import *                     # every name of another package's stub
+
+A comment such as `# needs httpx` after a name says which optional package it needs. `import *` leaves that name out, and
+`dir()` does where the package is not installed.
 """
 
 import os
@@ -31,21 +34,30 @@ def attach(package: str) -> "tuple[Callable[[str], object], Callable[[], list[st
     (True, True)
     """
     homes = exports(package)
-    exported = sorted(homes)
+    optional = _optional(package)
+    exported = sorted(homes.keys() - optional)
 
     def get(name: str) -> object:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         if homes[name] == package:
             return import_module(f"{package}.{name}")
-        value: object = getattr(import_module(homes[name]), name)
+        try:
+            value: object = getattr(import_module(homes[name]), name)
+        except ModuleNotFoundError as error:
+            from .extras import as_missing_extra  # only now: importing the package has to be quick
+
+            raise (as_missing_extra(error, f"{package}.{name}") or error) from None
         setattr(sys.modules[package], name, value)  # found without this function from now on
         return value
 
     def names() -> list[str]:
+        from importlib.util import find_spec
+
         # All that the module holds as well, such as __version__ and __file__, but not its helpers.
         held = [name for name in vars(sys.modules[package]) if name.startswith("__")]
-        return sorted({*exported, *held})
+        found = [name for name, needed in optional.items() if find_spec(needed)]
+        return sorted({*exported, *found, *held})
 
     return get, names, exported
 
@@ -72,6 +84,12 @@ def exports(package: str) -> dict[str, str]:
                 "such as 'from .ftpl import FTPL as FTPL'"
             )
     return homes
+
+
+def _optional(package: str) -> dict[str, str]:
+    """The optional package that a name needs, for each name of a stub that needs one."""
+    marked = (line.partition("# needs ") for line in _stub(package).splitlines())
+    return {line.split()[3]: needed.split()[0] for line, mark, needed in marked if mark}
 
 
 def _absolute(module: str, package: str) -> str:

@@ -18,9 +18,7 @@ def ends_on_sigterm() -> Iterator[None]:
     def end(number: int, frame: FrameType | None) -> None:
         raise SystemExit(0)
 
-    if (
-        threading.current_thread() is not threading.main_thread()
-    ):  # Python lets no other thread set handlers
+    if threading.current_thread() is not threading.main_thread():  # which alone may set handlers
         yield
         return
     before = signal.signal(signal.SIGTERM, end)

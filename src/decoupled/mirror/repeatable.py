@@ -37,9 +37,8 @@ def normal_path(raw: bytes) -> str | None:
         return None
     if _SPECIAL.search(path) or unquote(path) != path or unicodedata.normalize("NFKC", path) != path:
         return None
-    if any(
-        each != each.strip() or each.endswith(".") for each in path.split("/")
-    ):  # some servers cut them off
+    # Some servers cut off spaces and dots at the ends.
+    if any(each != each.strip() or each.endswith(".") for each in path.split("/")):
         return None
     return path if posixpath.normpath(path) == (path.rstrip("/") or "/") and "//" not in path else None
 

@@ -41,9 +41,8 @@ class _Server(uvicorn.Server):
 def run(config: MirrorConfig) -> None:
     """Mirror until SIGTERM or SIGINT; then finish the open answers and the queued copies, and close the store."""
     set_up_logging(config.log_format)
-    logging.getLogger("httpx").setLevel(
-        logging.WARNING
-    )  # it would log every request to a service or a judge
+    # Else it would log every request to a service or a judge.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
     with ExitStack() as opened:
         proxy = opened.enter_context(_listening(config.listen, "listen", config.drain))
         console = None

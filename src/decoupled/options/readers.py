@@ -19,13 +19,6 @@ def text(name: str, value: object) -> str:
     raise ParameterError(invalid_value(name, value, "must be text", "put it in quotation marks"))
 
 
-def texts(name: str, value: object) -> tuple[str, ...]:
-    """A list of texts."""
-    if not isinstance(value, list):
-        raise ParameterError(invalid_value(name, value, "must be a list", 'for example ["one", "two"]'))
-    return tuple(text(f"{name}[{place}]", each) for place, each in enumerate(value))
-
-
 def flag(name: str, value: object) -> bool:
     """True or false."""
     if isinstance(value, bool):

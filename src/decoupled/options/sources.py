@@ -186,12 +186,8 @@ def unknown_variables(environ: Mapping[str, str] = os.environ) -> Iterable[str]:
     names = [name.removeprefix(PREFIX) for name in sorted(known)]
     for name in sorted(environ):
         if name.startswith(PREFIX) and name not in known:
-            close = get_close_matches(
-                name.removeprefix(PREFIX), names, n=1
-            )  # what all have in common says nothing
-            remedy = (
-                f"did you mean {PREFIX + close[0]!r}?"
-                if close
-                else "`decoupled config serve` lists the options"
-            )
+            # Without the prefix: what all have in common says nothing.
+            close = get_close_matches(name.removeprefix(PREFIX), names, n=1)
+            known_ones = "`decoupled config serve` lists the options"
+            remedy = f"did you mean {PREFIX + close[0]!r}?" if close else known_ones
             yield f"{name}: is not a variable of decoupled and sets nothing; {remedy}"

@@ -17,7 +17,7 @@ from ..errors import ParameterError, invalid_value
 from ..policies import Policy
 from .admission import check_curves
 from .blocks import RESULTS_FILE, TIMINGS_FILE, BlockStore, explained
-from .curves import Moments
+from .curves import CurveMoments
 from .plan import DEFAULT_CHECKPOINTS, Checkpoints, Plan, make_plan
 from .results import Results, assemble
 from .scheduler import Report, execute, own_executor
@@ -180,7 +180,7 @@ def _gather(
     final = np.empty((count, plan.runs))
     curves = np.empty((count, plan.runs, width)) if keep else None
     plays = np.zeros((count, 2, plan.environment.arms), np.int64)
-    moments = [Moments(width) for _ in plan.policies]
+    moments = [CurveMoments(width) for _ in plan.policies]
     switches = np.empty((count, plan.runs, width)) if plan.traffic.keys else None
     for block, result in execute(plan, size, store, pool, workers, report):
         span = slice(block.first, block.last)

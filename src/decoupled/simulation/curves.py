@@ -11,7 +11,7 @@ from ..kernels.merging import GROUP as GROUP
 from ..kernels.merging import merge_groups
 
 
-class Moments:
+class CurveMoments:
     """Running mean and sum of squared deviations, merged group by group (Chan et al., 1983)."""
 
     def __init__(self, width: int) -> None:

@@ -14,7 +14,7 @@ from ..kernels.state import ROUND, State
 from ..policies.base import Policy
 from ..simulation.cpu import run_block, run_streams, table_loop
 from .case import HISTORY, Case, place_of
-from .interpreted import Drawn, check_interpreted, checked_draw
+from .interpreted import DrawnRound, check_interpreted, checked_draw
 from .parts import check_parts
 
 with needed_for("check_policy"):
@@ -54,7 +54,7 @@ def check_sound(case: Case) -> None:
     case.check_estimates(state)
 
 
-def _check_drawn(case: Case, state: State, drawn: Drawn) -> None:
+def _check_drawn(case: Case, state: State, drawn: DrawnRound) -> None:
     exploit, explore, weight, propensity = drawn
     if case.policy.coupled:
         message = f"it is coupled, but decide gave two arms, {exploit} and {explore}; give one arm twice"

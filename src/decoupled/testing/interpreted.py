@@ -25,7 +25,7 @@ from .failures import fail, one_line, place_of, raised
 DECISION = "(exploit, explore, weight, propensity)"
 
 
-class Drawn(NamedTuple):
+class DrawnRound(NamedTuple):
     """The result of `decide`."""
 
     exploit: int
@@ -37,9 +37,8 @@ class Drawn(NamedTuple):
 def check_interpreted(policy: Policy, losses: Floats, seed: int) -> None:
     """Run some rounds of the functions as plain Python."""
     functions = policy.functions
-    if (
-        is_ours(*functions) or policy.interpreted or policy.in_python
-    ):  # the package's own functions have stricter tests
+    # The package's own functions have stricter tests.
+    if is_ours(*functions) or policy.interpreted or policy.in_python:
         return
     seen: dict[int, Any] = {}
     calls = Functions(*(_interpreted(function, seen) for function in functions))
@@ -101,14 +100,14 @@ def _interpreted(function: Any, seen: dict[int, Any]) -> Any:
     return seen[id(function)]
 
 
-def checked_draw(policy: Policy, drawn: Any, arms: int) -> Drawn:
+def checked_draw(policy: Policy, drawn: Any, arms: int) -> DrawnRound:
     """Check the result of `decide`: two arms, a weight and a propensity."""
     if not isinstance(drawn, tuple):
         what = "nothing" if drawn is None else f"{shown(drawn)}, {kind_of(drawn)}"
         fail(policy, f"decide returned {what}; return {DECISION}")
     if len(drawn) != 4:
         fail(policy, f"decide returned {len(drawn)} values, {shown(drawn)}; return four, {DECISION}")
-    for name, value in zip(Drawn._fields, drawn, strict=True):
+    for name, value in zip(DrawnRound._fields, drawn, strict=True):
         whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
         if name in ("exploit", "explore"):
             if not whole:
@@ -120,4 +119,4 @@ def checked_draw(policy: Policy, drawn: Any, arms: int) -> Drawn:
         elif not whole and not isinstance(value, (float, np.floating)):
             unknown = "; where it is not known give math.nan" if name == "propensity" else "; give a float"
             fail(policy, f"decide returned {name} = {shown(value)}, {kind_of(value)}{unknown}")
-    return Drawn(int(drawn[0]), int(drawn[1]), float(drawn[2]), float(drawn[3]))
+    return DrawnRound(int(drawn[0]), int(drawn[1]), float(drawn[2]), float(drawn[3]))

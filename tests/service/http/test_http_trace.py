@@ -17,8 +17,8 @@ from decoupled.service.http.admission.auth import digest_of, new_key
 from decoupled.service.service import DecisionService, open_service
 from support.wire import Wire, request, wired
 
-MOST_FILES = 31  # from the connection to the store; nine of them are the learner, its lock and its confidence sequences
-MOST_OF_THE_SERVICE = 22
+MOST_FILES = 29  # from the connection to the store; nine of them are the learner, its lock and its confidence sequences
+MOST_OF_THE_SERVICE = 20
 PACKAGE = Path(decoupled.__file__).parent
 
 

@@ -15,9 +15,9 @@ import pytest
 from decoupled.service.client import Client, Retries, Unreachable
 from decoupled.service.client.outbox import Undelivered
 from decoupled.service.errors import NotFound, ServiceError, StoreError, Unauthorized
-from decoupled.service.experiment.request_context import RequestIds
 from decoupled.service.http.admission.limits import Limits
 from decoupled.service.http.observe.log_format import JsonFormatter, TextFormatter
+from decoupled.service.http.transport.responses import RequestIds
 from support.http_service import Service, served
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"

@@ -6,7 +6,7 @@ import pytest
 
 from decoupled.learner.budget import Budget
 from decoupled.learner.guardrails import Guardrails
-from decoupled.service.experiment.live import Running
+from decoupled.service.experiment.live import LiveExperiment
 from decoupled.service.experiment.records import DecisionRecord, Feedback, Mode, Settings
 from decoupled.service.experiment.rows import Decided, Settled
 from decoupled.service.http.models.decisions import decision_out, decision_text
@@ -33,7 +33,7 @@ def test_a_decision_as_text(name: str, file: str, clock: Clock) -> None:
     service.experiments.put("me", "one", settings, seed=7).result()
     seen: list[DecisionRecord] = []
 
-    def both(running: Running, row: Decided, settled: Settled | None) -> str:
+    def both(running: LiveExperiment, row: Decided, settled: Settled | None) -> str:
         seen.append(running.record(row, settled))
         assert decision_text(running, row, settled).encode() == encoded(decision_out(seen[-1]))
         return seen[-1].id

@@ -12,7 +12,7 @@ from statistics import median
 
 from ...errors import DecoupledError
 from ..errors import ReplayError, StoreError
-from ..experiment.live import Running
+from ..experiment.live import LiveExperiment
 from ..experiment.rows import ExperimentRow
 from ..experiment.snapshots import restore, snapshot
 from ..memory.restore import from_beginning, restored, rows_of
@@ -178,7 +178,7 @@ def replay(reader: Store, row: ExperimentRow) -> Result:
     return True, f"{row.head} rows, {compared} snapshots, the same state bit for bit"
 
 
-def _compare(row: ExperimentRow, running: Running, saved: Running) -> None:
+def _compare(row: ExperimentRow, running: LiveExperiment, saved: LiveExperiment) -> None:
     if snapshot(running) != snapshot(saved):
         raise ReplayError(
             f"experiment {row.name!r}: the replay to row {running.head} differs from the state saved there; "

@@ -33,7 +33,7 @@ class ArmValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class LogEvaluation:
     """The estimates, in the experiment's own scale of losses.
 
     Attributes:
@@ -64,7 +64,7 @@ def evaluate(
     coupled: bool,
     risk: float = 0.05,
     drift: bool = True,
-) -> Evaluation:
+) -> LogEvaluation:
     """Estimate the value of every arm and of what was exploited."""
     sequences, drawn = (Sequences(len(arms), risk, drift=drift, coupled=coupled) for _ in range(2))
     place = {arm: i for i, arm in enumerate(arms)}
@@ -84,7 +84,7 @@ def evaluate(
     known: list[Interval | None] = [None] * len(arms)
     if not blind and sequences.observed > 0:
         known = [each.scaled(low, high) for each in sequences.arms()]
-    return Evaluation(
+    return LogEvaluation(
         experiment,
         METHOD,
         1.0 - risk,

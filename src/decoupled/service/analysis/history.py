@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from ...decision import Arm
 from ...inference.interval import Interval
 from ...inference.sequences import Sequences
-from ..experiment.live import Running
+from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import count_of
 from ..experiment.rows import ExperimentRow, Row
 from ..memory.restore import from_beginning
@@ -72,7 +72,7 @@ class HistoryRecord:
 class History:
     """The history of one experiment, as far as its log was read."""
 
-    running: Running  # after the rows that were read
+    running: LiveExperiment  # after the rows that were read
     shown: list[int]  # places of the arms that are shown
     chosen_at: int  # the last row of the log when they were chosen
     step: int = 1

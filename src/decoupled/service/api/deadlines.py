@@ -1,20 +1,20 @@
 """Expiring the decisions whose deadline has passed."""
 
-from ..experiment.live import Running
+from ..experiment.live import LiveExperiment
 from ..experiment.rows import Decided
 from ..memory.session import Session
 
 AT_ONCE = 8  # experiments in one transaction, so that nobody waits long
 
 
-def expire(session: Session, running: Running, row: Decided, now: float) -> None:
+def expire(session: Session, running: LiveExperiment, row: Decided, now: float) -> None:
     """Settle a pending decision without feedback."""
     loss = running.settings.expired_loss
     measured = None if loss is None else running.measured(loss)
     session.append(running, running.settle(row.seq, "expired", measured, now))
 
 
-def sweep(session: Session, running: Running) -> None:
+def sweep(session: Session, running: LiveExperiment) -> None:
     """Expire what is due in one experiment."""
     if running.settings.deadline is None:
         return

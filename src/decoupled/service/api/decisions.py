@@ -2,20 +2,20 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias, Unpack
 
 from ...decision import Arm
 from ...errors import LossError, ParameterError, invalid_value, reworded, shown
 from ...learner.preferences import Preference, preference_loss
-from ..commits.loop import SLICE, CommitLoop, Unfinished
+from ..commits.loop import SLICE, CommitLoop, Continuation
 from ..commits.replies import Reply
 from ..errors import Conflict, Gone, Invalid, NotFound, ServiceError, StoreError
-from ..experiment.live import Form, Loss, Running, T
-from ..experiment.records import DecisionId, DecisionRecord, Feedback, Mode, unknown_decision
+from ..experiment.live import Form, LiveExperiment, Loss, T
+from ..experiment.records import DecisionId, DecisionRecord, Feedback, unknown_decision
 from ..experiment.rows import Decided, Settled
 from ..memory.session import Reference, Session
 from .deadlines import expire, sweep
-from .draw import draw
+from .draw import DrawOptions, draw
 
 _OTHER_RANGE = "send one in that range, or create an experiment with another loss_range"
 Item: TypeAlias = tuple[DecisionId | NotFound, Feedback]
@@ -28,28 +28,9 @@ class Decisions:
     def __init__(self, commits: CommitLoop, max_pending: int) -> None:
         self._commits, self._max_pending = commits, max_pending
 
-    def decide(
-        self,
-        tenant: str,
-        name: str,
-        *,
-        mode: Mode = "both",
-        count: int = 1,
-        available: Iterable[Arm] | None = None,
-        key: str | None = None,
-        tags: Mapping[str, str] | None = None,
-        baseline: Mapping[Any, float] | Sequence[float] | None = None,
-        permit: str | None = None,
-    ) -> Reply[list[DecisionRecord]]:
-        """Make `count` decisions. The same key again returns the same decisions.
-
-        `tags` are stored with each of them, and so is `baseline`, predictions of the losses of their arms. With a
-        `permit`, the digest of an API key, only if that key is still valid.
-        """
-        return self.decide_as(
-            Running.record, tenant, name, mode=mode, count=count, available=available, key=key, tags=tags,
-            baseline=baseline, permit=permit,
-        )  # fmt: skip
+    def decide(self, tenant: str, name: str, **options: Unpack[DrawOptions]) -> Reply[list[DecisionRecord]]:
+        """Make decisions. The same key again returns the same decisions."""
+        return self.decide_as(LiveExperiment.record, tenant, name, **options)
 
     def decide_as(
         self,
@@ -57,20 +38,15 @@ class Decisions:
         tenant: str,
         name: str,
         *,
-        mode: Mode = "both",
-        count: int = 1,
-        available: Iterable[Arm] | None = None,
-        key: str | None = None,
-        tags: Mapping[str, str] | None = None,
-        baseline: Mapping[Any, float] | Sequence[float] | None = None,
         permit: str | None = None,
+        **options: Unpack[DrawOptions],
     ) -> Reply[list[T]]:
-        """The same, where `form` makes what is returned for each decision."""
-        about = Reference("name", tenant, name)
-        run = partial(
-            draw, form=form, about=about, mode=mode, count=count, available=available, key=key,
-            max_pending=self._max_pending, tags=tags, baseline=baseline,
-        )  # fmt: skip
+        """The same, where `form` makes what is returned for each decision.
+
+        With a `permit`, the digest of an API key, only if that key is still valid.
+        """
+        about, count = Reference("name", tenant, name), options.get("count", 1)
+        run = partial(draw, form=form, about=about, max_pending=self._max_pending, **options)
         return self._commits.submit(run, about, permit=permit, size=count if type(count) is int else 1)
 
     def get(self, tenant: str, id: str) -> Reply[DecisionRecord]:  # noqa: A002
@@ -94,12 +70,14 @@ class Decisions:
 
         An experiment of feedback "preference" takes a `preference` between both arms instead. `permit` is as in `decide`.
         """
-        return self.feedback_as(Running.record, tenant, Feedback(id, loss, reward, arm, preference), permit)
+        return self.feedback_as(
+            LiveExperiment.record, tenant, Feedback(id, loss, reward, arm, preference), permit
+        )
 
     def feedback_as(
         self, form: Form[T], tenant: str, given: Feedback, permit: str | None = None
     ) -> Reply[T]:
-        """The same, where `form` makes what is returned."""
+        """The same, where `form` makes what is returned, and `permit` is as in `decide_as`."""
         decision = DecisionId.parse(given.decision)
         about = Reference("tag", tenant, decision.tag)
         run = partial(_apply, form=form, about=about, decision=decision, given=given)
@@ -107,7 +85,7 @@ class Decisions:
 
     def feedback_many(self, tenant: str, items: Sequence[Feedback]) -> Reply[list[Result]]:
         """Give feedback for many decisions, with a result or an error for each; nothing is returned before all is on disk."""
-        return self.feedback_many_as(Running.record, tenant, items)
+        return self.feedback_many_as(LiveExperiment.record, tenant, items)
 
     def feedback_many_as(
         self, form: Form[T], tenant: str, items: Sequence[Feedback], permit: str | None = None
@@ -163,14 +141,14 @@ def _apply(
     return form(running, row, settled)
 
 
-def _measured(running: Running, given: Feedback) -> Loss:
+def _measured(running: LiveExperiment, given: Feedback) -> Loss:
     try:
         return running.measured(given.loss, given.reward)
     except LossError as error:
         raise Invalid(reworded(error, remedy=_OTHER_RANGE)) from None
 
 
-def _preferred(session: Session, running: Running, decision: DecisionId, given: Feedback) -> Loss:
+def _preferred(session: Session, running: LiveExperiment, decision: DecisionId, given: Feedback) -> Loss:
     """The loss that stands for a preference. Losses and preferences in one experiment would not be comparable."""
     if running.settings.feedback == "loss":
         rule = "this experiment takes the loss of the explored arm"
@@ -199,12 +177,12 @@ def _apply_many(
     items: Sequence[Item],
     wait_for: Iterable[Reference] = (),
     done: Sequence[T | ServiceError] = (),
-) -> list[T | ServiceError] | Unfinished:
+) -> list[T | ServiceError] | Continuation:
     session.check_loaded(wait_for)
     results = list(done)
     for id, given in items[len(done) :]:  # noqa: A001
         if len(results) % SLICE == 0 and len(results) > len(done) and session.others_wait():
-            return Unfinished(partial(_apply_many, form=form, about=about, items=items, done=results))
+            return Continuation(partial(_apply_many, form=form, about=about, items=items, done=results))
         try:
             if isinstance(id, NotFound):
                 raise id
@@ -216,14 +194,16 @@ def _apply_many(
     return results
 
 
-def _running(session: Session, about: Reference, decision: DecisionId) -> Running:
+def _running(session: Session, about: Reference, decision: DecisionId) -> LiveExperiment:
     running = session.find(about)
     if running is None:
         raise unknown_decision(decision)
     return running
 
 
-def _found(session: Session, running: Running, decision: DecisionId) -> tuple[Decided, Settled | None]:
+def _found(
+    session: Session, running: LiveExperiment, decision: DecisionId
+) -> tuple[Decided, Settled | None]:
     waiting = running.pending.get(decision.seq)
     if waiting is not None:
         return waiting[0], None
@@ -233,7 +213,7 @@ def _found(session: Session, running: Running, decision: DecisionId) -> tuple[De
     return rows[0], session.store.settled(running.id, decision.seq)
 
 
-def _check_arm(running: Running, row: Decided, arm: Arm) -> None:
+def _check_arm(running: LiveExperiment, row: Decided, arm: Arm) -> None:
     """Refuse the loss of an arm that was not explored, most likely that of the exploited arm."""
     if row.explore is None:
         raise Invalid(
@@ -249,7 +229,7 @@ def _check_arm(running: Running, row: Decided, arm: Arm) -> None:
 
 
 def _repeated(
-    session: Session, running: Running, decision: DecisionId, loss: float, now: float
+    session: Session, running: LiveExperiment, decision: DecisionId, loss: float, now: float
 ) -> tuple[Decided, Settled]:
     row, settled = _found(session, running, decision)
     if settled is None:
@@ -266,7 +246,7 @@ def _repeated(
     return row, settled
 
 
-def _late(session: Session, running: Running, decision: DecisionId, now: float) -> Gone:
+def _late(session: Session, running: LiveExperiment, decision: DecisionId, now: float) -> Gone:
     if session.store.mark_late(running.id, decision.seq, now):
         running.late += 1
     return Gone(

@@ -4,14 +4,14 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from ...decision import Arm
 from ...errors import invalid_value, near_name, shown
-from ..commits.loop import SLICE, Unfinished
+from ..commits.loop import SLICE, Continuation
 from ..errors import Conflict, Invalid
 from ..experiment.annotations import NOTHING, Annotations, stored_baseline, stored_tags
-from ..experiment.live import Form, Running, T
+from ..experiment.live import Form, LiveExperiment, T
 from ..experiment.numbered_arms import refuse_if_large
 from ..experiment.records import MODES, MOST_DECISIONS, Mode
 from ..experiment.rows import KeyRow
@@ -20,20 +20,40 @@ from ..memory.session import Reference, Session
 from .deadlines import expire, sweep
 
 
+class DrawOptions(TypedDict, total=False):
+    """What decisions to make.
+
+    Attributes:
+        mode: "both", or the only arm to draw.
+        count: how many.
+        available: the arms to choose from; all if left out.
+        key: the idempotency key.
+        tags: stored with each of them.
+        baseline: predictions of the losses of their arms, which are stored as well.
+    """
+
+    mode: Mode
+    count: int
+    available: Iterable[Arm] | None
+    key: str | None
+    tags: Mapping[str, str] | None
+    baseline: Mapping[Any, float] | Sequence[float] | None
+
+
 def draw(
     session: Session,
     *,
     form: Form[T],
     about: Reference,
-    mode: Mode,
-    count: int,
-    available: Iterable[Arm] | None,
-    key: str | None,
     max_pending: int,
+    mode: Mode = "both",
+    count: int = 1,
+    available: Iterable[Arm] | None = None,
+    key: str | None = None,
     tags: Mapping[str, str] | None = None,
     baseline: Mapping[Any, float] | Sequence[float] | None = None,
     made: Sequence[T] = (),
-) -> list[T] | Unfinished:
+) -> list[T] | Continuation:
     """Draw `count` decisions and log them, or return those that the key made before.
 
     A slice has a key of its own: if the rest is interrupted, the same request again finds what was made, and makes the rest.
@@ -53,7 +73,7 @@ def draw(
                 draw, form=form, about=about, mode=mode, count=count, available=again, key=key, max_pending=max_pending,
                 tags=tags, baseline=baseline, made=done,
             )  # fmt: skip
-            return Unfinished(rest)
+            return Continuation(rest)
         part = key if key is None or not done else f"{key}\n{len(done)}"
         done += _slice(session, running, wanted, part, min(SLICE, count - len(done)), form)
         while len(running.pending) > max_pending and (oldest := running.oldest()) is not None:
@@ -71,7 +91,7 @@ class _Wanted(NamedTuple):
 
 
 def _slice(
-    session: Session, running: Running, wanted: _Wanted, key: str | None, count: int, form: Form[T]
+    session: Session, running: LiveExperiment, wanted: _Wanted, key: str | None, count: int, form: Form[T]
 ) -> list[T]:
     """Draw some decisions, or return those that the key made before."""
     mode, places, attached, request = wanted
@@ -111,7 +131,7 @@ def _check(mode: str, count: int, key: str | None) -> None:
         plain_text("key", key)
 
 
-def _places(running: Running, available: Iterable[Arm]) -> str:
+def _places(running: LiveExperiment, available: Iterable[Arm]) -> str:
     if isinstance(available, (str, bytes)) or not isinstance(available, Iterable):
         rule = "must be a list of arms"
         raise Invalid(invalid_value("available", available, rule, "put the names in a list"))
@@ -127,7 +147,7 @@ def _places(running: Running, available: Iterable[Arm]) -> str:
     return json.dumps(sorted(places), separators=(",", ":"))
 
 
-def _attached(running: Running, tags: object, baseline: object) -> Annotations:
+def _attached(running: LiveExperiment, tags: object, baseline: object) -> Annotations:
     predicted = None
     if baseline is not None:
         predicted = stored_baseline(baseline, running.places, running.losses, running.names)
@@ -139,7 +159,9 @@ def _digest(mode: str, count: int, places: str | None, attached: Annotations) ->
     return hashlib.sha256(json.dumps([mode, count, places, *attached]).encode()).hexdigest()[:32]
 
 
-def _again(session: Session, running: Running, before: KeyRow, request: str, form: Form[T]) -> list[T]:
+def _again(
+    session: Session, running: LiveExperiment, before: KeyRow, request: str, form: Form[T]
+) -> list[T]:
     if before.request != request:
         raise Conflict(
             f"key {before.key!r}: was used for another request on {running.name!r}; use a new key for a new request"

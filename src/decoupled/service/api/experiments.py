@@ -20,9 +20,9 @@ from ..commits.replies import Reply, deliver
 from ..errors import Compiling, Conflict, Invalid, Loading, NotCompiled, NotFound
 from ..experiment.differences import differences
 from ..experiment.imported import adopted, digest_of, first_snapshot
-from ..experiment.live import Running
+from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import as_stored, from_stored, is_large, most_used, refuse_if_large
-from ..experiment.records import Experiment, Settings, State
+from ..experiment.records import Experiment, ExperimentState, Settings
 from ..experiment.rows import ExperimentRow
 from ..experiment.settings import as_settings, as_text, checked, plain_text
 from ..memory.compiler import Compiler
@@ -144,7 +144,7 @@ class Experiments:
         """Set the budget for exploring, by the names that `Budget` has; an empty one sets no limit."""
         return self._change(tenant, name, partial(set_budget, values=values))
 
-    def _change(self, tenant: str, name: str, command: Callable[..., Running]) -> Reply[Experiment]:
+    def _change(self, tenant: str, name: str, command: Callable[..., LiveExperiment]) -> Reply[Experiment]:
         about = Reference("name", tenant, name)
         return self._commits.submit(lambda session: _shown(command(session, about=about)), about)
 
@@ -156,7 +156,7 @@ class Experiments:
         text = self._commits.submit(partial(_saved, about=about), about).result()
         return portable(text, DEFAULT_PENDING)
 
-    def state(self, tenant: str, name: str) -> Reply[State]:
+    def state(self, tenant: str, name: str) -> Reply[ExperimentState]:
         """What an experiment has learned."""
         about = Reference("name", tenant, name)
         return self._commits.submit(partial(_state, about=about), about)
@@ -271,7 +271,7 @@ def _change_arms(session: Session, *, about: Reference, kind: str, arms: Iterabl
     return _shown(running)
 
 
-def _check_known(running: Running, arms: Iterable[object]) -> None:
+def _check_known(running: LiveExperiment, arms: Iterable[object]) -> None:
     for arm in arms:
         if not _among(arm, running.places):
             hint = near_name(arm, running.places)
@@ -282,7 +282,7 @@ def _among(arm: object, known: Collection[Arm]) -> bool:
     return type(arm) in (str, int) and arm in known
 
 
-def _state(session: Session, *, about: Reference) -> State:
+def _state(session: Session, *, about: Reference) -> ExperimentState:
     running = session.get(about)
     sweep(session, running)
     learner, tallies = running.learner, running.tallies
@@ -295,7 +295,7 @@ def _state(session: Session, *, about: Reference) -> State:
         exploitation = tuple(learner.exploitation_probabilities().tolist())
         exploration = tuple(learner.exploration_probabilities().tolist())
     exploit, explore = ([plays[place] for place in at] for plays in (tallies.exploit, tallies.explore))
-    return State(
+    return ExperimentState(
         running.name, running.version, learner.round, tuple(running.names[place] for place in at),
         exploitation, exploration, tuple(estimates.tolist()), tuple(exploit), tuple(explore),
         tallies.decisions, len(running.pending), tallies.applied, tallies.expired, running.late,
@@ -308,7 +308,7 @@ def _state(session: Session, *, about: Reference) -> State:
 # Experiments as clients see them
 
 
-def _shown(running: Running) -> Experiment:
+def _shown(running: LiveExperiment) -> Experiment:
     return Experiment(
         running.tenant, running.name, running.settings, running.arms,
         _gone(running.names, running.retired), running.created_at, running.archived_at, running.version,

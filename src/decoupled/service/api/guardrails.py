@@ -6,11 +6,11 @@ from typing import Any
 
 from ...learner.budget import Budget
 from ..experiment.guarding import changed_guardrails, checked_budget
-from ..experiment.live import Running
+from ..experiment.live import LiveExperiment
 from ..memory.session import Reference, Session
 
 
-def change_guardrails(session: Session, *, about: Reference, changes: Mapping[str, Any]) -> Running:
+def change_guardrails(session: Session, *, about: Reference, changes: Mapping[str, Any]) -> LiveExperiment:
     """Change some guardrails; those that are not named stay as they are."""
     running = session.get(about)
     now = running.learner.guardrails
@@ -23,7 +23,7 @@ def change_guardrails(session: Session, *, about: Reference, changes: Mapping[st
     return running
 
 
-def set_budget(session: Session, *, about: Reference, values: Mapping[str, Any]) -> Running:
+def set_budget(session: Session, *, about: Reference, values: Mapping[str, Any]) -> LiveExperiment:
     """Set the whole budget; without a value there is no limit of that kind."""
     running = session.get(about)
     budget = checked_budget(values, running.arms, running.coupled)
@@ -34,7 +34,7 @@ def set_budget(session: Session, *, about: Reference, values: Mapping[str, Any])
     return running
 
 
-def _log(session: Session, running: Running, kind: str, values: dict[str, Any]) -> None:
+def _log(session: Session, running: LiveExperiment, kind: str, values: dict[str, Any]) -> None:
     content = json.dumps(values, sort_keys=True, allow_nan=False)
     session.append(running, running.change(kind, content, running.now(session.clock())))
     session.store.update(running.id, **{kind: content})

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ..experiment.live import Running
-from ..memory.traffic import OTHER, Counts, Traffic
+from ..experiment.live import LiveExperiment
+from ..memory.traffic import OTHER, Counts, TrafficCounts
 
 
 class ExperimentHealth(NamedTuple):
@@ -48,7 +48,9 @@ class Health(NamedTuple):
     clock_behind: float
 
 
-def by_experiment(traffic: Traffic, running: Iterable[Running]) -> dict[tuple[str, str], ExperimentHealth]:
+def by_experiment(
+    traffic: TrafficCounts, running: Iterable[LiveExperiment]
+) -> dict[tuple[str, str], ExperimentHealth]:
     """The health of each experiment; empty if none has a place of its own."""
     if traffic.most == 0:
         return {}
@@ -63,7 +65,7 @@ def by_experiment(traffic: Traffic, running: Iterable[Running]) -> dict[tuple[st
     return found
 
 
-def _leader_share(running: Running) -> float | None:
+def _leader_share(running: LiveExperiment) -> float | None:
     plays = running.tallies.exploit
     whole = sum(plays)
     return max(plays) / whole if whole else None

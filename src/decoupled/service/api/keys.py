@@ -8,7 +8,7 @@ from ..commits.loop import CommitLoop
 from ..commits.replies import Reply
 from ..errors import Conflict, NotFound
 from ..experiment.settings import plain_text
-from ..memory.key_cache import any_active
+from ..memory.cache import any_active
 from ..memory.session import Session
 
 _COLUMNS = "digest, tenant, role, label, created_at, revoked_at"

@@ -13,14 +13,14 @@ from typing import TypeAlias
 
 from ...policies import Policy
 from ..analysis import export
-from ..analysis.evaluation import Evaluation, evaluate
+from ..analysis.evaluation import LogEvaluation, evaluate
 from ..analysis.export import LoggedDecision
 from ..analysis.history import History, HistoryRecord
 from ..commits.background import Background, reading
 from ..commits.loop import CommitLoop
 from ..commits.replies import Reply
 from ..experiment.audited import OPERATOR
-from ..experiment.live import Running
+from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import from_stored, refuse_if_large
 from ..experiment.records import moment
 from ..experiment.rows import Decided, ExperimentRow
@@ -43,9 +43,8 @@ class Logs:
 
     def __init__(self, commits: CommitLoop, background: Background, for_histories: Background) -> None:
         self._commits, self._background, self._for_histories = commits, background, for_histories
-        self._histories: OrderedDict[int, History] = (
-            OrderedDict()
-        )  # only the thread of `for_histories` uses it
+        # Only the thread of `for_histories` uses it.
+        self._histories: OrderedDict[int, History] = OrderedDict()
 
     def read(
         self, tenant: str, name: str, after: int = 0, limit: int | None = None
@@ -64,7 +63,7 @@ class Logs:
         """Write the log to a Parquet or CSV file, or its decisions with these tags; returns the number of decisions."""
         return self._background.submit(partial(self._export, tenant, name, Path(path), format, tags))
 
-    def evaluate(self, tenant: str, name: str, tags: Tags | None = None) -> Reply[Evaluation]:
+    def evaluate(self, tenant: str, name: str, tags: Tags | None = None) -> Reply[LogEvaluation]:
         """The value of every arm and of the exploited arms, from the log since the arms last changed.
 
         With `tags`, only decisions that have all of them count.
@@ -98,7 +97,7 @@ class Logs:
         with reading(self._commits, tenant, name) as (reader, row):
             return export.write(export.logged(reader, row, tags=tags), path, format)
 
-    def _evaluate(self, tenant: str, name: str, tags: Tags | None) -> Evaluation:
+    def _evaluate(self, tenant: str, name: str, tags: Tags | None) -> LogEvaluation:
         with reading(self._commits, tenant, name) as (reader, row):
             settings = as_settings(json.loads(row.settings))
             refuse_if_large(name, settings.arms, "an evaluation")
@@ -151,7 +150,7 @@ def _record_backup(session: Session, *, file: str, count: int) -> None:
 # Retention drops the old part of a log, while the rest can still be replayed.
 
 
-def _cut(reader: Store, row: ExperimentRow, before: float) -> Running:
+def _cut(reader: Store, row: ExperimentRow, before: float) -> LiveExperiment:
     """The experiment as it was before the first row written at `before` or later."""
     running = from_beginning(reader, row)
     for each in reader.rows_since(row.id, running.head):
@@ -173,7 +172,7 @@ def _rebase(session: Session, *, about: Reference, seq: int, content: str, befor
     session.store.drop_keys_of(running.id, before)
 
 
-def _drop(session: Session, *, about: Reference, base: Running, first: int) -> int:
+def _drop(session: Session, *, about: Reference, base: LiveExperiment, first: int) -> int:
     """Drop `AT_ONCE` of the rows before `base`, and return how many there were.
 
     Decisions that were pending at `base` stay, because the rest of the log settles them. Counts do not change: they

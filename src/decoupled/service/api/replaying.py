@@ -22,7 +22,7 @@ from ..commits.background import Background
 from ..commits.loop import CLOSED, CommitLoop
 from ..commits.replies import Reply
 from ..errors import Conflict, Invalid, StoreError
-from ..experiment.live import Running
+from ..experiment.live import LiveExperiment
 from ..memory.session import Reference, Session
 from .deadlines import sweep
 
@@ -156,7 +156,7 @@ def _learn(
     return row.seq
 
 
-def _open(session: Session, about: Reference) -> Running:
+def _open(session: Session, about: Reference) -> LiveExperiment:
     running = session.get(about)
     if running.archived_at is not None:
         raise Conflict(f"experiment {running.name!r}: is archived and learns from no log; create another")

@@ -10,10 +10,10 @@ from ..commits.background import Background
 from ..commits.loop import CommitLoop
 from ..commits.replies import Reply
 from ..errors import StoreError
-from ..experiment.live import Running
+from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import refuse_if_large
 from ..experiment.request_context import ITSELF, coming_from
-from ..experiment.watched import Judged, Watched
+from ..experiment.watched import Judged, WatchedExperiment
 from ..memory.session import Reference, Session
 from .deadlines import sweep
 
@@ -28,7 +28,7 @@ class _State(NamedTuple):
     released: bool | None
 
     @classmethod
-    def of(cls, running: Running) -> "_State":
+    def of(cls, running: LiveExperiment) -> "_State":
         return cls(running.version, running.learner.guardrails.incumbent, running.incumbent_released)
 
 
@@ -45,7 +45,7 @@ class Verdicts:
 
     def _get(self, about: Reference) -> Judged:
         look = partial(_look, about=about, last=self._last)
-        asked: Reply[Judged | tuple[int, _State, Watched]] = self._commits.submit(look, about)
+        asked: Reply[Judged | tuple[int, _State, WatchedExperiment]] = self._commits.submit(look, about)
         found = asked.result()
         if isinstance(found, Judged):
             return found
@@ -64,13 +64,17 @@ class Verdicts:
 
 def _look(
     session: Session, *, about: Reference, last: OrderedDict[int, tuple[_State, Judged]]
-) -> Judged | tuple[int, _State, Watched]:
+) -> Judged | tuple[int, _State, WatchedExperiment]:
     """The last verdict if nothing has changed since, or what a new one is made of."""
     running = session.get(about)
     refuse_if_large(running.name, running.names, "a verdict")
     sweep(session, running)
     state, known = _State.of(running), last.get(running.id)
-    return known[1] if known is not None and known[0] == state else (running.id, state, Watched.of(running))
+    return (
+        known[1]
+        if known is not None and known[0] == state
+        else (running.id, state, WatchedExperiment.of(running))
+    )
 
 
 def _record(session: Session, *, about: Reference, judged: Judged) -> None:

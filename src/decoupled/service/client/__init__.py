@@ -6,7 +6,7 @@ from .exchange import Retries
 from .guardrails import BudgetLimits, GuardrailChanges
 from .outbox import Outbox, Undelivered
 from .requests import DecideOptions, DecisionFilters, ExperimentFilters, ExperimentSettings
-from .results import Decision, DecisionPage, Flushed
+from .results import DecisionPage, Flushed, RemoteDecision
 from .sync import Client
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "BudgetLimits",
     "Client",
     "DecideOptions",
-    "Decision",
     "DecisionFilters",
     "DecisionPage",
     "ExperimentFilters",
@@ -22,6 +21,7 @@ __all__ = [
     "Flushed",
     "GuardrailChanges",
     "Outbox",
+    "RemoteDecision",
     "Retries",
     "Undelivered",
     "UndeliveredFeedback",

@@ -1,6 +1,6 @@
 """Requests without I/O: what to send, when to try again, how to read the answer.
 
-An exchange is a generator. It yields a `Request` to send, or a number of seconds to wait; it is resumed with the
+An exchange is a generator. It yields an `ApiRequest` to send, or a number of seconds to wait; it is resumed with the
 response, or with the error of a failed attempt; it returns a result. Both clients run the same exchanges.
 """
 
@@ -74,20 +74,20 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
-class Request:
-    """A request to send. Sending any request of this service twice has the effect of sending it once."""
+class ApiRequest:
+    """A request to send, as HTTPX takes it. Sending it twice has the effect of sending it once."""
 
     method: str
-    path: str
+    url: str
     json: Any = None
     params: dict[str, Any] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     content: bytes | None = None
 
 
-Reply: TypeAlias = httpx.Response | httpx.TransportError | None
+Received: TypeAlias = httpx.Response | httpx.TransportError | None
 T = TypeVar("T")
-Exchange: TypeAlias = Generator[Request | float, Reply, T]
+Exchange: TypeAlias = Generator[ApiRequest | float, Received, T]
 
 
 class CompileWait:
@@ -109,9 +109,9 @@ class CompileWait:
         return self._endpoint.retries.pause(1, seconds)
 
 
-def send(request: Request, endpoint: Endpoint) -> Exchange[httpx.Response]:
+def send(request: ApiRequest, endpoint: Endpoint) -> Exchange[httpx.Response]:
     """Send a request until it succeeds; raise the error if it is not temporary, or after the last attempt."""
-    target = f"{request.method} {endpoint.url}{request.path}"
+    target = f"{request.method} {endpoint.url}{request.url}"
     # Every attempt carries the same id: the log of the service shows them together.
     request_id = request.headers.get(REQUEST_ID) or str(uuid.uuid4())
     request = replace(request, headers={**request.headers, REQUEST_ID: request_id})
@@ -150,21 +150,21 @@ def _error(response: httpx.Response, endpoint: Endpoint) -> ServiceError:
     return Unauthorized(f"key: {rule}; {endpoint.remedies.key}")
 
 
-def send_for_json(request: Request, endpoint: Endpoint) -> Exchange[Any]:
+def send_for_json(request: ApiRequest, endpoint: Endpoint) -> Exchange[Any]:
     """Send a request and read the JSON of its answer."""
     return _json(request, endpoint, (yield from send(request, endpoint)))
 
 
-def _json(request: Request, endpoint: Endpoint, response: httpx.Response) -> Any:
+def _json(request: ApiRequest, endpoint: Endpoint, response: httpx.Response) -> Any:
     try:
         return response.json()
     except ValueError:
         raise ServiceError(
-            f"{request.method} {endpoint.url}{request.path}: the answer is not JSON; {endpoint.remedies.url}"
+            f"{request.method} {endpoint.url}{request.url}: the answer is not JSON; {endpoint.remedies.url}"
         ) from None
 
 
-def create(name: str, request: Request, endpoint: Endpoint) -> Exchange[dict[str, Any]]:
+def create(name: str, request: ApiRequest, endpoint: Endpoint) -> Exchange[dict[str, Any]]:
     """Create an experiment, and wait until its policy is compiled."""
     compile_wait = CompileWait(endpoint)
     while True:

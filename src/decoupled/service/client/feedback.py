@@ -9,16 +9,16 @@ from ...errors import ParameterError, invalid_value
 from ...learner.preferences import PREFERENCES, Preference
 from ..errors import Compiling, ServiceError, StoreError, TooMany, neither_or_both
 from .errors import Unreachable, error_from, identified
-from .exchange import CompileWait, Endpoint, Exchange, Request, send_for_json
+from .exchange import ApiRequest, CompileWait, Endpoint, Exchange, send_for_json
 from .outbox import Undelivered
-from .results import Decision
+from .results import RemoteDecision
 
 BATCH = 500  # the most items in one request
 NOT_DELIVERED = (Unreachable, StoreError, Compiling, TooMany)  # errors after which to send feedback again
 
 
 def checked_item(
-    decision: Decision | str,
+    decision: RemoteDecision | str,
     loss: float | None,
     reward: float | None,
     arm: Arm | None,
@@ -53,7 +53,9 @@ def _number(name: str, value: object) -> float | None:
     return number
 
 
-def deliver(items: Sequence[Undelivered], endpoint: Endpoint) -> Exchange[list[Decision | ServiceError]]:
+def deliver(
+    items: Sequence[Undelivered], endpoint: Endpoint
+) -> Exchange[list[RemoteDecision | ServiceError]]:
     """Send feedback in batches, and send again what has to wait until a policy is compiled."""
     results = yield from _send_batches(items, endpoint)
     compile_wait = CompileWait(endpoint)
@@ -69,21 +71,21 @@ def deliver(items: Sequence[Undelivered], endpoint: Endpoint) -> Exchange[list[D
 
 def _send_batches(
     items: Sequence[Undelivered], endpoint: Endpoint
-) -> Exchange[list[Decision | ServiceError]]:
-    results: list[Decision | ServiceError] = []
+) -> Exchange[list[RemoteDecision | ServiceError]]:
+    results: list[RemoteDecision | ServiceError] = []
     for start in range(0, len(items), BATCH):
         body = {"items": [item.to_json() for item in items[start : start + BATCH]]}
         try:
-            answer = yield from send_for_json(Request("POST", "/v1/feedback", body), endpoint)
+            answer = yield from send_for_json(ApiRequest("POST", "/v1/feedback", body), endpoint)
         except NOT_DELIVERED as error:
             return results + [error] * (len(items) - start)
         results += [_result(each) for each in answer["results"]]
     return results
 
 
-def _result(content: dict[str, Any]) -> Decision | ServiceError:
+def _result(content: dict[str, Any]) -> RemoteDecision | ServiceError:
     if content["status"] == 200:
-        return Decision.of(content["decision"])
+        return RemoteDecision.of(content["decision"])
     problem = content["problem"]
     return identified(
         error_from(content["status"], problem["detail"], problem["title"]), problem.get("request_id")

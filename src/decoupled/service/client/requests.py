@@ -11,12 +11,12 @@ from ...errors import ParameterError, invalid_value
 from ...learner.preferences import Preference
 from ..errors import ServiceError
 from .errors import TEMPORARY, UndeliveredFeedback, identified
-from .exchange import Endpoint, Exchange, Request, create, send, send_for_json
+from .exchange import ApiRequest, Endpoint, Exchange, create, send, send_for_json
 from .feedback import NOT_DELIVERED, checked_item, deliver
 from .guardrails import BudgetLimits, GuardrailChanges, as_json
 from .log_file import FilePath, format_of
 from .outbox import Outbox, Undelivered
-from .results import Decision, DecisionPage, Flushed
+from .results import DecisionPage, Flushed, RemoteDecision
 
 if TYPE_CHECKING:
     from ...learner.learner import Learner
@@ -140,7 +140,7 @@ class Operations:
         self._endpoint, self._outbox = endpoint, outbox
 
     def _json(self, method: str, path: str, **parts: Any) -> Exchange[Json]:
-        return send_for_json(Request(method, path, **parts), self._endpoint)
+        return send_for_json(ApiRequest(method, path, **parts), self._endpoint)
 
     # Experiments
 
@@ -178,7 +178,7 @@ class Operations:
             "learner": learner if learner is None or isinstance(learner, str) else learner.to_json(),
         }
         given = {field: value for field, value in settings.items() if value is not None}
-        return create(name, Request("PUT", _experiment(name), given), self._endpoint)
+        return create(name, ApiRequest("PUT", _experiment(name), given), self._endpoint)
 
     def experiment(self, name: str) -> Exchange[Json]:
         return self._json("GET", _experiment(name))
@@ -193,13 +193,13 @@ class Operations:
         params = {"limit": limit, **filters} | ({} if after is None else {"after": after})
         params |= _tags(params.pop("tags", None))
         found = yield from self._json("GET", f"{_experiment(name)}/decisions", params=params)
-        return DecisionPage([Decision.of(each) for each in found["decisions"]], found["next"])
+        return DecisionPage([RemoteDecision.of(each) for each in found["decisions"]], found["next"])
 
     def delete(self, name: str, confirm: str) -> Exchange[Json]:
         return self._json("DELETE", _experiment(name), params={"confirm": confirm})
 
     def learner(self, name: str) -> Exchange[str]:
-        response = yield from send(Request("GET", f"{_experiment(name)}/learner"), self._endpoint)
+        response = yield from send(ApiRequest("GET", f"{_experiment(name)}/learner"), self._endpoint)
         return response.text
 
     def replay(self, name: str, kind: str, content: bytes, unrandomised: bool) -> Exchange[Json]:
@@ -249,7 +249,7 @@ class Operations:
     ) -> Exchange[bytes]:
         params = {"format": format_of(file, format), **_tags(tags)}
         response = yield from send(
-            Request("GET", f"{_experiment(name)}/log", params=params), self._endpoint
+            ApiRequest("GET", f"{_experiment(name)}/log", params=params), self._endpoint
         )
         return response.content
 
@@ -277,26 +277,30 @@ class Operations:
         # Every attempt carries the same key, so a lost answer does not draw a second decision.
         headers = {"Idempotency-Key": key or str(uuid.uuid4())}
         found = yield from self._json("POST", f"{_experiment(name)}/decisions", json=body, headers=headers)
-        return Decision.of(found) if count is None else [Decision.of(each) for each in found["decisions"]]
+        return (
+            RemoteDecision.of(found)
+            if count is None
+            else [RemoteDecision.of(each) for each in found["decisions"]]
+        )
 
-    def decision(self, id: str) -> Exchange[Decision]:
-        return Decision.of((yield from self._json("GET", _decision(id))))
+    def decision(self, id: str) -> Exchange[RemoteDecision]:
+        return RemoteDecision.of((yield from self._json("GET", _decision(id))))
 
     def feedback(
         self,
-        decision: Decision | str,
+        decision: RemoteDecision | str,
         loss: float | None,
         reward: float | None,
         arm: Arm | None,
         preference: Preference | None = None,
-    ) -> Exchange[Decision | None]:
+    ) -> Exchange[RemoteDecision | None]:
         item = checked_item(decision, loss, reward, arm, preference)
         body = {name: value for name, value in item.to_json().items() if name != "decision"}
         # With an outbox there is no need to wait until a policy is compiled.
         endpoint = self._endpoint if self._outbox is None else self._endpoint.without_compile_wait()
         try:
-            request = Request("PUT", f"{_decision(item.decision)}/feedback", body)
-            return Decision.of((yield from send_for_json(request, endpoint)))
+            request = ApiRequest("PUT", f"{_decision(item.decision)}/feedback", body)
+            return RemoteDecision.of((yield from send_for_json(request, endpoint)))
         except NOT_DELIVERED as error:
             if self._outbox is None:
                 rule = f"decision {item.decision!r}: its feedback was not delivered: {error}"
@@ -305,7 +309,7 @@ class Operations:
             self._outbox.add(item)
             return None
 
-    def feedback_many(self, items: Sequence[Undelivered]) -> Exchange[list[Decision | ServiceError]]:
+    def feedback_many(self, items: Sequence[Undelivered]) -> Exchange[list[RemoteDecision | ServiceError]]:
         return deliver([checked_item(*each) for each in items], self._endpoint)
 
     # The outbox
@@ -316,10 +320,10 @@ class Operations:
             raise ParameterError(f"outbox: this client has none; {remedy}")
         items = self._outbox.items()
         results = yield from deliver(items, self._endpoint.without_compile_wait())
-        delivered: list[Decision] = []
+        delivered: list[RemoteDecision] = []
         refused: list[tuple[Undelivered, ServiceError]] = []
         for item, result in zip(items, results, strict=True):
-            if isinstance(result, Decision):
+            if isinstance(result, RemoteDecision):
                 delivered.append(result)
             elif result.status not in TEMPORARY:
                 refused.append((item, result))

@@ -9,7 +9,7 @@ from .outbox import Undelivered
 
 
 @dataclass(frozen=True)
-class Decision:
+class RemoteDecision:
     """A decision of the service: use `exploit`, try `explore`, and send back the loss of `explore`.
 
     Attributes:
@@ -60,7 +60,7 @@ class Decision:
     baseline: dict[str, float] | None = field(default=None, hash=False)
 
     @classmethod
-    def of(cls, content: dict[str, Any]) -> "Decision":
+    def of(cls, content: dict[str, Any]) -> "RemoteDecision":
         """Read a decision from JSON, and ignore fields that a later release may add.
 
         Args:
@@ -83,7 +83,7 @@ class DecisionPage:
     DecisionPage(decisions=[], next=None)
     """
 
-    decisions: list[Decision]
+    decisions: list[RemoteDecision]
     next: str | None
 
 
@@ -100,6 +100,6 @@ class Flushed:
     Flushed(delivered=[], refused=[], left=0)
     """
 
-    delivered: list[Decision]
+    delivered: list[RemoteDecision]
     refused: list[tuple[Undelivered, ServiceError]]
     left: int

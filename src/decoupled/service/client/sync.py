@@ -26,12 +26,12 @@ from ...decision import Arm
 from ...learner.preferences import Preference
 from ..errors import ServiceError
 from .base import BaseClient
-from .exchange import Exchange, Reply, Request
+from .exchange import ApiRequest, Exchange, Received
 from .guardrails import BudgetLimits, GuardrailChanges
 from .log_file import FilePath, Format, type_of, write_log
 from .outbox import Undelivered
 from .requests import DecideOptions, DecisionFilters, ExperimentFilters, ExperimentSettings
-from .results import Decision, DecisionPage, Flushed
+from .results import DecisionPage, Flushed, RemoteDecision
 
 T = TypeVar("T")
 
@@ -153,7 +153,7 @@ class Client(BaseClient[httpx.Client]):
         """
         return self._run(self._calls.decisions(name, after, limit, filters))
 
-    def iter_decisions(self, name: str, **filters: Unpack[DecisionFilters]) -> Iterator[Decision]:
+    def iter_decisions(self, name: str, **filters: Unpack[DecisionFilters]) -> Iterator[RemoteDecision]:
         """Yield every decision of an experiment, page after page.
 
         Args:
@@ -297,12 +297,16 @@ class Client(BaseClient[httpx.Client]):
     # Decisions
 
     @overload
-    def decide(self, name: str, *, count: None = None, **options: Unpack[DecideOptions]) -> Decision: ...
+    def decide(
+        self, name: str, *, count: None = None, **options: Unpack[DecideOptions]
+    ) -> RemoteDecision: ...
     @overload
-    def decide(self, name: str, *, count: int, **options: Unpack[DecideOptions]) -> list[Decision]: ...
+    def decide(
+        self, name: str, *, count: int, **options: Unpack[DecideOptions]
+    ) -> list[RemoteDecision]: ...
     def decide(
         self, name: str, *, count: int | None = None, **options: Unpack[DecideOptions]
-    ) -> Decision | list[Decision]:
+    ) -> RemoteDecision | list[RemoteDecision]:
         """Return a decision, or a list of decisions.
 
         Args:
@@ -321,10 +325,10 @@ class Client(BaseClient[httpx.Client]):
         >>> len(client.decide("models", count=3))
         3
         """
-        found: Decision | list[Decision] = self._run(self._calls.decide(name, count, **options))
+        found: RemoteDecision | list[RemoteDecision] = self._run(self._calls.decide(name, count, **options))
         return found
 
-    def decision(self, id: str) -> Decision:
+    def decision(self, id: str) -> RemoteDecision:
         """Return a decision with its present status.
 
         Args:
@@ -341,13 +345,13 @@ class Client(BaseClient[httpx.Client]):
 
     def feedback(
         self,
-        decision: Decision | str,
+        decision: RemoteDecision | str,
         *,
         loss: float | None = None,
         reward: float | None = None,
         arm: Arm | None = None,
         preference: Preference | None = None,
-    ) -> Decision | None:
+    ) -> RemoteDecision | None:
         """Send the loss, or the reward, of the arm that a decision *explored*.
 
         Give exactly one of `loss`, `reward` and `preference`. The same feedback twice counts once.
@@ -376,7 +380,7 @@ class Client(BaseClient[httpx.Client]):
         """
         return self._run(self._calls.feedback(decision, loss, reward, arm, preference))
 
-    def feedback_many(self, items: Sequence[Undelivered]) -> list[Decision | ServiceError]:
+    def feedback_many(self, items: Sequence[Undelivered]) -> list[RemoteDecision | ServiceError]:
         """Send the losses of the explored arms of many decisions.
 
         Args:
@@ -568,7 +572,7 @@ class Client(BaseClient[httpx.Client]):
         self.close()
 
     def _run(self, exchange: Exchange[T]) -> T:
-        reply: Reply = None
+        reply: Received = None
         try:
             while True:
                 reply = self._perform(exchange.send(reply))
@@ -576,18 +580,11 @@ class Client(BaseClient[httpx.Client]):
             result: T = end.value
             return result
 
-    def _perform(self, step: Request | float) -> Reply:
-        if not isinstance(step, Request):
+    def _perform(self, step: ApiRequest | float) -> Received:
+        if not isinstance(step, ApiRequest):
             time.sleep(step)
             return None
         try:
-            return self._http.request(
-                step.method,
-                step.path,
-                json=step.json,
-                params=step.params,
-                headers=step.headers,
-                content=step.content,
-            )
+            return self._http.request(**vars(step))
         except httpx.TransportError as error:
             return error

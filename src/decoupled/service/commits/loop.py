@@ -47,7 +47,7 @@ class Command(NamedTuple):
     lane: Hashable = None
 
 
-class Unfinished(NamedTuple):
+class Continuation(NamedTuple):
     """What a command returns that makes way for others: what it did is committed, and `rest` runs later."""
 
     rest: Callable[[Session], Any]
@@ -94,16 +94,16 @@ class CommitLoop:
 
     def submit(
         self,
-        run: Callable[[Session], T | Unfinished],
+        run: Callable[[Session], T | Continuation],
         *about: Reference,
         alone: bool = False,
-        otherwise: Callable[[Session], T | Unfinished] | None = None,
+        otherwise: Callable[[Session], T | Continuation] | None = None,
         permit: str | None = None,
         size: int = 1,
     ) -> Reply[T]:
         """Run a function in a transaction that holds the experiments it is about.
 
-        With a `size`, the decisions or losses of a batch, it may return `Unfinished` after each slice of them.
+        With a `size`, the decisions or losses of a batch, it may return `Continuation` after each slice of them.
         """
         reply: Reply[T] = Reply()
         lane, weight = self.session.lane(about), min(size, SLICE)
@@ -208,7 +208,7 @@ class CommitLoop:
             if command.permit is not None:
                 self.session.keys.check(command.permit)
             done = command.run(self.session)
-            if isinstance(done, Unfinished):
+            if isinstance(done, Continuation):
                 unfinished.append(command._replace(run=done.rest))
             else:
                 outcomes.append((command.reply, done, None))
@@ -217,9 +217,7 @@ class CommitLoop:
         except ServiceError as error:  # raised before anything was written
             if isinstance(error, Compiling) and error.job is not None:
                 self._park(command, error)
-            elif (
-                isinstance(error, Loading) and error.load is not None
-            ):  # None if the service is being closed
+            elif isinstance(error, Loading) and error.load is not None:  # else the service is being closed
                 self.session.loader.wait(error.load, partial(self._again, command))
             else:
                 outcomes.append((command.reply, None, error))

@@ -55,9 +55,8 @@ class CommandQueue(Generic[Q]):
         self._slice = slice
         self._lanes: dict[Hashable, deque[Q]] = {}
         self._light: Counter[Hashable] = Counter()  # commands of each lane that are no batches
-        self._turns: list[
-            tuple[int, int, Hashable]
-        ] = []  # the work done for each lane, and its place among equals
+        # The work done for each lane, and its place among equals.
+        self._turns: list[tuple[int, int, Hashable]] = []
         self._work = self._entered = self._size = 0
         self._closed = False
         self._lock = Lock()  # for the fields above and below

@@ -27,24 +27,11 @@ ACTIONS = (
 )
 
 
-class AuditRow(NamedTuple):
-    """One change, as it is stored. `subject` is an experiment, the id of a key, or a file; the values are JSON."""
-
-    at: float
-    tenant: str
-    action: str
-    subject: str
-    caller: str
-    label: str
-    request: str | None
-    old_value: str | None
-    new_value: str | None
-
-
 class AuditRecord(NamedTuple):
-    """One change, as it is shown. `old` and `new` have what was changed, before and after.
+    """One change. `old` and `new` have what was changed, before and after, as JSON can hold it.
 
-    `request`, `caller` and `label` say where it comes from: see `Origin`.
+    `subject` is an experiment, the id of a key, or a file. `request`, `caller` and `label` say where the change comes from:
+    see `Origin`.
     """
 
     id: int
@@ -59,17 +46,20 @@ class AuditRecord(NamedTuple):
     new: Any
 
 
+# The columns of a change in the store, which gives it its id.
+AUDIT_COLUMNS = (*AuditRecord._fields[1:-2], "old_value", "new_value")
+
+
 def audit_row(
     at: float, origin: Origin, action: str, tenant: str, subject: str, old: Any = None, new: Any = None
-) -> AuditRow:
-    """A change as a row.
+) -> tuple[Any, ...]:
+    """A change as a row of the store.
 
     >>> audit_row(1.5, Origin("r-1", "key 3f29", "till"), "arms.add", "local", "models", new=["d"])[2:]
     ('arms.add', 'models', 'key 3f29', 'till', 'r-1', None, '["d"]')
     """
-    return AuditRow(
-        at, tenant, action, subject, origin.caller, origin.label, origin.request, _text(old), _text(new)
-    )
+    whose = origin.caller, origin.label, origin.request
+    return at, tenant, action, subject, *whose, _text(old), _text(new)
 
 
 def audit_record(id: int, *row: Any) -> AuditRecord:  # noqa: A002

@@ -7,7 +7,7 @@ from ...inference.sequences import Sequences
 from ...learner.learner import Learner
 from ...learner.portable import Saved, described, portable
 from ..errors import Invalid
-from .live import UNLIMITED, Running
+from .live import UNLIMITED, LiveExperiment
 from .rows import ExperimentRow
 from .snapshots import snapshot
 
@@ -39,7 +39,7 @@ def first_snapshot(row: ExperimentRow, learner: str) -> str:
     Confidence sequences that the learner kept with the experiment's risk go on. Otherwise losses count from now on, and
     `watched_since` says so.
     """
-    running = Running(row)
+    running = LiveExperiment(row)
     settings = running.settings
     running.learner = found = Learner.from_json(learner)
     kept = _sequences(found)

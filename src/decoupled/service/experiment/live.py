@@ -31,9 +31,9 @@ from .rows import Changed, Decided, ExperimentRow, Row, Settled
 from .settings import as_settings
 
 T = TypeVar("T")
-# What to make of a decision for a caller, such as `Running.record`: from its experiment, its row, and the row that settled
+# What to make of a decision for a caller, such as `LiveExperiment.record`: from its experiment, its row, and the row that settled
 # it if there is one.
-Form: TypeAlias = Callable[["Running", Decided, Settled | None], T]
+Form: TypeAlias = Callable[["LiveExperiment", Decided, Settled | None], T]
 
 REMEDY = "run `decoupled doctor` on the store, or restore a backup"
 UNLIMITED = 10**9  # the service expires old decisions itself; its learner must not forget any
@@ -91,7 +91,7 @@ def _own(arms: Sequence[Arm]) -> Sequence[Arm]:
     return arms if is_large(arms) else list(arms)
 
 
-class Running:
+class LiveExperiment:
     """An experiment in memory. Callers must hold its lock in the store and have replayed its log."""
 
     def __init__(self, row: ExperimentRow) -> None:
@@ -364,7 +364,7 @@ class Owner(NamedTuple):
     policy: str
 
 
-def decision_record(row: Decided, settled: Settled | None, owner: Running | Owner) -> DecisionRecord:
+def decision_record(row: Decided, settled: Settled | None, owner: LiveExperiment | Owner) -> DecisionRecord:
     """A decision with its outcome."""
     names = owner.names
     status: Status = "unobserved" if row.explore is None else "pending"

@@ -213,7 +213,7 @@ class DecisionRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ExperimentState:
     """What an experiment has learned; lists are in the order of `arms`.
 
     With more than 10,000 arms, `arms` are those that were exploited most, and the probabilities are left out.

@@ -4,16 +4,12 @@ The origin is a context variable. The commit loop and the threads in the backgro
 """
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import count
 from typing import NamedTuple
 
 COMMAND_LINE = "command line"
-_SANE_ID = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._:/=+@-]{0,127}")
-_TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
 
 
 class Trace(NamedTuple):
@@ -59,45 +55,6 @@ def coming_from(origin: Origin) -> Iterator[None]:
         yield
     finally:
         ORIGIN.reset(before)
-
-
-class RequestIds:
-    """Ids for requests. An id that a client sent is kept if it is sane.
-
-    New ids are a random text for this process, and a number: they are unique, cheap, and in order.
-
-    >>> ids = RequestIds("1f2e")
-    >>> ids.of(None), ids.of(b"checkout-7"), ids.of(b"two words")
-    ('1f2e-1', 'checkout-7', '1f2e-2')
-    """
-
-    def __init__(self, prefix: str | None = None) -> None:
-        self._prefix = f"{os.urandom(6).hex() if prefix is None else prefix}-"
-        self._numbers = count(1)
-
-    def of(self, header: bytes | None) -> str:
-        """The id in an X-Request-Id header if it is sane, or a new one."""
-        if header is not None and _SANE_ID.fullmatch(header):
-            return header.decode("ascii")
-        return f"{self._prefix}{next(self._numbers):x}"
-
-
-REQUEST_IDS = RequestIds()  # of this process
-
-
-def trace_of(traceparent: bytes | None) -> Trace | None:
-    """The place in a trace that a W3C traceparent header gives; None if it gives none.
-
-    >>> trace_of(b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-    Trace(trace_id='0af7651916cd43dd8448eb211c80319c', span_id='b7ad6b7169203331', sampled=True)
-    >>> trace_of(b"00-00000000000000000000000000000000-b7ad6b7169203331-01")
-    """
-    found = None if traceparent is None else _TRACEPARENT.fullmatch(traceparent)
-    if found is None:
-        return None
-    trace, span = found[1].decode(), found[2].decode()
-    sampled = bool(int(found[3], 16) & 1)
-    return Trace(trace, span, sampled) if trace.strip("0") and span.strip("0") else None
 
 
 def from_command_line() -> Origin:

@@ -12,7 +12,7 @@ from ...learner.columns import as_text, from_columns, to_columns
 from ...learner.learner import Learner
 from ...learner.meter import Meter
 from ..errors import ReplayError
-from .live import REMEDY, Running, Tallies, places_of
+from .live import REMEDY, LiveExperiment, Tallies, places_of
 from .numbered_arms import as_stored, from_stored
 from .rows import Decided, ExperimentRow
 
@@ -20,12 +20,12 @@ SNAPSHOT_FORMAT = "decoupled-experiment"
 SNAPSHOT_VERSION = 1
 
 
-def snapshot(running: Running) -> str:
+def snapshot(running: LiveExperiment) -> str:
     """The whole experiment as text, for `restore`. Pending decisions are in the order of the log."""
     return prepared(running)()
 
 
-def prepared(running: Running) -> Callable[[], str]:
+def prepared(running: LiveExperiment) -> Callable[[], str]:
     """A function that makes the snapshot of an experiment as it is now, in any thread and at any time."""
     content: dict[str, Any] = {
         "head": running.head,
@@ -54,10 +54,10 @@ def prepared(running: Running) -> Callable[[], str]:
 
 def restore(
     row: ExperimentRow, text: str, rows_of: Callable[[Sequence[int]], Sequence[Decided]]
-) -> Running:
+) -> LiveExperiment:
     """The experiment that `snapshot` wrote; `rows_of` finds the rows of its pending decisions."""
     content = unseal(text, SNAPSHOT_FORMAT, SNAPSHOT_VERSION, "the service")
-    running = Running(row)
+    running = LiveExperiment(row)
     running.head = running.saved = content["head"]
     running.version, running.last_at = content["version"], content["last_at"]
     running.saved_at = running.last_at
@@ -81,7 +81,7 @@ def restore(
     return running
 
 
-def _learner(running: Running, content: dict[str, Any], rows: Sequence[Decided]) -> Learner:
+def _learner(running: LiveExperiment, content: dict[str, Any], rows: Sequence[Decided]) -> Learner:
     names = running.names
     chosen = []
     for row in rows:

@@ -1,6 +1,6 @@
 """What the confidence sequences of an experiment say: its verdict, the mean loss of each arm, and the regret.
 
-`Watched.of` copies what is needed, which is quick. `judged` computes, which takes a while if there are many arms, so it
+`WatchedExperiment.of` copies what is needed, which is quick. `judged` computes, which takes a while if there are many arms, so it
 runs outside the commit loop.
 """
 
@@ -12,7 +12,7 @@ from ...inference.regrets import best_looking, compared_rounds, regret
 from ...inference.sequences import Sequences
 from ...inference.verdicts import Verdict, verdict
 from ...learner.loss_range import LossRange
-from .live import Running
+from .live import LiveExperiment
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedExperiment:
     """The sequences of an experiment at one moment, with the names of all its arms."""
 
     experiment: str
@@ -82,7 +82,7 @@ class Watched:
     incumbent_released: bool | None
 
     @classmethod
-    def of(cls, running: Running) -> "Watched":
+    def of(cls, running: LiveExperiment) -> "WatchedExperiment":
         """A copy, which later observations do not change."""
         learner = running.learner
         sequences = learner.inference.sequences

@@ -51,9 +51,7 @@ class StrictRoute(APIRoute):
                     raise Invalid(
                         f"{shown(name)}: is not a query parameter of this path; those are: {names}"
                     )
-                if (
-                    given.count(name) > 1 and name not in lists
-                ):  # it would not be clear which of them counts
+                if given.count(name) > 1 and name not in lists:  # which of them counts?
                     raise Invalid(f"{name}: is given {given.count(name)} times; give it once")
             try:
                 return await handle(_StrictRequest(request.scope, request.receive))

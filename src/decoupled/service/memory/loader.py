@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 
 from ..errors import Loading, ReplayError, ServiceError
-from ..experiment.live import Running
+from ..experiment.live import LiveExperiment
 from ..experiment.rows import ExperimentRow
 from ..store.store import Store
 from .restore import restored
@@ -26,7 +26,7 @@ class Load:
     def __init__(self, row: ExperimentRow) -> None:
         self.row = row
         self.ended = False
-        self.running: Running | None = None
+        self.running: LiveExperiment | None = None
         self.error: ServiceError | None = None
         self.waiters: list[Callable[[], None]] = []
 
@@ -70,7 +70,7 @@ class Loader:
         """Whether an experiment is being restored, or could not be."""
         return experiment in self._loads
 
-    def finished(self) -> list[Running]:
+    def finished(self) -> list[LiveExperiment]:
         """The experiments that were restored since the last call."""
         with self._lock:
             ended, self.ended = self.ended, []
@@ -106,7 +106,7 @@ class Loader:
         for then in waiters:
             then()
 
-    def _restored(self, row: ExperimentRow) -> Running:
+    def _restored(self, row: ExperimentRow) -> LiveExperiment:
         with closing(self._store.reader()) as reader, _without_collection():
             found = reader.named(row.tenant, row.name)
             if found is None or found.id != row.id:

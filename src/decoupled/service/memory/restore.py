@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...errors import StateError
 from ..errors import ReplayError
-from ..experiment.live import Running
+from ..experiment.live import LiveExperiment
 from ..experiment.numbered_arms import from_stored, is_large
 from ..experiment.rows import Decided, ExperimentRow
 from ..experiment.snapshots import restore
@@ -18,7 +18,7 @@ QUICK_TEXT = 200_000  # characters of a snapshot, to parse
 _log = logging.getLogger(__name__)
 
 
-def restored(store: Store, row: ExperimentRow) -> Running:
+def restored(store: Store, row: ExperimentRow) -> LiveExperiment:
     """The experiment at its newest readable snapshot; the rows after it are still to be replayed."""
     for seq, text in store.snapshots(row.id):
         try:
@@ -40,11 +40,11 @@ def is_quick(store: Store, row: ExperimentRow) -> bool:
     return seq <= row.head <= seq + QUICK_ROWS and size <= QUICK_TEXT
 
 
-def from_beginning(store: Store, row: ExperimentRow) -> Running:
+def from_beginning(store: Store, row: ExperimentRow) -> LiveExperiment:
     """The experiment at the start of its log: new, or at the snapshot that retention left."""
     base = store.base(row.id)
     if base is None:
-        return Running(row)
+        return LiveExperiment(row)
     try:
         return restore(row, base[1], rows_of(store, row.id))
     except StateError as error:

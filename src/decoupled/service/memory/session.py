@@ -8,18 +8,17 @@ from typing import Any, Literal, NamedTuple
 from ..errors import Compiling, Gone, Loading, NotCompiled, NotFound, ReplayError, ServiceError, StoreError
 from ..experiment.audited import audit_row
 from ..experiment.clock import JUMP
-from ..experiment.live import Running
+from ..experiment.live import LiveExperiment
 from ..experiment.records import moment
 from ..experiment.request_context import ITSELF, ORIGIN, coming_from
 from ..experiment.rows import ExperimentRow, Row
 from ..experiment.snapshots import prepared, snapshot
 from ..store.store import Store
-from .cache import MOST, Cache
+from .cache import MOST, Cache, KeyCache
 from .compiler import Compiler, needed
-from .key_cache import KeyCache
 from .loader import Loader
 from .restore import is_quick, restored
-from .traffic import Counts, Traffic, counts_of
+from .traffic import Counts, TrafficCounts, counts_of
 
 _log = logging.getLogger("decoupled.service")
 
@@ -59,17 +58,16 @@ class Session:
         self._snapshot_every, self._closing = snapshot_every, False
         self._cache = Cache(most_in_memory)
         self._ids: dict[Reference, int] = {}
-        self._held: dict[int, Running] = {}
+        self._held: dict[int, LiveExperiment] = {}
         self._heads: dict[int, tuple[int, int]] = {}
         self._wanted: set[int] = set()  # those of the held that somebody asked for
         self._awaited: set[int] = set()  # restored for commands that have not run yet
         self._before: dict[int, Counts] = {}
         self._incumbents: dict[int, bool | None] = {}  # whether they were released
-        self.traffic = Traffic()
+        self.traffic = TrafficCounts()
         self._broken: dict[int, ServiceError] = {}
-        self.others_wait: Callable[[], bool] = lambda: (
-            False
-        )  # while a batch runs: whether it should make way
+        # While a batch runs: whether it should make way.
+        self.others_wait: Callable[[], bool] = lambda: False
 
     # Transactions
 
@@ -96,7 +94,7 @@ class Session:
         if self._broken:
             self._find_again(wanted)
 
-    def hold(self, ids: Iterable[int], *, unused: bool = False) -> list[Running]:
+    def hold(self, ids: Iterable[int], *, unused: bool = False) -> list[LiveExperiment]:
         """Lock experiments until the transaction ends; other replicas wait. Leaves out those that cannot run.
 
         If nobody asked for them (`unused`), those that are not in memory are the first to leave it again.
@@ -130,7 +128,7 @@ class Session:
             held.append(running)
         return held
 
-    def _at_head(self, row: ExperimentRow) -> Running:
+    def _at_head(self, row: ExperimentRow) -> LiveExperiment:
         running = self._cache.get(row.id)
         if running is not None and not 0 <= row.head - running.head <= _MOST_BEHIND:
             running = None
@@ -174,7 +172,7 @@ class Session:
             self.store.add_snapshot(experiment, seq, text, self.clock())
         self.store.flush()
 
-    def _record_release(self, running: Running) -> None:
+    def _record_release(self, running: LiveExperiment) -> None:
         """Record that what this transaction observed has released the incumbent."""
         learner = running.learner
         if running.incumbent_released and self._incumbents.get(running.id) is False:
@@ -186,7 +184,7 @@ class Session:
         for running in self._held.values():
             self.traffic.add((running.tenant, running.name), self._before[running.id], counts_of(running))
 
-    def _changes(self, running: Running) -> dict[str, Any]:
+    def _changes(self, running: LiveExperiment) -> dict[str, Any]:
         """The columns of an experiment that have changed since it was locked."""
         changes = dict[str, Any]()
         if (running.head, running.version) != self._heads[running.id]:
@@ -214,7 +212,7 @@ class Session:
 
     # Experiments
 
-    def get(self, reference: Reference) -> Running:
+    def get(self, reference: Reference) -> LiveExperiment:
         """An experiment that this transaction holds; `NotFound` if there is none."""
         running = self.find(reference)
         if running is None:
@@ -223,7 +221,7 @@ class Session:
             )
         return running
 
-    def find(self, reference: Reference) -> Running | None:
+    def find(self, reference: Reference) -> LiveExperiment | None:
         """An experiment that this transaction holds; None if there is none."""
         found = self._ids.get(reference)
         running = None if found is None else self._held.get(found)
@@ -244,7 +242,7 @@ class Session:
         if ids:
             self.hold(ids)
 
-    def drop(self, running: Running) -> None:
+    def drop(self, running: LiveExperiment) -> None:
         """Forget an experiment that this transaction deletes."""
         self._cache.drop(running.id)
         self._held.pop(running.id, None)
@@ -257,7 +255,7 @@ class Session:
             if isinstance(error, (Compiling, Loading)):
                 raise error
 
-    def in_memory(self) -> list[Running]:
+    def in_memory(self) -> list[LiveExperiment]:
         """Every experiment in memory; another replica may have moved some of them on."""
         return self._cache.all()
 
@@ -271,7 +269,7 @@ class Session:
             found = self._ids[reference] = row.id
         return found
 
-    def append(self, running: Running, row: Row) -> None:
+    def append(self, running: LiveExperiment, row: Row) -> None:
         """Add a row that `running` has already applied to the log."""
         self.store.append(running.id, row)
 
@@ -281,11 +279,11 @@ class Session:
 
     # Snapshots
 
-    def _is_due(self, running: Running) -> bool:
+    def _is_due(self, running: LiveExperiment) -> bool:
         # A snapshot lists every pending decision: the more there are, the less often it is written.
         return running.head - running.saved >= max(self._snapshot_every, len(running.pending) // 4)
 
-    def save(self, running: Running) -> None:
+    def save(self, running: LiveExperiment) -> None:
         """Write a snapshot; that of a large experiment is made in the background, and written a moment later."""
         if running.large and not self._closing:
             self.loader.write(running.id, running.head, prepared(running))

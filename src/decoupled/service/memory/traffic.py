@@ -6,12 +6,10 @@ replica did is counted there.
 
 from typing import NamedTuple
 
-from ..experiment.live import Running
+from ..experiment.live import LiveExperiment
 
-OTHER = (
-    "",
-    "other",
-)  # tenant and name of all experiments without a place of their own; no tenant has an empty name
+# Tenant and name of all experiments without a place of their own; no tenant has an empty name.
+OTHER = ("", "other")
 
 
 class Counts(NamedTuple):
@@ -48,7 +46,7 @@ class Counts(NamedTuple):
 _NONE = Counts()
 
 
-def counts_of(running: Running) -> Counts:
+def counts_of(running: LiveExperiment) -> Counts:
     """The counts of an experiment as it is in memory."""
     tallies = running.tallies
     return Counts(
@@ -57,10 +55,10 @@ def counts_of(running: Running) -> Counts:
     )  # fmt: skip
 
 
-class Traffic:
+class TrafficCounts:
     """Counts by experiment. The first `most` experiments that are used have a place of their own, for good.
 
-    >>> traffic = Traffic(most=1)
+    >>> traffic = TrafficCounts(most=1)
     >>> for name in ("models", "prompts", "models"):
     ...     traffic.add(("local", name), Counts(), Counts(decisions=1))
     >>> [(name, counts.decisions) for (tenant, name), counts in traffic.by_experiment().items()]

@@ -5,7 +5,7 @@ from heapq import merge
 from operator import itemgetter
 from typing import Any
 
-from ..experiment.audited import AuditRecord, AuditRow, audit_record
+from ..experiment.audited import AUDIT_COLUMNS, AuditRecord, audit_record
 from ..experiment.rows import Changed, Decided, ExperimentRow, KeyRow, Row, Settled
 from .database import Database, Values
 
@@ -30,7 +30,7 @@ _INTO = {
     Settled: insertion("settled", ("experiment", *Settled._fields)),
     Changed: insertion("changed", ("experiment", *Changed._fields)),
     KeyRow: insertion("request_keys", KeyRow._fields),
-    AuditRow: insertion("audit", AuditRow._fields),
+    AuditRecord: insertion("audit", AUDIT_COLUMNS),
 }
 
 
@@ -93,9 +93,9 @@ class Store(Database):
         self._any_waiting = True
         self._new_keys[row.experiment, row.key] = row
 
-    def add_audit(self, row: AuditRow) -> None:
+    def add_audit(self, row: Values) -> None:
         """Add a change to the audit trail."""
-        self._waiting[AuditRow].append(row)
+        self._waiting[AuditRecord].append(row)
         self._any_waiting = True
 
     def create(self, row: ExperimentRow) -> bool:
@@ -302,7 +302,7 @@ class Store(Database):
         tests = [f"{name} = ?" for name in given] + ([] if before is None else ["id < ?"])
         values = (*given.values(), *(() if before is None else (before,)), limit)
         only = f" WHERE {' AND '.join(tests)}" if tests else ""
-        sql = f"SELECT id, {', '.join(AuditRow._fields)} FROM audit{only} ORDER BY id DESC LIMIT ?"
+        sql = f"SELECT id, {', '.join(AUDIT_COLUMNS)} FROM audit{only} ORDER BY id DESC LIMIT ?"
         return [audit_record(*row) for row in self.run(sql, values)]
 
     def snapshots(self, experiment: int) -> list[tuple[int, str]]:

@@ -79,7 +79,8 @@ def kernel_for(
 ) -> Kernel:
     """The kernel of a policy; see `_table_kernel` and `_adaptive_kernel` for its arguments.
 
-    With `late`, feedback may be late, lost, rare or altered: see `_late_table_kernel` and `_late_adaptive_kernel`.
+    With `late`, feedback may be late, lost, rare or altered. The compiler knows this: it drops the loop that is not run,
+    and `pending` is empty without it.
     """
     adversary = environment if isinstance(environment, Adversary) else None
     if adversary is not None:
@@ -91,12 +92,9 @@ def kernel_for(
         if key not in _made:
             code = [policy.params_type, *policy.functions]
             if adversary is None:
-                made, what = (
-                    (_late_table_kernel if late else _table_kernel)(shape, values, noise),
-                    policy.label,
-                )
+                made, what = _table_kernel(shape, values, late, noise), policy.label
             else:
-                made = (_late_adaptive_kernel if late else _adaptive_kernel)(shape, values)
+                made = _adaptive_kernel(shape, values, late)
                 what = f"{policy.label} with {adversary.label}"
                 code += [adversary.params_type, *adversary.functions]
             _made[key] = Kernel(_jit(made, registers(shape), keep=is_ours(*code)), 8 * shape.arms, what)
@@ -184,7 +182,7 @@ def add_counts(played: Any, plays: Any) -> None:
         cuda.atomic.add(plays, (1, arm), int64(played[1, arm]))
 
 
-def _table_kernel(shape: Shape, values: tuple[float, ...], noise_kind: int) -> Any:
+def _table_kernel(shape: Shape, values: tuple[float, ...], is_late: bool, noise_kind: int) -> Any:
     arms, scalar_count, float_rows, int_rows = shape[:4]
     whole = np.int32 if shape.int_bytes == 4 else np.int64
 
@@ -199,6 +197,7 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], noise_kind: int) -> A
         first: Any,
         regret: Any,
         plays: Any,
+        pending: Any,
     ) -> None:
         scalars = cuda.local.array(scalar_count, float64)
         floats = cuda.local.array((float_rows, arms), float64)
@@ -211,17 +210,26 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], noise_kind: int) -> A
         state = State(scalars, floats, ints)
         known = pinned(params, values)
         table = Table(rows, row_at, noise_kind, concentration)
-        for number in range(cuda.grid(1), regret.shape[0], cuda.gridsize(1)):
+        me = cuda.grid(1)
+        if is_late:
+            key = cuda.local.array(2, uint64)
+            late = Late(pending[0], pending[1], pending[2][:, :, me], pending[3][:, :, me], key)
+        for number in range(me, regret.shape[0], cuda.gridsize(1)):
             fill_stream(pool, first + number, 0, noise)
             fill_stream(pool, first + number, 1, draws)
             begin(state, draws)
-            drive(known, state, draws, noise, local, table, best, checkpoints, regret[number], played)
+            mine = regret[number]
+            if is_late:
+                fill_stream(pool, first + number, KEY, key)
+                drive_late(known, state, draws, noise, local, table, best, checkpoints, mine, played, late)
+            else:
+                drive(known, state, draws, noise, local, table, best, checkpoints, mine, played)
         add_counts(played, plays)
 
     return play_table
 
 
-def _adaptive_kernel(shape: Shape, values: tuple[float, ...]) -> Any:
+def _adaptive_kernel(shape: Shape, values: tuple[float, ...], is_late: bool) -> Any:
     arms, scalar_count, float_rows, int_rows, memory_floats, memory_ints = shape[:6]
     float_room, int_room = max(1, memory_floats), max(1, memory_ints)
     whole = np.int32 if shape.int_bytes == 4 else np.int64
@@ -239,6 +247,7 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...]) -> Any:
         plays: Any,
         arm_losses: Any,
         outside: Any,
+        pending: Any,
     ) -> None:
         scalars = cuda.local.array(scalar_count, float64)
         floats = cuda.local.array((float_rows, arms), float64)
@@ -255,8 +264,12 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...]) -> Any:
         state = State(scalars, floats, ints)
         known = pinned(params, values)
         memory = Memory(remembered[:memory_floats], counted[:memory_ints])
-        would_have_cost = arm_losses[cuda.grid(1)]
-        for number in range(cuda.grid(1), regret.shape[0], cuda.gridsize(1)):
+        me = cuda.grid(1)
+        would_have_cost = arm_losses[me]
+        if is_late:
+            key = cuda.local.array(2, uint64)
+            late = Late(pending[0], pending[1], pending[2][:, :, me], pending[3][:, :, me], key)
+        for number in range(me, regret.shape[0], cuda.gridsize(1)):
             for place in range(memory_floats):
                 remembered[place] = first_floats[place]
             for place in range(memory_ints):
@@ -267,149 +280,19 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...]) -> Any:
             fill_stream(pool, first + number, 1, draws)
             begin(state, draws)
             suffered = regret[number]
-            drive_adaptive(
-                known,
-                state,
-                draws,
-                noise,
-                local,
-                adversary,
-                memory,
-                horizon,
-                losses,
-                sums,
-                checkpoints,
-                suffered,
-                would_have_cost,
-                played,
-            )
+            if is_late:
+                fill_stream(pool, first + number, KEY, key)
+                drive_adaptive_late(
+                    known, state, draws, noise, local, adversary, memory, horizon, losses, sums, checkpoints, suffered,
+                    would_have_cost, played, late,
+                )  # fmt: skip
+            else:
+                drive_adaptive(
+                    known, state, draws, noise, local, adversary, memory, horizon, losses, sums, checkpoints, suffered,
+                    would_have_cost, played,
+                )  # fmt: skip
             if not against_best(checkpoints, would_have_cost, suffered):
                 outside[0] = 1
         add_counts(played, plays)
 
     return play_adversary
-
-
-def _late_table_kernel(shape: Shape, values: tuple[float, ...], noise_kind: int) -> Any:
-    arms, scalar_count, float_rows, int_rows = shape[:4]
-    whole = np.int32 if shape.int_bytes == 4 else np.int64
-
-    def play_late_table(
-        params: Any,
-        rows: Any,
-        row_at: Any,
-        concentration: Any,
-        best: Any,
-        checkpoints: Any,
-        pool: Any,
-        first: Any,
-        regret: Any,
-        plays: Any,
-        rules: Any,
-        kept: Any,
-        pending_floats: Any,
-        pending_ints: Any,
-    ) -> None:
-        scalars = cuda.local.array(scalar_count, float64)
-        floats = cuda.local.array((float_rows, arms), float64)
-        ints = cuda.local.array((int_rows, arms), whole)
-        played = cuda.shared.array((2, arms), int32)
-        draws = cuda.local.array(2, uint64)
-        noise = cuda.local.array(2, uint64)
-        local = cuda.local.array(2, uint64)
-        key = cuda.local.array(2, uint64)
-        begin_counts(played)
-        state = State(scalars, floats, ints)
-        known = pinned(params, values)
-        table = Table(rows, row_at, noise_kind, concentration)
-        me = cuda.grid(1)
-        late = Late(rules, kept, pending_floats[:, :, me], pending_ints[:, :, me], key)
-        for number in range(me, regret.shape[0], cuda.gridsize(1)):
-            fill_stream(pool, first + number, 0, noise)
-            fill_stream(pool, first + number, 1, draws)
-            begin(state, draws)
-            fill_stream(pool, first + number, KEY, key)
-            drive_late(
-                known, state, draws, noise, local, table, best, checkpoints, regret[number], played, late
-            )
-        add_counts(played, plays)
-
-    return play_late_table
-
-
-def _late_adaptive_kernel(shape: Shape, values: tuple[float, ...]) -> Any:
-    arms, scalar_count, float_rows, int_rows, memory_floats, memory_ints = shape[:6]
-    float_room, int_room = max(1, memory_floats), max(1, memory_ints)
-    whole = np.int32 if shape.int_bytes == 4 else np.int64
-
-    def play_late_adversary(
-        params: Any,
-        adversary: Any,
-        first_floats: Any,
-        first_ints: Any,
-        horizon: Any,
-        checkpoints: Any,
-        pool: Any,
-        first: Any,
-        regret: Any,
-        plays: Any,
-        arm_losses: Any,
-        outside: Any,
-        rules: Any,
-        kept: Any,
-        pending_floats: Any,
-        pending_ints: Any,
-    ) -> None:
-        scalars = cuda.local.array(scalar_count, float64)
-        floats = cuda.local.array((float_rows, arms), float64)
-        ints = cuda.local.array((int_rows, arms), whole)
-        played = cuda.shared.array((2, arms), int32)
-        draws = cuda.local.array(2, uint64)
-        noise = cuda.local.array(2, uint64)
-        local = cuda.local.array(2, uint64)
-        key = cuda.local.array(2, uint64)
-        losses = cuda.local.array(arms, float64)
-        sums = cuda.local.array(arms, float64)
-        remembered = cuda.local.array(float_room, float64)
-        counted = cuda.local.array(int_room, int64)
-        begin_counts(played)
-        state = State(scalars, floats, ints)
-        known = pinned(params, values)
-        memory = Memory(remembered[:memory_floats], counted[:memory_ints])
-        me = cuda.grid(1)
-        late = Late(rules, kept, pending_floats[:, :, me], pending_ints[:, :, me], key)
-        would_have_cost = arm_losses[me]
-        for number in range(me, regret.shape[0], cuda.gridsize(1)):
-            for place in range(memory_floats):
-                remembered[place] = first_floats[place]
-            for place in range(memory_ints):
-                counted[place] = first_ints[place]
-            for arm in range(arms):
-                sums[arm] = 0.0
-            fill_stream(pool, first + number, 0, noise)
-            fill_stream(pool, first + number, 1, draws)
-            begin(state, draws)
-            fill_stream(pool, first + number, KEY, key)
-            suffered = regret[number]
-            drive_adaptive_late(
-                known,
-                state,
-                draws,
-                noise,
-                local,
-                adversary,
-                memory,
-                horizon,
-                losses,
-                sums,
-                checkpoints,
-                suffered,
-                would_have_cost,
-                played,
-                late,
-            )
-            if not against_best(checkpoints, would_have_cost, suffered):
-                outside[0] = 1
-        add_counts(played, plays)
-
-    return play_late_adversary

@@ -20,7 +20,7 @@ from ..outside import outside_range
 from ..traffic import DIRECT, Traffic, kept_places, pending_bytes, room_for
 from .devices import Card, cards, simulated, toolkit
 from .kernels import kernel_for, kernel_key
-from .memory import Grid, Needs, launch_grid, most_runs, resident_threads
+from .memory import LaunchGrid, Needs, launch_grid, most_runs, resident_threads
 from .shapes import shape_of
 
 _turns: dict[int, Lock] = defaultdict(Lock)  # by device
@@ -79,15 +79,15 @@ def compile_kernel(policy: Policy, environment: Environment) -> None:
 
 def _pending(
     policy: Policy, environment: Environment, needs: Needs, traffic: Traffic, stream: Any
-) -> Callable[[Grid], tuple[Any, ...]]:
-    """The last arguments of a kernel: the rules, and room for the pending decisions of every thread of a grid."""
+) -> Callable[[LaunchGrid], tuple[Any, ...]]:
+    """The last argument of a kernel: the rules, and room for the pending decisions of every thread of a grid."""
     if traffic.direct:
         return lambda grid: ()
     cuda = toolkit()
     kept = cuda.to_device(kept_places(policy, environment.arms), stream)
     room = room_for(policy, environment.arms, traffic, needs.horizon)
 
-    def allocated(grid: Grid) -> tuple[Any, ...]:
+    def allocated(grid: LaunchGrid) -> tuple[Any, ...]:
         # Threads are last, so that neighbours read and write neighbouring numbers.
         floats = cuda.device_array((room.slots, room.floats, grid.size), np.float64, stream=stream)
         ints = cuda.device_array((room.slots, room.ints, grid.size), np.int64, stream=stream)
@@ -114,7 +114,7 @@ def _on_table(
     def launch(first: int, regret: Any, plays: Any) -> None:
         grid = launch_grid(needs, card, regret.shape[0])
         with _turn(card, grid, needs, stream):
-            kernel.launch(*grid, stream, *facts, first, regret, plays, *pending(grid))
+            kernel.launch(*grid, stream, *facts, first, regret, plays, pending(grid))
 
     return launch
 
@@ -142,7 +142,7 @@ def _against_adversary(
         outside = np.zeros(1, np.int64)
         there = cuda.to_device(outside, stream)
         with _turn(card, grid, needs, stream):
-            kernel.launch(*grid, stream, *facts, first, regret, plays, arm_losses, there, *pending(grid))
+            kernel.launch(*grid, stream, *facts, first, regret, plays, arm_losses, there, pending(grid))
         _fetch(there, outside, stream)
         if outside[0]:
             raise outside_range(environment)
@@ -151,7 +151,7 @@ def _against_adversary(
 
 
 @contextmanager
-def _turn(card: Card, grid: Grid, needs: Needs, stream: Any) -> Iterator[None]:
+def _turn(card: Card, grid: LaunchGrid, needs: Needs, stream: Any) -> Iterator[None]:
     """Serialise launches that fill a device: together, their states would not fit its caches."""
     if 2 * grid.size <= card.processors * resident_threads(needs.shape):
         yield

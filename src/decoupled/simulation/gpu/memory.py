@@ -28,7 +28,7 @@ BLOCK_BYTES = 256 * 1024**2  # results of a block; several wait on the host
 ROUNDS_A_SECOND = 1.2e11  # divided by the number of arms: a rough guess is enough
 
 
-class Grid(NamedTuple):
+class LaunchGrid(NamedTuple):
     """The size of a launch: the number of blocks, and the threads of each."""
 
     blocks: int
@@ -64,7 +64,7 @@ def registers(shape: Shape) -> int:
     return int(min(255, REGISTERS // resident_threads(shape) // 8 * 8))
 
 
-def launch_grid(needs: Needs, card: Card, runs: int) -> Grid:
+def launch_grid(needs: Needs, card: Card, runs: int) -> LaunchGrid:
     """The grid for a number of runs; if there are more runs than threads, each thread plays several."""
     count = min(runs, card.processors * resident_threads(needs.shape))
     if needs.shape.adaptive:
@@ -74,7 +74,7 @@ def launch_grid(needs: Needs, card: Card, runs: int) -> Grid:
         count = min(count, max(WARP, _room(needs, card) // needs.pending // WARP * WARP))
     # The local memory of a warp is interleaved; a smaller block would leave part of each cache line empty.
     threads = 1 if simulated() else WARP
-    return Grid(-(-count // threads), threads)
+    return LaunchGrid(-(-count // threads), threads)
 
 
 def most_runs(needs: Needs, card: Card) -> int:

@@ -17,7 +17,7 @@ from ....errors import ParameterError, invalid_value, near_name
 from ...api.keys import Keys
 from ...errors import Forbidden, TooMany, Unauthorized
 from ...experiment.audited import OPERATOR
-from ...memory.key_cache import KEYLESS, MISSING, REFUSED
+from ...memory.cache import KEYLESS, MISSING, REFUSED
 from .limits import Limits
 
 PREFIX = "dk_"

@@ -13,7 +13,7 @@ from ....decision import Arm as AnyArm
 from ....learner.preferences import Preference
 from ...errors import neither_or_both
 from ...experiment.annotations import shown_baseline
-from ...experiment.live import Running
+from ...experiment.live import LiveExperiment
 from ...experiment.records import MOST_DECISIONS, DecisionRecord, Feedback, Mode, Status, moment
 from ...experiment.rows import Decided, Settled
 from ..admission.limits import MOST_FEEDBACK
@@ -112,7 +112,7 @@ class DecisionList(BaseModel):
     decisions: list[DecisionOut]
 
 
-class DecisionPage(BaseModel):
+class DecisionPageOut(BaseModel):
     """A page of decisions. With filters it may be short, or empty, and not be the last."""
 
     decisions: list[DecisionOut]
@@ -209,7 +209,7 @@ def decision_out(record: DecisionRecord) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def decision_text(running: Running, row: Decided, settled: Settled | None) -> str:
+def decision_text(running: LiveExperiment, row: Decided, settled: Settled | None) -> str:
     """A decision as JSON, from its experiment, its row, and the row that settled it if there is one."""
     (
         seq, mode, _, exploited, explored, propensity, weight, _, version, _, made_at, expires_at, drew, guard, limited_by,

@@ -33,9 +33,9 @@ from ...experiment.records import (
     LONGEST_DEADLINE,
     RISK,
     Experiment,
+    ExperimentState,
     ExperimentStatus,
     FeedbackKind,
-    State,
     moment,
 )
 from ...experiment.settings import default_policy
@@ -334,9 +334,7 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
 def _label(policy: str) -> str:
     try:
         return short_labels([Policy.from_json(policy)])[0]
-    except (
-        DecoupledError
-    ):  # a policy that this process does not know; its experiment is listed all the same
+    except DecoupledError:  # this process does not know the policy, and lists its experiment all the same
         return str(json.loads(policy)["name"])
 
 
@@ -345,7 +343,7 @@ def interval_out(interval: Interval | None) -> dict[str, float] | None:
     return None if interval is None else interval._asdict()
 
 
-def state_out(state: State) -> dict[str, Any]:
+def state_out(state: ExperimentState) -> dict[str, Any]:
     """A state as JSON."""
     regret = interval_out(state.regret)
     values = {each.name: getattr(state, each.name) for each in fields(state)}

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from ...analysis.evaluation import Evaluation
+from ...analysis.evaluation import LogEvaluation
 from ...analysis.history import HistoryRecord
 from ...experiment.records import moment
 from ...experiment.watched import Judged
@@ -137,7 +137,7 @@ def history_out(found: HistoryRecord) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def evaluation_out(found: Evaluation) -> dict[str, Any]:
+def evaluation_out(found: LogEvaluation) -> dict[str, Any]:
     """An evaluation as JSON."""
     arms = [{**asdict(each), "value": interval_out(each.value)} for each in found.arms]
     values = {"exploited": interval_out(found.exploited), "drawn": interval_out(found.drawn)}

@@ -6,12 +6,11 @@ import sys
 import threading
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 from ...experiment.request_context import ORIGIN, Origin
 
 LogFormat: TypeAlias = Literal["text", "json"]
-LOG_FORMATS: tuple[LogFormat, ...] = get_args(LogFormat)
 
 _log = logging.getLogger("decoupled.service")
 

@@ -28,7 +28,7 @@ from ..models.decisions import (
     DecideIn,
     DecisionList,
     DecisionOut,
-    DecisionPage,
+    DecisionPageOut,
     FeedbackBatchIn,
     FeedbackBatchOut,
     FeedbackIn,
@@ -195,7 +195,7 @@ def decision_routes(service: DecisionService) -> APIRouter:
         """
         raise AssertionError(ANSWERED)
 
-    @router.get("/experiments/{name}/decisions", response_model=DecisionPage, responses=refusals(404))
+    @router.get("/experiments/{name}/decisions", response_model=DecisionPageOut, responses=refusals(404))
     async def list_decisions(
         access: Reader,
         name: Name,

@@ -23,7 +23,7 @@ METRICS = "text/plain; version=0.0.4; charset=utf-8"  # of Prometheus
 DOCUMENT = "/v1/openapi.json"
 
 
-class Health(BaseModel):
+class HealthOut(BaseModel):
     """The service is there."""
 
     status: str = Field(examples=["ok"])
@@ -56,12 +56,12 @@ def operation_routes(
     """Watch the service, back it up, and see what a key may do."""
     router = APIRouter(tags=["operations"], route_class=StrictRoute)
 
-    @router.get("/healthz", response_model=Health, responses=refusals(), openapi_extra={"security": []})
+    @router.get("/healthz", response_model=HealthOut, responses=refusals(), openapi_extra={"security": []})
     async def healthz() -> Response:
         """Whether the process responds. Needs no key."""
         return JSONResponse({"status": "ok"})
 
-    @router.get("/readyz", response_model=Health, responses=refusals(), openapi_extra={"security": []})
+    @router.get("/readyz", response_model=HealthOut, responses=refusals(), openapi_extra={"security": []})
     async def readyz() -> Response:
         """Whether the store takes writes and the stored experiments can decide; 503 if not. Needs no key.
 

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ...errors import BadRequest, HeadersTooLarge, ServiceError, TooSlow
-from ...experiment.request_context import REQUEST_IDS, Origin, coming_from
+from ...experiment.request_context import Origin, coming_from
 from ..admission.limits import Limits
-from .responses import refusal
+from .responses import REQUEST_IDS, refusal
 
 _log = logging.getLogger("decoupled.access")
 _LINE = 4  # bytes of a header beside its name and value

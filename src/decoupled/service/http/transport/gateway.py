@@ -6,6 +6,7 @@ be reached without being authenticated.
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Sequence
 from urllib.parse import urlsplit
@@ -25,8 +26,8 @@ from ...errors import (
     Unauthorized,
     UnsupportedMedia,
 )
-from ...experiment.request_context import ORIGIN, REQUEST_IDS, Origin, trace_of
-from ...memory.key_cache import KEYLESS
+from ...experiment.request_context import ORIGIN, Origin, Trace
+from ...memory.cache import KEYLESS
 from ..admission.auth import Access, Admission
 from ..admission.body_file import is_streamed
 from ..admission.limits import Limits
@@ -34,11 +35,12 @@ from ..models.problem_json import FAULT, is_fault
 from ..observe.access_log import access_log, log_access
 from ..observe.metrics import METHODS, UNKNOWN, Metrics, Recorder
 from ..routes.decisions import FastRoutes, Headers
-from .responses import CLOSE, JSON, Response
+from .responses import CLOSE, JSON, REQUEST_IDS, Response
 
 PUBLIC = frozenset(("/healthz", "/readyz"))  # a load balancer has no key
 VERSIONS = frozenset(("1.1", "1.0"))
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
+_TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
 
 faults = logging.getLogger("decoupled.service")
 
@@ -55,6 +57,21 @@ def origin_of(headers: Headers) -> Origin:
     """The origin of a request whose caller is not known yet."""
     request = REQUEST_IDS.of(headers.get(b"x-request-id"))
     return Origin(request, "-", "", trace_of(headers.get(b"traceparent")))
+
+
+def trace_of(traceparent: bytes | None) -> Trace | None:
+    """The place in a trace that a W3C traceparent header gives; None if it gives none.
+
+    >>> trace_of(b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+    Trace(trace_id='0af7651916cd43dd8448eb211c80319c', span_id='b7ad6b7169203331', sampled=True)
+    >>> trace_of(b"00-00000000000000000000000000000000-b7ad6b7169203331-01")
+    """
+    found = None if traceparent is None else _TRACEPARENT.fullmatch(traceparent)
+    if found is None:
+        return None
+    trace, span = found[1].decode(), found[2].decode()
+    sampled = bool(int(found[3], 16) & 1)
+    return Trace(trace, span, sampled) if trace.strip("0") and span.strip("0") else None
 
 
 def as_refusal(error: Exception) -> ServiceError:

@@ -1,7 +1,10 @@
 """Where responses are written: what every one of them says, and what is known of it when it is over."""
 
+import os
+import re
 from collections.abc import Iterable
 from http import HTTPStatus
+from itertools import count
 from typing import TypeAlias
 
 from starlette.types import Message, Send
@@ -16,6 +19,31 @@ Header: TypeAlias = tuple[bytes, bytes]
 JSON = b"application/json"
 ALWAYS: list[Header] = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
 CLOSE: Header = (b"connection", b"close")
+_SANE_ID = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._:/=+@-]{0,127}")
+
+
+class RequestIds:
+    """Ids for requests. An id that a client sent is kept if it is sane.
+
+    New ids are a random text for this process, and a number: they are unique, cheap, and in order.
+
+    >>> ids = RequestIds("1f2e")
+    >>> ids.of(None), ids.of(b"checkout-7"), ids.of(b"two words")
+    ('1f2e-1', 'checkout-7', '1f2e-2')
+    """
+
+    def __init__(self, prefix: str | None = None) -> None:
+        self._prefix = f"{os.urandom(6).hex() if prefix is None else prefix}-"
+        self._numbers = count(1)
+
+    def of(self, header: bytes | None) -> str:
+        """The id in an X-Request-Id header if it is sane, or a new one."""
+        if header is not None and _SANE_ID.fullmatch(header):
+            return header.decode("ascii")
+        return f"{self._prefix}{next(self._numbers):x}"
+
+
+REQUEST_IDS = RequestIds()  # of this process
 
 
 class Response:
