@@ -203,6 +203,7 @@ def test_errors_of_one_connection_are_not_those_of_a_key(
     others = [each for each in lines() if each not in theirs]
     assert [each["message"].split(":")[0] for each in others].count("a connection was closed") == 2
     assert {each.get("caller", "-") for each in others} == {"-"}
+    assert all(each["request_id"] for each in others if each["logger"] == "decoupled.access")
 
 
 @pytest.mark.parametrize("path", [f"{DECIDE}?limit=100", "/v1/experiments/mine/log"])
