@@ -20,7 +20,7 @@ from decoupled.service.commits.replies import Reply
 from decoupled.service.errors import ServiceError, StoreError
 from decoupled.service.experiment.records import DecisionRecord, Mode, Settings
 from decoupled.service.service import DecisionService
-from support.stores import Clock, quick_service
+from support.stores import Clock, both_stores, quick_service
 
 ARMS = ("a", "b", "c")
 MODES: list[Mode] = ["both", "exploit", "explore"]
@@ -213,6 +213,7 @@ def status_of(answer: Any) -> int:
     return 200 if error is None else error.status
 
 
+@both_stores
 def test_the_service_behaves_like_its_model(address: str) -> None:
     # Fewer on PostgreSQL, where a step takes longer: what is below the service is the same for both.
     examples = 15 if address.startswith("postgresql") else 60

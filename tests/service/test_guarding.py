@@ -16,7 +16,7 @@ from decoupled.service.experiment.records import DecisionRecord, Feedback, Setti
 from decoupled.service.service import DecisionService
 from decoupled.service.store.postgres import PostgresStore
 from decoupled.service.store.sqlite import SqliteStore
-from support.stores import Clock, quick_service
+from support.stores import Clock, both_stores, quick_service
 
 ARMS = ("a", "b", "c")
 PLAIN = Settings({"name": "FTPL"}, ARMS)
@@ -57,23 +57,7 @@ def test_a_service_serves_what_a_guarded_learner_serves(opened: Opened) -> None:
     assert state.estimates == tuple(learner.estimates())
 
 
-def test_guardrails_leave_what_is_learned_equal_to_the_bit(opened: Opened) -> None:
-    service = opened()
-    for name in ("one", "two"):
-        service.experiments.put("me", name, PLAIN, seed=7).result()
-    change(service, floors={"a": 0.5}, holdout=0.4)
-    for turn in range(60):
-        if turn == 30:
-            change(service, pinned="c")
-        pair = [service.decisions.decide("me", name).result()[0] for name in ("one", "two")]
-        assert pair[0].explore == pair[1].explore
-        for made in pair:
-            service.decisions.feedback("me", made.id, loss=0.1 * (turn % 7)).result()
-    one, two = (service.experiments.state("me", name).result() for name in ("one", "two"))
-    assert (one.estimates, one.exploration) == (two.estimates, two.exploration)
-    assert one.plays_exploit != two.plays_exploit
-
-
+@both_stores
 def test_changes_are_logged_kept_and_replayed(opened: Opened, address: str) -> None:
     service = opened(snapshot_every=7)
     service.experiments.put("me", "one", PLAIN, seed=7).result()

@@ -144,41 +144,6 @@ def test_settings_that_cannot_be_are_refused(file: str, wrong: dict[str, Any]) -
 # The incumbent
 
 
-def test_an_incumbent_is_served_until_another_arm_is_better(opened: Opened, address: str) -> None:
-    plain, service = opened(), opened(snapshot_every=100)
-    rules = dc.Guardrails(incumbent="b", risk=0.05)
-    plain.experiments.put("me", "two", Settings({"name": "Ladder"}, ARMS), seed=7).result()
-    create(service, "Ladder", guardrails=rules)
-    noise, kept = np.random.default_rng(1), 0
-    for turn in range(60):
-        made, twins = (
-            each.decisions.decide("me", name, count=20).result()
-            for each, name in ((service, "one"), (plain, "two"))
-        )
-        released = judged(service).incumbent_released
-        assert {each.exploit for each in made} == {"b"} or released
-        kept += not released
-        losses = [float(noise.random() < MEANS[str(each.explore)]) for each in made]
-        for each, decisions in ((service, made), (plain, twins)):
-            items = [Feedback(one.id, loss) for one, loss in zip(decisions, losses, strict=True)]
-            each.decisions.feedback_many("me", items).result()
-        if turn == 30:
-            service.close()
-            service = opened(snapshot_every=100)
-    assert 2 < kept < 60
-    found = judged(service)
-    assert (found.incumbent, found.incumbent_released, found.verdict.best) == ("b", True, "a")
-    assert "a" in {each.exploit for each in service.decisions.decide("me", "one", count=200).result()}
-    states = [
-        each.experiments.state("me", name).result() for each, name in ((service, "one"), (plain, "two"))
-    ]
-    assert states[0].estimates == states[1].estimates
-    service.close()
-    plain.close()
-    if not address.startswith("postgresql"):
-        assert sound(address)
-
-
 # History
 
 

@@ -23,6 +23,7 @@ from decoupled.service.store.backup import restore
 from decoupled.service.store.open import open_store
 from decoupled.service.store.sqlite import SqliteStore
 from decoupled.service.store.sqlite_files import mismatch
+from support.stores import both_stores
 
 KEY = "a" * 64
 NOBODY = 65534
@@ -119,6 +120,7 @@ def test_a_store_and_its_copies_are_for_their_owner_alone(tmp_path: Path) -> Non
         os.umask(before)
 
 
+@both_stores
 @pytest.mark.parametrize("command", OTHERS, ids=" ".join)
 def test_an_empty_database_gets_no_tables_either(
     command: tuple[str, ...], address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -327,6 +329,7 @@ def test_a_backup_of_an_earlier_release_is_restored_and_stays_as_it_is(
 CRASH = """
 import os, signal, sys
 from decoupled.service.service import open_service
+from support.stores import both_stores
 service = open_service(sys.argv[1])
 service.keys.add("local", "admin", "a" * 64).result()
 os.kill(os.getpid(), signal.SIGKILL)
