@@ -391,31 +391,6 @@ def test_each_refusal_has_its_status_and_what_every_answer_says(service: Decisio
     run(main)
 
 
-def test_keys_roles_and_rates_hold(service: DecisionService) -> None:
-    key, reader, late = new_key(), new_key(), new_key()
-
-    async def main() -> None:
-        service.keys.add("local", "decide", digest_of(key), "").result()
-        service.keys.add("local", "read", digest_of(reader), "").result()
-        service.keys.add("other", "admin", digest_of(late), "").result()
-        async with wired(service, open_to_all=False, limits=Limits(rate=1e-6, burst=5.0)) as http:
-            wire = http.connect()
-
-            async def status(secret: str) -> int:
-                wire.send(request("POST", DECIDE, b"", f"Authorization: Bearer {secret}"))
-                return (await wire.answer()).status
-
-            assert await status(key) == 201, "its key was looked up"
-            assert await status(key) == 201
-            assert [await status(reader) for _ in range(2)] == [403, 403]
-            assert [await status(late) for _ in range(2)] == [404, 404], "of another tenant"
-            assert [await status(key) for _ in range(5)] == [201, 201, 201, 429, 429]
-            wire.send(request("POST", DECIDE))
-            assert (await wire.answer()).status == 401
-
-    run(main)
-
-
 def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(service: DecisionService) -> None:
     async def main() -> None:
         async with opened(service) as (http, _):

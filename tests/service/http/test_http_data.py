@@ -1,4 +1,4 @@
-"""Tags, lists, deleting, saved learners and replayed logs over HTTP."""
+"""Lists, deleting, saved learners and replayed logs over HTTP."""
 
 import json
 from collections.abc import Iterator
@@ -26,32 +26,6 @@ def refused(answer: httpx.Response, status: int, *words: str) -> None:
     assert answer.headers["content-type"] == "application/problem+json"
     for word in words:
         assert word in answer.json()["detail"]
-
-
-def test_tags_and_a_baseline_are_stored_and_filtered_by(service: Service) -> None:
-    service.create("tagged", arms=["red", "green", 7])
-    made = [
-        service.decide("tagged", tags={"country": country, "n": str(n)}, baseline={"red": 0.5, "7": 0.1})
-        for n, country in enumerate(["de", "fr", "de"])
-    ]
-    assert made[0]["tags"] == {"country": "de", "n": "0"}
-    assert made[0]["baseline"] == {"red": 0.5, "7": 0.1}
-    assert service.http.get(f"/v1/decisions/{made[0]['id']}").json() == made[0]
-    base = "/v1/experiments/tagged"
-
-    def ids(**params: Any) -> list[str]:
-        found = service.http.get(f"{base}/decisions", params={"sort": "made_at", **params}).json()
-        return [each["id"] for each in found["decisions"]]
-
-    assert ids(tag="country:de") == [made[0]["id"], made[2]["id"]]
-    assert ids(tag=["country:de", "n:2"]) == [made[2]["id"]], "all of them"
-    lines = service.http.get(f"{base}/log", params={"tag": ["country:de", "n:2"]}).text.splitlines()
-    assert len(lines) == 2
-    assert lines[1].startswith(made[2]["id"])
-    assert service.http.get(f"{base}/evaluation?tag=country:fr").json()["decisions"] == 1
-    for path in ("decisions", "log", "evaluation"):
-        refused(service.http.get(f"{base}/{path}?tag=country"), 422, "NAME:VALUE")
-        refused(service.http.get(f"{base}/{path}?tag=a:b&tag=a:c"), 422, "a decision has a tag once")
 
 
 def test_pages_have_one_shape(service: Service) -> None:

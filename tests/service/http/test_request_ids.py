@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from decoupled.service.client import Client, Retries, Unreachable
+from decoupled.service.client import Client, Retries
 from decoupled.service.client.outbox import Undelivered
-from decoupled.service.errors import NotFound, ServiceError, StoreError, Unauthorized
+from decoupled.service.errors import NotFound, ServiceError, StoreError
 from decoupled.service.experiment.request_context import RequestIds
 from decoupled.service.http.admission.limits import Limits
 from decoupled.service.http.observe.log_format import JsonFormatter, TextFormatter
@@ -219,16 +219,3 @@ def test_every_attempt_of_a_call_has_the_same_id(
         (503, True),
         (201, False),
     ]
-
-
-def test_a_service_that_cannot_be_reached_has_an_id_too(tmp_path: Path) -> None:
-    with (
-        Client("http://127.0.0.1:1", retries=Retries(attempts=1)) as nobody,
-        pytest.raises(Unreachable) as raised,
-    ):
-        nobody.state("models")
-    assert raised.value.request_id
-    with served(tmp_path, open_to_all=False) as service, Client(service.url) as client:
-        with pytest.raises(Unauthorized) as refused:
-            client.state("models")
-        assert refused.value.request_id
